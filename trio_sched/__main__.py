@@ -1,0 +1,6 @@
+"""``python -m trio_sched`` is ``trio-sched``."""
+
+from trio_sched.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""What every Kubernetes object carries: its name, its identity, its labels."""
+
+from msgspec import Struct, field
+
+
+class OwnerReference(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """One entry of ``metadata.ownerReferences``."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """``metadata``, as far as a scheduler reads it; timestamps stay RFC 3339 text."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+
+
+class TypedObject(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """The least that is known of any object: what it is and which one."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+
+class ListMeta(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """``metadata`` of a list: where a watch starts, and whether more pages follow."""
+
+    resource_version: str = ""
+    continue_: str = field(name="continue", default="")
+    remaining_item_count: int | None = None

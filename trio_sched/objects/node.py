@@ -1,0 +1,56 @@
+"""Nodes, as a scheduler reads them."""
+
+from msgspec import Struct, field
+
+from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.quantity import Quantity
+from trio_sched.objects.taint import Taint
+
+
+class NodeSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """``spec``: what an administrator decided."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] | None = None
+
+
+class NodeCondition(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """One entry of ``status.conditions``; timestamps are left out because nothing hangs on them."""
+
+    type: str = ""
+    status: str = ""
+
+
+class ContainerImage(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """An image on the node under all its names."""
+
+    names: tuple[str, ...] | None = None
+    size_bytes: int = 0
+
+
+class NodeStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """``status``: what the kubelet reports."""
+
+    allocatable: dict[str, Quantity] | None = None
+    capacity: dict[str, Quantity] | None = None
+    conditions: tuple[NodeCondition, ...] | None = None
+    images: tuple[ContainerImage, ...] | None = None
+    declared_features: tuple[str, ...] | None = None
+
+
+class Node(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """A node."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    status: NodeStatus = field(default_factory=NodeStatus)
+
+    @property
+    def name(self) -> str:
+        """``metadata.name``."""
+        return self.metadata.name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """``metadata.labels``; empty when there are none. Not to be written to."""
+        return self.metadata.labels or {}

@@ -1,0 +1,207 @@
+"""Pods, as a scheduler reads them."""
+
+from msgspec import Struct, field
+
+from trio_sched.objects.affinity import Affinity
+from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.quantity import Quantity
+from trio_sched.objects.selector import LabelSelector
+from trio_sched.objects.taint import Toleration
+from trio_sched.objects.volume import Volume
+
+
+class ResourceRequirements(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """Requests and limits by resource name; quantities stay text until somebody adds them up."""
+
+    requests: dict[str, Quantity] | None = None
+    limits: dict[str, Quantity] | None = None
+
+
+class ContainerPort(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """A port of a container; only *host_port* matters to a scheduler."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = field(name="hostIP", default="")
+    protocol: str = ""
+
+
+class RestartPolicyRule(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """What a container's exit leads to."""
+
+    action: str = ""
+
+
+class Container(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """A container or init container; ``restart_policy == "Always"`` on an init container makes it a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements | None = None
+    ports: tuple[ContainerPort, ...] | None = None
+    restart_policy: str | None = None
+    restart_policy_rules: tuple[RestartPolicyRule, ...] | None = None
+
+
+class PodSchedulingGate(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """A named reason to wait before scheduling starts."""
+
+    name: str = ""
+
+
+class TopologySpreadConstraint(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """How evenly matching pods are spread over the domains of *topology_key*."""
+
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+
+class PodResourceClaim(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """A claim for devices that the pod refers to."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSchedulingGroup(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """The pod group that the pod is a member of."""
+
+    pod_group_name: str | None = None
+
+
+class PodSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """``spec``: what the pod wants."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    containers: tuple[Container, ...] | None = None
+    init_containers: tuple[Container, ...] | None = None
+    resources: ResourceRequirements | None = None
+    overhead: dict[str, Quantity] | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
+    scheduling_gates: tuple[PodSchedulingGate, ...] | None = None
+    volumes: tuple[Volume, ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
+    scheduling_group: PodSchedulingGroup | None = None
+    host_network: bool = False
+    host_users: bool | None = None
+    termination_grace_period_seconds: int | None = None
+
+
+class PodCondition(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """One entry of ``status.conditions``."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: int | None = None
+    last_probe_time: str | None = None
+    last_transition_time: str | None = None
+
+
+class ContainerStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """What the kubelet says of a container; resources matter while it is being resized."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: dict[str, Quantity] | None = None
+
+
+class PodResourceClaimStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """Which claim was made for a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ExtendedResourceClaimStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """Which claim stands behind the pod's extended resources."""
+
+    resource_claim_name: str = ""
+
+
+class PodStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """``status``: what became of it."""
+
+    phase: str = ""
+    conditions: tuple[PodCondition, ...] | None = None
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    resources: ResourceRequirements | None = None
+    allocated_resources: dict[str, Quantity] | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
+    extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
+
+
+class Pod(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """A pod; the properties are the paths that everybody reads."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+    @property
+    def name(self) -> str:
+        """``metadata.name``."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """``metadata.namespace``."""
+        return self.metadata.namespace
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``: how the queue and people name it."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def uid(self) -> str:
+        """``metadata.uid``: which of all the pods that ever had this name."""
+        return self.metadata.uid
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """``metadata.labels``; empty when there are none. Not to be written to."""
+        return self.metadata.labels or {}
+
+    @property
+    def node_name(self) -> str:
+        """``spec.nodeName``; empty while the pod waits."""
+        return self.spec.node_name
+
+    @property
+    def scheduler_name(self) -> str:
+        """``spec.schedulerName``: which profile is responsible."""
+        return self.spec.scheduler_name
+
+    @property
+    def nominated_node_name(self) -> str:
+        """``status.nominatedNodeName``; empty when there is none."""
+        return self.status.nominated_node_name
+
+    @property
+    def priority(self) -> int:
+        """``spec.priority``, 0 when it is not set."""
+        return self.spec.priority or 0
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether it has run its course and uses nothing any more."""
+        return self.status.phase in ("Succeeded", "Failed")

@@ -1,0 +1,95 @@
+"""Resource quantities: ``"500m"``, ``"1Gi"``, ``"12e9"`` as exact integers.
+
+A quantity is held as a whole number of *nano* units (10^-9), the finest that Kubernetes keeps, so sums and comparisons
+are exact; rounding happens once, at the end, and always up.
+
+Source: ``resource.Quantity`` of Kubernetes: grammar, suffixes, rounding away from zero at 10^-9, clamping of binary values.
+"""
+
+import re
+from functools import lru_cache
+
+from trio_sched.errors import TrioSchedError
+
+Quantity = str | int | float
+"""A quantity as it stands on the wire: text, or a bare JSON number."""
+
+INT64_MAX = 2**63 - 1
+INT64_MIN = -(2**63)
+NANO = 10**9
+
+_SYNTAX = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([A-Za-z]*)([+-]?[0-9]*)", re.ASCII)
+_SHAPE = re.compile(r"^[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*$", re.ASCII)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+
+
+class QuantityError(TrioSchedError, ValueError):
+    """A text that is no quantity; the message is Kubernetes' own."""
+
+
+def parse_nano(quantity: Quantity) -> int:
+    """Return *quantity* in whole nano units, rounded away from zero.
+
+    Raises:
+        QuantityError: the text is no quantity.
+    """
+    return _parse_text(quantity) if type(quantity) is str else _parse_text(repr(quantity))
+
+
+@lru_cache(maxsize=65536)
+def _parse_text(text: str) -> int:
+    text = text.strip()
+    if text in ("+", "-", "."):
+        return 0
+    if not text or not _SHAPE.match(text):
+        raise QuantityError(r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
+    match = _SYNTAX.fullmatch(text)
+    if match is None:
+        raise QuantityError("unable to parse numeric part of quantity")
+    sign, whole, fraction, suffix, exponent_digits = match.groups(default="")
+    digits = int((whole + fraction) or "0")
+    exponent = -len(fraction)
+    clamp = False
+    if suffix in ("e", "E") and exponent_digits.lstrip("+-"):
+        exponent += int(exponent_digits)
+    elif exponent_digits or (suffix not in _DECIMAL and suffix not in _BINARY):
+        raise QuantityError("unable to parse quantity's suffix")
+    elif suffix in _BINARY:
+        digits <<= _BINARY[suffix]
+        clamp = True
+    else:
+        exponent += _DECIMAL[suffix]
+    magnitude = _scale_up(digits, exponent + 9)
+    if clamp:
+        magnitude = min(magnitude, INT64_MAX * NANO)
+    return -magnitude if sign == "-" else magnitude
+
+
+def _scale_up(digits: int, exponent: int) -> int:
+    """``digits * 10**exponent``, rounded up to a whole number."""
+    if exponent >= 0:
+        # An exponent of thousands would be a number nobody can add up: every consumer clamps to int64 anyway.
+        return digits * 10 ** min(exponent, 64)
+    if -exponent > 4096:
+        return 1 if digits else 0
+    return -(-digits // 10**-exponent)
+
+
+def clamp_int64(number: int) -> int:
+    """Keep *number* within what Kubernetes' integers can hold."""
+    return INT64_MAX if number > INT64_MAX else INT64_MIN if number < INT64_MIN else number
+
+
+def _ceil_away(nano: int, unit: int) -> int:
+    return -(-nano // unit) if nano >= 0 else nano // unit
+
+
+def to_units(nano: int) -> int:
+    """Whole units, rounded up (bytes, counts); negative numbers are rounded away from zero."""
+    return clamp_int64(_ceil_away(nano, NANO))
+
+
+def to_milli(nano: int) -> int:
+    """Thousandths, rounded up (CPU); negative numbers are rounded away from zero."""
+    return clamp_int64(_ceil_away(nano, NANO // 1000))
