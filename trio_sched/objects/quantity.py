@@ -20,6 +20,7 @@ NANO = 10**9
 
 _SYNTAX = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([A-Za-z]*)([+-]?[0-9]*)", re.ASCII)
 _SHAPE = re.compile(r"^[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*$", re.ASCII)
+_SHAPE_TEXT = r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
@@ -43,7 +44,7 @@ def _parse_text(text: str) -> int:
     if text in ("+", "-", "."):
         return 0
     if not text or not _SHAPE.match(text):
-        raise QuantityError(r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
+        raise QuantityError(_SHAPE_TEXT)
     match = _SYNTAX.fullmatch(text)
     if match is None:
         raise QuantityError("unable to parse numeric part of quantity")
@@ -70,10 +71,10 @@ def _scale_up(digits: int, exponent: int) -> int:
     """``digits * 10**exponent``, rounded up to a whole number."""
     if exponent >= 0:
         # An exponent of thousands would be a number nobody can add up: every consumer clamps to int64 anyway.
-        return digits * 10 ** min(exponent, 64)
+        return digits * int(10 ** min(exponent, 64))
     if -exponent > 4096:
         return 1 if digits else 0
-    return -(-digits // 10**-exponent)
+    return -(-digits // int(10**-exponent))
 
 
 def clamp_int64(number: int) -> int:

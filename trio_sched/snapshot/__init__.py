@@ -1,1 +1,4 @@
-"""To be described by its room."""
+"""The cluster at one instant as numpy columns, and how it follows the cluster change by change.
+
+Knows nodes, pods and numbers; calls no plugin and knows no profile.
+"""

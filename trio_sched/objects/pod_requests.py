@@ -1,0 +1,310 @@
+"""What a pod asks of a node: resources and host ports, in whole base units.
+
+Source: the pod requests rules of Kubernetes 1.36 (containers, sidecars, init containers, in-place resize, pod level, overhead).
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from trio_sched.objects.pod import Container, ContainerStatus, Pod, ResourceRequirements
+from trio_sched.objects.quantity import NANO, Quantity, parse_nano, to_milli, to_units
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+
+DEFAULT_CPU_MILLI = 100
+"""What a container without a CPU request counts as when nodes are ranked."""
+DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
+"""What a container without a memory request counts as when nodes are ranked."""
+
+NanoAmounts = dict[str, int]
+"""Resource name → exact amount in nano units."""
+
+_NON_MISSING: NanoAmounts = {CPU: DEFAULT_CPU_MILLI * NANO // 1000, MEMORY: DEFAULT_MEMORY_BYTES * NANO}
+
+
+class ResourceOptions(Struct, frozen=True, gc=False):
+    """Which parts of a pod count; the feature gates behind them are on unless somebody turned them off."""
+
+    pod_level: bool = True
+    """``spec.resources`` (gate PodLevelResources)."""
+    pod_level_resize: bool = True
+    """``status.resources`` (gate InPlacePodLevelResourcesVerticalScaling)."""
+
+
+DEFAULT_OPTIONS = ResourceOptions()
+
+
+class ResourceAmounts(Struct, frozen=True, gc=False):
+    """Amounts in the integers that nodes are counted in.
+
+    Each is rounded up once, on the whole pod. *scalars* holds extended resources, huge pages and the like, sorted by name;
+    a name that was asked for with amount 0 is there too.
+    """
+
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    ephemeral_storage_bytes: int = 0
+    scalars: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing at all is asked for, not even an explicit zero of a scalar resource."""
+        return not (self.cpu_milli or self.memory_bytes or self.ephemeral_storage_bytes or self.scalars)
+
+    def amount(self, resource: str) -> int:
+        """The amount of *resource*, 0 when it is not there."""
+        match resource:
+            case "cpu":
+                return self.cpu_milli
+            case "memory":
+                return self.memory_bytes
+            case "ephemeral-storage":
+                return self.ephemeral_storage_bytes
+        for name, amount in self.scalars:
+            if name == resource:
+                return amount
+        return 0
+
+
+class HostPort(Struct, frozen=True, gc=False):
+    """A port of the node itself that a pod occupies."""
+
+    ip: str
+    protocol: str
+    port: int
+
+
+class PodUsage(Struct, frozen=True, gc=False):
+    """What a pod takes from the node it runs on.
+
+    *requested* is what filters count, *nonzero_cpu_milli* and *nonzero_memory_bytes* (with defaults for containers that ask
+    for nothing) what scores count.
+    """
+
+    requested: ResourceAmounts
+    nonzero_cpu_milli: int
+    nonzero_memory_bytes: int
+    host_ports: tuple[HostPort, ...]
+
+
+def pod_usage(pod: Pod, options: ResourceOptions = DEFAULT_OPTIONS) -> PodUsage:
+    """What *pod* takes from its node once it is there, resizes in progress included."""
+    requested = nano_requests(pod, options, use_status=True)
+    spec = pod.spec
+    has_pod_level = options.pod_level and spec.resources is not None and _has_supported(spec.resources.requests)
+    if has_pod_level:
+        nonzero = {name: requested.get(name, default) for name, default in _NON_MISSING.items()}
+    elif _all_ask_for_cpu_and_memory(spec.containers) and _all_ask_for_cpu_and_memory(spec.init_containers):
+        nonzero = requested
+    else:
+        nonzero = nano_requests(pod, options, use_status=True, defaults=_NON_MISSING)
+    return PodUsage(
+        requested=to_amounts(requested),
+        nonzero_cpu_milli=to_milli(nonzero.get(CPU, 0)),
+        nonzero_memory_bytes=to_units(nonzero.get(MEMORY, 0)),
+        host_ports=host_ports(pod),
+    )
+
+
+def _all_ask_for_cpu_and_memory(containers: tuple[Container, ...] | None) -> bool:
+    for container in containers or ():
+        requests = container.resources.requests if container.resources is not None else None
+        if not requests or CPU not in requests or MEMORY not in requests:
+            return False
+    return True
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """The host ports *pod* occupies: of its sidecars, then of its containers."""
+    found: list[HostPort] = []
+    for container in pod.spec.init_containers or ():
+        if container.ports and container.restart_policy == "Always":
+            found.extend(_container_host_ports(container))
+    for container in pod.spec.containers or ():
+        if container.ports:
+            found.extend(_container_host_ports(container))
+    return tuple(found)
+
+
+def _container_host_ports(container: Container) -> Iterable[HostPort]:
+    for port in container.ports or ():
+        if port.host_port > 0:
+            yield HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+
+
+def nano_requests(
+    pod: Pod,
+    options: ResourceOptions = DEFAULT_OPTIONS,
+    *,
+    use_status: bool = False,
+    use_pod_level: bool = True,
+    defaults: Mapping[str, int] | None = None,
+) -> NanoAmounts:
+    """Exact requests of *pod*, overhead included.
+
+    Args:
+        pod: the pod.
+        options: which feature gates are on.
+        use_status: count what a running pod holds during an in-place resize.
+        use_pod_level: let ``spec.resources`` override the sum of the containers.
+        defaults: amounts for containers that do not name the resource; an explicit zero stays zero.
+    """
+    spec, status = pod.spec, pod.status
+    infeasible = use_status and _resize_is_infeasible(pod)
+    statuses = {s.name: s for s in status.container_statuses or ()} if use_status else {}
+    total: NanoAmounts = {}
+    for container in spec.containers or ():
+        _add(total, _container_requests(container, statuses.get(container.name), infeasible, defaults))
+    if spec.init_containers:
+        init_statuses = {s.name: s for s in status.init_container_statuses or ()} if use_status else {}
+        sidecars: NanoAmounts = {}
+        peak: NanoAmounts = {}
+        for container in spec.init_containers:
+            if container.restart_policy == "Always":
+                amounts = _container_requests(container, init_statuses.get(container.name), infeasible, defaults)
+                _add(total, amounts)
+                _add(sidecars, amounts)
+                _raise_to(peak, sidecars)
+            else:
+                amounts = dict(_container_requests(container, None, False, defaults))
+                _add(amounts, sidecars)
+                _raise_to(peak, amounts)
+        _raise_to(total, peak)
+    if use_pod_level and options.pod_level and spec.resources is not None and _has_supported(spec.resources.requests):
+        total.update(_pod_level_requests(pod, options, use_status, infeasible))
+    if spec.overhead:
+        _add(total, _parse(spec.overhead))
+    return total
+
+
+def _pod_level_requests(pod: Pod, options: ResourceOptions, use_status: bool, infeasible: bool) -> NanoAmounts:
+    assert pod.spec.resources is not None  # the caller looked
+    amounts = _parse(pod.spec.resources.requests)
+    status = pod.status
+    if use_status and options.pod_level_resize and status.resources is not None:
+        amounts = _during_resize(amounts, status.resources, status.allocated_resources, infeasible)
+    return {name: amount for name, amount in amounts.items() if _is_supported_at_pod_level(name)}
+
+
+def _container_requests(
+    container: Container,
+    status: ContainerStatus | None,
+    infeasible: bool,
+    defaults: Mapping[str, int] | None,
+) -> NanoAmounts:
+    amounts = _parse(container.resources.requests if container.resources is not None else None)
+    if status is not None and status.resources is not None:
+        amounts = _during_resize(amounts, status.resources, status.allocated_resources, infeasible)
+    if defaults:
+        amounts = {**defaults, **amounts}
+    return amounts
+
+
+def _during_resize(
+    spec: NanoAmounts,
+    actual: ResourceRequirements,
+    allocated: Mapping[str, Quantity] | None,
+    infeasible: bool,
+) -> NanoAmounts:
+    """The most of what is wanted, what is in force and what is set aside; a resize that cannot happen wants nothing."""
+    amounts = {} if infeasible else dict(spec)
+    _raise_to(amounts, _parse(actual.requests))
+    _raise_to(amounts, _parse(allocated))
+    return amounts
+
+
+def _resize_is_infeasible(pod: Pod) -> bool:
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def _parse(quantities: Mapping[str, Quantity] | None) -> NanoAmounts:
+    return {name: parse_nano(quantity) for name, quantity in quantities.items()} if quantities else {}
+
+
+def _add(into: NanoAmounts, amounts: Mapping[str, int]) -> None:
+    for name, amount in amounts.items():
+        into[name] = into.get(name, 0) + amount
+
+
+def _raise_to(into: NanoAmounts, amounts: Mapping[str, int]) -> None:
+    for name, amount in amounts.items():
+        if name not in into or into[name] < amount:
+            into[name] = amount
+
+
+def _is_supported_at_pod_level(name: str) -> bool:
+    return name in (CPU, MEMORY) or name.startswith("hugepages-")
+
+
+def _has_supported(requests: Mapping[str, Quantity] | None) -> bool:
+    return any(_is_supported_at_pod_level(name) for name in requests or ())
+
+
+def to_amounts(nano: Mapping[str, int]) -> ResourceAmounts:
+    """Round exact amounts up to the integers that nodes are counted in; names that no node is counted by are dropped."""
+    cpu = memory = storage = 0
+    scalars: list[tuple[str, int]] = []
+    for name, amount in nano.items():
+        if name == CPU:
+            cpu = to_milli(amount)
+        elif name == MEMORY:
+            memory = to_units(amount)
+        elif name == EPHEMERAL_STORAGE:
+            storage = to_units(amount)
+        elif name != PODS and is_scalar(name):
+            scalars.append((name, to_units(amount)))
+    return ResourceAmounts(cpu, memory, storage, tuple(sorted(scalars)))
+
+
+def is_scalar(name: str) -> bool:
+    """Whether nodes are counted by the resource *name* besides CPU, memory, storage and pods."""
+    return (
+        is_extended(name)
+        or name.startswith("hugepages-")
+        or "kubernetes.io/" in name
+        or name.startswith("attachable-volumes-")
+    )
+
+
+def is_extended(name: str) -> bool:
+    """Whether *name* is an extended resource: somebody's own, under a domain of theirs."""
+    return (
+        "/" in name
+        and "kubernetes.io/" not in name
+        and not name.startswith("requests.")
+        and is_qualified_name(f"requests.{name}")
+    )
+
+
+def is_qualified_name(name: str) -> bool:
+    """Whether *name* has the form ``[dns-subdomain/]name`` of label keys and resource names."""
+    prefix, slash, rest = name.rpartition("/")
+    if slash and not _is_dns_subdomain(prefix):
+        return False
+    return 0 < len(rest) <= 63 and is_label_text(rest)
+
+
+def is_label_text(text: str) -> bool:
+    """Whether *text* consists of alphanumerics with ``-_.`` inside, as label names and values must."""
+    return (
+        text.isascii() and text[:1].isalnum() and text[-1:].isalnum() and all(c.isalnum() or c in "-_." for c in text)
+    )
+
+
+def _is_dns_subdomain(text: str) -> bool:
+    return (
+        0 < len(text) <= 253
+        and all(
+            part[:1].isalnum() and part[-1:].isalnum() and all(c.isalnum() or c == "-" for c in part)
+            for part in text.split(".")
+        )
+        and text.isascii()
+        and text == text.lower()
+    )

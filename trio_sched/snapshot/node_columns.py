@@ -1,0 +1,243 @@
+"""What plugins see of the nodes: read-only columns, one entry per node.
+
+Columns are resource-major: ``allocatable[r, i]`` is what node *i* has of resource *r*. Node *i* is the same in all
+columns; which node stands where may differ from one scheduling cycle to the next, so keep names, not rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import HostPort
+from trio_sched.objects.taint import Taint
+
+if TYPE_CHECKING:
+    from trio_sched.snapshot.node_table import NodeTable
+
+Int64Array = NDArray[np.int64]
+Int32Array = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
+RowIndex = slice | NDArray[np.intp]
+
+ABSENT = 0
+"""The label value id of nodes that do not have the label."""
+
+
+class NodeColumns:
+    """All nodes, or some of them, as columns.
+
+    ``len(nodes)`` is the number of nodes; all arrays have that length along their last axis and cannot be written to.
+    Quantities: milli-CPU, bytes, counts.
+    """
+
+    __slots__ = ("_table", "rows")
+
+    def __init__(self, table: NodeTable, rows: RowIndex | None = None) -> None:
+        self._table = table
+        self.rows = rows
+        """Which rows of the whole cluster these are; None means all of them, in order."""
+
+    def __len__(self) -> int:
+        if self.rows is None:
+            return self._table.count
+        return self.rows.stop - self.rows.start if isinstance(self.rows, slice) else len(self.rows)
+
+    def _row_numbers(self) -> Sequence[int]:
+        if self.rows is None:
+            return range(self._table.count)
+        return range(self.rows.start, self.rows.stop) if isinstance(self.rows, slice) else self.rows.tolist()
+
+    def take(self, positions: RowIndex) -> NodeColumns:
+        """Only the nodes at *positions* of these."""
+        if self.rows is None:
+            return NodeColumns(self._table, positions)
+        return NodeColumns(self._table, np.array(self._row_numbers(), dtype=np.intp)[positions])
+
+    # --- identity -------------------------------------------------------------------------------------------------
+
+    @property
+    def total_nodes(self) -> int:
+        """How many nodes the cluster has, whether they are among these or not."""
+        return self._table.count
+
+    @property
+    def names(self) -> list[str]:
+        """Node names."""
+        names = self._table.names
+        return names if self.rows is None else [names[row] for row in self._row_numbers()]
+
+    def name(self, position: int) -> str:
+        """The name of the node at *position*."""
+        return self._table.names[self._row(position)]
+
+    def node(self, position: int) -> NodeView:
+        """The node at *position* as one thing, for code that looks at nodes one by one."""
+        return NodeView(self._table, self._row(position))
+
+    def position(self, name: str) -> int | None:
+        """Where the node called *name* stands among these, or None."""
+        row = self._table.row_of.get(name)
+        if row is None or self.rows is None:
+            return row
+        if isinstance(self.rows, slice):
+            return row - self.rows.start if self.rows.start <= row < self.rows.stop else None
+        found = np.flatnonzero(self.rows == row)
+        return int(found[0]) if len(found) else None
+
+    def _row(self, position: int) -> int:
+        if self.rows is None:
+            return position
+        return self.rows.start + position if isinstance(self.rows, slice) else int(self.rows[position])
+
+    def __iter__(self) -> Iterator[NodeView]:
+        return (NodeView(self._table, row) for row in self._row_numbers())
+
+    # --- resources ------------------------------------------------------------------------------------------------
+
+    @property
+    def resource_names(self) -> Sequence[str]:
+        """The resource in each row of ``allocatable`` and ``requested``: cpu, memory, ephemeral-storage, then others."""
+        return self._table.resources.values
+
+    def resource_row(self, name: str) -> int | None:
+        """The row of resource *name*; None if no node and no pod has ever mentioned it."""
+        return self._table.resources.get(name)
+
+    @property
+    def allocatable(self) -> Int64Array:
+        """Shape (resources, nodes): what pods may use."""
+        column = self._table.views.allocatable
+        return column if self.rows is None else column[:, self.rows]
+
+    @property
+    def requested(self) -> Int64Array:
+        """Shape (resources, nodes): what the pods on the node asked for."""
+        column = self._table.views.requested
+        return column if self.rows is None else column[:, self.rows]
+
+    @property
+    def nonzero_requested(self) -> Int64Array:
+        """Shape (2, nodes): CPU and memory, counting defaults for containers that asked for nothing."""
+        column = self._table.views.nonzero_requested
+        return column if self.rows is None else column[:, self.rows]
+
+    @property
+    def pod_count(self) -> Int64Array:
+        """Shape (nodes,): pods on the node."""
+        column = self._table.views.pod_count
+        return column if self.rows is None else column[self.rows]
+
+    @property
+    def allowed_pods(self) -> Int64Array:
+        """Shape (nodes,): pods the node takes at most."""
+        column = self._table.views.allowed_pods
+        return column if self.rows is None else column[self.rows]
+
+    # --- what the node says of itself -------------------------------------------------------------------------------
+
+    @property
+    def unschedulable(self) -> BoolArray:
+        """Shape (nodes,): ``spec.unschedulable``."""
+        column = self._table.views.unschedulable
+        return column if self.rows is None else column[self.rows]
+
+    @property
+    def taint_sets(self) -> Int32Array:
+        """Shape (nodes,): index into `taint_lists`."""
+        column = self._table.views.taint_sets
+        return column if self.rows is None else column[self.rows]
+
+    @property
+    def taint_lists(self) -> Sequence[tuple[Taint, ...]]:
+        """The distinct lists of taints; index 0 is the empty one."""
+        return self._table.taint_lists.values
+
+    @property
+    def feature_sets(self) -> Int32Array:
+        """Shape (nodes,): index into `feature_lists`."""
+        column = self._table.views.feature_sets
+        return column if self.rows is None else column[self.rows]
+
+    @property
+    def feature_lists(self) -> Sequence[tuple[str, ...]]:
+        """The distinct lists of declared features; index 0 is the empty one."""
+        return self._table.feature_lists.values
+
+    def label_values(self, key: str) -> Int32Array:
+        """Shape (nodes,): the value of label *key* as index into ``label_vocabulary(key)``; 0 where it is absent."""
+        column = self._table.label_column(key).ids[: self._table.count]
+        return column if self.rows is None else column[self.rows]
+
+    def label_vocabulary(self, key: str) -> Sequence[str | None]:
+        """The values of label *key* by index; index 0 is None, "absent"."""
+        return self._table.label_column(key).values.values
+
+    def label_value_id(self, key: str, value: str) -> int | None:
+        """The index of *value* in ``label_vocabulary(key)``, or None if no node has ever had it."""
+        return self._table.label_column(key).values.get(value)
+
+    def image_rows(self, name: str) -> tuple[int, Sequence[int]]:
+        """Size in bytes of image *name*, and the rows (of the whole cluster) of the nodes that have it."""
+        return self._table.images.get(name)
+
+    # --- pods -----------------------------------------------------------------------------------------------------
+
+    def host_port_rows(self, protocol: str, port: int) -> Mapping[int, set[str]]:
+        """Rows (of the whole cluster) on which (*protocol*, *port*) is taken, with the addresses it is taken on."""
+        return self._table.host_ports.rows(protocol, port)
+
+
+class NodeView:
+    """One node of the snapshot; read-only."""
+
+    __slots__ = ("_row", "_table")
+
+    def __init__(self, table: NodeTable, row: int) -> None:
+        self._table = table
+        self._row = row
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._table.names[self._row]
+
+    @property
+    def node(self) -> Node:
+        """The object itself."""
+        return self._table.nodes[self._row]
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels."""
+        return self._table.nodes[self._row].labels
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """Its taints."""
+        return self._table.nodes[self._row].spec.taints or ()
+
+    @property
+    def pods(self) -> list[Pod]:
+        """The pods on it, those that are only assumed to be there included."""
+        return [placed.pod for placed in self._table.pods[self._row].values()]
+
+    @property
+    def host_ports(self) -> set[HostPort]:
+        """The host ports in use on it."""
+        return self._table.host_ports.of_row(self._row)
+
+    def allocatable(self, resource: str) -> int:
+        """What pods may use of *resource*, in milli-CPU, bytes or counts."""
+        row = self._table.resources.get(resource)
+        return 0 if row is None else int(self._table.views.allocatable[row, self._row])
+
+    def requested(self, resource: str) -> int:
+        """What its pods asked for of *resource*."""
+        row = self._table.resources.get(resource)
+        return 0 if row is None else int(self._table.views.requested[row, self._row])

@@ -1,0 +1,344 @@
+"""The nodes and their pods as columns that follow the cluster change by change.
+
+Rows are dense: a removed node's row is taken by the last one. Every change is noted in a log, by row, so that answers
+computed earlier catch up instead of being computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import numpy as np
+from attrs import define, field, frozen
+from numpy.typing import NDArray
+
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import PODS, PodUsage, ResourceAmounts, to_amounts
+from trio_sched.objects.quantity import parse_nano, to_units
+from trio_sched.objects.taint import Taint
+from trio_sched.snapshot.change_log import ChangeLog
+from trio_sched.snapshot.host_ports import HostPortIndex
+from trio_sched.snapshot.image_index import ImageIndex
+from trio_sched.snapshot.node_columns import BoolArray, Int32Array, Int64Array, NodeColumns
+from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Interner, resource_vocabulary
+
+_FIRST_CAPACITY = 64
+
+D = TypeVar("D", bound=np.generic)
+
+
+@define(eq=False, slots=True)
+class PlacedPod:
+    """A pod on a node, with what it takes from it."""
+
+    pod: Pod
+    usage: PodUsage
+
+
+@frozen(eq=False)
+class ColumnViews:
+    """Read-only views of the columns, cut to the nodes there are."""
+
+    allocatable: Int64Array
+    requested: Int64Array
+    nonzero_requested: Int64Array
+    pod_count: Int64Array
+    allowed_pods: Int64Array
+    unschedulable: BoolArray
+    taint_sets: Int32Array
+    feature_sets: Int32Array
+
+
+class LabelColumn:
+    """The values of one label key over all nodes; id 0 is "absent"."""
+
+    __slots__ = ("ids", "values")
+
+    def __init__(self, capacity: int) -> None:
+        self.values: Interner[str | None] = Interner(None)
+        self.ids: Int32Array = np.zeros(capacity, dtype=np.int32)
+
+
+@define(eq=False)
+class NodeTable:
+    """The mutable side of the snapshot; belongs to the cache. Plugins get `columns`, which cannot be written to."""
+
+    resources: Interner[str] = field(factory=resource_vocabulary)
+    taint_lists: Interner[tuple[Taint, ...]] = field(factory=lambda: Interner(()))
+    feature_lists: Interner[tuple[str, ...]] = field(factory=lambda: Interner(()))
+    names: list[str] = field(factory=list)
+    nodes: list[Node] = field(factory=list)
+    row_of: dict[str, int] = field(factory=dict)
+    pods: list[dict[str, PlacedPod]] = field(factory=list)
+    host_ports: HostPortIndex = field(factory=HostPortIndex)
+    images: ImageIndex = field(factory=ImageIndex)
+    usage_log: ChangeLog = field(factory=ChangeLog)
+    """Rows whose pods changed."""
+    node_log: ChangeLog = field(factory=ChangeLog)
+    """Rows whose node object changed in a way that a column shows, and rows that now hold another node."""
+    membership_generation: int = 0
+    """Counts how often the set of nodes changed; rows stand for the same nodes while it stays the same."""
+    nodes_generation: int = 0
+    """Counts changes of any node object that a column shows."""
+    row_generation: list[int] = field(factory=list)
+    """Per row, a number that grows with every change of that row."""
+    _generation: int = 0
+    _capacity: int = 0
+    _views: ColumnViews | None = None
+    _labels: dict[str, LabelColumn] = field(factory=dict)
+    _allocatable: Int64Array = field(factory=lambda: np.zeros((3, 0), dtype=np.int64))
+    _requested: Int64Array = field(factory=lambda: np.zeros((3, 0), dtype=np.int64))
+    _nonzero: Int64Array = field(factory=lambda: np.zeros((2, 0), dtype=np.int64))
+    _pod_count: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
+    _allowed_pods: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
+    _unschedulable: BoolArray = field(factory=lambda: np.zeros(0, dtype=np.bool_))
+    _taint_sets: Int32Array = field(factory=lambda: np.zeros(0, dtype=np.int32))
+    _feature_sets: Int32Array = field(factory=lambda: np.zeros(0, dtype=np.int32))
+
+    @property
+    def count(self) -> int:
+        """How many nodes there are."""
+        return len(self.names)
+
+    @property
+    def capacity(self) -> int:
+        """How many nodes fit before the columns have to grow."""
+        return self._capacity
+
+    @property
+    def columns(self) -> NodeColumns:
+        """All nodes, as plugins see them."""
+        return NodeColumns(self)
+
+    @property
+    def views(self) -> ColumnViews:
+        """The columns, read-only, cut to `count`."""
+        views = self._views
+        if views is None:
+            views = self._views = self._make_views()
+        return views
+
+    def _make_views(self) -> ColumnViews:
+        n, resources = self.count, len(self.resources)
+        return ColumnViews(
+            allocatable=_read_only(self._allocatable[:resources, :n]),
+            requested=_read_only(self._requested[:resources, :n]),
+            nonzero_requested=_read_only(self._nonzero[:, :n]),
+            pod_count=_read_only(self._pod_count[:n]),
+            allowed_pods=_read_only(self._allowed_pods[:n]),
+            unschedulable=_read_only(self._unschedulable[:n]),
+            taint_sets=_read_only(self._taint_sets[:n]),
+            feature_sets=_read_only(self._feature_sets[:n]),
+        )
+
+    # --- nodes ----------------------------------------------------------------------------------------------------
+
+    def add_node(self, node: Node, pods: Iterable[PlacedPod] = ()) -> None:
+        """A node that was not there; *pods* are already on it."""
+        row = self.count
+        if row >= self._capacity:
+            self._grow_nodes()
+        self.names.append(node.name)
+        self.nodes.append(node)
+        self.row_of[node.name] = row
+        self.pods.append({})
+        self.row_generation.append(0)
+        self._views = None
+        self._clear_usage(row)
+        self._write_node(row, node)
+        self.images.add(row, node.status.images or ())
+        for placed in pods:
+            self.add_pod(row, placed)
+        self._membership_changed(row)
+
+    def update_node(self, node: Node) -> bool:
+        """The node has changed; returns whether any column shows it."""
+        row = self.row_of[node.name]
+        old = self.nodes[row]
+        self.nodes[row] = node
+        if not _shows_in_columns(old, node):
+            return False
+        if (old.status.images or ()) != (node.status.images or ()):
+            # New first: a name that stays keeps the size it was first reported with.
+            self.images.add(row, node.status.images or ())
+            self.images.remove(row, _image_names(old) - _image_names(node))
+        self._write_node(row, node)
+        self._node_changed(row)
+        return True
+
+    def remove_node(self, name: str) -> list[PlacedPod]:
+        """The node is gone; returns the pods that were on it."""
+        row = self.row_of.pop(name)
+        pods = list(self.pods[row].values())
+        self.images.remove(row, _image_names(self.nodes[row]))
+        self.host_ports.remove(row, self.host_ports.of_row(row))
+        last = self.count - 1
+        if row != last:
+            self._move_row(last, row)
+        for per_row in (self.names, self.nodes, self.pods, self.row_generation):
+            per_row.pop()
+        self._views = None
+        self._membership_changed(row if row != last else None)
+        return pods
+
+    def _move_row(self, source: int, target: int) -> None:
+        self.images.add(target, self.nodes[source].status.images or ())
+        self.images.remove(source, _image_names(self.nodes[source]))
+        self.host_ports.move(source, target)
+        self.names[target] = self.names[source]
+        self.nodes[target] = self.nodes[source]
+        self.pods[target] = self.pods[source]
+        self.row_of[self.names[target]] = target
+        for matrix in (self._allocatable, self._requested, self._nonzero):
+            matrix[:, target] = matrix[:, source]
+        for column in (self._pod_count, self._allowed_pods, self._unschedulable, self._taint_sets, self._feature_sets):
+            column[target] = column[source]
+        for labels in self._labels.values():
+            labels.ids[target] = labels.ids[source]
+
+    def _write_node(self, row: int, node: Node) -> None:
+        nano = {name: parse_nano(quantity) for name, quantity in (node.status.allocatable or {}).items()}
+        amounts = to_amounts(nano)
+        self._allocatable[:, row] = 0
+        for resource, amount in self._rows_of(amounts):
+            self._allocatable[resource, row] = amount
+        self._allowed_pods[row] = to_units(nano.get(PODS, 0))
+        self._unschedulable[row] = node.spec.unschedulable
+        self._taint_sets[row] = self.taint_lists.intern(node.spec.taints or ())
+        self._feature_sets[row] = self.feature_lists.intern(node.status.declared_features or ())
+        for key, column in self._labels.items():
+            column.ids[row] = column.values.intern(node.labels.get(key))
+
+    def label_column(self, key: str) -> LabelColumn:
+        """The column of label *key*, made when somebody first asks for it and kept up to date from then on."""
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = LabelColumn(self._capacity)
+            for row, node in enumerate(self.nodes):
+                column.ids[row] = column.values.intern(node.labels.get(key))
+        return column
+
+    # --- pods -----------------------------------------------------------------------------------------------------
+
+    def add_pod(self, row: int, placed: PlacedPod) -> None:
+        """*placed* is on the node at *row* now."""
+        self.pods[row][placed.pod.uid] = placed
+        self._count_pod(row, placed.usage, 1)
+        if placed.usage.host_ports:
+            self.host_ports.add(row, placed.usage.host_ports)
+
+    def remove_pod(self, row: int, uid: str) -> PlacedPod:
+        """The pod *uid* is on the node at *row* no longer."""
+        placed = self.pods[row].pop(uid)
+        self._count_pod(row, placed.usage, -1)
+        if placed.usage.host_ports:
+            self.host_ports.remove(row, placed.usage.host_ports)
+        return placed
+
+    def _count_pod(self, row: int, usage: PodUsage, sign: int) -> None:
+        requested = usage.requested
+        self._requested[CPU_ROW, row] += sign * requested.cpu_milli
+        self._requested[MEMORY_ROW, row] += sign * requested.memory_bytes
+        if requested.ephemeral_storage_bytes:
+            self._requested[EPHEMERAL_STORAGE_ROW, row] += sign * requested.ephemeral_storage_bytes
+        for name, amount in requested.scalars:
+            resource = self._resource_row(name)
+            self._requested[resource, row] += sign * amount
+        self._nonzero[0, row] += sign * usage.nonzero_cpu_milli
+        self._nonzero[1, row] += sign * usage.nonzero_memory_bytes
+        self._pod_count[row] += sign
+        self.usage_log.append(row)
+        self._touch(row)
+
+    # --- bookkeeping ------------------------------------------------------------------------------------------------
+
+    def _rows_of(self, amounts: ResourceAmounts) -> list[tuple[int, int]]:
+        return [
+            (CPU_ROW, amounts.cpu_milli),
+            (MEMORY_ROW, amounts.memory_bytes),
+            (EPHEMERAL_STORAGE_ROW, amounts.ephemeral_storage_bytes),
+            *((self._resource_row(name), amount) for name, amount in amounts.scalars),
+        ]
+
+    def _resource_row(self, name: str) -> int:
+        row = self.resources.get(name)
+        if row is None:
+            row = self.resources.intern(name)
+            if row >= self._allocatable.shape[0]:
+                self._allocatable = _taller(self._allocatable)
+                self._requested = _taller(self._requested)
+            self._views = None
+        return row
+
+    def _clear_usage(self, row: int) -> None:
+        self._requested[:, row] = 0
+        self._nonzero[:, row] = 0
+        self._pod_count[row] = 0
+
+    def _node_changed(self, row: int) -> None:
+        self.node_log.append(row)
+        self.nodes_generation += 1
+        self._touch(row)
+
+    def _membership_changed(self, row: int | None) -> None:
+        self.membership_generation += 1
+        if row is None:
+            self.nodes_generation += 1
+        else:
+            self._node_changed(row)
+            self.usage_log.append(row)
+
+    def _touch(self, row: int) -> None:
+        self._generation += 1
+        self.row_generation[row] = self._generation
+
+    def _grow_nodes(self) -> None:
+        self._capacity = capacity = max(_FIRST_CAPACITY, 2 * self._capacity)
+        self._allocatable = _wider(self._allocatable, capacity)
+        self._requested = _wider(self._requested, capacity)
+        self._nonzero = _wider(self._nonzero, capacity)
+        self._pod_count = _longer(self._pod_count, capacity)
+        self._allowed_pods = _longer(self._allowed_pods, capacity)
+        self._unschedulable = _longer(self._unschedulable, capacity)
+        self._taint_sets = _longer(self._taint_sets, capacity)
+        self._feature_sets = _longer(self._feature_sets, capacity)
+        for column in self._labels.values():
+            column.ids = _longer(column.ids, capacity)
+
+
+def _shows_in_columns(old: Node, new: Node) -> bool:
+    return (
+        old.status.allocatable != new.status.allocatable
+        or old.spec != new.spec
+        or old.metadata.labels != new.metadata.labels
+        or old.status.images != new.status.images
+        or old.status.declared_features != new.status.declared_features
+    )
+
+
+def _image_names(node: Node) -> set[str]:
+    return {name for image in node.status.images or () for name in image.names or ()}
+
+
+def _read_only(view: NDArray[D]) -> NDArray[D]:
+    view.flags.writeable = False
+    return view
+
+
+def _taller(matrix: Int64Array) -> Int64Array:
+    """Twice as many resources."""
+    return np.vstack([matrix, np.zeros_like(matrix)])
+
+
+def _wider(matrix: Int64Array, capacity: int) -> Int64Array:
+    wider = np.zeros((matrix.shape[0], capacity), dtype=np.int64)
+    wider[:, : matrix.shape[1]] = matrix
+    return wider
+
+
+def _longer(column: NDArray[D], capacity: int) -> NDArray[D]:
+    longer = np.zeros(capacity, dtype=column.dtype)
+    longer[: len(column)] = column
+    return longer
