@@ -1,0 +1,291 @@
+"""The client: one server, one identity, one rate limit.
+
+JSON both ways, always. Kubernetes' own components speak protobuf; its schemas would have to be generated and kept for
+every kind, and msgspec decodes a pod's JSON in about 10 µs, so there is nothing to be won by it.
+"""
+
+import logging
+import math
+import platform
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import httpx
+import trio
+from attrs import define, field
+
+import trio_sched
+from trio_sched.kube_client.credentials import Credentials
+from trio_sched.kube_client.dialer import Dialer
+from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError, error_from_reply
+from trio_sched.kube_client.http1 import Headers, Reply
+from trio_sched.kube_client.pool import MAX_CONNECTIONS, REQUEST_SECONDS, Pool
+from trio_sched.kube_client.rate_limit import TokenBucket
+from trio_sched.kube_client.retry import MAX_RETRIES, retry_after_seconds
+from trio_sched.kube_client.settings import ConnectionSettings
+from trio_sched.kube_client.tls import TlsSource
+from trio_sched.kube_client.transport import BorrowedTransport, ByteStream, Caller, HttpxCaller, PooledTransport
+
+log = logging.getLogger(__name__)
+
+TLS_RELOAD_SECONDS = 300.0
+BROKEN_READ_RETRY_SECONDS = 1
+THROTTLE_WORTH_TELLING_SECONDS = 1.0
+THROTTLE_TOLD_EVERY_SECONDS = 10.0
+
+JSON = b"Content-Type: application/json\r\n"
+STRATEGIC_MERGE_PATCH = b"Content-Type: application/strategic-merge-patch+json\r\n"
+MERGE_PATCH = b"Content-Type: application/merge-patch+json\r\n"
+GZIP = b"Accept-Encoding: gzip\r\n"
+
+
+def user_agent(component: str) -> str:
+    """How we introduce ourselves: ``trio-sched/v0.1.0 (linux/amd64) kubernetes/trio/<component>``."""
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine() or "unknown")
+    return f"trio-sched/v{trio_sched.__version__} ({sys.platform}/{machine}) kubernetes/trio/{component}"
+
+
+@define(eq=False)
+class KubeClient:
+    """Sends requests to one API server, at its pace and under its name; made by :func:`connect`.
+
+    Attributes:
+        settings: whom it speaks to.
+        http: for what is asked now and then; limited and authenticated like everything else.
+        pool: the connections; None when the requests go through a transport that was handed in.
+    """
+
+    settings: ConnectionSettings
+    http: httpx.AsyncClient
+    pool: Pool | None
+    _caller: Caller
+    _credentials: Credentials
+    _limiter: TokenBucket
+    _common_headers: bytes
+    _prefix: bytes = field(init=False)
+    _headers: bytes = field(init=False, default=b"")
+    _headers_version: int = field(init=False, default=-1)
+    _throttling_told: float = field(init=False, default=-math.inf)
+
+    def __attrs_post_init__(self) -> None:
+        self._prefix = urlsplit(self.settings.server).path.rstrip("/").encode()
+
+    async def call(self, method: bytes, target: bytes, *, headers: bytes = b"", body: bytes = b"") -> bytes:
+        """Send a request and return the body of its answer.
+
+        Args:
+            method: ``b"GET"``.
+            target: path and query, without the server's path prefix.
+            headers: more header lines; see :data:`JSON` and its neighbours.
+            body: already encoded.
+
+        Raises:
+            ApiError: the server refused.
+            ConnectionFailed: no complete answer; says whether the request may have taken effect.
+            CredentialsError: we cannot say who we are.
+        """
+        reply = await self.request(method, target, headers=headers, body=body)
+        if reply.status >= 300:
+            raise error_from_reply(reply.status, reply.body, request=f"{method.decode()} {target.decode()}")
+        return reply.body
+
+    async def request(self, method: bytes, target: bytes, *, headers: bytes = b"", body: bytes = b"") -> Reply:
+        """Send a request and return the answer whatever its status, after as many retries as the server asks for.
+
+        Reads are also retried when the connection broke: nothing can have happened.
+
+        Raises:
+            ConnectionFailed: no complete answer.
+            CredentialsError: we cannot say who we are.
+        """
+        retries = 0
+        while True:
+            delay = self._limiter.reserve()
+            if delay > 0.0:
+                await self._wait_for_token(delay, method, target)
+            prepared = self._prepared_headers() or await self._refreshed_headers()
+            sent_at = trio.current_time()
+            try:
+                reply = await self._caller.request(method, self._prefix + target, prepared + headers, body)
+            except ConnectionFailed as problem:
+                broke_off = problem.may_have_reached_server and not problem.timed_out
+                if method != b"GET" or not broke_off or retries >= MAX_RETRIES:
+                    raise
+                wait = BROKEN_READ_RETRY_SECONDS
+            else:
+                if reply.status < 400:
+                    return reply
+                if reply.status == 401:
+                    await self._credentials.refused(sent_at)
+                asked = retry_after_seconds(reply)
+                if asked is None or retries >= MAX_RETRIES:
+                    return reply
+                wait = asked
+            retries += 1
+            log.debug("retry %d of %s %s in %d s", retries, method.decode(), target.decode(), wait)
+            await trio.sleep(wait)
+
+    @asynccontextmanager
+    async def stream(self, target: bytes) -> AsyncGenerator[ByteStream, None]:
+        """GET *target* and read the answer while it comes; not limited, as watches should not be.
+
+        Raises:
+            ApiError: the server refused.
+            ConnectionFailed: no connection, or no answer.
+            CredentialsError: we cannot say who we are.
+        """
+        prepared = self._prepared_headers() or await self._refreshed_headers()
+        sent_at = trio.current_time()
+        async with self._caller.stream(b"GET", self._prefix + target, prepared) as stream:
+            if stream.status != 200:
+                pieces = []
+                while piece := await stream.receive():
+                    pieces.append(piece)
+                if stream.status == 401:
+                    await self._credentials.refused(sent_at)
+                raise error_from_reply(stream.status, b"".join(pieces), request=f"GET {target.decode()}")
+            yield stream
+
+    @property
+    def list_headers(self) -> bytes:
+        """What a long list is asked for with: gzip, unless the kubeconfig says otherwise."""
+        return b"" if self.settings.disable_compression else GZIP
+
+    def _prepared_headers(self) -> bytes | None:
+        credentials = self._credentials
+        current = credentials.current()
+        if current is None:
+            return None
+        if credentials.version != self._headers_version:
+            self._headers = self._common_headers + header_lines(current)
+            self._headers_version = credentials.version
+        return self._headers
+
+    async def _refreshed_headers(self) -> bytes:
+        current = await self._credentials.refresh()
+        return self._common_headers + header_lines(current)
+
+    async def _wait_for_token(self, delay: float, method: bytes, target: bytes) -> None:
+        now = trio.current_time()
+        if delay > THROTTLE_WORTH_TELLING_SECONDS and now - self._throttling_told >= THROTTLE_TOLD_EVERY_SECONDS:
+            self._throttling_told = now
+            log.info(
+                "Waited before sending request: client-side throttling, not priority and fairness: %.3f s, %s %s",
+                delay,
+                method.decode(),
+                target.decode(),
+            )
+        try:
+            await trio.sleep(delay)
+        except BaseException:
+            self._limiter.give_back()
+            raise
+
+
+class _OurAuth(httpx.Auth):
+    """Our credentials and rate limit for requests that go through httpx."""
+
+    def __init__(self, credentials: Credentials, limiter: TokenBucket) -> None:
+        self._credentials = credentials
+        self._limiter = limiter
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        if "watch" not in request.url.params:
+            await self._limiter.take()
+        ours = self._credentials.current() or await self._credentials.refresh()
+        if "authorization" in request.headers:  # who brings an identity wants that one
+            ours = [(name, value) for name, value in ours if name != b"Authorization"]
+        request.headers = httpx.Headers([*request.headers.raw, *ours])
+        sent_at = trio.current_time()
+        response = yield request
+        if response.status_code == 401:
+            await self._credentials.refused(sent_at)
+
+
+@asynccontextmanager
+async def connect(
+    settings: ConnectionSettings,
+    *,
+    qps: float = 50.0,
+    burst: int = 100,
+    component: str = "scheduler",
+    max_connections: int = MAX_CONNECTIONS,
+    request_seconds: float = REQUEST_SECONDS,
+    transport: httpx.AsyncBaseTransport | None = None,
+) -> AsyncGenerator[KubeClient, None]:
+    """A client for the server of *settings*; nothing is sent before the first request.
+
+    Args:
+        settings: from :mod:`trio_sched.kube_client.kubeconfig`.
+        qps: requests per second on average; below zero means no limit.
+        burst: requests at once.
+        component: the end of the user agent: ``scheduler``, ``leader-election``.
+        max_connections: requests in flight; more wait in line.
+        request_seconds: how long a request may take altogether.
+        transport: sends the requests instead of connections of ours: an API server in this process. It stays open.
+
+    Raises:
+        KubeconfigError: a certificate, key or proxy is not usable.
+    """
+    tls = TlsSource(settings.tls)
+    pool: Pool | None = None
+    caller: Caller
+    sender: httpx.AsyncBaseTransport
+    if transport is None:
+        if settings.is_tls:
+            tls.context()  # what cannot work should be said at the start, not on the first request
+        pool = Pool(
+            Dialer(settings, tls),
+            fixed_headers=b"Host: " + urlsplit(settings.server).netloc.rpartition("@")[2].encode() + b"\r\n",
+            max_connections=max_connections,
+            request_seconds=request_seconds,
+        )
+        caller, sender = pool, PooledTransport(pool)
+    else:
+        caller, sender = HttpxCaller(transport, settings.server), BorrowedTransport(transport)
+    credentials = Credentials(settings, tls if pool is not None and settings.is_tls else None)
+    limiter = TokenBucket(qps, burst)
+    identity = [(b"User-Agent", user_agent(component).encode()), (b"Accept", b"application/json")]
+    http = httpx.AsyncClient(
+        transport=sender,
+        base_url=settings.server,
+        headers=identity,
+        auth=_OurAuth(credentials, limiter),
+        timeout=None,
+    )
+    client = KubeClient(settings, http, pool, caller, credentials, limiter, header_lines(identity))
+    async with http:
+        if pool is None:
+            yield client
+            return
+        failure: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(pool.watchdog)
+            nursery.start_soon(_follow_certificates, tls)
+            try:
+                yield client
+            except Exception as problem:  # the nursery is our secret: what the caller raised goes up without a group
+                failure = problem
+            finally:
+                nursery.cancel_scope.cancel()
+                pool.close()
+        if failure is not None:
+            raise failure
+
+
+async def _follow_certificates(tls: TlsSource) -> None:
+    """Notice replaced certificate files; connections made with the old ones are not used again."""
+    while tls.settings.files:
+        await trio.sleep(TLS_RELOAD_SECONDS)
+        try:
+            if tls.reload():
+                log.info("certificates were replaced; connecting anew")
+        except KubeconfigError as problem:
+            log.error("keeping the certificates in use: %s", problem)
+
+
+def header_lines(headers: Headers) -> bytes:
+    """*headers* as they go over the wire."""
+    return b"".join(name + b": " + value + b"\r\n" for name, value in headers)

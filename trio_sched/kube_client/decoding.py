@@ -1,0 +1,142 @@
+"""From an API server's JSON to objects: lists and watch lines, where one bad object spoils only itself."""
+
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from trio_sched.kube_client.errors import ApiStatus, UndecodableObject
+from trio_sched.kube_client.kinds import Kind, T
+from trio_sched.objects.metadata import ListMeta
+
+_O = TypeVar("_O")
+
+
+class WatchEvent(Struct, Generic[_O], frozen=True, gc=False):
+    """One line of a watch."""
+
+    type: str
+    object: _O
+
+
+class Undecoded(NamedTuple):
+    """An object that could not be decoded: which one, as far as that can be told, and why."""
+
+    namespace: str
+    name: str
+    resource_version: str
+    error: UndecodableObject
+
+
+class Page(NamedTuple, Generic[_O]):
+    """A page of a list."""
+
+    metadata: ListMeta
+    objects: list[_O]
+    undecoded: list[Undecoded]
+    starts_over: bool = False
+    """Whether it holds everything, also what earlier pages did."""
+
+
+class _List(Struct, Generic[_O], frozen=True, gc=False):
+    metadata: ListMeta = field(default_factory=ListMeta)
+    items: list[_O] | None = None
+
+
+class _Identity(Struct, frozen=True, rename="camel", gc=False):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _Named(Struct, frozen=True, gc=False):
+    metadata: _Identity = field(default_factory=_Identity)
+
+
+_raw_event_decoder = msgspec.json.Decoder(WatchEvent[Raw])
+_raw_list_decoder = msgspec.json.Decoder(_List[Raw])
+_named_decoder = msgspec.json.Decoder(_Named)
+_status_decoder = msgspec.json.Decoder(ApiStatus)
+
+
+class Codec(Generic[T]):
+    """Decodes one kind."""
+
+    def __init__(self, kind: Kind[T]) -> None:
+        self._kind = kind
+        self._object = msgspec.json.Decoder(kind.type)
+        self._list = msgspec.json.Decoder(_List[kind.type])  # type: ignore[name-defined]
+        self._event = msgspec.json.Decoder(WatchEvent[kind.type])  # type: ignore[name-defined]
+
+    def object(self, body: bytes) -> T:
+        """One object.
+
+        Raises:
+            UndecodableObject: it is not of this kind's shape.
+        """
+        try:
+            return self._object.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+            raise self._undecoded(body, problem).error from problem
+
+    def page(self, body: bytes) -> Page[T]:
+        """A page of a list.
+
+        Raises:
+            UndecodableObject: it is not a list at all.
+        """
+        try:
+            listing = self._list.decode(body)
+        except msgspec.ValidationError:
+            return self._patchy_page(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+            raise self._undecoded(b"", problem).error from problem
+        return Page(listing.metadata, listing.items or [], [])
+
+    def events(self, lines: bytes) -> list[WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]]:
+        """The events of whole *lines*; an ERROR's object is a Status, a bad object's what is known of it."""
+        try:
+            events = self._event.decode_lines(lines)
+        except (msgspec.MsgspecError, UnicodeDecodeError):  # an ERROR among them, or an object of the wrong shape
+            return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
+        if any(event.type == "ERROR" for event in events):  # a kind so lenient that a Status passes for one of it
+            return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
+        return events  # type: ignore[return-value]
+
+    def _event_alone(self, line: bytes) -> WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]:
+        try:
+            event = _raw_event_decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+            return WatchEvent("", self._undecoded(b"", problem))
+        if event.type == "ERROR":
+            try:
+                return WatchEvent("ERROR", _status_decoder.decode(event.object))
+            except msgspec.MsgspecError:
+                return WatchEvent("ERROR", ApiStatus(message=bytes(event.object).decode("utf-8", "replace")))
+        try:
+            return WatchEvent(event.type, self._object.decode(event.object))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+            return WatchEvent(event.type, self._undecoded(bytes(event.object), problem))
+
+    def _patchy_page(self, body: bytes) -> Page[T]:
+        try:
+            listing = _raw_list_decoder.decode(body)
+        except msgspec.ValidationError as problem:
+            raise self._undecoded(b"", problem).error from problem
+        page: Page[T] = Page(listing.metadata, [], [])
+        for item in listing.items or ():
+            try:
+                page.objects.append(self._object.decode(item))
+            except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+                page.undecoded.append(self._undecoded(bytes(item), problem))
+        return page
+
+    def _undecoded(self, body: bytes, problem: Exception) -> Undecoded:
+        try:
+            identity = _named_decoder.decode(body).metadata
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            identity = _Identity()
+        text = str(problem).replace("`", "").replace("$.", "")
+        error = UndecodableObject(self._kind.plural, identity.namespace, identity.name, text)
+        error.__cause__ = problem
+        return Undecoded(identity.namespace, identity.name, identity.resource_version, error)

@@ -1,0 +1,170 @@
+"""Credentials from a program: the ``client.authentication.k8s.io`` protocol."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import trio
+from attrs import define, field, frozen
+
+from trio_sched.kube_client.errors import CredentialsError
+from trio_sched.kube_client.settings import ExecSettings
+
+log = logging.getLogger(__name__)
+
+API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+HINT_LIMIT = 10
+HINT_INTERVAL_SECONDS = 3600.0
+
+
+@frozen(kw_only=True)
+class ExecCredential:
+    """What the program gave: a token, a client certificate with its key, or both."""
+
+    token: str = field(default="", repr=False)
+    client_certificate: bytes = b""
+    client_key: bytes = field(default=b"", repr=False)
+    expires_at: float | None = None
+    """Unix seconds; None means never."""
+
+
+@define(eq=False)
+class ExecPlugin:
+    """Runs the program when its last credential has expired or was refused, once for all who wait for it."""
+
+    settings: ExecSettings
+    _credential: ExecCredential | None = field(default=None, init=False)
+    _lock: trio.Lock = field(factory=trio.Lock, init=False)
+    _hints_given: int = field(default=0, init=False)
+    _last_hint: float = field(default=-HINT_INTERVAL_SECONDS, init=False)
+
+    def cached(self) -> ExecCredential | None:
+        """The credential in hand if it has not expired."""
+        credential = self._credential
+        if credential is None or (credential.expires_at is not None and time.time() >= credential.expires_at):
+            return None
+        return credential
+
+    async def credential(self) -> ExecCredential:
+        """A credential that has not expired; runs the program if need be.
+
+        Raises:
+            CredentialsError: the program is missing, failed, or said something else.
+        """
+        async with self._lock:
+            cached = self.cached()
+            if cached is None:
+                cached = self._credential = await self._run()
+            return cached
+
+    async def refused(self, used: ExecCredential) -> ExecCredential:
+        """The server did not accept *used*: run the program again, unless somebody else already has."""
+        async with self._lock:
+            if self._credential is used or self._credential is None:
+                self._credential = await self._run()
+            return self._credential
+
+    async def _run(self) -> ExecCredential:
+        settings = self.settings
+        interactive = self._interactive()
+        environment = {**os.environ, **dict(settings.env), "KUBERNETES_EXEC_INFO": exec_info(settings, interactive)}
+        try:
+            done = await trio.run_process(
+                [settings.command, *settings.args],
+                env=environment,
+                stdin=None if interactive else subprocess.DEVNULL,
+                capture_stdout=True,
+                check=False,
+            )
+        except FileNotFoundError as problem:
+            text = f"exec: executable {settings.command} not found{self._hint()}"
+            raise CredentialsError(f"getting credentials: {text}") from problem
+        except OSError as problem:
+            raise CredentialsError(f"getting credentials: exec: {settings.command}: {problem.strerror}") from problem
+        if done.returncode != 0:
+            text = f"exec: executable {settings.command} failed with exit code {done.returncode}{self._hint()}"
+            raise CredentialsError(f"getting credentials: {text}")
+        return parse_credential(done.stdout, api_version=settings.api_version)
+
+    def _interactive(self) -> bool:
+        mode = self.settings.interactive_mode
+        has_terminal = mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
+        if mode == "Always" and not has_terminal:
+            raise CredentialsError(
+                "getting credentials: exec plugin cannot support interactive mode: standard input is not a terminal"
+            )
+        return has_terminal
+
+    def _hint(self) -> str:
+        now = trio.current_time()
+        due = now - self._last_hint >= HINT_INTERVAL_SECONDS and self._hints_given < HINT_LIMIT
+        if not (due and self.settings.install_hint):
+            return ""
+        self._hints_given += 1
+        self._last_hint = now
+        return f"\n\n{self.settings.install_hint}"
+
+
+def exec_info(settings: ExecSettings, interactive: bool) -> str:
+    """The text of ``KUBERNETES_EXEC_INFO``."""
+    spec: dict[str, Any] = {"interactive": interactive}
+    if settings.cluster_info is not None:
+        spec = {"cluster": settings.cluster_info, **spec}
+    info = {"kind": "ExecCredential", "apiVersion": settings.api_version, "spec": spec}
+    return json.dumps(info, separators=(",", ":")) + "\n"
+
+
+def parse_credential(output: bytes, *, api_version: str) -> ExecCredential:
+    """The credential in *output*, which must be of *api_version*.
+
+    Raises:
+        CredentialsError: it is not an ExecCredential, or incomplete.
+    """
+    try:
+        document = json.loads(output)
+    except ValueError as problem:
+        raise CredentialsError(f"getting credentials: decoding stdout: {problem}") from problem
+    if not isinstance(document, dict) or document.get("kind") != "ExecCredential":
+        raise CredentialsError("getting credentials: decoding stdout: expected an object of kind ExecCredential")
+    if (given := document.get("apiVersion")) != api_version:
+        raise CredentialsError(
+            f"getting credentials: exec plugin is configured to use API version {api_version}, "
+            f"plugin returned version {given}"
+        )
+    status = document.get("status")
+    if not isinstance(status, dict):
+        raise CredentialsError("getting credentials: exec plugin didn't return a status field")
+    token = _text(status, "token")
+    certificate, key = _text(status, "clientCertificateData"), _text(status, "clientKeyData")
+    if not (token or certificate or key):
+        raise CredentialsError("getting credentials: exec plugin didn't return a token or cert/key pair")
+    if bool(certificate) != bool(key):
+        raise CredentialsError("getting credentials: exec plugin returned only certificate or key, not both")
+    return ExecCredential(
+        token=token,
+        client_certificate=certificate.encode(),
+        client_key=key.encode(),
+        expires_at=_expiry(_text(status, "expirationTimestamp")),
+    )
+
+
+def _text(status: dict[str, Any], key: str) -> str:
+    value = status.get(key) or ""
+    if not isinstance(value, str):
+        raise CredentialsError(f"getting credentials: decoding stdout: status.{key}: expected text, got {value!r}")
+    return value
+
+
+def _expiry(timestamp: str) -> float | None:
+    if not timestamp:
+        return None
+    try:
+        moment = datetime.fromisoformat(timestamp)
+    except ValueError as problem:
+        raise CredentialsError(f"getting credentials: decoding stdout: expirationTimestamp: {problem}") from problem
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,185 @@
+"""One HTTP/1.1 connection: a request out, a response in, again and again.
+
+The parser is llhttp (httptools); its callbacks are methods of the connection, so that nothing is built per request but
+the answer.
+"""
+
+import zlib
+from typing import NamedTuple
+
+import httptools
+
+from trio_sched.kube_client.channel import Channel
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Reply(NamedTuple):
+    """A complete answer. Header names are lower case; the body is decompressed."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+    def header(self, name: bytes) -> bytes | None:
+        """The value of header *name* (lower case), None when it is not there."""
+        return next((value for key, value in self.headers if key == name), None)
+
+
+class ProtocolViolation(Exception):
+    """The other side does not speak HTTP/1.1, or stopped in the middle of a sentence."""
+
+
+class Http1Connection:
+    """A channel with a parser; used by one task at a time.
+
+    Attributes:
+        requests: how many were sent so far; after the first, the connection counts as reused.
+        deadline: when the pool's watchdog closes it, in ``trio.current_time()``.
+        timed_out: whether the watchdog did.
+        reusable: whether another request may follow the last answer.
+        generation: of the certificates it was made with; see ``TlsSource``.
+        heard: whether any byte of the answer in hand has come.
+    """
+
+    __slots__ = (
+        "_body",
+        "_channel",
+        "_complete",
+        "_head_complete",
+        "_headers",
+        "_parser",
+        "_until_close",
+        "deadline",
+        "generation",
+        "heard",
+        "requests",
+        "reusable",
+        "status",
+        "timed_out",
+    )
+
+    def __init__(self, channel: Channel, *, generation: int = 0) -> None:
+        self._channel = channel
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers: Headers = []
+        self._body: list[bytes] = []
+        self._head_complete = False
+        self._complete = True
+        self._until_close = False
+        self.status = 0
+        self.requests = 0
+        self.deadline = 0.0
+        self.timed_out = False
+        self.reusable = True
+        self.generation = generation
+        self.heard = False
+
+    async def exchange(self, request: bytes) -> Reply:
+        """Send *request* (head and body in one piece) and return the whole answer."""
+        await self._begin(request)
+        receive, feed = self._channel.receive, self._feed
+        while not self._complete:
+            feed(await receive())
+        headers = self._headers
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._body = []
+        for name, value in headers:
+            if name == b"content-encoding" and value.lower() == b"gzip":
+                body = gunzip(body)
+        return Reply(self.status, headers, body)
+
+    async def start(self, request: bytes) -> tuple[int, Headers]:
+        """Send *request* and return once status and headers are in; the body comes by :meth:`receive_body`."""
+        await self._begin(request)
+        while not self._head_complete:
+            self._feed(await self._channel.receive())
+        return self.status, self._headers
+
+    async def receive_body(self) -> bytes:
+        """The next bytes of the body as sent (not decompressed); empty when it is complete."""
+        while not self._body and not self._complete:
+            self._feed(await self._channel.receive())
+        body, self._body = self._body, []
+        return body[0] if len(body) == 1 else b"".join(body)
+
+    @property
+    def sent_anything(self) -> bool:
+        """Whether a byte of the request in hand may have left."""
+        return self._channel.sent_anything
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer in hand has been read to its end."""
+        return self._complete
+
+    def is_stale(self) -> bool:
+        """Whether the server has hung up while the connection was idle."""
+        return self._channel.is_stale()
+
+    def close(self) -> None:
+        """Hang up."""
+        self.reusable = False
+        self._channel.close()
+
+    async def _begin(self, request: bytes) -> None:
+        self.requests += 1
+        self.heard = False
+        self._headers = []
+        self._head_complete = self._complete = self._until_close = False
+        self._channel.sent_anything = False
+        await self._channel.send(request)
+
+    def _feed(self, data: bytes) -> None:
+        if not data:
+            self.reusable = False
+            if self._head_complete and self._until_close:
+                self._complete = True
+                return
+            raise ProtocolViolation(
+                "the server closed the connection in the middle of its answer" if self.heard else "EOF"
+            )
+        self.heard = True
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as problem:
+            raise ProtocolViolation(f"malformed HTTP response: {problem}") from problem
+
+    # What the parser calls.
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header line, or a trailer after a chunked body."""
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """Status and headers are in."""
+        self.status = status = self._parser.get_status_code()
+        if status < 200:  # 100 Continue and the like: the answer is yet to come
+            return
+        self._head_complete = True
+        names = {name for name, _ in self._headers}
+        self._until_close = b"content-length" not in names and b"transfer-encoding" not in names
+        self.reusable = self._parser.should_keep_alive()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body, without chunk framing."""
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        """The answer is whole."""
+        if self._head_complete:
+            self._complete = True
+        else:
+            self._headers = []
+
+
+def gunzip(body: bytes) -> bytes:
+    """Decompress a whole gzip body.
+
+    Raises:
+        ProtocolViolation: it is not gzip, or torn.
+    """
+    try:
+        return zlib.decompress(body, wbits=31)
+    except zlib.error as problem:
+        raise ProtocolViolation(f"malformed gzip body: {problem}") from problem

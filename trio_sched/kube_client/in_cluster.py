@@ -1,0 +1,47 @@
+"""The settings that every pod is born with: its service account."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from trio_sched.kube_client.errors import KubeconfigError
+from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
+from trio_sched.kube_client.tls import describe_os_error
+
+log = logging.getLogger(__name__)
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def in_cluster_settings(environ: Mapping[str, str], *, service_account: Path = SERVICE_ACCOUNT) -> ConnectionSettings:
+    """The API server of the cluster we run in; the token is read anew while we run.
+
+    Args:
+        environ: where the kubelet wrote the server's address.
+        service_account: where it put token and certificate authority.
+
+    Raises:
+        KubeconfigError: we do not run in a pod, or the pod has no token.
+    """
+    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not host or not port:
+        raise KubeconfigError(
+            "unable to load in-cluster configuration, "
+            "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined"
+        )
+    token_file, ca_file = service_account / "token", service_account / "ca.crt"
+    try:
+        token = token_file.read_text().strip()
+    except OSError as problem:
+        raise KubeconfigError(f"open {token_file}: {describe_os_error(problem)}") from problem
+    try:
+        ca_file.read_bytes()
+    except OSError as problem:
+        log.error("expected to load root CA config from %s, but got err: %s", ca_file, describe_os_error(problem))
+        ca = ""
+    else:
+        ca = str(ca_file)
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return ConnectionSettings(
+        server=f"https://{address}", tls=TlsSettings(ca_file=ca), token=token, token_file=str(token_file)
+    )

@@ -1,0 +1,74 @@
+"""What there is to list and watch: a kind's place in the API and the class that its objects become."""
+
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+from urllib.parse import quote
+
+from attrs import frozen
+
+from trio_sched.objects.lease import Lease
+from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+
+
+class WireObject(Protocol):
+    """Any Kubernetes object: it has metadata."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Name, namespace, uid and version."""
+
+
+T = TypeVar("T", bound=WireObject)
+
+
+@frozen(kw_only=True)
+class Kind(Generic[T]):
+    """A resource of an API server.
+
+    Attributes:
+        group: empty for the core group.
+        version: ``v1``.
+        plural: as it stands in URLs.
+        namespaced: whether objects live in namespaces.
+        type: what objects are decoded into.
+        field_selector: what list and watch are limited to.
+        transform: applied to every object that is listed or watched, to share what many have in common.
+    """
+
+    version: str
+    plural: str
+    namespaced: bool
+    type: type[T]
+    group: str = ""
+    field_selector: str = ""
+    transform: Callable[[T], T] | None = None
+
+    @property
+    def api_version(self) -> str:
+        """``apps/v1``, or just ``v1`` in the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def collection(self, namespace: str = "") -> str:
+        """The path of all objects, or of those in *namespace*."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and self.namespaced else ""
+        return f"{root}{inside}/{self.plural}"
+
+    def path(self, name: str, *, namespace: str = "", subresource: str = "") -> str:
+        """The path of one object, or of a *subresource* of it."""
+        path = f"{self.collection(namespace)}/{quote(name, safe='')}"
+        return f"{path}/{subresource}" if subresource else path
+
+
+POD_KIND = Kind(
+    version="v1",
+    plural="pods",
+    namespaced=True,
+    type=Pod,
+    # Pods that have run their course use nothing; when one gets there, the server tells us that it was deleted.
+    field_selector="status.phase!=Succeeded,status.phase!=Failed",
+)
+NODE_KIND = Kind(version="v1", plural="nodes", namespaced=False, type=Node)
+LEASE_KIND = Kind(group="coordination.k8s.io", version="v1", plural="leases", namespaced=True, type=Lease)

@@ -1,0 +1,133 @@
+"""Reads a kubeconfig: from YAML to :class:`ConnectionSettings`, with kube-scheduler's own complaints.
+
+One explicit file, never ``$KUBECONFIG`` or the one in the home directory, never several merged. Unknown fields and
+duplicate keys pass, as they do with kubectl; what they would have meant is not guessed.
+"""
+
+import logging
+import os
+from collections.abc import Mapping
+
+from trio_sched.kube_client.errors import KubeconfigError
+from trio_sched.kube_client.exec_plugin import API_VERSIONS
+from trio_sched.kube_client.in_cluster import in_cluster_settings
+from trio_sched.kube_client.kubeconfig_file import Cluster, Kubeconfig, User, read_kubeconfig
+from trio_sched.kube_client.kubeconfig_rules import EMPTY_CONFIGURATION, check_usable, invalid
+from trio_sched.kube_client.server_url import normalise_server
+from trio_sched.kube_client.settings import ConnectionSettings, ExecSettings, Impersonation, TlsSettings
+from trio_sched.kube_client.tls import TlsSource, describe_os_error
+
+log = logging.getLogger(__name__)
+
+
+def load_kubeconfig(path: str, *, master: str = "", environ: Mapping[str, str] | None = None) -> ConnectionSettings:
+    """How to reach the API server that *path*, or *master*, or the pod we run in names.
+
+    Args:
+        path: a kubeconfig file; empty for none.
+        master: a URL that takes the place of the file's server.
+        environ: the process environment; only looked at when *path* and *master* are both empty.
+
+    Raises:
+        KubeconfigError: the text is kube-scheduler's.
+    """
+    if not path and not master:
+        log.info("Neither --kubeconfig nor --master was specified.  Using the inClusterConfig.  This might not work.")
+        try:
+            return in_cluster_settings(os.environ if environ is None else environ)
+        except KubeconfigError as problem:
+            log.error("error creating inClusterConfig, falling back to default config: %s", problem)
+            raise invalid([EMPTY_CONFIGURATION]) from problem
+    config = read_kubeconfig(path) if path else Kubeconfig()
+    return settings_of(config, master=master)
+
+
+def settings_of(config: Kubeconfig, *, master: str = "") -> ConnectionSettings:
+    """The settings of the current context of *config*.
+
+    Raises:
+        KubeconfigError: they are contradictory, incomplete, or name files that are not there.
+    """
+    context = config.contexts.get(config.current_context)
+    cluster = config.clusters.get(context.cluster) if context else None
+    user = config.users.get(context.user) if context else None
+    if master:
+        # The certificate's name belongs to the server that was replaced.
+        cluster = (cluster or Cluster()).with_server(master)
+    check_usable(config, context, cluster, user)
+    assert cluster is not None  # check_usable insists on it
+    server = normalise_server(cluster.server, has_tls_settings=cluster.has_tls_settings)
+    is_tls = server.startswith("https://")
+    user = user or User()
+    settings = ConnectionSettings(
+        server=server,
+        namespace=context.namespace if context else "",
+        tls=_tls(cluster, user) if is_tls else TlsSettings(),
+        proxy_url=cluster.proxy_url,
+        disable_compression=cluster.disable_compression,
+        username=user.username,
+        password=user.password,
+        token=user.token or _initial_token(user, is_tls=is_tls),
+        token_file=user.token_file,
+        exec_plugin=_exec(user, cluster, server),
+        impersonation=Impersonation(
+            user=user.impersonate,
+            uid=user.impersonate_uid,
+            groups=user.impersonate_groups,
+            extra=user.impersonate_extra,
+        ),
+    )
+    if is_tls:
+        _check_credentials(settings, user)
+        TlsSource(settings.tls).context()
+    return settings
+
+
+def _tls(cluster: Cluster, user: User) -> TlsSettings:
+    return TlsSettings(
+        ca_file=cluster.certificate_authority,
+        ca_data=cluster.certificate_authority_data,
+        insecure_skip_verify=cluster.insecure_skip_tls_verify,
+        server_name=cluster.tls_server_name,
+        client_certificate_file=user.client_certificate,
+        client_certificate_data=user.client_certificate_data,
+        client_key_file=user.client_key,
+        client_key_data=user.client_key_data,
+    )
+
+
+def _initial_token(user: User, *, is_tls: bool) -> str:
+    """The token in the user's file; that it can be read at the start is required."""
+    if not user.token_file or not is_tls:
+        return ""
+    try:
+        with open(user.token_file, encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError as problem:
+        raise KubeconfigError(f"open {user.token_file}: {describe_os_error(problem)}") from problem
+
+
+def _exec(user: User, cluster: Cluster, server: str) -> ExecSettings | None:
+    plugin = user.exec_plugin
+    if plugin is None:
+        return None
+    return ExecSettings(
+        api_version=plugin.api_version,
+        command=plugin.command,
+        args=plugin.args,
+        env=plugin.env,
+        install_hint=plugin.install_hint,
+        interactive_mode=plugin.interactive_mode,
+        cluster_info=cluster.exec_info(server) if plugin.provide_cluster_info else None,
+    )
+
+
+def _check_credentials(settings: ConnectionSettings, user: User) -> None:
+    """What kube-scheduler only notices when it builds its transport."""
+    if user.auth_provider is not None:
+        raise KubeconfigError(f'no Auth Provider found for name "{user.auth_provider}"')
+    plugin = settings.exec_plugin
+    if plugin is not None and plugin.api_version not in API_VERSIONS:
+        raise KubeconfigError(f'exec plugin: invalid apiVersion "{plugin.api_version}"')
+    if (settings.username or settings.password) and (settings.token or settings.token_file):
+        raise KubeconfigError("username/password or bearer token may be set, but not both")

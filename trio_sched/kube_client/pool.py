@@ -1,0 +1,235 @@
+"""Keep-alive connections to one server, and the fast way to use them.
+
+A flat pool: a stack of idle connections, a count of open ones, a queue of those who wait. Nothing is searched, so a
+request costs the same with one in flight as with a hundred. One watchdog looks at the deadlines of all requests,
+because a cancel scope per request would cost a tenth of the request.
+"""
+
+import ssl
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import outcome
+import trio
+from attrs import define, field
+
+from trio_sched.kube_client.dialer import Dialer
+from trio_sched.kube_client.errors import ConnectionFailed
+from trio_sched.kube_client.http1 import Headers, Http1Connection, ProtocolViolation, Reply
+
+MAX_CONNECTIONS = 32
+REQUEST_SECONDS = 65.0
+"""A little more than the minute after which an API server gives up on a request of its own accord."""
+WATCHDOG_SECONDS = 1.0
+
+_SAFE = frozenset({b"GET", b"HEAD"})
+_BROKEN = (OSError, ssl.SSLError, trio.ClosedResourceError, ProtocolViolation)
+
+
+@define(eq=False)
+class Pool:
+    """Connections to one server.
+
+    Args:
+        dialer: makes them.
+        fixed_headers: what every request carries (``Host`` and such), as header lines.
+        max_connections: for requests; streams come on top.
+        request_seconds: how long a whole request may take.
+    """
+
+    dialer: Dialer
+    fixed_headers: bytes
+    max_connections: int = MAX_CONNECTIONS
+    request_seconds: float = REQUEST_SECONDS
+    _prefix: bytes = field(init=False, default=b"")
+    _idle: list[Http1Connection] = field(init=False, factory=list)
+    _busy: set[Http1Connection] = field(init=False, factory=set)
+    _open: int = field(init=False, default=0)
+    _waiting: deque[trio.lowlevel.Task] = field(init=False, factory=deque)
+    _watchdog_rest: trio.Event | None = field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        if self.dialer.relays_requests:
+            assert self.dialer.proxy is not None
+            self._prefix = self.dialer.settings.server.split("://")[0].encode() + b"://" + _authority(self.dialer)
+            self.fixed_headers += self.dialer.proxy.authorization()
+
+    async def request(self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b"") -> Reply:
+        """Send a request and return the whole answer, whatever its status.
+
+        A connection that the server had closed while it was idle is replaced without a word, if nothing of the request
+        can have been acted on: not a byte of it was sent, or it only reads.
+
+        Args:
+            method: ``b"POST"``.
+            target: path and query.
+            headers: more header lines, each ending in CRLF.
+            body: sent with its length.
+
+        Raises:
+            ConnectionFailed: there is no complete answer.
+        """
+        message = self._message(method, target, headers, body)
+        while True:
+            connection = await self._acquire()
+            connection.deadline = trio.current_time() + self.request_seconds
+            self._busy.add(connection)
+            if self._watchdog_rest is not None:
+                self._watchdog_rest.set()
+            try:
+                reply = await connection.exchange(message)
+            except _BROKEN as problem:
+                self._release(connection, broken=True)
+                if not self._may_repeat(connection, method):
+                    raise self._failure(connection, problem) from problem
+            except BaseException:
+                self._release(connection, broken=True)
+                raise
+            else:
+                self._release(connection)
+                return reply
+
+    @asynccontextmanager
+    async def stream(
+        self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b""
+    ) -> AsyncGenerator["ResponseStream", None]:
+        """Send a request over a connection of its own, and give its answer piece by piece.
+
+        There is no deadline once status and headers are in: whoever reads knows how long silence is fine.
+
+        Raises:
+            ConnectionFailed: no connection, or no answer.
+        """
+        message = self._message(method, target, headers, body)
+        connection = await self.dialer.dial()
+        try:
+            try:
+                with trio.fail_after(self.request_seconds):
+                    status, answered = await connection.start(message)
+            except (*_BROKEN, trio.TooSlowError) as problem:
+                raise self._failure(connection, problem) from problem
+            yield ResponseStream(self, connection, status, answered)
+        finally:
+            connection.close()
+
+    async def watchdog(self) -> None:
+        """Close connections whose request has taken too long; never returns."""
+        while True:
+            if not self._busy:
+                self._watchdog_rest = trio.Event()
+                await self._watchdog_rest.wait()
+                self._watchdog_rest = None
+            await trio.sleep(WATCHDOG_SECONDS)
+            now = trio.current_time()
+            for connection in [busy for busy in self._busy if busy.deadline <= now]:
+                connection.timed_out = True
+                connection.close()
+
+    def close(self) -> None:
+        """Hang up everywhere."""
+        for connection in [*self._idle, *self._busy]:
+            connection.close()
+        self._open -= len(self._idle)
+        self._idle.clear()
+
+    def _message(self, method: bytes, target: bytes, headers: bytes, body: bytes) -> bytes:
+        length = b"Content-Length: %d\r\n" % len(body) if body or method not in _SAFE else b""
+        return b"".join(
+            (method, b" ", self._prefix, target, b" HTTP/1.1\r\n", self.fixed_headers, headers, length, b"\r\n", body)
+        )
+
+    async def _acquire(self) -> Http1Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if self._is_current(connection) and not connection.is_stale():
+                return connection
+            connection.close()
+            self._open -= 1
+        if self._open < self.max_connections:
+            self._open += 1
+        else:
+            task = trio.lowlevel.current_task()
+            self._waiting.append(task)
+
+            def give_up(_: trio.lowlevel.RaiseCancelT) -> trio.lowlevel.Abort:
+                self._waiting.remove(task)
+                return trio.lowlevel.Abort.SUCCEEDED
+
+            handed: Http1Connection | None = await trio.lowlevel.wait_task_rescheduled(give_up)
+            if handed is not None:
+                return handed
+        try:
+            return await self.dialer.dial()
+        except BaseException:
+            self._free_slot()
+            raise
+
+    def _is_current(self, connection: Http1Connection) -> bool:
+        """Whether it shows and trusts the certificates of today."""
+        return connection.generation == self.dialer.tls.generation
+
+    def _release(self, connection: Http1Connection, *, broken: bool = False) -> None:
+        self._busy.discard(connection)
+        if broken or not connection.reusable or not self._is_current(connection):
+            connection.close()
+            self._free_slot()
+        elif self._waiting:
+            trio.lowlevel.reschedule(self._waiting.popleft(), outcome.Value(connection))
+        else:
+            self._idle.append(connection)
+
+    def _free_slot(self) -> None:
+        """A connection fewer: the first who waits may make another."""
+        if self._waiting:
+            trio.lowlevel.reschedule(self._waiting.popleft(), outcome.Value(None))
+        else:
+            self._open -= 1
+
+    def _may_repeat(self, connection: Http1Connection, method: bytes) -> bool:
+        reused = connection.requests > 1
+        unharmed = not connection.sent_anything or method in _SAFE
+        return reused and unharmed and not connection.heard and not connection.timed_out
+
+    def _failure(self, connection: Http1Connection, problem: BaseException) -> ConnectionFailed:
+        timed_out = connection.timed_out or isinstance(problem, trio.TooSlowError)
+        if timed_out:
+            text = f"no complete answer within {self.request_seconds:g} s"
+        elif isinstance(problem, trio.ClosedResourceError):
+            text = "the connection was closed on our side"
+        else:
+            text = str(problem) or type(problem).__name__
+        return ConnectionFailed(
+            self.dialer.settings.server, text, may_have_reached_server=connection.sent_anything, timed_out=timed_out
+        )
+
+
+@define(eq=False)
+class ResponseStream:
+    """An answer that is read while it comes.
+
+    Attributes:
+        status: the HTTP status.
+        headers: with lower-case names.
+    """
+
+    _pool: Pool
+    _connection: Http1Connection
+    status: int
+    headers: Headers
+
+    async def receive(self) -> bytes:
+        """The next bytes of the body, as the server sent them; empty at its end.
+
+        Raises:
+            ConnectionFailed: it broke off.
+        """
+        try:
+            return await self._connection.receive_body()
+        except _BROKEN as problem:
+            raise self._pool._failure(self._connection, problem) from problem
+
+
+def _authority(dialer: Dialer) -> bytes:
+    host = f"[{dialer.host}]" if ":" in dialer.host else dialer.host
+    return f"{host}:{dialer.port}".encode()

@@ -1,0 +1,193 @@
+"""The pool as an httpx transport, and any httpx transport as if it were the pool.
+
+``httpx.AsyncClient`` over :class:`PooledTransport` is for everything that is asked now and then. What is asked
+thousands of times goes to a :class:`Caller` directly, without the 230 µs that httpx's own objects cost a request.
+Against an API server in the same process there is no pool, so :class:`HttpxCaller` plays its part.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol
+
+import httpx
+import trio
+
+from trio_sched.kube_client.errors import ConnectionFailed
+from trio_sched.kube_client.http1 import Headers, Reply
+from trio_sched.kube_client.pool import Pool, ResponseStream
+
+_OURS = frozenset({b"host", b"connection", b"content-length", b"transfer-encoding", b"keep-alive"})
+
+
+class ByteStream(Protocol):
+    """An answer that is read while it comes."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+
+    @property
+    def headers(self) -> Headers:
+        """With lower-case names."""
+
+    async def receive(self) -> bytes:
+        """The next bytes; empty at the end."""
+
+
+class Caller(Protocol):
+    """Sends requests as bytes: a pool, or an httpx transport in disguise."""
+
+    async def request(self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b"") -> Reply:
+        """Send a request, return the whole answer; raises ``ConnectionFailed``."""
+
+    def stream(
+        self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b""
+    ) -> AbstractAsyncContextManager[ByteStream]:
+        """Send a request, give its answer piece by piece; raises ``ConnectionFailed``."""
+
+
+class PooledTransport(httpx.AsyncBaseTransport):
+    """Lets httpx send through our pool.
+
+    Requests whose query holds ``watch`` are streamed over a connection of their own; all others are read to their end
+    before httpx sees the response, so that their connection is free again at once.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send *request*.
+
+        Raises:
+            httpx.TransportError: there is no complete answer; the cause is our ``ConnectionFailed``.
+        """
+        method, target = request.method.encode("ascii"), request.url.raw_path
+        headers = b"".join(
+            name + b": " + value + b"\r\n" for name, value in request.headers.raw if name.lower() not in _OURS
+        )
+        body = await request.aread()
+        try:
+            if request.url.params.get("watch", "0") not in ("0", "false", ""):
+                return await self._streamed(method, target, headers, body)
+            reply = await self._pool.request(method, target, headers, body)
+        except ConnectionFailed as problem:
+            raise httpx.ReadError(str(problem), request=request) from problem
+        kept = [(name, value) for name, value in reply.headers if name not in (b"content-encoding", b"content-length")]
+        return httpx.Response(reply.status, headers=kept, content=reply.body)
+
+    async def _streamed(self, method: bytes, target: bytes, headers: bytes, body: bytes) -> httpx.Response:
+        opened = self._pool.stream(method, target, headers, body)
+        stream = await opened.__aenter__()
+        return httpx.Response(stream.status, headers=stream.headers, stream=_HttpxStream(opened, stream))
+
+
+class _HttpxStream(httpx.AsyncByteStream):
+    """The body of a streamed response, in httpx's terms."""
+
+    def __init__(self, opened: AbstractAsyncContextManager[ResponseStream], stream: ResponseStream) -> None:
+        self._opened = opened
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            while piece := await self._stream.receive():
+                yield piece
+        except ConnectionFailed as problem:
+            raise httpx.ReadError(str(problem)) from problem
+
+    async def aclose(self) -> None:
+        await self._opened.__aexit__(None, None, None)
+
+
+class BorrowedTransport(httpx.AsyncBaseTransport):
+    """Somebody else's transport: it stays open when the client over it is closed."""
+
+    def __init__(self, owned_elsewhere: httpx.AsyncBaseTransport) -> None:
+        self._transport = owned_elsewhere
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Pass *request* on."""
+        return await self._transport.handle_async_request(request)
+
+
+class HttpxCaller:
+    """A :class:`Caller` over any httpx transport.
+
+    Args:
+        transport: for instance an API server in this process.
+        server: scheme, host and port, for the requests' URLs.
+    """
+
+    def __init__(self, transport: httpx.AsyncBaseTransport, server: str) -> None:
+        self._transport = transport
+        self._server = server
+        self._origin = httpx.URL(server).copy_with(raw_path=b"/")
+
+    async def request(self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b"") -> Reply:
+        """Send a request, return the whole answer.
+
+        Raises:
+            ConnectionFailed: there is no complete answer.
+        """
+        try:
+            response = await self._transport.handle_async_request(self._request(method, target, headers, body))
+            content = await response.aread()
+        except httpx.TransportError as problem:
+            raise self._failure(problem) from problem
+        return Reply(response.status_code, _lower(response), content)
+
+    @asynccontextmanager
+    async def stream(
+        self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b""
+    ) -> AsyncGenerator[ByteStream, None]:
+        """Send a request, give its answer piece by piece.
+
+        Raises:
+            ConnectionFailed: no answer.
+        """
+        try:
+            response = await self._transport.handle_async_request(self._request(method, target, headers, body))
+        except httpx.TransportError as problem:
+            raise self._failure(problem) from problem
+        try:
+            yield _ResponsePieces(self, response)
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+                await response.aclose()
+
+    def _request(self, method: bytes, target: bytes, headers: bytes, body: bytes) -> httpx.Request:
+        lines = [tuple(line.split(b": ", 1)) for line in headers.split(b"\r\n") if line]
+        pairs = [(pair[0], pair[1]) for pair in lines]
+        return httpx.Request(method.decode(), self._origin.copy_with(raw_path=target), headers=pairs, content=body)
+
+    def _failure(self, problem: httpx.TransportError) -> ConnectionFailed:
+        return ConnectionFailed(
+            self._server,
+            str(problem) or type(problem).__name__,
+            may_have_reached_server=not isinstance(problem, httpx.ConnectError | httpx.ConnectTimeout),
+            timed_out=isinstance(problem, httpx.TimeoutException),
+        )
+
+
+class _ResponsePieces:
+    """An httpx response as a :class:`ByteStream`."""
+
+    def __init__(self, caller: HttpxCaller, response: httpx.Response) -> None:
+        self._caller = caller
+        self._pieces = response.aiter_raw()
+        self.status = response.status_code
+        self.headers = _lower(response)
+
+    async def receive(self) -> bytes:
+        try:
+            async for piece in self._pieces:
+                if piece:
+                    return piece
+        except httpx.TransportError as problem:
+            raise self._caller._failure(problem) from problem
+        return b""
+
+
+def _lower(response: httpx.Response) -> Headers:
+    return [(name.lower(), value) for name, value in response.headers.raw]
