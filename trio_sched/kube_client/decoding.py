@@ -101,7 +101,7 @@ class Codec(Generic[T]):
             return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
         if any(event.type == "ERROR" for event in events):  # a kind so lenient that a Status passes for one of it
             return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
-        return events  # type: ignore[return-value]
+        return events
 
     def _event_alone(self, line: bytes) -> WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]:
         try:

@@ -21,7 +21,6 @@ from trio_sched.kube_client.http1 import Headers, Http1Connection, ProtocolViola
 MAX_CONNECTIONS = 32
 REQUEST_SECONDS = 65.0
 """A little more than the minute after which an API server gives up on a request of its own accord."""
-WATCHDOG_SECONDS = 1.0
 
 _SAFE = frozenset({b"GET", b"HEAD"})
 _BROKEN = (OSError, ssl.SSLError, trio.ClosedResourceError, ProtocolViolation)
@@ -120,7 +119,8 @@ class Pool:
                 self._watchdog_rest = trio.Event()
                 await self._watchdog_rest.wait()
                 self._watchdog_rest = None
-            await trio.sleep(WATCHDOG_SECONDS)
+            # Every request has the same time, so whatever begins while we sleep ends later than the earliest of these.
+            await trio.sleep_until(min(connection.deadline for connection in self._busy))
             now = trio.current_time()
             for connection in [busy for busy in self._busy if busy.deadline <= now]:
                 connection.timed_out = True

@@ -1,6 +1,6 @@
 """Get, list, create, update, patch, delete: for any kind, typed."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Callable
 from urllib.parse import urlencode
 
 import msgspec
@@ -24,17 +24,21 @@ async def get(client: KubeClient, kind: Kind[T], name: str, *, namespace: str = 
 
 
 async def list_pages(
-    client: KubeClient, kind: Kind[T], *, namespace: str = "", codec: Codec[T] | None = None
-) -> AsyncIterator[Page[T]]:
-    """All objects as of now, in pages of :data:`PAGE_LIMIT`, compressed on their way.
+    client: KubeClient,
+    kind: Kind[T],
+    take: Callable[[Page[T]], None],
+    *,
+    namespace: str = "",
+    codec: Codec[T] | None = None,
+) -> None:
+    """Hand all objects as of now to *take*, in pages of :data:`PAGE_LIMIT`, compressed on their way.
 
-    Every list is a consistent read in pages, also the first. Kubernetes' own clients ask for resource version 0 first and
-    for the last seen one later; both are answered from the watch cache in one piece, which for 150,000 pods is a body of
-    most of a gigabyte, and may be older than what we already know. Servers of 1.31 and later answer consistent reads
-    from that cache as well.
+    Every list is a consistent read in pages, also the first. Kubernetes' own clients ask for resource version 0 first
+    and for the last seen one later; both are answered from the watch cache in one piece, which for 150,000 pods is a
+    body of most of a gigabyte, and may be older than what we already know. Servers of 1.31 and later answer consistent
+    reads from that cache as well.
 
-    If the server forgets the list while we page through it, one page with everything follows; a page that repeats what
-    earlier pages held is announced by :attr:`Page.starts_over`.
+    If the server forgets the list while we page through it, one page with everything follows, marked ``starts_over``.
 
     Raises:
         ApiError: the server refused.
@@ -42,26 +46,20 @@ async def list_pages(
     """
     codec = codec or Codec(kind)
     selector = {"fieldSelector": kind.field_selector} if kind.field_selector else {}
-    query: Mapping[str, str | int] = {**selector, "limit": PAGE_LIMIT}
     path = kind.collection(namespace)
-    is_continuation = False
-    while True:
-        target = f"{path}?{urlencode(query)}" if query else path
+
+    async def read(**query: str | int) -> Page[T]:
+        target = f"{path}?{urlencode({**selector, **query})}".rstrip("?")
+        return codec.page(await client.call(b"GET", target.encode(), headers=client.list_headers))
+
+    page = await read(limit=PAGE_LIMIT)
+    take(page)
+    while page.metadata.continue_:
         try:
-            body = await client.call(b"GET", target.encode(), headers=client.list_headers)
+            page = await read(limit=PAGE_LIMIT, **{"continue": page.metadata.continue_})
         except Expired:
-            if not is_continuation:
-                raise
-            target = f"{path}?{urlencode(selector)}" if selector else path
-            body = await client.call(b"GET", target.encode(), headers=client.list_headers)
-            yield codec.page(body)._replace(starts_over=True)
-            return
-        page = codec.page(body)
-        yield page
-        if not page.metadata.continue_:
-            return
-        query = {**selector, "limit": PAGE_LIMIT, "continue": page.metadata.continue_}
-        is_continuation = True
+            page = (await read())._replace(starts_over=True)
+        take(page)
 
 
 async def list_all(client: KubeClient, kind: Kind[T], *, namespace: str = "") -> list[T]:
@@ -71,10 +69,15 @@ async def list_all(client: KubeClient, kind: Kind[T], *, namespace: str = "") ->
         UndecodableObject: one of them is not of this kind's shape.
     """
     objects: list[T] = []
-    async for page in list_pages(client, kind, namespace=namespace):
+
+    def take(page: Page[T]) -> None:
         if page.undecoded:
             raise page.undecoded[0].error
-        objects = page.objects if page.starts_over else objects + page.objects
+        if page.starts_over:
+            objects.clear()
+        objects.extend(page.objects)
+
+    await list_pages(client, kind, take, namespace=namespace)
     return objects
 
 

@@ -1,0 +1,261 @@
+import gzip
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.errors import ConnectionFailed
+
+unlimited = partial(connect, qps=-1)
+
+
+async def answer(exchange: Any) -> None:
+    await exchange.answer(b'{"echo":"' + exchange.request.body + b'"}')
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+async def test_one_connection_serves_many_requests(start_server: Any, tls: bool) -> None:
+    server = await start_server(answer, tls=tls)
+    async with unlimited(server.settings) as client:
+        for number in range(5):
+            assert await client.call(b"POST", b"/x", body=b"%d" % number) == b'{"echo":"%d"}' % number
+    assert server.connections == 1
+    assert [request.body for request in server.requests] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+async def test_bodies_of_megabytes_arrive_whole_in_both_directions(start_server: Any, tls: bool) -> None:
+    async def echo(exchange: Any) -> None:
+        await exchange.answer(exchange.request.body)
+
+    server = await start_server(echo, tls=tls)
+    body = bytes(range(256)) * 12_000
+    async with unlimited(server.settings) as client:
+        assert await client.call(b"POST", b"/x", body=body) == body
+
+
+async def test_chunked_bodies_are_put_together(start_server: Any) -> None:
+    async def chunks(exchange: Any) -> None:
+        await exchange.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        await exchange.raw(b"2\r\nde\r\n0\r\n\r\n")
+
+    server = await start_server(chunks)
+    async with unlimited(server.settings) as client:
+        assert await client.call(b"GET", b"/x") == b"abcde"
+        assert await client.call(b"GET", b"/x") == b"abcde"
+    assert server.connections == 1
+
+
+async def test_gzip_is_undone(start_server: Any) -> None:
+    async def zipped(exchange: Any) -> None:
+        await exchange.answer(gzip.compress(b"x" * 1000), headers="Content-Encoding: gzip\r\n")
+
+    server = await start_server(zipped)
+    async with unlimited(server.settings) as client:
+        assert await client.call(b"GET", b"/x", headers=client.list_headers) == b"x" * 1000
+    assert server.requests[0].headers["accept-encoding"] == "gzip"
+
+
+async def test_torn_gzip_is_a_failed_connection_not_a_short_body(start_server: Any) -> None:
+    async def torn(exchange: Any) -> None:
+        await exchange.answer(gzip.compress(b"x" * 1000)[:-9], headers="Content-Encoding: gzip\r\n")
+
+    server = await start_server(torn)
+    async with unlimited(server.settings) as client:
+        with pytest.raises(ConnectionFailed, match="malformed gzip body"):
+            await client.call(b"POST", b"/x")
+
+
+async def test_a_body_without_length_ends_with_the_connection(start_server: Any) -> None:
+    async def until_close(exchange: Any) -> None:
+        await exchange.raw(b"HTTP/1.1 200 OK\r\n\r\nsome")
+        await exchange.raw(b" text")
+        await exchange.stream.aclose()
+
+    server = await start_server(until_close)
+    async with unlimited(server.settings) as client:
+        assert await client.call(b"GET", b"/x") == b"some text"
+
+
+async def test_connection_close_is_honoured(start_server: Any) -> None:
+    async def once(exchange: Any) -> None:
+        await exchange.answer(headers="Connection: close\r\n")
+
+    server = await start_server(once)
+    async with unlimited(server.settings) as client:
+        await client.call(b"POST", b"/x")
+        await client.call(b"POST", b"/x")
+    assert server.connections == 2
+
+
+async def test_a_hundred_continue_is_not_the_answer(start_server: Any) -> None:
+    async def hesitant(exchange: Any) -> None:
+        await exchange.raw(b"HTTP/1.1 100 Continue\r\nX-Early: 1\r\n\r\n")
+        await exchange.answer(b"done", status=201)
+
+    server = await start_server(hesitant)
+    async with unlimited(server.settings) as client:
+        reply = await client.request(b"POST", b"/x")
+    assert (reply.status, reply.body, reply.header(b"x-early")) == (201, b"done", None)
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+async def test_an_idle_connection_that_the_server_closed_is_replaced_even_for_a_post(
+    start_server: Any, tls: bool
+) -> None:
+    hung_up = trio.Event()
+
+    async def answer_and_leave(exchange: Any) -> None:
+        await exchange.answer()
+        await exchange.stream.aclose()
+        hung_up.set()
+
+    server = await start_server(answer_and_leave, tls=tls)
+    async with unlimited(server.settings) as client:
+        await client.call(b"POST", b"/first")
+        await hung_up.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        await client.call(b"POST", b"/second")
+    assert [request.target for request in server.requests] == ["/first", "/second"]
+
+
+async def test_a_read_whose_reused_connection_breaks_before_an_answer_is_sent_again(start_server: Any) -> None:
+    async def drop_second(exchange: Any) -> None:
+        if exchange.number == 2:
+            await exchange.stream.aclose()
+        else:
+            await exchange.answer(b"%d" % exchange.number)
+
+    server = await start_server(drop_second)
+    async with unlimited(server.settings) as client:
+        assert await client.call(b"GET", b"/x") == b"1"
+        assert await client.call(b"GET", b"/x") == b"3"
+
+
+async def test_a_post_whose_answer_is_lost_is_not_repeated_and_says_so(start_server: Any) -> None:
+    async def drop_second(exchange: Any) -> None:
+        if exchange.number == 2:
+            await exchange.stream.aclose()
+        else:
+            await exchange.answer()
+
+    server = await start_server(drop_second)
+    async with unlimited(server.settings) as client:
+        await client.call(b"POST", b"/x")
+        with pytest.raises(ConnectionFailed) as caught:
+            await client.call(b"POST", b"/x")
+    assert caught.value.may_have_reached_server
+    assert len(server.requests) == 2
+
+
+async def test_half_an_answer_is_a_failure(start_server: Any) -> None:
+    async def half(exchange: Any) -> None:
+        await exchange.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+        await exchange.stream.aclose()
+
+    server = await start_server(half)
+    async with unlimited(server.settings) as client:
+        with pytest.raises(ConnectionFailed, match="in the middle of its answer"):
+            await client.call(b"POST", b"/x")
+
+
+async def test_what_is_not_http_is_a_failure(start_server: Any) -> None:
+    async def nonsense(exchange: Any) -> None:
+        await exchange.raw(b"SSH-2.0-OpenSSH_9.6\r\n")
+
+    server = await start_server(nonsense)
+    async with unlimited(server.settings) as client:
+        with pytest.raises(ConnectionFailed, match="malformed HTTP response"):
+            await client.call(b"POST", b"/x")
+
+
+async def test_a_server_that_never_answers_is_given_up_and_the_next_request_goes_elsewhere(start_server: Any) -> None:
+    async def hang_once(exchange: Any) -> None:
+        if exchange.number == 1:
+            await trio.sleep_forever()
+        await exchange.answer(b"ok")
+
+    server = await start_server(hang_once)
+    async with unlimited(server.settings, request_seconds=0.05, max_connections=1) as client:
+        with pytest.raises(ConnectionFailed, match=r"no complete answer within 0.05 s") as caught:
+            await client.call(b"POST", b"/x")
+        assert caught.value.timed_out
+        assert caught.value.may_have_reached_server
+        assert await client.call(b"POST", b"/x") == b"ok"
+
+
+async def test_nobody_listening_means_that_nothing_was_sent(start_server: Any) -> None:
+    server = await start_server(answer)
+    settings = server.settings
+    unused = trio.socket.socket()
+    await unused.bind(("127.0.0.1", 0))
+    port = unused.getsockname()[1]
+    unused.close()
+    async with unlimited(type(settings)(server=f"http://127.0.0.1:{port}")) as client:
+        with pytest.raises(ConnectionFailed, match="connection refused") as caught:
+            await client.call(b"GET", b"/x")
+    assert not caught.value.may_have_reached_server
+
+
+async def test_requests_beyond_the_limit_wait_in_line(start_server: Any) -> None:
+    go_on = trio.Event()
+
+    async def wait(exchange: Any) -> None:
+        await go_on.wait()
+        await exchange.answer(exchange.request.body)
+
+    server = await start_server(wait)
+    finished: list[int] = []
+    async with unlimited(server.settings, max_connections=1) as client, trio.open_nursery() as nursery:
+
+        async def ask(number: int) -> None:
+            await client.call(b"POST", b"/x", body=b"%d" % number)
+            finished.append(number)
+
+        for number in range(6):
+            nursery.start_soon(ask, number)
+            await trio.testing.wait_all_tasks_blocked()
+        go_on.set()
+    assert server.connections == 1
+    assert [int(request.body) for request in server.requests] == finished == list(range(6))
+
+
+async def test_a_cancelled_wait_and_a_cancelled_request_leave_the_pool_usable(start_server: Any) -> None:
+    async def hang_first(exchange: Any) -> None:
+        if exchange.number == 1:
+            await trio.sleep_forever()
+        await exchange.answer(b"ok")
+
+    server = await start_server(hang_first)
+    async with unlimited(server.settings, max_connections=1) as client:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.call, b"POST", b"/hangs")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(client.call, b"POST", b"/waits")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        assert await client.call(b"POST", b"/x") == b"ok"
+    assert [request.target for request in server.requests] == ["/hangs", "/x"]
+
+
+async def test_a_stream_gives_pieces_as_they_come_on_a_connection_of_its_own(start_server: Any) -> None:
+    seen_first = trio.Event()
+
+    async def trickle(exchange: Any) -> None:
+        if exchange.request.target == "/short":
+            return await exchange.answer(b"short")
+        await exchange.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        await seen_first.wait()
+        await exchange.raw(b"2\r\nde\r\n0\r\n\r\n")
+
+    server = await start_server(trickle, tls=True)
+    async with unlimited(server.settings, max_connections=1) as client, client.stream(b"/long") as stream:
+        assert await stream.receive() == b"abc"
+        assert await client.call(b"GET", b"/short") == b"short"
+        seen_first.set()
+        assert await stream.receive() == b"de"
+        assert await stream.receive() == b""
+    assert server.connections == 2

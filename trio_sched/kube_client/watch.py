@@ -1,0 +1,340 @@
+"""Keeps up with all objects of a kind: lists them once, then watches, and starts over when the server has forgotten.
+
+Three ideas, one inside the other: forever (:meth:`Reflector.run`), the list and what it means
+(:meth:`Reflector._list`), one connection (:meth:`Reflector._watch`). What happens is handed over by a plain call in the
+task that reads, a batch per read of the socket: a memory channel in between would cost as much as the decoding.
+"""
+
+import logging
+from collections.abc import Callable
+from random import Random
+from typing import Generic, NamedTuple, TypeVar
+from urllib.parse import urlencode
+
+import trio
+from attrs import define, field
+
+from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.decoding import Codec, Page, Undecoded, WatchEvent
+from trio_sched.kube_client.errors import (
+    ApiError,
+    ApiStatus,
+    ConnectionFailed,
+    CredentialsError,
+    Expired,
+    KubeClientError,
+    TooManyRequests,
+    UndecodableObject,
+    error_from_status,
+)
+from trio_sched.kube_client.kinds import Kind, T
+from trio_sched.kube_client.retry import Backoff
+from trio_sched.kube_client.verbs import list_pages
+
+log = logging.getLogger(__name__)
+
+WATCH_SECONDS = (300, 600)
+"""How long a watch is asked to last; drawn anew each time, so that many watches do not end together."""
+MARGIN_SECONDS = 30.0
+IDLE_LIMIT_SECONDS = 210.0
+"""An API server sends a bookmark every minute even if nothing happens: three missing ones mean that nobody is there."""
+VERY_SHORT_SECONDS = 1.0
+_DEADLINE_STEP_SECONDS = 1.0
+
+_O = TypeVar("_O")
+_Key = tuple[str, str]
+
+
+class WatchBroken(KubeClientError):
+    """A watch that ended in a way that makes an immediate next one pointless."""
+
+
+class Change(NamedTuple, Generic[_O]):
+    """What became of one object.
+
+    Attributes:
+        type: ``ADDED``, ``MODIFIED`` or ``DELETED``, relative to what was handed over before.
+        old: the object as last handed over; None if it is new.
+        new: the object now; for a deletion its last state, or None when that was missed.
+    """
+
+    type: str
+    old: _O | None
+    new: _O | None
+
+
+class Listed(NamedTuple, Generic[_O]):
+    """The first batch: everything there is."""
+
+    objects: list[_O]
+    resource_version: str
+
+
+class Changes(NamedTuple, Generic[_O]):
+    """Any later batch: what has changed since the one before.
+
+    Attributes:
+        changes: in the order in which they happened; after a relist deletions come first.
+        resource_version: how far the server's history has been followed.
+        relisted: whether they are the difference between two lists: intermediate states were missed.
+    """
+
+    changes: list[Change[_O]]
+    resource_version: str
+    relisted: bool = False
+
+
+def log_trouble(plural: str, trouble: KubeClientError) -> None:
+    """Write *trouble* with *plural* to the log: what a reflector does with it unless told otherwise."""
+    log.error("Failed to watch %s: %s", plural, trouble)
+
+
+async def follow(
+    client: KubeClient,
+    kind: Kind[T],
+    deliver: Callable[[Listed[T] | Changes[T]], None],
+    *,
+    random: Random,
+    namespace: str = "",
+    on_trouble: Callable[[str, KubeClientError], None] = log_trouble,
+    idle_limit_seconds: float = IDLE_LIMIT_SECONDS,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Hand everything of *kind*, and then every change to it, to *deliver*; never returns.
+
+    Reports started once *deliver* has the first list. Trouble is waited out, with ever longer pauses.
+
+    Args:
+        client: whose identity; lists count against its rate, watches don't.
+        kind: what to follow.
+        deliver: called with a :class:`Listed` once, then with :class:`Changes`; it must not wait. A deleted and
+            recreated object whose deletion was missed is delivered as both: a name is not an identity.
+        random: for the lengths of watches and pauses.
+        namespace: only what lives there; empty: everywhere.
+        on_trouble: told of failures that are being waited out, and of malformed objects that are left out.
+        idle_limit_seconds: a watch that is silent for so long is begun again where it stopped.
+        task_status: see above.
+    """
+    reflector = Reflector(client, kind, deliver, random, namespace, on_trouble, idle_limit_seconds)
+    await reflector.run(task_status=task_status)
+
+
+@define(eq=False)
+class Reflector(Generic[T]):
+    """What :func:`follow` remembers: every object as it was last handed over, and how far the history was followed."""
+
+    client: KubeClient
+    kind: Kind[T]
+    deliver: Callable[[Listed[T] | Changes[T]], None]
+    random: Random
+    namespace: str
+    on_trouble: Callable[[str, KubeClientError], None]
+    idle_limit_seconds: float
+    _codec: Codec[T] = field(init=False)
+    _known: dict[_Key, T] | None = field(init=False, default=None)
+    _version: str = field(init=False, default="")
+    _must_list: bool = field(init=False, default=True)
+    _listed_at: float = field(init=False, default=0.0)
+
+    def __attrs_post_init__(self) -> None:
+        self._codec = Codec(self.kind)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """List, watch, watch, watch, and list again when there is no other way; never returns."""
+        backoff = Backoff(self.random)
+        is_first = True
+        while True:
+            try:
+                if self._must_list:
+                    await self._list()
+                    if is_first:
+                        is_first = False
+                        task_status.started()
+                await self._watch()
+                continue  # the server ends every watch after some minutes: go on where it stopped
+            except Expired as trouble:
+                # Normal after a long silence or a restart of the server: it no longer knows what has changed since.
+                # Right after a list it would be odd, and must not become a storm of lists.
+                self._must_list = True
+                if trio.current_time() - self._listed_at > backoff.cap_seconds:
+                    log.info("listing %s again: %s", self.kind.plural, trouble)
+                    continue
+                self.on_trouble(self.kind.plural, trouble)
+            except (ApiError, ConnectionFailed, CredentialsError, UndecodableObject, WatchBroken) as trouble:
+                self.on_trouble(self.kind.plural, trouble)
+            await trio.sleep(backoff.pause_seconds(trio.current_time()))
+
+    async def _list(self) -> None:
+        """Read everything; hand it over, or what is different from what was handed over before."""
+        fresh: dict[_Key, T] = {}
+        unreadable: dict[_Key, UndecodableObject] = {}
+        transform = self.kind.transform
+        version = ""
+
+        def take(page: Page[T]) -> None:
+            nonlocal version
+            version = page.metadata.resource_version
+            if page.starts_over:
+                fresh.clear()
+                unreadable.clear()
+            for listed in page.objects:
+                metadata = listed.metadata
+                fresh[metadata.namespace, metadata.name] = listed if transform is None else transform(listed)
+            for bad in page.undecoded:
+                unreadable[bad.namespace, bad.name] = bad.error
+
+        await list_pages(self.client, self.kind, take, namespace=self.namespace, codec=self._codec)
+        for error in unreadable.values():
+            self.on_trouble(self.kind.plural, error)
+        known, self._known = self._known, fresh
+        self._version = version
+        self._must_list = False
+        self._listed_at = trio.current_time()
+        if known is None:
+            self.deliver(Listed(list(fresh.values()), version))
+            return
+        for key in unreadable.keys() & known.keys():  # it still exists: the last readable state is better than none
+            fresh[key] = known[key]
+        self.deliver(Changes(difference(known, fresh), version, relisted=True))
+
+    async def _watch(self) -> None:
+        """Follow one connection to its regular end.
+
+        Raises:
+            Expired: only a list can help.
+            ApiError: the server refused, or ended the watch with an error.
+            ConnectionFailed: it broke.
+            WatchBroken: it went silent, or was over before it began.
+        """
+        seconds = self.random.randint(*WATCH_SECONDS)
+        target = self._watch_target(seconds)
+        began = moved = trio.current_time()
+        last_moment = began + seconds + MARGIN_SECONDS
+        heard = False
+        unfinished: list[bytes] = []
+        with trio.CancelScope(deadline=min(began + self.idle_limit_seconds, last_moment)) as patience:
+            async with self.client.stream(target) as stream:
+                while piece := await stream.receive():
+                    heard = True
+                    now = trio.current_time()
+                    if now - moved > _DEADLINE_STEP_SECONDS:  # moving a deadline is not free, a second does not matter
+                        moved = now
+                        patience.deadline = min(now + self.idle_limit_seconds, last_moment)
+                    end = piece.rfind(b"\n") + 1
+                    if not end:
+                        unfinished.append(piece)
+                        continue
+                    if unfinished:
+                        unfinished.append(piece[:end])
+                        lines = b"".join(unfinished)
+                        unfinished.clear()
+                    else:
+                        lines = piece[:end]
+                    if end < len(piece):
+                        unfinished.append(piece[end:])
+                    self._apply(self._codec.events(lines))
+        if patience.cancelled_caught:
+            silent = trio.current_time() - moved
+            raise WatchBroken(f"the watch has been silent for {silent:.0f} s; connecting anew")
+        if not heard and trio.current_time() - began < VERY_SHORT_SECONDS:
+            raise WatchBroken(
+                f"very short watch: {self.kind.plural}: Unexpected watch close - "
+                "watch lasted less than a second and no items received"
+            )
+
+    def _watch_target(self, seconds: int) -> bytes:
+        selector = {"fieldSelector": self.kind.field_selector} if self.kind.field_selector else {}
+        query = {
+            "allowWatchBookmarks": "true",
+            **selector,
+            "resourceVersion": self._version,
+            "timeoutSeconds": seconds,
+            "watch": "true",
+        }
+        return f"{self.kind.collection(self.namespace)}?{urlencode(query)}".encode()
+
+    def _apply(self, events: list[WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]]) -> None:
+        """Hand over what *events* say; an ERROR among them is raised after what came before it was handed over."""
+        known = self._known
+        assert known is not None  # a watch follows a list
+        transform = self.kind.transform
+        changes: list[Change[T]] = []
+        failure: ApiError | None = None
+        version = self._version
+        for event in events:
+            subject = event.object
+            if isinstance(subject, Undecoded):
+                self._leave_out(event.type, subject, known, changes)
+                version = subject.resource_version or version
+                continue
+            if isinstance(subject, ApiStatus):
+                failure = error_from_status(subject)
+                break
+            metadata = subject.metadata
+            if event.type == "BOOKMARK":
+                if _is_older(metadata.resource_version, version):
+                    failure = _history_went_back(metadata.resource_version, version)
+                    break
+                version = metadata.resource_version
+                continue
+            version = metadata.resource_version
+            current = subject if transform is None else transform(subject)
+            key = (metadata.namespace, metadata.name)
+            if event.type == "DELETED":
+                gone = known.pop(key, None)
+                if gone is not None:
+                    changes.append(Change("DELETED", gone, current))
+                continue
+            old = known.get(key)
+            known[key] = current
+            if old is None:
+                changes.append(Change("ADDED", None, current))
+            elif old.metadata.uid == metadata.uid:
+                changes.append(Change("MODIFIED", old, current))
+            else:
+                changes.append(Change("DELETED", old, None))
+                changes.append(Change("ADDED", None, current))
+        self._version = version
+        if changes:
+            self.deliver(Changes(changes, version))
+        if failure is not None:
+            self._must_list = not isinstance(failure, TooManyRequests)
+            raise failure
+
+    def _leave_out(self, event_type: str, bad: Undecoded, known: dict[_Key, T], changes: list[Change[T]]) -> None:
+        """Go on without a malformed object; but that it was deleted can be understood without reading it."""
+        self.on_trouble(self.kind.plural, bad.error)
+        if event_type == "DELETED":
+            gone = known.pop((bad.namespace, bad.name), None)
+            if gone is not None:
+                changes.append(Change("DELETED", gone, None))
+
+
+def difference(known: dict[_Key, T], fresh: dict[_Key, T]) -> list[Change[T]]:
+    """What must have happened between two lists; deletions first, so that what they free is free.
+
+    An object under the same name with another uid is another object: the old one was deleted.
+    """
+    deleted: list[Change[T]] = []
+    other: list[Change[T]] = []
+    for key, old in known.items():
+        new = fresh.get(key)
+        if new is None or new.metadata.uid != old.metadata.uid:
+            deleted.append(Change("DELETED", old, None))
+    for key, new in fresh.items():
+        before = known.get(key)
+        if before is None or before.metadata.uid != new.metadata.uid:
+            other.append(Change("ADDED", None, new))
+        elif before.metadata.resource_version != new.metadata.resource_version:
+            other.append(Change("MODIFIED", before, new))
+    return deleted + other
+
+
+def _is_older(version: str, than: str) -> bool:
+    """Whether a server's history has gone back; versions are opaque, but etcd's are numbers."""
+    return version.isdecimal() and than.isdecimal() and int(version) < int(than)
+
+
+def _history_went_back(version: str, known: str) -> Expired:
+    message = f"the server's history is at {version}, before {known}: it was restored from a backup"
+    return Expired(code=410, reason="Expired", message=message)
