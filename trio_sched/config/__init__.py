@@ -1,1 +1,6 @@
-"""To be described by its room."""
+"""The scheduler's configuration: what a file and the flags say, completed, judged, and written back.
+
+Pure: text in, values out. Nothing here reads a file or loads a plugin. The way through the room:
+`parse` (text → fields that are given) → `defaults` (→ `schema`) → `validation`, together in `load`; then `expansion`
+(profile → plugins per point) and `dump` (→ YAML). `feature_gates` decides which defaults there are.
+"""

@@ -1,0 +1,374 @@
+"""Decodes a `Tree` into the shape of a Go struct, strictly, with the errors of Kubernetes' JSON decoder.
+
+The shape is data: a `GoType` per value. A decoded struct is a dictionary of the fields that were given; what is absent
+or ``null`` is not in it. Errors come in three strengths: one from a value that reads itself (a duration) stops
+everything; of the wrong types the first is reported; unknown and duplicate fields are collected, and count only if
+there is nothing worse.
+
+Source: the strict mode of ``sigs.k8s.io/json``.
+"""
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn, Protocol
+
+from attrs import define, field, frozen
+
+from trio_sched.config.durations import parse_duration
+from trio_sched.config.errors import ConfigError
+from trio_sched.config.go_text import quote, round_to_float32
+from trio_sched.config.tree import Array, Number, Object, Tree, kind_of
+
+_MOST_STRICT_ERRORS: Final = 100
+_INTEGER: Final = re.compile(r"-?[0-9]+", re.ASCII)
+
+
+class GoType(Protocol):
+    """What a value is to be."""
+
+    @property
+    def name(self) -> str:
+        """The type as Go prints it."""
+
+    def zero(self) -> Any:
+        """The value of a list item that is ``null``."""
+
+    def decode(self, tree: Tree, decoding: "Decoding") -> Any:
+        """*tree* as a value of this type; `Decoding.mismatch` has been told if it is none."""
+
+
+@define(eq=False)
+class Decoding:
+    """One decoding: where it is, and what was wrong so far."""
+
+    strict_errors: list[str] = field(factory=list)
+    first_error: ConfigError | None = None
+    _struct: str = ""
+    _fields: tuple[str, ...] = ()
+    _path: str = ""
+
+    def mismatch(self, kind: str, type_name: str) -> None:
+        """Note that something of *kind* stands where a *type_name* should."""
+        self.failure(ConfigError.of(self._mismatch_text(kind, type_name)))
+
+    def stop(self, kind: str, type_name: str) -> NoReturn:
+        """Like `mismatch`, from a value that reads itself: nothing after it is looked at.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError.of(self._mismatch_text(kind, type_name))
+
+    def failure(self, error: ConfigError) -> None:
+        """Note *error* if it is the first."""
+        self.first_error = self.first_error or error
+
+    def _mismatch_text(self, kind: str, type_name: str) -> str:
+        if not self._fields:
+            return f"json: cannot unmarshal {kind} into Go value of type {type_name}"
+        place = f"{self._struct}.{'.'.join(self._fields)}"
+        return f"json: cannot unmarshal {kind} into Go struct field {place} of type {type_name}"
+
+    def strict(self, what: str, key: str) -> None:
+        """Note that *key* is *what* (``unknown field``, ``duplicate field``)."""
+        text = f"{what} {quote(f'{self._path}.{key}' if self._path else key)}"
+        if text not in self.strict_errors and len(self.strict_errors) < _MOST_STRICT_ERRORS:
+            self.strict_errors.append(text)
+
+    @contextmanager
+    def field(self, struct: str, names: tuple[str, ...]) -> Iterator[None]:
+        """While the field *names* (with the structs it is embedded in) of *struct* is decoded."""
+        before = self._struct, self._fields, self._path
+        self._struct, self._fields = struct, self._fields + names
+        self._path = f"{self._path}.{names[-1]}" if self._path else names[-1]
+        yield
+        self._struct, self._fields, self._path = before
+
+    @contextmanager
+    def below(self, suffix: str) -> Iterator[None]:
+        """While an item or an entry of a map is decoded: only the path of strict errors knows it."""
+        before = self._path
+        self._path = f"{before}{suffix}" if before else suffix.removeprefix(".")
+        yield
+        self._path = before
+
+
+@frozen
+class Bool:
+    """``true`` or ``false``."""
+
+    name: str = "bool"
+
+    def zero(self) -> bool:
+        """False."""
+        return False
+
+    def decode(self, tree: Tree, decoding: Decoding) -> bool | None:
+        """The truth value."""
+        if isinstance(tree, bool):
+            return tree
+        decoding.mismatch(kind_of(tree), self.name)
+        return None
+
+
+@frozen
+class String:
+    """Text; named string types have another *name*."""
+
+    name: str = "string"
+
+    def zero(self) -> str:
+        """The empty text."""
+        return ""
+
+    def decode(self, tree: Tree, decoding: Decoding) -> str | None:
+        """The text."""
+        if isinstance(tree, str):
+            return tree
+        decoding.mismatch(kind_of(tree), self.name)
+        return None
+
+
+@frozen
+class Integer:
+    """A whole number of 32 or 64 bits."""
+
+    bits: int
+
+    @property
+    def name(self) -> str:
+        """``int32`` or ``int64``."""
+        return f"int{self.bits}"
+
+    def zero(self) -> int:
+        """0."""
+        return 0
+
+    def decode(self, tree: Tree, decoding: Decoding) -> int | None:
+        """The number, if it is written as a whole one and fits."""
+        if not isinstance(tree, Number):
+            decoding.mismatch(kind_of(tree), self.name)
+            return None
+        limit = 1 << (self.bits - 1)
+        if not _INTEGER.fullmatch(tree.text) or not -limit <= (number := int(tree.text)) < limit:
+            decoding.mismatch(f"number {tree.text}", self.name)
+            return None
+        return number
+
+
+@frozen
+class Float32:
+    """A floating point number of 32 bits."""
+
+    name: str = "float32"
+
+    def zero(self) -> float:
+        """0."""
+        return 0.0
+
+    def decode(self, tree: Tree, decoding: Decoding) -> float | None:
+        """The nearest number that 32 bits can hold."""
+        if not isinstance(tree, Number):
+            decoding.mismatch(kind_of(tree), self.name)
+            return None
+        number = float(tree.text)
+        if not math.isfinite(number) or not _fits_float32(number):
+            decoding.mismatch(f"number {tree.text}", self.name)
+            return None
+        return round_to_float32(number)
+
+
+def _fits_float32(number: float) -> bool:
+    try:
+        round_to_float32(number)
+    except OverflowError:
+        return False
+    return True
+
+
+@frozen
+class Bytes:
+    """Bytes, written in base64."""
+
+    name: str = "[]uint8"
+
+    def zero(self) -> None:
+        """No bytes."""
+
+    def decode(self, tree: Tree, decoding: Decoding) -> bytes | None:
+        """The bytes."""
+        if not isinstance(tree, str):
+            decoding.mismatch(kind_of(tree), self.name)
+            return None
+        text = tree.replace("\n", "").replace("\r", "")
+        try:
+            return base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            decoding.failure(ConfigError.of(f"illegal base64 data at input byte {_first_bad_byte(tree)}"))
+            return None
+
+
+def _first_bad_byte(text: str) -> int:
+    """Where Go's decoder stops: at the first strange character, or at the end of what is too short."""
+    match = re.match(r"(?:[A-Za-z0-9+/\r\n])*", text, re.ASCII)
+    end = match.end() if match else 0
+    padding = re.match(r"[=\r\n]*", text[end:])
+    if padding and padding.group():
+        return end + len(padding.group()) if text[end + len(padding.group()) :] else end
+    return end if end < len(text) else len(text) - len(text.replace("\n", "").replace("\r", "")) % 4
+
+
+@frozen
+class Duration:
+    """A duration, in nanoseconds; it reads itself, and only an *optional* one may be ``null``."""
+
+    optional: bool = False
+    name: str = "string"
+
+    def zero(self) -> int:
+        """0."""
+        return 0
+
+    def decode(self, tree: Tree, decoding: Decoding) -> int:
+        """The nanoseconds.
+
+        Raises:
+            ConfigError: at once, if it is none.
+        """
+        if tree is None:
+            return parse_duration("")
+        if not isinstance(tree, str):
+            decoding.stop(kind_of(tree), self.name)
+        return parse_duration(tree)
+
+
+@frozen
+class Raw:
+    """Anything, kept as it is."""
+
+    name: str = "runtime.RawExtension"
+
+    def zero(self) -> None:
+        """Nothing."""
+
+    def decode(self, tree: Tree, decoding: Decoding) -> Tree:
+        """The value itself."""
+        del decoding
+        return tree
+
+
+@frozen
+class ListOf:
+    """A list of equal things."""
+
+    item: GoType
+
+    @property
+    def name(self) -> str:
+        """``[]`` before the type of the items."""
+        return f"[]{self.item.name}"
+
+    def zero(self) -> None:
+        """No list."""
+
+    def decode(self, tree: Tree, decoding: Decoding) -> tuple[Any, ...] | None:
+        """The items; ``null`` among them is a zero value."""
+        if not isinstance(tree, Array):
+            decoding.mismatch(kind_of(tree), self.name)
+            return None
+        items = []
+        for index, item in enumerate(tree.items):
+            with decoding.below(f"[{index}]"):
+                items.append(self.item.zero() if item is None else self.item.decode(item, decoding))
+        return tuple(items)
+
+
+@frozen
+class MapOf:
+    """A mapping with free keys."""
+
+    value: GoType
+
+    @property
+    def name(self) -> str:
+        """``map[string]`` before the type of the values."""
+        return f"map[string]{self.value.name}"
+
+    def zero(self) -> None:
+        """No mapping."""
+
+    def decode(self, tree: Tree, decoding: Decoding) -> dict[str, Any] | None:
+        """The entries."""
+        if not isinstance(tree, Object):
+            decoding.mismatch(kind_of(tree), self.name)
+            return None
+        entries: dict[str, Any] = {}
+        for key, value in tree.pairs:
+            if key in entries:
+                decoding.strict("duplicate field", key)
+            with decoding.below(f".{key}"):
+                entries[key] = self.value.zero() if value is None else self.value.decode(value, decoding)
+        return entries
+
+
+@frozen
+class Struct:
+    """A mapping with known fields; those of an embedded struct stand under ``embedded``, by its name."""
+
+    name: str
+    fields: Mapping[str, GoType]
+    embedded: Mapping[str, Mapping[str, GoType]] = field(factory=dict)
+
+    def zero(self) -> dict[str, Any]:
+        """No field given."""
+        return {}
+
+    def _find(self, key: str) -> tuple[GoType, tuple[str, ...]] | None:
+        if key in self.fields:
+            return self.fields[key], (key,)
+        for struct, fields in self.embedded.items():
+            if key in fields:
+                return fields[key], (struct, key)
+        return None
+
+    def decode(self, tree: Tree, decoding: Decoding) -> dict[str, Any] | None:
+        """The fields that were given."""
+        if not isinstance(tree, Object):
+            decoding.mismatch(kind_of(tree), self.name)
+            return None
+        values: dict[str, Any] = {}
+        seen: set[str] = set()
+        struct_name = self.name.rpartition(".")[2]
+        for key, value in tree.pairs:
+            found = self._find(key)
+            if found is None:
+                decoding.strict("unknown field", key)
+                continue
+            if key in seen:
+                decoding.strict("duplicate field", key)
+            seen.add(key)
+            type_, names = found
+            if value is None and not (isinstance(type_, Duration) and not type_.optional):
+                continue
+            with decoding.field(struct_name, names):
+                decoded = type_.decode(value, decoding)
+            if decoded is not None:
+                values[key] = decoded
+        return values
+
+
+def decode_strictly(tree: Tree, type_: Struct) -> tuple[dict[str, Any], list[str]]:
+    """Decode *tree*, and return the value with what only a strict reader minds.
+
+    Raises:
+        ConfigError: something in it has the wrong type.
+    """
+    decoding = Decoding()
+    value = {} if tree is None else type_.decode(tree, decoding)
+    if decoding.first_error is not None:
+        raise decoding.first_error
+    return value or {}, decoding.strict_errors

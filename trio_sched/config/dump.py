@@ -1,0 +1,193 @@
+"""Writes a completed configuration as YAML: keys sorted, every default said, as ``--write-config-to`` does.
+
+Source: the YAML form that kube-scheduler writes; which scalars it quotes, and how, is part of it.
+"""
+
+import base64
+from collections.abc import Sequence
+from typing import Any, Final
+
+import yaml
+
+from trio_sched.config.dump_arguments import dump_arguments
+from trio_sched.config.durations import format_duration
+from trio_sched.config.go_text import general_float, json_float
+from trio_sched.config.schema import (
+    Extender,
+    ExtenderTls,
+    PluginConfig,
+    PluginRef,
+    PluginSet,
+    Profile,
+    RawArguments,
+    SchedulerConfig,
+)
+from trio_sched.config.tree import Array, Number, Object, Tree
+from trio_sched.config.wire_types import API_VERSION, CONFIGURATION_KIND, POINTS
+from trio_sched.config.yaml_scalars import reads_as_text, resolve_scalar
+
+_NO_LIMIT: Final = 1 << 30
+
+
+def dump_configuration(config: SchedulerConfig) -> str:
+    """*config* as YAML text."""
+    return write_yaml(_configuration(config))
+
+
+def write_yaml(value: Any) -> str:
+    """*value* (mappings, lists, scalars and `Number`) as YAML, mappings in natural order of their keys."""
+    return yaml.dump(
+        _in_order(value), Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=_NO_LIMIT, sort_keys=False
+    )
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Chooses quotes as kube-scheduler's YAML library does."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None if reads_as_text(text) else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+def _represent_number(dumper: _Dumper, number: Number) -> yaml.ScalarNode:
+    value = resolve_scalar(number.text, "")
+    text = general_float(value) if isinstance(value, float) else str(value)
+    tag = "float" if isinstance(value, float) else "int"
+    return yaml.ScalarNode(f"tag:yaml.org,2002:{tag}", text)
+
+
+_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(Number, _represent_number)
+
+
+def _in_order(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value, key=_natural)}
+    return [_in_order(item) for item in value] if isinstance(value, list) else value
+
+
+def _natural(key: str) -> list[tuple[int, int, str]]:
+    """Orders keys as people do: other characters before letters, runs of digits by their number."""
+    parts: list[tuple[int, int, str]] = []
+    digits = ""
+    for character in key:
+        if character.isdecimal():
+            digits += character
+            continue
+        if digits:
+            parts.append((1, int(digits), digits))
+            digits = ""
+        parts.append((2 if character.isalpha() else 1, -1 if not character.isalpha() else 0, character))
+    return [*parts, (1, int(digits), digits)] if digits else parts
+
+
+def _configuration(config: SchedulerConfig) -> dict[str, Any]:
+    connection, election = config.client_connection, config.leader_election
+    return {
+        "apiVersion": API_VERSION,
+        "kind": CONFIGURATION_KIND,
+        "clientConnection": {
+            "acceptContentTypes": connection.accept_content_types,
+            "burst": connection.burst,
+            "contentType": connection.content_type,
+            "kubeconfig": connection.kubeconfig,
+            "qps": Number(json_float(connection.qps, bits=32)),
+        },
+        "enableContentionProfiling": config.enable_contention_profiling,
+        "enableProfiling": config.enable_profiling,
+        "leaderElection": {
+            "leaderElect": election.leader_elect,
+            "leaseDuration": format_duration(election.lease_duration_ns),
+            "renewDeadline": format_duration(election.renew_deadline_ns),
+            "resourceLock": election.resource_lock,
+            "resourceName": election.resource_name,
+            "resourceNamespace": election.resource_namespace,
+            "retryPeriod": format_duration(election.retry_period_ns),
+        },
+        "parallelism": config.parallelism,
+        "percentageOfNodesToScore": config.percentage_of_nodes_to_score,
+        "podInitialBackoffSeconds": config.pod_initial_backoff_seconds,
+        "podMaxBackoffSeconds": config.pod_max_backoff_seconds,
+        "profiles": [_profile(profile) for profile in config.profiles],
+        **_given(
+            extenders=[_extender(extender) for extender in config.extenders],
+            delayCacheUntilActive=config.delay_cache_until_active,
+        ),
+    }
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """The *fields* that are not empty."""
+    return {key: value for key, value in fields.items() if value}
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "schedulerName": profile.scheduler_name,
+        "plugins": {key: _plugin_set(profile.plugins[point]) for key, point in POINTS.items()},
+        **_given(pluginConfig=[_plugin_config(entry) for entry in profile.plugin_config]),
+    }
+    if profile.percentage_of_nodes_to_score is not None:
+        fields["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
+    return fields
+
+
+def _plugin_set(plugin_set: PluginSet) -> dict[str, Any]:
+    return _given(enabled=_plugin_refs(plugin_set.enabled), disabled=_plugin_refs(plugin_set.disabled))
+
+
+def _plugin_refs(refs: Sequence[PluginRef]) -> list[dict[str, Any]]:
+    return [{"name": ref.name, "weight": ref.weight} for ref in refs]
+
+
+def _plugin_config(entry: PluginConfig) -> dict[str, Any]:
+    if isinstance(entry.args, RawArguments):
+        return {"name": entry.name, "args": _with_numbers(entry.args.tree)}
+    return {"name": entry.name, "args": None if entry.args is None else dump_arguments(entry.args)}
+
+
+def _with_numbers(tree: Tree) -> Any:
+    """*tree* as mappings and lists, its numbers still as they were written."""
+    if isinstance(tree, Object):
+        return {key: _with_numbers(value) for key, value in tree.pairs}
+    return [_with_numbers(item) for item in tree.items] if isinstance(tree, Array) else tree
+
+
+def _extender(extender: Extender) -> dict[str, Any]:
+    tls = extender.tls_config
+    return {
+        "urlPrefix": extender.url_prefix,
+        "httpTimeout": format_duration(extender.http_timeout_ns),
+        **_given(
+            filterVerb=extender.filter_verb,
+            preemptVerb=extender.preempt_verb,
+            prioritizeVerb=extender.prioritize_verb,
+            weight=extender.weight,
+            bindVerb=extender.bind_verb,
+            enableHTTPS=extender.enable_https,
+            nodeCacheCapable=extender.node_cache_capable,
+            managedResources=[
+                {"name": resource.name, **_given(ignoredByScheduler=resource.ignored_by_scheduler)}
+                for resource in extender.managed_resources
+            ],
+            ignorable=extender.ignorable,
+        ),
+        **({} if tls is None else {"tlsConfig": _extender_tls(tls)}),
+    }
+
+
+def _extender_tls(tls: ExtenderTls) -> dict[str, Any]:
+    return _given(
+        insecure=tls.insecure,
+        serverName=tls.server_name,
+        certFile=tls.cert_file,
+        keyFile=tls.key_file,
+        caFile=tls.ca_file,
+        certData=base64.b64encode(tls.cert_data).decode(),
+        keyData=base64.b64encode(tls.key_data).decode(),
+        caData=base64.b64encode(tls.ca_data).decode(),
+    )

@@ -1,0 +1,41 @@
+"""What is wrong with a configuration, problem by problem."""
+
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from trio_sched.errors import TrioSchedError
+
+
+@frozen
+class Problem:
+    """One mistake: where (a path in the file, empty if it has none) and what."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class ConfigError(TrioSchedError):
+    """A configuration that cannot be used; `problems` lists every mistake, the text is kube-scheduler's."""
+
+    def __init__(self, problems: Iterable[Problem], *, prefix: str = "") -> None:
+        self.problems = tuple(problems)
+        self.prefix = prefix
+        super().__init__(self.problems, prefix)
+
+    @classmethod
+    def of(cls, message: str) -> "ConfigError":
+        """An error that is about the whole and has no path."""
+        return cls((Problem("", message),))
+
+    def within(self, prefix: str) -> "ConfigError":
+        """The same problems, with *prefix* before the text to say what was being done."""
+        return ConfigError(self.problems, prefix=prefix + self.prefix)
+
+    def __str__(self) -> str:
+        # Equal texts are said once; one problem stands for itself, several stand in brackets.
+        texts = list(dict.fromkeys(map(str, self.problems)))
+        return self.prefix + (texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")

@@ -1,0 +1,244 @@
+"""Feature gates: which are on, given ``--feature-gates``, ``--emulated-version`` and ``--min-compatibility-version``.
+
+Source: the component registry and the versioned feature gates of Kubernetes 1.36.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Final
+
+from attrs import field, frozen
+
+from trio_sched.config.errors import ConfigError, Problem
+from trio_sched.config.feature_gate_table import TABLE
+from trio_sched.config.go_text import quote
+
+Version = tuple[int, int]
+
+BINARY_VERSION: Final[Version] = (1, 36)
+OLDEST_VERSION: Final[Version] = (1, 33)
+_STAGES: Final = {"a": "ALPHA", "b": "BETA", "g": "", "d": "DEPRECATED"}
+_ALL: Final = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
+_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_VERSION: Final = re.compile(r"\s*v?([0-9]+(?:\.[0-9]+)*)(.*)", re.DOTALL | re.ASCII)
+
+
+@frozen
+class Stage:
+    """What a gate is from *since* on: alpha, beta, GA (empty) or deprecated."""
+
+    since: Version
+    stage: str
+    default: bool
+    locked: bool
+
+
+@frozen
+class Gate:
+    """A feature gate: its history, and the gates that it needs."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    needs: tuple[str, ...]
+
+    def at(self, version: Version) -> Stage | None:
+        """What it is at *version*; None before it existed."""
+        return next((stage for stage in reversed(self.stages) if stage.since <= version), None)
+
+
+@cache
+def known_gates() -> Mapping[str, Gate]:
+    """Every gate by its name."""
+    return {gate.name: gate for gate in map(_parse_gate, TABLE.splitlines())}
+
+
+def _parse_gate(line: str) -> Gate:
+    description, _, needs = line.partition(" < ")
+    name, *stages = description.split()
+    return Gate(name, tuple(map(_parse_stage, stages)), tuple(needs.split()))
+
+
+def _parse_stage(text: str) -> Stage:
+    since, _, state = text.partition(":")
+    major, minor = map(int, since.split("."))
+    return Stage((major, minor), _STAGES[state[0]], state[1] == "+", state.endswith("!"))
+
+
+@frozen
+class FeatureGates:
+    """The gates of one process: those set by hand, and every other at its default for the emulated version."""
+
+    version: Version = BINARY_VERSION
+    overrides: Mapping[str, bool] = field(factory=dict)
+
+    def enabled(self, name: str) -> bool:
+        """Whether the gate *name* is on.
+
+        Raises:
+            KeyError: there is no such gate.
+        """
+        if name in self.overrides:
+            return self.overrides[name]
+        stage = known_gates()[name].at(self.version)
+        return stage is not None and stage.default
+
+    def help_lines(self) -> list[str]:
+        """The alpha and beta gates as ``--help`` lists them."""
+        lines = ["kube:AllAlpha=true|false (ALPHA - default=false)", "kube:AllBeta=true|false (BETA - default=false)"]
+        for gate in known_gates().values():
+            stage = gate.at(self.version)
+            if stage is not None and stage.stage in _ALL.values():
+                lines.append(f"kube:{gate.name}=true|false ({stage.stage} - default={_go_bool(stage.default)})")
+        return sorted(lines)
+
+
+DEFAULT_GATES: Final = FeatureGates()
+"""The gates of 1.36 with nothing set by hand."""
+
+
+def resolve_feature_gates(
+    settings: Sequence[str] = (), *, emulated: Sequence[str] = (), min_compatibility: Sequence[str] = ()
+) -> FeatureGates:
+    """Work out the gates from the values of the three flags, each value possibly a comma-separated list.
+
+    Raises:
+        ConfigError: a setting is malformed, unknown, locked, or lacks a gate that it needs; or a version is impossible.
+    """
+    chosen = _parse_versions(_split(emulated))
+    compatible_with = _parse_versions(_split(min_compatibility))
+    version = chosen or BINARY_VERSION
+    compatibility = compatible_with or max((version[0], version[1] - 1), OLDEST_VERSION)
+    overrides = _override(_parse_settings(settings), version, compatibility)
+    problems = [*_out_of_range(version, compatibility)]
+    if problems:
+        raise ConfigError(problems)
+    return FeatureGates(version, overrides)
+
+
+def _split(values: Sequence[str]) -> list[str]:
+    return [part for value in values if value for part in value.split(",")]
+
+
+def _text(version: Version) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def _out_of_range(version: Version, compatibility: Version) -> Iterable[Problem]:
+    oldest = _text(OLDEST_VERSION)
+    if not OLDEST_VERSION <= version <= BINARY_VERSION:
+        newest = f"{_text(BINARY_VERSION)}.0"
+        yield Problem("", f"emulation version {_text(version)} is not between [{oldest}, {newest}]")
+    if not OLDEST_VERSION <= compatibility <= version:
+        shown = _text(compatibility)
+        yield Problem("", f"minCompatibilityVersion version {shown} is not between [{oldest}, {_text(version)}]")
+
+
+def _parse_versions(values: Iterable[str]) -> Version | None:
+    """The version for the component ``kube``, the only one there is."""
+    versions: dict[str, tuple[int, ...]] = {}
+    for value in values:
+        component, separator, text = value.partition("=")
+        if separator:
+            component, text = component.strip(), text.strip()
+        else:
+            component, text = "kube", value
+        numbers = _parse_version(text)
+        shown = ".".join(map(str, numbers))
+        if len(numbers) > 2 and numbers[2]:
+            raise ConfigError.of(f"patch version not allowed, got: {component}={shown}")
+        if component in versions:
+            before = ".".join(map(str, versions[component]))
+            raise ConfigError.of(f"duplicate version flag, {component}={before} and {component}={shown}")
+        versions[component] = numbers
+    for component in versions:
+        if component != "kube":
+            raise ConfigError.of(f"component not registered: {component}")
+    return versions["kube"][:2] if versions else None  # type: ignore[return-value]  # _parse_version gives two or more
+
+
+def _parse_version(text: str) -> tuple[int, ...]:
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        raise ConfigError.of(f"could not parse {quote(text)} as version")
+    parts = match.group(1).split(".")
+    if len(parts) < 2:
+        raise ConfigError.of(f"illegal version string {quote(text)}")
+    for part in parts:
+        if len(part) > 1 and part.startswith("0"):
+            raise ConfigError.of(f"illegal zero-prefixed version component {quote(part)} in {quote(text)}")
+    return tuple(map(int, parts))
+
+
+def _parse_settings(values: Sequence[str]) -> dict[str, bool]:
+    """``[component:]Gate=bool`` pairs as a mapping."""
+    by_component: dict[str, list[str]] = {}
+    for value in values:
+        for pair in filter(None, map(str.strip, value.split(","))):
+            component, separator, setting = pair.partition(":")
+            if not separator:
+                component, setting = "", pair
+            by_component.setdefault(component.strip(), []).append(setting.strip())
+    if "" in by_component and "kube" in by_component:
+        raise ConfigError.of(
+            "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use"
+        )
+    for component in by_component:
+        if component not in ("", "kube"):
+            raise ConfigError.of(f"component not registered: {component}")
+    return dict(map(_parse_setting, filter(None, [s for settings in by_component.values() for s in settings])))
+
+
+def _parse_setting(setting: str) -> tuple[str, bool]:
+    name, separator, value = setting.partition("=")
+    name, value = name.strip(), value.strip()
+    if not separator:
+        raise ConfigError.of(f"missing bool value for {name}")
+    if value not in _TRUE | _FALSE:
+        problem = f"strconv.ParseBool: parsing {quote(value)}: invalid syntax"
+        raise ConfigError.of(f"invalid value of {name}={value}, err: {problem}")
+    return name, value in _TRUE
+
+
+def _go_bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _override(settings: Mapping[str, bool], version: Version, compatibility: Version) -> dict[str, bool]:
+    """The gates that *settings* change, bulk switches spelled out."""
+    problems: list[Problem] = []
+    overrides: dict[str, bool] = {}
+    for name, value in settings.items():
+        if name in _ALL:
+            continue
+        gate = known_gates().get(name)
+        if gate is None:
+            problems.append(Problem("", f"unrecognized feature gate: {name}"))
+            continue
+        stage = gate.at(version)
+        refusal = f"cannot set feature gate {name} to {_go_bool(value)}, feature is"
+        if stage is None:
+            at = f"emulated version {_text(version)}, min compatibility version {_text(compatibility)}"
+            problems.append(Problem("", f"{refusal} PreAlpha at {at}"))
+        elif stage.locked and value != stage.default:
+            problems.append(Problem("", f"{refusal} locked to {_go_bool(stage.default)}"))
+        else:
+            overrides[name] = value
+    if problems:
+        raise ConfigError(problems)
+    for switch, stage_name in _ALL.items():
+        if switch in settings:
+            for gate in known_gates().values():
+                stage = gate.at(version)
+                if stage is not None and stage.stage == stage_name:
+                    overrides.setdefault(gate.name, settings[switch])
+    gates = FeatureGates(version, overrides)
+    problems = [
+        Problem("", f"{gate.name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]")
+        for gate in known_gates().values()
+        if gates.enabled(gate.name) and (missing := [need for need in sorted(gate.needs) if not gates.enabled(need)])
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return overrides

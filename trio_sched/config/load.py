@@ -1,0 +1,85 @@
+"""From the text of a configuration file and the flags beside it to a configuration that can be run."""
+
+from typing import Any
+
+from attrs import evolve, frozen
+
+from trio_sched.config.defaults import complete
+from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
+from trio_sched.config.parse import parse_configuration
+from trio_sched.config.schema import ClientConnection, LeaderElection, SchedulerConfig
+from trio_sched.config.validation import validate
+
+
+@frozen(kw_only=True)
+class FlagOverrides:
+    """What the command line says about the configuration; None where it says nothing.
+
+    The leader election flags count always, the others (deprecated) only if there is no file.
+    """
+
+    leader_elect: bool | None = None
+    lease_duration_ns: int | None = None
+    renew_deadline_ns: int | None = None
+    retry_period_ns: int | None = None
+    resource_lock: str | None = None
+    resource_name: str | None = None
+    resource_namespace: str | None = None
+
+    profiling: bool | None = None
+    contention_profiling: bool | None = None
+    kubeconfig: str | None = None
+    content_type: str | None = None
+    qps: float | None = None
+    burst: int | None = None
+
+
+def load_configuration(
+    text: str | None, *, flags: FlagOverrides | None = None, gates: FeatureGates = DEFAULT_GATES
+) -> SchedulerConfig:
+    """Complete and judge a configuration.
+
+    Args:
+        text: content of the configuration file; None if there is none.
+        flags: what the command line says.
+        gates: the feature gates in force.
+
+    Raises:
+        ConfigError: with every problem, in kube-scheduler's words. Flags without a file are not judged here: a bad
+            value shows when it is used.
+    """
+    flags = flags or FlagOverrides()
+    if text is None:
+        return _apply_leader_election(_apply_deprecated(complete({}, gates), flags), flags)
+    config = _apply_leader_election(complete(parse_configuration(text), gates), flags)
+    validate(config, gates)
+    return config
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _apply_leader_election(config: SchedulerConfig, flags: FlagOverrides) -> SchedulerConfig:
+    election: LeaderElection = evolve(
+        config.leader_election,
+        **_given(
+            leader_elect=flags.leader_elect,
+            lease_duration_ns=flags.lease_duration_ns,
+            renew_deadline_ns=flags.renew_deadline_ns,
+            retry_period_ns=flags.retry_period_ns,
+            resource_lock=flags.resource_lock,
+            resource_name=flags.resource_name,
+            resource_namespace=flags.resource_namespace,
+        ),
+    )
+    return evolve(config, leader_election=election)
+
+
+def _apply_deprecated(config: SchedulerConfig, flags: FlagOverrides) -> SchedulerConfig:
+    connection: ClientConnection = evolve(
+        config.client_connection,
+        **_given(kubeconfig=flags.kubeconfig, content_type=flags.content_type, qps=flags.qps, burst=flags.burst),
+    )
+    profiling = _given(enable_profiling=flags.profiling, enable_contention_profiling=flags.contention_profiling)
+    return evolve(config, client_connection=connection, **profiling)

@@ -1,0 +1,42 @@
+"""The forms in which Kubernetes states that a field is wrong."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from trio_sched.config.errors import Problem
+from trio_sched.config.go_text import json_text, quote
+
+
+def invalid(path: str, value: Any, detail: str) -> Problem:
+    """*value* (text, number, list or mapping) is not allowed at *path*."""
+    return Problem(path, f"Invalid value: {_shown(value)}: {detail}")
+
+
+def invalid_name(path: str, value: str, detail: str) -> Problem:
+    """The same for a value of a named string type, which is shown as JSON."""
+    return Problem(path, f"Invalid value: {json_text(value)}: {detail}")
+
+
+def required(path: str, detail: str = "") -> Problem:
+    """Something is missing at *path*."""
+    return Problem(path, "Required value" + (f": {detail}" if detail else ""))
+
+
+def forbidden(path: str, detail: str) -> Problem:
+    """Nothing may stand at *path*."""
+    return Problem(path, f"Forbidden: {detail}")
+
+
+def duplicate(path: str, value: str) -> Problem:
+    """*value* stood before *path* already."""
+    return Problem(path, f"Duplicate value: {quote(value)}")
+
+
+def unsupported(path: str, value: str, supported: Iterable[str]) -> Problem:
+    """*value* is none of *supported*."""
+    listed = ", ".join(map(quote, supported))
+    return Problem(path, f"Unsupported value: {json_text(value)}: supported values: {listed}")
+
+
+def _shown(value: Any) -> str:
+    return quote(value) if isinstance(value, str) else json_text(value)

@@ -1,0 +1,127 @@
+"""What the configuration file can say to each in-tree plugin: one class per ``pluginConfig`` entry.
+
+The defaults of the attributes are those that a completed configuration has under the default feature gates. An absent
+list is ``None`` where Kubernetes tells it from an empty one.
+"""
+
+from typing import Final
+
+from attrs import frozen
+
+from trio_sched.objects.affinity import NodeAffinity
+from trio_sched.objects.pod import TopologySpreadConstraint
+
+SECOND_NS: Final = 1_000_000_000
+"""Nanoseconds in a second: durations are exact integers here, as they are in the file format."""
+
+
+@frozen(kw_only=True)
+class ResourceSpec:
+    """A resource and how much it counts among the others."""
+
+    name: str = ""
+    weight: int = 1
+
+
+CPU_AND_MEMORY: Final = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
+"""The resources that count when nobody says which."""
+
+
+@frozen(kw_only=True)
+class UtilizationShapePoint:
+    """One corner of a utilization → score curve: *utilization* in 0..100, *score* in 0..10."""
+
+    utilization: int = 0
+    score: int = 0
+
+
+@frozen(kw_only=True)
+class RequestedToCapacityRatio:
+    """The curve of the scoring strategy of the same name."""
+
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+
+
+@frozen(kw_only=True)
+class ScoringStrategy:
+    """How NodeResourcesFit ranks nodes: by *type*, over *resources*, along a curve for RequestedToCapacityRatio."""
+
+    type: str = "LeastAllocated"
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+
+
+@frozen(kw_only=True)
+class DefaultPreemptionArgs:
+    """``pluginConfig`` of DefaultPreemption: how many nodes are tried at least before the best is taken."""
+
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+
+
+@frozen(kw_only=True)
+class DynamicResourcesArgs:
+    """``pluginConfig`` of DynamicResources; ``None`` where a feature gate has switched the timeout off."""
+
+    filter_timeout_ns: int | None = 10 * SECOND_NS
+    binding_timeout_ns: int | None = 600 * SECOND_NS
+
+
+@frozen(kw_only=True)
+class InterPodAffinityArgs:
+    """``pluginConfig`` of InterPodAffinity."""
+
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+@frozen(kw_only=True)
+class NodeAffinityArgs:
+    """``pluginConfig`` of NodeAffinity: an affinity that every pod of the profile has besides its own."""
+
+    added_affinity: NodeAffinity | None = None
+
+
+@frozen(kw_only=True)
+class NodeResourcesFitArgs:
+    """``pluginConfig`` of NodeResourcesFit: extended resources to leave alone, and how to score."""
+
+    ignored_resources: tuple[str, ...] | None = None
+    ignored_resource_groups: tuple[str, ...] | None = None
+    scoring_strategy: ScoringStrategy = ScoringStrategy()
+
+
+@frozen(kw_only=True)
+class NodeResourcesBalancedAllocationArgs:
+    """``pluginConfig`` of NodeResourcesBalancedAllocation."""
+
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+
+
+@frozen(kw_only=True)
+class PodTopologySpreadArgs:
+    """``pluginConfig`` of PodTopologySpread: what holds for pods that state no constraints of their own."""
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] | None = None
+    defaulting_type: str = "System"
+
+
+@frozen(kw_only=True)
+class VolumeBindingArgs:
+    """``pluginConfig`` of VolumeBinding; *shape* is for the feature gate StorageCapacityScoring."""
+
+    bind_timeout_seconds: int = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+
+
+PluginArguments = (
+    DefaultPreemptionArgs
+    | DynamicResourcesArgs
+    | InterPodAffinityArgs
+    | NodeAffinityArgs
+    | NodeResourcesFitArgs
+    | NodeResourcesBalancedAllocationArgs
+    | PodTopologySpreadArgs
+    | VolumeBindingArgs
+)
+"""Any of the argument classes above."""
