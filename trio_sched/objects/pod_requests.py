@@ -1,6 +1,7 @@
 """What a pod asks of a node: resources and host ports, in whole base units.
 
-Source: the pod requests rules of Kubernetes 1.36 (containers, sidecars, init containers, in-place resize, pod level, overhead).
+Source: the pod requests rules of Kubernetes 1.36 (containers, sidecars, init containers, in-place resize, pod level,
+overhead).
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,19 +42,14 @@ DEFAULT_OPTIONS = ResourceOptions()
 class ResourceAmounts(Struct, frozen=True, gc=False):
     """Amounts in the integers that nodes are counted in.
 
-    Each is rounded up once, on the whole pod. *scalars* holds extended resources, huge pages and the like, sorted by name;
-    a name that was asked for with amount 0 is there too.
+    Each is rounded up once, on the whole pod. *scalars* holds extended resources, huge pages and the like, sorted by
+    name; a name that was asked for with amount 0 is there too.
     """
 
     cpu_milli: int = 0
     memory_bytes: int = 0
     ephemeral_storage_bytes: int = 0
     scalars: tuple[tuple[str, int], ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing at all is asked for, not even an explicit zero of a scalar resource."""
-        return not (self.cpu_milli or self.memory_bytes or self.ephemeral_storage_bytes or self.scalars)
 
     def amount(self, resource: str) -> int:
         """The amount of *resource*, 0 when it is not there."""
@@ -81,8 +77,8 @@ class HostPort(Struct, frozen=True, gc=False):
 class PodUsage(Struct, frozen=True, gc=False):
     """What a pod takes from the node it runs on.
 
-    *requested* is what filters count, *nonzero_cpu_milli* and *nonzero_memory_bytes* (with defaults for containers that ask
-    for nothing) what scores count.
+    *requested* is what filters count, *nonzero_cpu_milli* and *nonzero_memory_bytes* (with defaults for containers that
+    ask for nothing) what scores count.
     """
 
     requested: ResourceAmounts
@@ -248,7 +244,7 @@ def _has_supported(requests: Mapping[str, Quantity] | None) -> bool:
 
 
 def to_amounts(nano: Mapping[str, int]) -> ResourceAmounts:
-    """Round exact amounts up to the integers that nodes are counted in; names that no node is counted by are dropped."""
+    """Round exact amounts up to the integers that nodes are counted in; other names are dropped."""
     cpu = memory = storage = 0
     scalars: list[tuple[str, int]] = []
     for name, amount in nano.items():

@@ -3,7 +3,8 @@
 A quantity is held as a whole number of *nano* units (10^-9), the finest that Kubernetes keeps, so sums and comparisons
 are exact; rounding happens once, at the end, and always up.
 
-Source: ``resource.Quantity`` of Kubernetes: grammar, suffixes, rounding away from zero at 10^-9, clamping of binary values.
+Source: ``resource.Quantity`` of Kubernetes: grammar, suffixes, rounding away from zero at 10^-9, clamping of binary
+values.
 """
 
 import re

@@ -1,1 +1,70 @@
-"""To be described by its room."""
+"""Everything a plugin needs: the hooks, the answers, the objects and the columns it is shown.
+
+This room and `trio_sched.testing` are the only ones that promise stability. A plugin imports from here and nowhere
+else::
+
+    from trio_sched.plugin_api import NodeColumns, Pod, Verdicts, hookimpl, unschedulable
+"""
+
+from trio_sched.objects.affinity import PreferredSchedulingTerm as PreferredSchedulingTerm
+from trio_sched.objects.node import Node as Node
+from trio_sched.objects.node_amounts import node_amounts as node_amounts
+from trio_sched.objects.pod import Container as Container
+from trio_sched.objects.pod import Pod as Pod
+from trio_sched.objects.pod_requests import DEFAULT_CPU_MILLI as DEFAULT_CPU_MILLI
+from trio_sched.objects.pod_requests import DEFAULT_MEMORY_BYTES as DEFAULT_MEMORY_BYTES
+from trio_sched.objects.pod_requests import HostPort as HostPort
+from trio_sched.objects.pod_requests import ResourceAmounts as ResourceAmounts
+from trio_sched.objects.pod_requests import ResourceOptions as ResourceOptions
+from trio_sched.objects.pod_requests import host_ports as host_ports
+from trio_sched.objects.pod_requests import is_extended as is_extended
+from trio_sched.objects.pod_requests import nano_requests as nano_requests
+from trio_sched.objects.pod_requests import pod_usage as pod_usage
+from trio_sched.objects.pod_requests import to_amounts as to_amounts
+from trio_sched.objects.quantity import parse_nano as parse_nano
+from trio_sched.objects.selector import NodeSelector as NodeSelector
+from trio_sched.objects.taint import Taint as Taint
+from trio_sched.objects.taint import Toleration as Toleration
+from trio_sched.plugin_api.arguments import NodeAffinityArgs as NodeAffinityArgs
+from trio_sched.plugin_api.arguments import NodeResourcesBalancedAllocationArgs as NodeResourcesBalancedAllocationArgs
+from trio_sched.plugin_api.arguments import NodeResourcesFitArgs as NodeResourcesFitArgs
+from trio_sched.plugin_api.arguments import ScoringStrategy as ScoringStrategy
+from trio_sched.plugin_api.arguments import UtilizationShapePoint as UtilizationShapePoint
+from trio_sched.plugin_api.cluster_events import Action as Action
+from trio_sched.plugin_api.cluster_events import ClusterEvent as ClusterEvent
+from trio_sched.plugin_api.cluster_events import EventRegistration as EventRegistration
+from trio_sched.plugin_api.cluster_events import Hint as Hint
+from trio_sched.plugin_api.cluster_events import Resource as Resource
+from trio_sched.plugin_api.cluster_events import on as on
+from trio_sched.plugin_api.cycle_state import CycleState as CycleState
+from trio_sched.plugin_api.extension_points import ExtensionPoints as ExtensionPoints
+from trio_sched.plugin_api.extension_points import hookimpl as hookimpl
+from trio_sched.plugin_api.handle import Handle as Handle
+from trio_sched.plugin_api.handle import WaitingPod as WaitingPod
+from trio_sched.plugin_api.status import SKIP as SKIP
+from trio_sched.plugin_api.status import Code as Code
+from trio_sched.plugin_api.status import Status as Status
+from trio_sched.plugin_api.status import failure as failure
+from trio_sched.plugin_api.status import pending as pending
+from trio_sched.plugin_api.status import unresolvable as unresolvable
+from trio_sched.plugin_api.status import unschedulable as unschedulable
+from trio_sched.plugin_api.verdicts import Diagnosis as Diagnosis
+from trio_sched.plugin_api.verdicts import Input as Input
+from trio_sched.plugin_api.verdicts import NodeStatuses as NodeStatuses
+from trio_sched.plugin_api.verdicts import PostFilterResult as PostFilterResult
+from trio_sched.plugin_api.verdicts import PreFilterResult as PreFilterResult
+from trio_sched.plugin_api.verdicts import PreFlight as PreFlight
+from trio_sched.plugin_api.verdicts import QueuedPod as QueuedPod
+from trio_sched.plugin_api.verdicts import Verdicts as Verdicts
+from trio_sched.plugin_api.verdicts import Wait as Wait
+from trio_sched.plugin_api.verdicts import int_scores as int_scores
+from trio_sched.snapshot.node_columns import BoolArray as BoolArray
+from trio_sched.snapshot.node_columns import Int64Array as Int64Array
+from trio_sched.snapshot.node_columns import NodeColumns as NodeColumns
+from trio_sched.snapshot.node_columns import NodeView as NodeView
+from trio_sched.snapshot.node_selection import match_labels as match_labels
+from trio_sched.snapshot.node_selection import match_node_selector as match_node_selector
+from trio_sched.snapshot.node_selection import match_term as match_term
+from trio_sched.snapshot.node_selection import node_selector_matches as node_selector_matches
+from trio_sched.snapshot.node_selection import term_is_empty as term_is_empty
+from trio_sched.snapshot.node_selection import term_problem as term_problem

@@ -16,7 +16,8 @@ class _ImageState:
 class ImageIndex:
     """Image name → size and rows.
 
-    The size is the one reported by the first node that had the image, kept until no node has it (as kube-scheduler does).
+    The size is the one reported by the first node that had the image, kept until no node has it (as kube-scheduler
+    does).
     """
 
     __slots__ = ("_images",)

@@ -102,7 +102,7 @@ class NodeColumns:
 
     @property
     def resource_names(self) -> Sequence[str]:
-        """The resource in each row of ``allocatable`` and ``requested``: cpu, memory, ephemeral-storage, then others."""
+        """The resource in each row of ``allocatable``, ``requested``: cpu, memory, ephemeral-storage, then others."""
         return self._table.resources.values
 
     def resource_row(self, name: str) -> int | None:
@@ -182,15 +182,25 @@ class NodeColumns:
         """The index of *value* in ``label_vocabulary(key)``, or None if no node has ever had it."""
         return self._table.label_column(key).values.get(value)
 
-    def image_rows(self, name: str) -> tuple[int, Sequence[int]]:
-        """Size in bytes of image *name*, and the rows (of the whole cluster) of the nodes that have it."""
-        return self._table.images.get(name)
+    def image_holders(self, name: str) -> tuple[int, int, Sequence[int]]:
+        """Of image *name*: size in bytes, on how many nodes of the cluster it is, and which of these nodes have it."""
+        size, rows = self._table.images.get(name)
+        return size, len(rows), self._positions(rows)
 
     # --- pods -----------------------------------------------------------------------------------------------------
 
-    def host_port_rows(self, protocol: str, port: int) -> Mapping[int, set[str]]:
-        """Rows (of the whole cluster) on which (*protocol*, *port*) is taken, with the addresses it is taken on."""
-        return self._table.host_ports.rows(protocol, port)
+    def host_port_users(self, protocol: str, port: int) -> list[tuple[int, set[str]]]:
+        """Which of these nodes have (*protocol*, *port*) taken, and on which addresses."""
+        taken = self._table.host_ports.rows(protocol, port)
+        if self.rows is None:
+            return list(taken.items())
+        return [(position, taken[row]) for position, row in enumerate(self._row_numbers()) if row in taken]
+
+    def _positions(self, rows: Sequence[int]) -> Sequence[int]:
+        if self.rows is None or not rows:
+            return rows
+        wanted = set(rows)
+        return [position for position, row in enumerate(self._row_numbers()) if row in wanted]
 
 
 class NodeView:

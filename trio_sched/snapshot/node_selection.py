@@ -10,7 +10,7 @@ import numpy as np
 
 from trio_sched.objects.pod_requests import is_label_text, is_qualified_name
 from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from trio_sched.snapshot.node_columns import ABSENT, BoolArray, NodeColumns, NodeView
+from trio_sched.snapshot.node_columns import ABSENT, BoolArray, NodeColumns
 
 NAME_FIELD = "metadata.name"
 
@@ -116,12 +116,17 @@ def _match_requirement(requirement: NodeSelectorRequirement, nodes: NodeColumns)
         case "NotIn":
             return ~_has_value(requirement.key, requirement.values or (), nodes)
         case "Exists":
-            return nodes.label_values(requirement.key) != ABSENT
+            return _has_label(requirement.key, nodes)
         case "DoesNotExist":
-            return nodes.label_values(requirement.key) == ABSENT
+            return ~_has_label(requirement.key, nodes)
     column = nodes.label_values(requirement.key)
     vocabulary = nodes.label_vocabulary(requirement.key)
     return np.fromiter((label_matches(requirement, value) for value in vocabulary), dtype=np.bool_)[column]
+
+
+def _has_label(key: str, nodes: NodeColumns) -> BoolArray:
+    present: BoolArray = nodes.label_values(key) != ABSENT
+    return present
 
 
 def _has_value(key: str, values: Iterable[str], nodes: NodeColumns) -> BoolArray:
@@ -166,10 +171,10 @@ def _match_field(requirement: NodeSelectorRequirement, nodes: NodeColumns) -> Bo
     return equal if requirement.operator == "In" else ~equal
 
 
-def node_matches(selector: NodeSelector, node: NodeView) -> bool:
-    """Whether a single *node* matches one of the terms of *selector*."""
+def node_selector_matches(selector: NodeSelector, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether a single node, called *name* with *labels*, matches one of the terms of *selector*."""
     return any(
-        not term_is_empty(term) and term_problem(term) is None and term_matches(term, node.name, node.labels)
+        not term_is_empty(term) and term_problem(term) is None and term_matches(term, name, labels)
         for term in selector.node_selector_terms or ()
     )
 

@@ -14,9 +14,9 @@ from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from trio_sched.objects.node import Node
+from trio_sched.objects.node_amounts import node_amounts
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import PODS, PodUsage, ResourceAmounts, to_amounts
-from trio_sched.objects.quantity import parse_nano, to_units
+from trio_sched.objects.pod_requests import PodUsage, ResourceAmounts
 from trio_sched.objects.taint import Taint
 from trio_sched.snapshot.change_log import ChangeLog
 from trio_sched.snapshot.host_ports import HostPortIndex
@@ -199,12 +199,11 @@ class NodeTable:
             labels.ids[target] = labels.ids[source]
 
     def _write_node(self, row: int, node: Node) -> None:
-        nano = {name: parse_nano(quantity) for name, quantity in (node.status.allocatable or {}).items()}
-        amounts = to_amounts(nano)
+        amounts, allowed_pods = node_amounts(node)
         self._allocatable[:, row] = 0
         for resource, amount in self._rows_of(amounts):
             self._allocatable[resource, row] = amount
-        self._allowed_pods[row] = to_units(nano.get(PODS, 0))
+        self._allowed_pods[row] = allowed_pods
         self._unschedulable[row] = node.spec.unschedulable
         self._taint_sets[row] = self.taint_lists.intern(node.spec.taints or ())
         self._feature_sets[row] = self.feature_lists.intern(node.status.declared_features or ())

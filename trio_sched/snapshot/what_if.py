@@ -9,8 +9,8 @@ from trio_sched.snapshot.node_table import NodeTable, PlacedPod
 class WhatIf:
     """A copy of some nodes to try things on.
 
-    Holds only the nodes asked for, so a try on one node costs one node; ids (resources, taints, features) mean the same as
-    in the original, names identify the nodes.
+    Holds only the nodes asked for, so a try on one node costs one node; ids (resources, taints, features) mean the same
+    as in the original, names identify the nodes.
     """
 
     def __init__(self, table: NodeTable, rows: Iterable[int]) -> None:

@@ -1,0 +1,19 @@
+"""The scheduling framework's default normalisation of scores, shared by plugins that count."""
+
+import numpy as np
+
+from trio_sched.plugin_api import Int64Array
+
+MAX_SCORE = 100
+
+
+def default_normalize(scores: Int64Array, *, reverse: bool = False) -> Int64Array:
+    """Stretch non-negative *scores* so that the highest becomes 100; *reverse* makes the highest 0.
+
+    Source: DefaultNormalizeScore of Kubernetes 1.36; whole numbers, truncated.
+    """
+    highest = int(scores.max(initial=0))
+    if highest == 0:
+        return np.full_like(scores, MAX_SCORE) if reverse else scores
+    stretched = scores * MAX_SCORE // highest
+    return MAX_SCORE - stretched if reverse else stretched

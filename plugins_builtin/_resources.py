@@ -1,0 +1,68 @@
+"""Resources of nodes and pods, shared by the two plugins that count them."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from trio_sched.plugin_api import Container, Handle, Int64Array, NodeColumns, Pod, ResourceOptions
+
+FLOAT_EXACT_BELOW = 2**53 // 100
+"""Up to here 100 times a number is exact as a float, and the floor of a float division equals integer division."""
+
+DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+
+def resource_options(handle: Handle) -> ResourceOptions:
+    """Which parts of a pod count, according to the feature gates."""
+    return ResourceOptions(
+        pod_level=handle.feature_enabled("PodLevelResources"),
+        pod_level_resize=handle.feature_enabled("InPlacePodLevelResourcesVerticalScaling"),
+    )
+
+
+def columns_of(names: Sequence[str], nodes: NodeColumns, *, nonzero: bool) -> tuple[Int64Array, Int64Array]:
+    """What nodes have and what is used of the resources *names*, each of shape (len(names), nodes).
+
+    With *nonzero*, CPU and memory count containers that asked for nothing with defaults.
+    """
+    if tuple(names) == ("cpu", "memory"):  # the default arguments: rows 0 and 1, no copy
+        return nodes.allocatable[:2], nodes.nonzero_requested if nonzero else nodes.requested[:2]
+    allocatable = np.zeros((len(names), len(nodes)), dtype=np.int64)
+    used = np.zeros_like(allocatable)
+    for i, name in enumerate(names):
+        row = nodes.resource_row(name)
+        if row is not None:
+            allocatable[i] = nodes.allocatable[row]
+            used[i] = nodes.nonzero_requested[row] if nonzero and name in ("cpu", "memory") else nodes.requested[row]
+    return allocatable, used
+
+
+def device_class_maps(resource: str, handle: Handle) -> bool:
+    """Whether some DeviceClass stands behind the extended resource *resource*; DynamicResources decides then."""
+    for device_class in handle.objects("DeviceClass"):
+        if resource in (device_class.extended_resource_name, DEVICE_CLASS_PREFIX + device_class.name):
+            return True
+    return False
+
+
+def request_signature(pod: Pod) -> Hashable:
+    """A value equal for pods whose requests are written the same way; cheap, because nothing is parsed."""
+    spec, status = pod.spec, pod.status
+    resized = status.container_statuses or status.resources or status.allocated_resources
+    return (
+        tuple(_container_signature(spec.containers or ())),
+        tuple(_container_signature(spec.init_containers)) if spec.init_containers else (),
+        _pairs(spec.resources.requests) if spec.resources is not None else None,
+        _pairs(spec.overhead),
+        pod.uid if resized else None,
+    )
+
+
+def _container_signature(containers: Iterable[Container]) -> Iterable[Hashable]:
+    for container in containers:
+        resources = container.resources
+        yield container.restart_policy, _pairs(resources.requests) if resources is not None else None
+
+
+def _pairs(mapping: Mapping[str, object] | None) -> Hashable:
+    return tuple(mapping.items()) if mapping else None

@@ -1,0 +1,168 @@
+"""NodeAffinity: node selectors and node affinity, required and preferred."""
+
+from collections.abc import Hashable, Iterable
+from typing import ClassVar
+
+import numpy as np
+
+from plugins_builtin._normalize import default_normalize
+from trio_sched.plugin_api import (
+    SKIP,
+    Action,
+    CycleState,
+    EventRegistration,
+    Handle,
+    Hint,
+    Input,
+    Int64Array,
+    Node,
+    NodeAffinityArgs,
+    NodeColumns,
+    NodeSelector,
+    Pod,
+    PreferredSchedulingTerm,
+    PreFilterResult,
+    Resource,
+    Status,
+    Verdicts,
+    failure,
+    hookimpl,
+    match_labels,
+    match_node_selector,
+    match_term,
+    node_selector_matches,
+    on,
+    term_is_empty,
+    term_problem,
+    unresolvable,
+)
+
+REASON_POD = "node(s) didn't match Pod's node affinity/selector"
+REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
+REASON_CONFLICT = "pod affinity terms conflict"
+
+_OK, _ENFORCED, _POD = 0, 1, 2
+_STATUSES = {_ENFORCED: unresolvable(REASON_ENFORCED), _POD: unresolvable(REASON_POD)}
+
+
+class NodeAffinity:
+    """Filters and ranks by the labels of nodes; ``addedAffinity`` holds for every pod of the profile."""
+
+    name: ClassVar[str] = "NodeAffinity"
+    Args: ClassVar[type[NodeAffinityArgs]] = NodeAffinityArgs
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+
+    def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
+        added = args.added_affinity
+        self._added_required = added.required_during_scheduling_ignored_during_execution if added else None
+        self._added_preferred = _worthwhile(
+            added.preferred_during_scheduling_ignored_during_execution if added else None
+        )
+        terms = (*(self._added_required.node_selector_terms or () if self._added_required else ()),)
+        for term in (*terms, *(preferred.preference for preferred in self._added_preferred)):
+            if not term_is_empty(term) and (problem := term_problem(term)):
+                raise ValueError(f"parsing addedAffinity's selector: {problem}")
+
+    @hookimpl
+    def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> PreFilterResult | Status | None:
+        """Nothing to do without selectors; terms that all name nodes narrow the search to those."""
+        required = _required(pod)
+        if required is None and self._added_required is None and pod.spec.node_selector is None:
+            return SKIP
+        if required is None or not required.node_selector_terms:
+            return None
+        names: set[str] = set()
+        for term in required.node_selector_terms:
+            named: set[str] | None = None
+            for requirement in term.match_fields or ():
+                if requirement.key == "metadata.name" and requirement.operator == "In":
+                    values = set(requirement.values or ())
+                    named = values if named is None else named & values
+            if named is None:
+                return None
+            names |= named
+        return PreFilterResult(frozenset(names)) if names else unresolvable(REASON_CONFLICT)
+
+    @hookimpl
+    def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
+        """Nodes must match what the profile adds, then what the pod asks for."""
+        codes = np.full(len(nodes), _OK, dtype=np.int64)
+        if pod.spec.node_selector:
+            codes[~match_labels(pod.spec.node_selector, nodes)] = _POD
+        required = _required(pod)
+        if required is not None:
+            codes[~match_node_selector(required, nodes)] = _POD
+        if self._added_required is not None:
+            codes[~match_node_selector(self._added_required, nodes)] = _ENFORCED
+        return Verdicts(codes, _STATUSES.__getitem__)
+
+    @hookimpl
+    def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
+        """Nothing to do without preferences."""
+        preferred = _preferred(pod)
+        if preferred is None and not self._added_preferred:
+            return SKIP
+        for term in _worthwhile(preferred):
+            if problem := term_problem(term.preference):
+                return failure(problem)
+        return None
+
+    @hookimpl
+    def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
+        """The sum of the weights of the preferences that the node matches."""
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        for preferred in (*self._added_preferred, *_worthwhile(_preferred(pod))):
+            scores += preferred.weight * match_term(preferred.preference, nodes)
+        return scores
+
+    @hookimpl
+    def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
+        """The node that matches most becomes 100."""
+        return default_normalize(scores)
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        """The selector and the affinity."""
+        selector, affinity = pod.spec.node_selector, pod.spec.affinity
+        return (
+            tuple(selector.items()) if selector is not None else None,
+            affinity.node_affinity if affinity is not None else None,
+        )
+
+    @hookimpl
+    def events_to_register(self) -> Iterable[EventRegistration]:
+        """A node comes to match."""
+        return [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_matches_now)]
+
+    def _node_matches_now(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        if self._added_required is not None and not node_selector_matches(self._added_required, new.name, new.labels):
+            return Hint.SKIP
+        if not _matches(pod, new) or (old is not None and _matches(pod, old)):
+            return Hint.SKIP
+        return Hint.QUEUE
+
+
+def _required(pod: Pod) -> NodeSelector | None:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    return affinity.node_affinity.required_during_scheduling_ignored_during_execution
+
+
+def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...] | None:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    return affinity.node_affinity.preferred_during_scheduling_ignored_during_execution
+
+
+def _worthwhile(terms: tuple[PreferredSchedulingTerm, ...] | None) -> tuple[PreferredSchedulingTerm, ...]:
+    return tuple(term for term in terms or () if term.weight and not term_is_empty(term.preference))
+
+
+def _matches(pod: Pod, node: Node) -> bool:
+    labels = node.labels
+    if any(labels.get(key) != value for key, value in (pod.spec.node_selector or {}).items()):
+        return False
+    required = _required(pod)
+    return required is None or node_selector_matches(required, node.name, labels)

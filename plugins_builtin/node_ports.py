@@ -1,0 +1,80 @@
+"""NodePorts: two pods cannot have the same port of a node."""
+
+from collections.abc import Hashable, Iterable
+from typing import ClassVar
+
+import numpy as np
+
+from trio_sched.plugin_api import (
+    SKIP,
+    Action,
+    CycleState,
+    EventRegistration,
+    Handle,
+    Hint,
+    HostPort,
+    Input,
+    NodeColumns,
+    Pod,
+    Resource,
+    Status,
+    Verdicts,
+    hookimpl,
+    host_ports,
+    on,
+    unschedulable,
+)
+
+REASON = "node(s) didn't have free ports for the requested pod ports"
+_ANY_ADDRESS = "0.0.0.0"
+
+
+class NodePorts:
+    """Turns away nodes on which a host port of the pod is taken."""
+
+    name: ClassVar[str] = "NodePorts"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.USAGE})
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
+        """Nothing to do without host ports."""
+        return None if host_ports(pod) else SKIP
+
+    @hookimpl
+    def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
+        """Nodes with a conflicting port fail; only the few nodes where the port is taken are looked at."""
+        passes = np.ones(len(nodes), dtype=np.bool_)
+        for wanted in host_ports(pod):
+            for position, addresses in nodes.host_port_users(wanted.protocol, wanted.port):
+                if any(_addresses_conflict(wanted.ip, address) for address in addresses):
+                    passes[position] = False
+        return Verdicts.where(passes, unschedulable(REASON))
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        """The ports."""
+        return host_ports(pod)
+
+    @hookimpl
+    def events_to_register(self) -> Iterable[EventRegistration]:
+        """A pod with such a port goes, or a node comes."""
+        return [on(Resource.POD, Action.DELETE, _port_was_freed), on(Resource.NODE, Action.ADD)]
+
+
+def _addresses_conflict(a: str, b: str) -> bool:
+    return a == b or _ANY_ADDRESS in (a, b)
+
+
+def _ports_conflict(a: HostPort, b: HostPort) -> bool:
+    return a.port == b.port and a.protocol == b.protocol and _addresses_conflict(a.ip, b.ip)
+
+
+def _port_was_freed(pod: Pod, old: Pod, new: None) -> Hint:
+    if not old.node_name and not old.nominated_node_name:
+        return Hint.SKIP
+    freed = host_ports(old)
+    conflict = any(_ports_conflict(wanted, port) for wanted in host_ports(pod) for port in freed)
+    return Hint.QUEUE if conflict else Hint.SKIP

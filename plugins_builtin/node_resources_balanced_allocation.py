@@ -1,0 +1,118 @@
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources the pod leaves evenly used."""
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plugins_builtin._resources import columns_of, device_class_maps, request_signature, resource_options
+from trio_sched.plugin_api import (
+    SKIP,
+    CycleState,
+    Handle,
+    Input,
+    Int64Array,
+    NodeColumns,
+    NodeResourcesBalancedAllocationArgs,
+    Pod,
+    Status,
+    hookimpl,
+    nano_requests,
+    to_amounts,
+)
+
+NAME = "NodeResourcesBalancedAllocation"
+
+
+class NodeResourcesBalancedAllocation:
+    """Ranks nodes by how much more even the pod makes the use of their resources."""
+
+    name: ClassVar[str] = NAME
+    Args: ClassVar[type[NodeResourcesBalancedAllocationArgs]] = NodeResourcesBalancedAllocationArgs
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
+        self._handle = handle
+        self._options = resource_options(handle)
+        self._extended_by_devices = handle.feature_enabled("DRAExtendedResource")
+        self._names = tuple(resource.name for resource in args.resources)
+        self._is_scalar = [name not in ("cpu", "memory", "ephemeral-storage") for name in self._names]
+
+    @hookimpl
+    def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
+        """Nothing to do for a pod that asks for none of the resources."""
+        amounts = to_amounts(nano_requests(pod, self._options, use_status=True))
+        wanted = np.array([[amounts.amount(name)] for name in self._names], dtype=np.int64)
+        if not wanted.any():
+            return SKIP
+        state.write((NAME, "wanted"), wanted)
+        return None
+
+    @hookimpl
+    def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
+        """50..100; 75 means as even as before.
+
+        Source: kube-scheduler 1.36; the order of the float operations is part of the rule.
+        """
+        wanted: Int64Array = state.read((NAME, "wanted"))
+        allocatable, used = columns_of(self._names, nodes, nonzero=False)
+        counts = allocatable > 0
+        for i, scalar in enumerate(self._is_scalar):
+            if scalar and not wanted[i, 0]:
+                counts[i] = False
+        after = _evenness(used + wanted, allocatable, counts)
+        after -= _evenness(used, allocatable, counts)
+        after += 50
+        after /= 2
+        np.floor(after, out=after)
+        after += 50
+        return after.astype(np.int64)
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable | None:
+        """The requests; none where a DeviceClass stands behind a resource."""
+        if self._extended_by_devices and any(
+            scalar and device_class_maps(name, self._handle)
+            for name, scalar in zip(self._names, self._is_scalar, strict=True)
+        ):
+            return None
+        return request_signature(pod)
+
+
+def _evenness(used: Int64Array, allocatable: Int64Array, counts: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Shape (nodes,): 100 less the standard deviation, in percent, of the used shares; a whole number."""
+    if len(used) == 2 and counts.all():
+        shares = used / allocatable
+        np.minimum(shares, 1.0, out=shares)
+        spread = shares[0] - shares[1]
+        np.abs(spread, out=spread)
+        spread /= 2
+    else:
+        spread = _deviation(used, allocatable, counts)
+    np.subtract(1.0, spread, out=spread)
+    spread *= 100.0
+    evenness: NDArray[np.float64] = np.trunc(spread, out=spread)
+    return evenness
+
+
+def _deviation(used: Int64Array, allocatable: Int64Array, counts: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Standard deviation over the resources that each node has; nodes that have the same ones go together."""
+    shares = np.minimum(used / np.where(counts, allocatable, 1), 1.0)
+    deviation = np.zeros(used.shape[1])
+    for pattern in np.unique(counts, axis=1).T:
+        columns = np.flatnonzero((counts == pattern[:, None]).all(axis=0))
+        present = shares[np.flatnonzero(pattern)][:, columns]
+        k = len(present)
+        if k == 2:
+            deviation[columns] = np.abs(present[0] - present[1]) / 2
+        elif k > 2:
+            total = np.zeros(len(columns))
+            for row in present:
+                total += row
+            mean = total / k
+            squares = np.zeros(len(columns))
+            for row in present:
+                squares += (row - mean) * (row - mean)
+            deviation[columns] = np.sqrt(squares / k)
+    return deviation

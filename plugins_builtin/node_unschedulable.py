@@ -1,0 +1,67 @@
+"""NodeUnschedulable: cordoned nodes take only pods that tolerate it."""
+
+from collections.abc import Hashable, Iterable
+from typing import ClassVar
+
+import numpy as np
+
+from trio_sched.plugin_api import (
+    Action,
+    CycleState,
+    EventRegistration,
+    Handle,
+    Hint,
+    Input,
+    Node,
+    NodeColumns,
+    Pod,
+    Resource,
+    Taint,
+    Verdicts,
+    hookimpl,
+    on,
+    unresolvable,
+)
+
+REASON = "node(s) were unschedulable"
+_CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class NodeUnschedulable:
+    """Turns away nodes with ``spec.unschedulable``."""
+
+    name: ClassVar[str] = "NodeUnschedulable"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self._numeric = handle.feature_enabled("TaintTolerationComparisonOperators")
+
+    @hookimpl
+    def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
+        """Cordoned nodes fail unless the pod tolerates that."""
+        if self._tolerates(pod):
+            return Verdicts.where(np.ones(len(nodes), dtype=np.bool_), unresolvable(REASON))
+        return Verdicts.where(~nodes.unschedulable, unresolvable(REASON))
+
+    def _tolerates(self, pod: Pod) -> bool:
+        return any(t.tolerates(_CORDONED, numeric=self._numeric) for t in pod.spec.tolerations or ())
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        """The tolerations."""
+        return pod.spec.tolerations or ()
+
+    @hookimpl
+    def events_to_register(self) -> Iterable[EventRegistration]:
+        """A node opens, or the pod comes to tolerate."""
+        return [
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._node_opened),
+            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._pod_tolerates_now),
+        ]
+
+    def _node_opened(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        opened = not new.spec.unschedulable and (old is None or old.spec.unschedulable)
+        return Hint.QUEUE if opened else Hint.SKIP
+
+    def _pod_tolerates_now(self, pod: Pod, old: Pod, new: Pod) -> Hint:
+        return Hint.QUEUE if new.uid == pod.uid and self._tolerates(new) else Hint.SKIP

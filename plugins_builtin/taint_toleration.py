@@ -1,0 +1,102 @@
+"""TaintToleration: pods stay off nodes with taints that they do not tolerate."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from plugins_builtin._normalize import default_normalize
+from trio_sched.plugin_api import (
+    Action,
+    CycleState,
+    EventRegistration,
+    Handle,
+    Hint,
+    Input,
+    Int64Array,
+    Node,
+    NodeColumns,
+    Pod,
+    Resource,
+    Taint,
+    Toleration,
+    Verdicts,
+    hookimpl,
+    on,
+    unresolvable,
+)
+
+REASON = "node(s) had untolerated taint(s)"
+_HARD_EFFECTS = ("NoSchedule", "NoExecute")
+_SOFT_EFFECT = "PreferNoSchedule"
+
+
+class TaintToleration:
+    """Filters by NoSchedule and NoExecute taints, ranks by PreferNoSchedule ones.
+
+    Nodes have few distinct lists of taints, so each list is judged once per pod and nodes look their list up.
+    """
+
+    name: ClassVar[str] = "TaintToleration"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self._numeric = handle.feature_enabled("TaintTolerationComparisonOperators")
+
+    @hookimpl
+    def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
+        """Nodes with an untolerated NoSchedule or NoExecute taint fail."""
+        tolerations = pod.spec.tolerations or ()
+        passes = np.fromiter((self._accepts(tolerations, taints) for taints in nodes.taint_lists), dtype=np.bool_)
+        return Verdicts.where(passes[nodes.taint_sets], unresolvable(REASON))
+
+    def _accepts(self, tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> bool:
+        return all(self._tolerates(tolerations, taint) for taint in taints if taint.effect in _HARD_EFFECTS)
+
+    def _tolerates(self, tolerations: Iterable[Toleration], taint: Taint) -> bool:
+        return any(toleration.tolerates(taint, numeric=self._numeric) for toleration in tolerations)
+
+    @hookimpl
+    def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> None:
+        """Always has an opinion."""
+
+    @hookimpl
+    def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
+        """The number of PreferNoSchedule taints not tolerated; normalize_score turns that round."""
+        soft = [t for t in pod.spec.tolerations or () if t.effect in ("", _SOFT_EFFECT)]
+        counts = np.fromiter(
+            (
+                sum(1 for taint in taints if taint.effect == _SOFT_EFFECT and not self._tolerates(soft, taint))
+                for taints in nodes.taint_lists
+            ),
+            dtype=np.int64,
+        )
+        return counts[nodes.taint_sets]
+
+    @hookimpl
+    def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
+        """The fewer, the better."""
+        return default_normalize(scores, reverse=True)
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        """The tolerations."""
+        return pod.spec.tolerations or ()
+
+    @hookimpl
+    def events_to_register(self) -> Iterable[EventRegistration]:
+        """A node loses taints, or the pod gains tolerations."""
+        return [
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._node_became_tolerable),
+            on(Resource.POD, Action.UPDATE_POD_TOLERATION, _tolerations_of_this_pod_changed),
+        ]
+
+    def _node_became_tolerable(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        tolerations = pod.spec.tolerations or ()
+        was_untolerated = old is None or not self._accepts(tolerations, old.spec.taints or ())
+        is_tolerated = self._accepts(tolerations, new.spec.taints or ())
+        return Hint.QUEUE if was_untolerated and is_tolerated else Hint.SKIP
+
+
+def _tolerations_of_this_pod_changed(pod: Pod, old: Pod, new: Pod) -> Hint:
+    return Hint.QUEUE if new.uid == pod.uid else Hint.SKIP

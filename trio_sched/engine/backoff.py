@@ -1,0 +1,44 @@
+"""How long a pod that failed has to wait: pure arithmetic on times."""
+
+import math
+
+from attrs import frozen
+
+
+@frozen
+class Backoff:
+    """Doubling waits between *initial_seconds* and *max_seconds*.
+
+    With *windowed* (gate SchedulerPopFromBackoffQ) times are cut to whole seconds, so that pods whose wait ends in the
+    same second are ordered by priority.
+    """
+
+    initial_seconds: float = 1.0
+    max_seconds: float = 10.0
+    windowed: bool = True
+
+    def duration(self, failures: int) -> float:
+        """The wait after that many failures in a row."""
+        if failures <= 0 or self.max_seconds <= 0:
+            return 0.0
+        exponent = failures - 1
+        if exponent >= 63 or self.initial_seconds * 2**exponent > self.max_seconds:
+            return self.max_seconds
+        return float(self.initial_seconds * 2**exponent)
+
+    def expiry(self, timestamp: float, failures: int) -> float:
+        """When the wait that began at *timestamp* is over; minus infinity if there is none."""
+        duration = self.duration(failures)
+        return self._cut(timestamp + duration) if duration else -math.inf
+
+    def is_over(self, expiry: float, now: float) -> bool:
+        """Whether *now* is past *expiry*; within the same window it is not yet."""
+        return expiry < self._cut(now)
+
+    def next_check(self, expiry: float) -> float:
+        """The first time at which `is_over` will be true, or just before it where times are not cut."""
+        return expiry + 1 if self.windowed else expiry
+
+    def _cut(self, time: float) -> float:
+        # Microseconds are finer than anybody schedules, and make sums that should be equal equal.
+        return math.floor(time) if self.windowed else round(time, 6)

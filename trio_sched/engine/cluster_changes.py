@@ -1,0 +1,100 @@
+"""From two versions of an object to the events that say what changed.
+
+Source: event derivation of the scheduling framework in Kubernetes 1.36, order and repetitions included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions, nano_requests
+from trio_sched.objects.quantity import Quantity, parse_nano, to_milli
+from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, Resource
+
+ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
+NODE_DELETE = ClusterEvent(Resource.NODE, Action.DELETE)
+
+UNSCHEDULABLE_POD_ADD = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD)
+UNSCHEDULABLE_POD_UPDATE = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE)
+SCHEDULE_ATTEMPT_FAILURE = ClusterEvent(Resource.WILDCARD, Action.ALL, "ScheduleAttemptFailure")
+BACKOFF_COMPLETE = ClusterEvent(Resource.WILDCARD, Action.ALL, "BackoffComplete")
+POP_FROM_BACKOFF = ClusterEvent(Resource.WILDCARD, Action.ALL, "PopFromBackoffQ")
+FORCE_ACTIVATE = ClusterEvent(Resource.WILDCARD, Action.ALL, "ForceActivate")
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.WILDCARD, Action.ALL, "UnschedulableTimeout")
+
+_EVENTS: dict[tuple[str, Action], ClusterEvent] = {
+    (resource, action): ClusterEvent(resource, action)
+    for resource in (Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD, Resource.NODE)
+    for action in Action.__members__.values()
+}
+
+
+def pod_update_events(old: Pod, new: Pod, options: ResourceOptions = DEFAULT_OPTIONS) -> list[ClusterEvent]:
+    """What an update of a pod is turned into; a generic update if nothing in particular changed."""
+    resource = Resource.ASSIGNED_POD if new.node_name else Resource.UNSCHEDULABLE_POD
+    actions: list[Action] = []
+    if old.labels != new.labels:
+        actions.append(Action.UPDATE_POD_LABEL)
+    if _scaled_down(old, new, options):
+        actions.append(Action.UPDATE_POD_SCALE_DOWN)
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    if len(old.spec.tolerations or ()) != len(new.spec.tolerations or ()):
+        actions.append(Action.UPDATE_POD_TOLERATION)
+    if (old.status.resource_claim_statuses or ()) != (
+        new.status.resource_claim_statuses or ()
+    ) or old.status.extended_resource_claim_status != new.status.extended_resource_claim_status:
+        actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    return [_EVENTS[resource, action] for action in actions or [Action.UPDATE]]
+
+
+def _scaled_down(old: Pod, new: Pod, options: ResourceOptions) -> bool:
+    if old.spec == new.spec and _resize_status(old) == _resize_status(new):
+        return False  # nearly every update; saves adding up requests twice
+    before = nano_requests(old, options, use_status=True)
+    after = nano_requests(new, options, use_status=True)
+    return any(name not in after or to_milli(amount) > to_milli(after[name]) for name, amount in before.items())
+
+
+def _resize_status(pod: Pod) -> tuple[object, ...]:
+    status = pod.status
+    resizing = [c.reason for c in status.conditions or () if c.type == "PodResizePending"]
+    return (
+        status.container_statuses,
+        status.init_container_statuses,
+        status.resources,
+        status.allocated_resources,
+        resizing,
+    )
+
+
+def node_update_events(old: Node, new: Node) -> list[ClusterEvent]:
+    """What an update of a node is turned into; nothing if it cannot matter to a pod."""
+    actions: list[Action] = []
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        actions.append(Action.UPDATE_NODE_TAINT)
+    if _amounts(old.status.allocatable) != _amounts(new.status.allocatable):
+        actions.append(Action.UPDATE_NODE_ALLOCATABLE)
+    if old.labels != new.labels:
+        actions.append(Action.UPDATE_NODE_LABEL)
+    if (old.spec.taints or ()) != (new.spec.taints or ()):
+        actions.append(Action.UPDATE_NODE_TAINT)
+    if _conditions(old) != _conditions(new):
+        actions.append(Action.UPDATE_NODE_CONDITION)
+    if (old.metadata.annotations or {}) != (new.metadata.annotations or {}):
+        actions.append(Action.UPDATE_NODE_ANNOTATION)
+    if (old.status.declared_features or ()) != (new.status.declared_features or ()):
+        actions.append(Action.UPDATE_NODE_DECLARED_FEATURE)
+    return [_EVENTS[Resource.NODE, action] for action in actions]
+
+
+def _amounts(quantities: Mapping[str, Quantity] | None) -> dict[str, int]:
+    return {name: parse_nano(quantity) for name, quantity in (quantities or {}).items()}
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions or ()}

@@ -1,0 +1,57 @@
+"""What a scheduling cycle comes to."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from trio_sched.engine.fit_error import NO_NODES_AVAILABLE, fit_error
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.status import Code, Status
+from trio_sched.plugin_api.verdicts import Diagnosis
+
+
+@frozen(eq=False)
+class Placed:
+    """A node was found."""
+
+    node_name: str
+    state: CycleState
+    evaluated_nodes: int
+    feasible_nodes: int
+
+
+@frozen(eq=False)
+class Unplaced:
+    """No node was found, or the cycle failed.
+
+    *diagnosis* is there if plugins said no; its plugins decide which events bring the pod back. Without it the pod is
+    tried again after its backoff.
+    """
+
+    status: Status
+    diagnosis: Diagnosis | None = None
+    nominated_node_name: str | None = ""
+    """What becomes of the pod's nomination: None leaves it, "" clears it."""
+
+    @property
+    def message(self) -> str:
+        """The text of the pod's condition and event."""
+        return self.status.message
+
+    @property
+    def reason(self) -> str:
+        """The reason of the pod's condition."""
+        return "Unschedulable" if self.status.is_rejected else "SchedulerError"
+
+
+Decision = Placed | Unplaced
+
+
+def no_nodes() -> Unplaced:
+    """The cluster is empty."""
+    return Unplaced(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=RuntimeError(NO_NODES_AVAILABLE)))
+
+
+def unfit(diagnosis: Diagnosis, *, code: Code = Code.UNSCHEDULABLE, nominated_node_name: str | None = "") -> Unplaced:
+    """Plugins said no."""
+    return Unplaced(Status(code, (fit_error(diagnosis),)), diagnosis, nominated_node_name)

@@ -1,0 +1,274 @@
+"""Which nodes a pod can run on: pre_filter and filter, on all nodes or on some.
+
+This is the plain evaluation. `kept_answers` gives the same masks faster for pods that come in many copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from attrs import define, field, frozen
+
+from trio_sched.engine.profile import FilterCaller, Profile
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.status import Code, Status, failure, unresolvable
+from trio_sched.plugin_api.verdicts import NodeStatuses, PreFilterResult, Verdicts
+from trio_sched.snapshot.node_columns import BoolArray, NodeColumns
+from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.what_if import WhatIf
+
+NominatedPods = Mapping[str, Sequence[PlacedPod]]
+"""Node name → pods that are promised a place there and have at least the priority of the pod in question."""
+
+
+class CycleFailed(Exception):
+    """A plugin could not answer; *status* says which one and why. The pod is tried again after its backoff."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+def plugin_failed(prefix: str, plugin: str, cause: BaseException | str) -> CycleFailed:
+    """The error of *plugin* in the scheduling framework's words, the cause chained."""
+    exc = RuntimeError(f"{prefix}: {cause}")
+    if isinstance(cause, BaseException):
+        exc.__cause__ = cause
+    return CycleFailed(failure(exc).by(plugin))
+
+
+@frozen
+class PreFilterOutcome:
+    """What all pre_filters together said."""
+
+    node_names: frozenset[str] | None = None
+    """The only nodes worth a look; None means all."""
+    narrowed_by: tuple[str, ...] = ()
+    rejected: Status | None = None
+
+
+def run_pre_filters(profile: Profile, pod: Pod, nodes: NodeColumns, state: CycleState) -> PreFilterOutcome:
+    """Ask every pre_filter in order; notes in *state* which plugins have nothing to do.
+
+    Raises:
+        CycleFailed: a plugin failed.
+    """
+    names: frozenset[str] | None = None
+    narrowed_by: list[str] = []
+    rejected: Status | None = None
+    skipped: set[str] = set()
+    try:
+        for caller in profile.pre_filter:
+            plugin = caller.plugin
+            try:
+                answer = caller.call(pod, nodes, state)
+            except Exception as exc:
+                raise plugin_failed(f'running PreFilter plugin "{plugin}"', plugin, exc) from exc
+            if answer is None:
+                continue
+            if isinstance(answer, PreFilterResult):
+                if answer.node_names is None:
+                    continue
+                names = answer.node_names if names is None else names & answer.node_names
+                narrowed_by.append(plugin)
+                if not names:
+                    return PreFilterOutcome(names, tuple(narrowed_by), _conflict(narrowed_by))
+            elif answer.code == Code.SKIP:
+                skipped.add(plugin)
+            elif answer.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return PreFilterOutcome(None, (), answer.by(plugin))
+            elif answer.code == Code.UNSCHEDULABLE:
+                rejected = answer.by(plugin)
+            elif answer.code != Code.SUCCESS:
+                raise plugin_failed(f'running PreFilter plugin "{plugin}"', plugin, answer.error or answer.message)
+    finally:
+        state.skip_filter = frozenset(skipped)
+    return PreFilterOutcome(names, tuple(narrowed_by), rejected)
+
+
+def _conflict(plugins: Sequence[str]) -> Status:
+    if len(plugins) == 1:
+        return unresolvable(f"node(s) didn't satisfy plugin {plugins[0]}")
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously")
+
+
+@define(eq=False)
+class FilterOutcome:
+    """Which of *nodes* a pod can run on, and for the others why not."""
+
+    nodes: NodeColumns
+    passes: BoolArray
+    verdicts: list[tuple[str, Verdicts]] = field(factory=list)
+    """Array filters, in order."""
+    node_statuses: dict[int, Status] = field(factory=dict)
+    """Positions at which something else said no: a per-node filter, or the pass with nominated pods."""
+    unexamined: int = 0
+    """Nodes nobody looked at because enough were found."""
+
+    def statuses(self) -> Iterator[tuple[str, Status]]:
+        """(node name, status) of every node that failed, the first failing plugin's, in order of position."""
+        for position in np.flatnonzero(~self.passes).tolist():
+            status = self.status(position)
+            if status is not None:
+                yield self.nodes.name(position), status
+
+    def status(self, position: int) -> Status | None:
+        """Why the node at *position* failed; None if nobody looked at it."""
+        found = self.node_statuses.get(position)
+        if found is not None:
+            return found
+        for plugin, verdicts in self.verdicts:
+            code = int(verdicts.codes[position])
+            if code:
+                return verdicts.explain(code).by(plugin)
+        return None
+
+
+def run_filters(
+    filters: Iterable[FilterCaller],
+    pod: Pod,
+    nodes: NodeColumns,
+    state: CycleState,
+    *,
+    enough: int | None = None,
+    start: int = 0,
+) -> FilterOutcome:
+    """Ask every filter about *nodes*, first those that take all nodes at once.
+
+    Args:
+        filters: the profile's filters; those in ``state.skip_filter`` are left out.
+        pod: the pod.
+        nodes: the nodes to look at.
+        state: the cycle's state.
+        enough: stop asking per-node filters once this many nodes have passed; None asks about all.
+        start: position at which per-node filters begin, so that small samples do not always hit the same nodes.
+
+    Raises:
+        CycleFailed: a plugin failed.
+    """
+    outcome = FilterOutcome(nodes, np.ones(len(nodes), dtype=np.bool_))
+    per_node: list[FilterCaller] = []
+    for caller in filters:
+        if caller.plugin in state.skip_filter:
+            continue
+        if caller.per_node:
+            per_node.append(caller)
+            continue
+        verdicts = _verdicts(caller, pod, nodes, state)
+        outcome.verdicts.append((caller.plugin, verdicts))
+        outcome.passes &= verdicts.passes
+    if per_node:
+        _run_per_node(per_node, pod, outcome, state, enough, start)
+    return outcome
+
+
+def _verdicts(caller: FilterCaller, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
+    try:
+        verdicts: Verdicts = caller.call(pod, nodes, state)
+        if verdicts.codes.shape != (len(nodes),):
+            raise ValueError(f"answered with shape {verdicts.codes.shape}, expected ({len(nodes)},)")
+    except Exception as exc:
+        raise plugin_failed(f'running "{caller.plugin}" filter plugin', caller.plugin, exc) from exc
+    return verdicts
+
+
+def _run_per_node(
+    filters: Sequence[FilterCaller],
+    pod: Pod,
+    outcome: FilterOutcome,
+    state: CycleState,
+    enough: int | None,
+    start: int,
+) -> None:
+    candidates = np.flatnonzero(outcome.passes)
+    candidates = np.roll(candidates, -int(np.searchsorted(candidates, start % max(len(outcome.nodes), 1))))
+    found = 0
+    for i, position in enumerate(candidates.tolist()):
+        if enough is not None and found >= enough:
+            rest = candidates[i:]
+            outcome.passes[rest] = False
+            outcome.unexamined = len(rest)
+            return
+        status = filter_one_node(filters, pod, outcome.nodes, position, state)
+        if status is None:
+            found += 1
+        else:
+            outcome.passes[position] = False
+            outcome.node_statuses[position] = status
+
+
+def filter_one_node(
+    filters: Iterable[FilterCaller], pod: Pod, nodes: NodeColumns, position: int, state: CycleState
+) -> Status | None:
+    """Ask per-node *filters* about one node.
+
+    Raises:
+        CycleFailed: a plugin failed.
+    """
+    node = nodes.node(position)
+    for caller in filters:
+        prefix = f'running "{caller.plugin}" filter plugin'
+        try:
+            status: Status | None = caller.call(pod, node, state)
+        except Exception as exc:
+            raise plugin_failed(prefix, caller.plugin, exc) from exc
+        if status is None or status.code == Code.SUCCESS:
+            continue
+        if not status.is_rejected:
+            raise plugin_failed(prefix, caller.plugin, status.error or status.message)
+        return status.by(caller.plugin)
+    return None
+
+
+def apply_nominated(
+    profile: Profile, pod: Pod, outcome: FilterOutcome, state: CycleState, table: NodeTable, nominated: NominatedPods
+) -> None:
+    """Fail the nodes on which *pod* would take the place of pods nominated there.
+
+    The plain pass has been made; here the nodes concerned are looked at again as if those pods had arrived.
+
+    Raises:
+        CycleFailed: a plugin failed.
+    """
+    for name, pods in nominated.items():
+        position = outcome.nodes.position(name)
+        if position is None or not outcome.passes[position]:
+            continue
+        status = filter_with_pods_added(profile, pod, table, name, pods, state)
+        if status is not None:
+            outcome.passes[position] = False
+            outcome.node_statuses[position] = status
+
+
+def filter_with_pods_added(
+    profile: Profile, pod: Pod, table: NodeTable, node_name: str, added: Iterable[PlacedPod], state: CycleState
+) -> Status | None:
+    """Why *pod* could not run on *node_name* if the pods *added* were there too; None if it could.
+
+    Raises:
+        CycleFailed: a plugin failed.
+    """
+    what_if = WhatIf(table, [table.row_of[node_name]])
+    tried = state.clone()
+    nodes = what_if.nodes
+    for placed in added:
+        what_if.add_pod(node_name, placed)
+        for plugin, call in profile.add_pod.items():
+            if plugin in state.skip_filter:
+                continue
+            prefix = f'running AddPod on PreFilter plugin "{plugin}"'
+            try:
+                status = call(pod, placed.pod, nodes.node(0), tried)
+            except Exception as exc:
+                raise plugin_failed(prefix, plugin, exc) from exc
+            if status is not None and status.code != Code.SUCCESS:
+                raise plugin_failed(prefix, plugin, status.error or status.message)
+    return run_filters(profile.filter, pod, nodes, tried).status(0)
+
+
+def node_statuses(outcome: FilterOutcome, narrowed_by: Sequence[str]) -> NodeStatuses:
+    """The statuses as post_filter and the message want them: looked at, and all the others."""
+    reasons = (f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}]",) if narrowed_by else ()
+    return NodeStatuses(dict(outcome.statuses()), unresolvable(*reasons))

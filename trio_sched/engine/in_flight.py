@@ -1,0 +1,105 @@
+"""Pods that are being scheduled, and what happened meanwhile.
+
+One list holds both, in order: a marker where each pod was popped, and every event since. When a pod comes back
+rejected, the events behind its marker tell whether something has changed that its rejector waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import define, frozen
+
+from trio_sched.plugin_api.cluster_events import ClusterEvent
+
+
+@frozen(eq=False)
+class Happened:
+    """An event with the object before and after."""
+
+    event: ClusterEvent
+    old: Any = None
+    new: Any = None
+
+
+@define(eq=False)
+class _Link:
+    content: str | Happened
+    """A pod's UID, or what happened."""
+    key: str = ""
+    previous: _Link | None = None
+    next: _Link | None = None
+
+
+class InFlight:
+    """The list of markers and events; events in front of the first marker are of interest to nobody and dropped."""
+
+    def __init__(self) -> None:
+        self._markers: dict[str, _Link] = {}
+        self._first: _Link | None = None
+        self._last: _Link | None = None
+
+    def __len__(self) -> int:
+        """How many pods are in flight."""
+        return len(self._markers)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._markers
+
+    def start(self, uid: str, key: str) -> None:
+        """The pod *uid* was popped."""
+        link = _Link(uid, key)
+        self._markers[uid] = link
+        self._append(link)
+
+    def note(self, happened: Happened) -> None:
+        """Something happened while pods are in flight."""
+        self._append(_Link(happened))
+
+    def done(self, uid: str) -> None:
+        """The pod *uid* is dealt with; no matter if it was already."""
+        link = self._markers.pop(uid, None)
+        if link is None:
+            return
+        self._unlink(link)
+        while self._first is not None and isinstance(self._first.content, Happened):
+            self._unlink(self._first)
+
+    def since(self, uid: str) -> Iterator[Happened]:
+        """What happened since the pod *uid* was popped."""
+        link = self._markers[uid].next
+        while link is not None:
+            if isinstance(link.content, Happened):
+                yield link.content
+            link = link.next
+
+    def clear_markers(self) -> None:
+        """Nobody is in flight any more."""
+        for uid in list(self._markers):
+            self.done(uid)
+
+    def __iter__(self) -> Iterator[tuple[str, str] | ClusterEvent]:
+        """(key, uid) of every marker, and every event, in order."""
+        link = self._first
+        while link is not None:
+            yield link.content.event if isinstance(link.content, Happened) else (link.key, link.content)
+            link = link.next
+
+    def _append(self, link: _Link) -> None:
+        link.previous = self._last
+        if self._last is None:
+            self._first = link
+        else:
+            self._last.next = link
+        self._last = link
+
+    def _unlink(self, link: _Link) -> None:
+        if link.previous is None:
+            self._first = link.next
+        else:
+            link.previous.next = link.next
+        if link.next is None:
+            self._last = link.previous
+        else:
+            link.next.previous = link.previous

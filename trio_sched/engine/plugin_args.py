@@ -1,0 +1,73 @@
+"""From ``pluginConfig`` in the file to the attrs class that a plugin calls its ``Args``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import cattrs
+from cattrs import transform_error
+from cattrs.gen import make_dict_structure_fn, override
+
+from trio_sched.engine.plugin_errors import PluginArgsError
+
+_OF_FRAMEWORK = ("apiVersion", "kind")
+
+
+def plugin_args(name: str, plugin: type[Any], given: Any) -> Any:
+    """What ``plugin.__init__`` gets as *args*.
+
+    Args:
+        name: the plugin's name.
+        plugin: its class; ``Args``, if it has one, is an attrs class.
+        given: the entry of the completed configuration: an instance already (the plugins that Kubernetes knows), a
+        mapping as
+            it stands in the file, or None.
+
+    Raises:
+        PluginArgsError: every problem at once.
+    """
+    wanted = getattr(plugin, "Args", None)
+    if wanted is None:
+        if given and set(given) - set(_OF_FRAMEWORK):
+            raise PluginArgsError(name, ["the plugin takes no arguments; remove the entry"])
+        return None
+    if isinstance(given, wanted):
+        return given
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise PluginArgsError(name, [f"args: expected a mapping, got {type(given).__name__}"])
+    raw = {key: value for key, value in given.items() if key not in _OF_FRAMEWORK}
+    try:
+        return _converter().structure(raw, wanted)
+    except Exception as exc:  # cattrs gathers everything, the validators' own exceptions included
+        raise PluginArgsError(name, transform_error(exc, path="args")) from exc
+
+
+def _converter() -> cattrs.Converter:
+    """Reads camelCase keys into snake_case attributes, refuses unknown keys, does not coerce."""
+    converter = cattrs.Converter(forbid_extra_keys=True)
+
+    def structure_attrs(cls: type[Any]) -> Any:
+        renames = {a.name: override(rename=_camel(a.name)) for a in attrs.fields(cls)}
+        return make_dict_structure_fn(cls, converter, **renames)  # type: ignore[arg-type]  # cattrs' own signature
+
+    converter.register_structure_hook_factory(attrs.has, structure_attrs)
+    for scalar in (int, float, str, bool):
+        converter.register_structure_hook(scalar, _strict)
+    return converter
+
+
+def _strict(value: Any, wanted: type[Any]) -> Any:
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, wanted) or (wanted is not bool and isinstance(value, bool)):
+        raise TypeError(f"expected {wanted.__name__}, got {value!r}")
+    return value
+
+
+def _camel(name: str) -> str:
+    return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)

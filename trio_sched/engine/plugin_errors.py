@@ -1,0 +1,82 @@
+"""What can be wrong with a plugin, each as one error that names the plugin, where it comes from and the mend.
+
+PluginError
+├── UnknownPlugin        nobody offers that name
+├── AmbiguousPlugin      two distributions offer it
+├── PluginLoadError      importing it failed
+├── BadPlugin            it is not what a plugin must be: a misspelt hook, a wrong argument, no class
+└── PluginArgsError      its ``pluginConfig`` does not fit its ``Args``
+"""
+
+from collections.abc import Iterable
+
+from trio_sched.errors import TrioSchedError
+
+
+class PluginError(TrioSchedError):
+    """A plugin that cannot be used."""
+
+
+class UnknownPlugin(PluginError):
+    """The configuration names a plugin that no installed distribution offers."""
+
+    def __init__(self, plugin: str, suggestion: str | None) -> None:
+        super().__init__(plugin, suggestion)
+        self.plugin, self.suggestion = plugin, suggestion
+
+    def __str__(self) -> str:
+        hint = f"did you mean {self.suggestion!r}? Otherwise " if self.suggestion else ""
+        return (
+            f"no installed distribution offers a plugin named {self.plugin!r}; {hint}pip install the package that "
+            "brings it, or remove the name from the configuration (`trio-sched plugins` lists what is installed)"
+        )
+
+
+class AmbiguousPlugin(PluginError):
+    """Two distributions offer the same name."""
+
+    def __init__(self, plugin: str, sources: Iterable[str]) -> None:
+        self.plugin, self.sources = plugin, tuple(sources)
+        super().__init__(plugin, self.sources)
+
+    def __str__(self) -> str:
+        return (
+            f"plugin {self.plugin!r} is offered by {' and by '.join(self.sources)}; "
+            "which one is meant cannot be known: uninstall all but one of these distributions"
+        )
+
+
+class PluginLoadError(PluginError):
+    """An enabled plugin could not be imported; ``__cause__`` says why."""
+
+    def __init__(self, plugin: str, source: str, cause: BaseException) -> None:
+        super().__init__(plugin, source)
+        self.plugin, self.source, self.cause = plugin, source, cause
+
+    def __str__(self) -> str:
+        return (
+            f"plugin {self.plugin!r} from {self.source} failed to import: {type(self.cause).__name__}: {self.cause}. "
+            f"Fix or uninstall that distribution, or disable {self.plugin!r} in the profile"
+        )
+
+
+class BadPlugin(PluginError):
+    """What was imported does not keep the contract of a plugin."""
+
+    def __init__(self, plugin: str, source: str, problem: str) -> None:
+        super().__init__(plugin, source, problem)
+        self.plugin, self.source, self.problem = plugin, source, problem
+
+    def __str__(self) -> str:
+        return f"plugin {self.plugin!r} from {self.source}: {self.problem}"
+
+
+class PluginArgsError(PluginError):
+    """The arguments in the configuration do not fit the plugin."""
+
+    def __init__(self, plugin: str, problems: Iterable[str]) -> None:
+        self.plugin, self.problems = plugin, tuple(problems)
+        super().__init__(plugin, self.problems)
+
+    def __str__(self) -> str:
+        return f"pluginConfig of {self.plugin!r}: {'; '.join(self.problems)}"

@@ -1,0 +1,168 @@
+"""From entry points to plugin classes; names everything that can be wrong on the way.
+
+Discovery imports nothing: only what a profile enables is loaded. The built-in plugins come through the same door.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from attrs import define, field
+
+from trio_sched.engine.plugin_errors import AmbiguousPlugin, BadPlugin, PluginLoadError, UnknownPlugin
+from trio_sched.plugin_api.extension_points import HOOK_NAMES, POINT_OF_HOOK, PROJECT, ExtensionPoints
+
+PluginClass = type[Any]
+"""A class with ``name`` and ``__init__(self, args, handle)``, and methods marked as hooks."""
+
+_IMPL_MARK = f"{PROJECT}_impl"
+_NEED_ALL_NODES = (("filter", "filter_node"), ("score", "score_node"))
+
+
+@define(eq=False)
+class PluginRegistry:
+    """The plugins that are installed, by the name that the configuration file uses."""
+
+    _entry_points: dict[str, list[EntryPoint]]
+    _loaded: dict[str, PluginClass] = field(factory=dict)
+
+    @classmethod
+    def discover(cls) -> PluginRegistry:
+        """Look up what is installed, without importing it."""
+        return cls.of(entry_points(group=PROJECT))
+
+    @classmethod
+    def of(cls, found: Iterable[EntryPoint]) -> PluginRegistry:
+        """A registry of just these entry points."""
+        by_name: dict[str, list[EntryPoint]] = {}
+        for entry_point in found:
+            candidates = by_name.setdefault(entry_point.name, [])
+            if entry_point not in candidates:  # the same distribution can be on the path twice
+                candidates.append(entry_point)
+        return cls(by_name)
+
+    @property
+    def names(self) -> list[str]:
+        """All names on offer, sorted."""
+        return sorted(self._entry_points)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entry_points or name in self._loaded
+
+    def add(self, plugin: PluginClass) -> None:
+        """Offer a class directly; for tests and one-file experiments.
+
+        Raises:
+            AmbiguousPlugin: the name is taken.
+            BadPlugin: the class is no plugin.
+        """
+        source = f"class {plugin.__module__}.{plugin.__qualname__}"
+        name = getattr(plugin, "name", plugin.__name__)
+        if name in self:
+            raise AmbiguousPlugin(name, [*map(describe_source, self._entry_points.get(name, ())), source])
+        check_contract(name, source, plugin)
+        self._loaded[name] = plugin
+
+    def sources(self, name: str) -> list[str]:
+        """Where the plugin *name* comes from: distribution, version and object."""
+        return [describe_source(entry_point) for entry_point in self._entry_points.get(name, ())]
+
+    def entry_points(self, name: str) -> list[EntryPoint]:
+        """Every entry point that offers *name*; more than one is an error once it is loaded."""
+        return list(self._entry_points.get(name, ()))
+
+    def load(self, name: str) -> PluginClass:
+        """Import the plugin class *name* and check that it keeps the contract.
+
+        Raises:
+            UnknownPlugin: nobody offers the name.
+            AmbiguousPlugin: more than one distribution does.
+            PluginLoadError: the import failed.
+            BadPlugin: it is not what a plugin must be.
+        """
+        loaded = self._loaded.get(name)
+        if loaded is not None:
+            return loaded
+        candidates = self._entry_points.get(name, [])
+        if not candidates:
+            close = difflib.get_close_matches(name, [*self._entry_points, *self._loaded], n=1)
+            raise UnknownPlugin(name, close[0] if close else None)
+        if len(candidates) > 1:
+            raise AmbiguousPlugin(name, map(describe_source, candidates))
+        (entry_point,) = candidates
+        try:
+            plugin = entry_point.load()
+        except Exception as exc:  # third-party import code may raise anything
+            raise PluginLoadError(name, describe_source(entry_point), exc) from exc
+        check_contract(name, describe_source(entry_point), plugin)
+        self._loaded[name] = plugin
+        return plugin  # type: ignore[no-any-return]  # an entry point may hold anything; check_contract looked
+
+
+def describe_source(entry_point: EntryPoint) -> str:
+    """*entry_point* in words: distribution, version, and the object it names."""
+    if entry_point.dist is None:
+        return entry_point.value
+    return f"{entry_point.dist.name} {entry_point.dist.version} ({entry_point.value})"
+
+
+def hooks_of(plugin: PluginClass) -> list[str]:
+    """The hooks that *plugin* implements, in the order a pod meets them."""
+    return [hook for hook in HOOK_NAMES if _is_marked(plugin, hook)]
+
+
+def points_of(plugin: PluginClass) -> frozenset[str]:
+    """The extension points (as in the configuration file, in snake case) that *plugin* extends."""
+    return frozenset(POINT_OF_HOOK[hook] for hook in hooks_of(plugin) if hook in POINT_OF_HOOK)
+
+
+def _is_marked(plugin: PluginClass, name: str) -> bool:
+    return hasattr(inspect.getattr_static(plugin, name, None), _IMPL_MARK)
+
+
+def check_contract(name: str, source: str, plugin: object) -> None:
+    """Check that *plugin* is a class whose hooks exist and take arguments that are offered.
+
+    Raises:
+        BadPlugin: the first thing that is wrong, and how to mend it.
+    """
+    if not inspect.isclass(plugin):
+        raise BadPlugin(name, source, f"the entry point must name a class, but it names a {type(plugin).__name__}")
+    if getattr(plugin, "name", None) != name:
+        raise BadPlugin(
+            name,
+            source,
+            f"its class says name = {getattr(plugin, 'name', None)!r}; set it to {name!r}, the key of its entry point",
+        )
+    marked = [attribute for attribute in dir(plugin) if _is_marked(plugin, attribute)]
+    if not marked:
+        raise BadPlugin(name, source, "no method is marked with @hookimpl, so it would never be called")
+    for hook in marked:
+        if hook not in HOOK_NAMES:
+            close = difflib.get_close_matches(hook, HOOK_NAMES, n=1)
+            mend = f"did you mean {close[0]!r}?" if close else f"hooks are {', '.join(HOOK_NAMES)}"
+            raise BadPlugin(name, source, f"there is no hook {hook!r}; {mend}")
+        _check_arguments(name, source, hook, getattr(plugin, hook))
+    for whole, single in _NEED_ALL_NODES:
+        if whole in marked and single in marked:
+            raise BadPlugin(name, source, f"it has both {whole!r} and {single!r}; keep one of them")
+
+
+def _check_arguments(name: str, source: str, hook: str, function: Any) -> None:
+    allowed = list(inspect.signature(getattr(ExtensionPoints, hook)).parameters)[1:]
+    for argument, parameter in list(inspect.signature(function).parameters.items())[1:]:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise BadPlugin(name, source, f"hook {hook!r} must take plain arguments, not {str(parameter)!r}")
+        if argument not in allowed:
+            offered = ", ".join(allowed) if allowed else "none"
+            close = difflib.get_close_matches(argument, allowed, n=1)
+            mend = f"; did you mean {close[0]!r}?" if close else ""
+            raise BadPlugin(
+                name,
+                source,
+                f"hook {hook!r} has an argument {argument!r} that is not offered (offered: {offered}){mend}",
+            )

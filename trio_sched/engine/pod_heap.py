@@ -1,0 +1,68 @@
+"""A heap of queued pods from which any pod can be taken out by its key."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+from trio_sched.engine.queued_pod import QueuedPodInfo
+
+
+class PodHeap:
+    """Smallest sort key first; equal keys in order of arrival. Removal leaves a hole that is skipped later."""
+
+    __slots__ = ("_entries", "_heap", "_sequence", "_sort_key")
+
+    def __init__(self, sort_key: Callable[[QueuedPodInfo], Any]) -> None:
+        self._sort_key = sort_key
+        self._heap: list[tuple[Any, int, QueuedPodInfo]] = []
+        self._entries: dict[str, tuple[Any, int, QueuedPodInfo]] = {}
+        self._sequence = count()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        """All pods in the order in which they would be popped."""
+        return (entry[2] for entry in sorted(self._entries.values(), key=lambda entry: entry[:2]))
+
+    def get(self, key: str) -> QueuedPodInfo | None:
+        """The pod called *key*, if it is here."""
+        entry = self._entries.get(key)
+        return entry[2] if entry is not None else None
+
+    def push(self, info: QueuedPodInfo) -> None:
+        """Put *info* in, or in its new place if it is here already."""
+        entry = (self._sort_key(info), next(self._sequence), info)
+        self._entries[info.key] = entry
+        heapq.heappush(self._heap, entry)
+
+    def remove(self, key: str) -> QueuedPodInfo | None:
+        """Take the pod called *key* out, if it is here."""
+        entry = self._entries.pop(key, None)
+        if len(self._heap) > 64 and len(self._heap) > 4 * len(self._entries):
+            self._heap = list(self._entries.values())
+            heapq.heapify(self._heap)
+        return entry[2] if entry is not None else None
+
+    def peek(self) -> QueuedPodInfo | None:
+        """The first pod."""
+        while self._heap:
+            entry = self._heap[0]
+            if self._entries.get(entry[2].key) is entry:
+                return entry[2]
+            heapq.heappop(self._heap)
+        return None
+
+    def pop(self) -> QueuedPodInfo | None:
+        """Take the first pod out."""
+        info = self.peek()
+        if info is not None:
+            heapq.heappop(self._heap)
+            del self._entries[info.key]
+        return info

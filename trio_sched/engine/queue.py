@@ -1,0 +1,446 @@
+"""The scheduling queue: which pod is tried next, which wait, and what brings them back.
+
+A pod is active (ready), in backoff (has failed a moment ago), unschedulable (until an event or the flush), gated (a
+pre_enqueue plugin keeps it back), or in flight (popped). Time comes in as ``now``.
+
+Source: the scheduling queue of kube-scheduler 1.36, quirks that others can observe included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import define, field, frozen
+
+from trio_sched.engine.backoff import Backoff
+from trio_sched.engine.cluster_changes import (
+    BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
+    POP_FROM_BACKOFF,
+    SCHEDULE_ATTEMPT_FAILURE,
+    UNSCHEDULABLE_POD_ADD,
+    UNSCHEDULABLE_POD_UPDATE,
+    UNSCHEDULABLE_TIMEOUT,
+    pod_update_events,
+)
+from trio_sched.engine.in_flight import Happened, InFlight
+from trio_sched.engine.nominator import Nominator
+from trio_sched.engine.pod_heap import PodHeap
+from trio_sched.engine.profile import Caller
+from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.queueing_hints import HintTable, Strategy
+from trio_sched.errors import TrioSchedError
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions
+from trio_sched.plugin_api.cluster_events import ClusterEvent
+from trio_sched.plugin_api.status import Code
+from trio_sched.plugin_api.verdicts import QueuedPod
+
+MAX_IN_UNSCHEDULABLE_SECONDS = 300.0
+
+
+class AlreadyQueued(TrioSchedError):
+    """A pod came back that is in the queue already; nothing was changed."""
+
+
+@frozen(eq=False)
+class ProfileQueueing:
+    """What the queue needs of one profile."""
+
+    pre_enqueue: Sequence[Caller]
+    hints: HintTable
+
+
+@define(eq=False)
+class QueueCounters:
+    """What the queue has counted, for the metrics."""
+
+    incoming: Counter[tuple[str, str]] = field(factory=Counter)
+    """(queue, event) → pods that entered."""
+    unschedulable: Counter[tuple[str, str]] = field(factory=Counter)
+    """(plugin, profile) → pods that it keeps from being scheduled."""
+
+
+@define(eq=False)
+class SchedulingQueue:
+    """All pods that have no node yet."""
+
+    profiles: Mapping[str, ProfileQueueing]
+    queue_sort: Callable[[QueuedPod], Any]
+    known_pod: Callable[[str], Pod | None]
+    """Looks a pod up by ``namespace/name`` among those that exist."""
+    backoff: Backoff = field(factory=Backoff)
+    max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
+    pop_from_backoff: bool = True
+    """Gate SchedulerPopFromBackoffQ."""
+    groups_skip_hints: bool = False
+    """Gate GenericWorkload: members of pod groups come back whatever happened."""
+    resource_options: ResourceOptions = DEFAULT_OPTIONS
+    sign: Callable[[Pod], tuple[Any, ...] | None] = lambda _pod: None
+    counters: QueueCounters = field(factory=QueueCounters)
+    gate_errors: list[tuple[str, str, BaseException]] = field(factory=list)
+    """(plugin, pod, error) of pre_enqueue plugins that failed, for the daemon to log and clear."""
+    cycle: int = 0
+    """Pods popped so far."""
+    closed: bool = False
+    unschedulable: dict[str, QueuedPodInfo] = field(factory=dict)
+    """Pods that wait for an event, gated ones included."""
+    in_flight: InFlight = field(factory=InFlight)
+    active: PodHeap = field(init=False)
+    backing_off: PodHeap = field(init=False)
+    error_backing_off: PodHeap = field(init=False)
+    nominator: Nominator = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.active = PodHeap(lambda info: info.sort_key)
+        if self.pop_from_backoff:
+            self.backing_off = PodHeap(lambda info: (info.sort_time, info.sort_key))
+        else:
+            self.backing_off = PodHeap(lambda info: info.sort_time)
+        self.error_backing_off = PodHeap(lambda info: info.sort_time)
+        self.nominator = Nominator(self.known_pod)
+
+    # --- what the caller waits for ----------------------------------------------------------------------------------
+
+    @property
+    def has_next(self) -> bool:
+        """Whether `pop` would return a pod now."""
+        return len(self.active) > 0 or (self.pop_from_backoff and len(self.backing_off) > 0)
+
+    def next_backoff_check(self) -> float:
+        """When `flush_backoff` will next have something to do; infinity if nothing backs off."""
+        heads = (self.backing_off.peek(), self.error_backing_off.peek())
+        return min((self.backoff.next_check(h.sort_time) for h in heads if h is not None), default=math.inf)
+
+    def sizes(self) -> dict[str, int]:
+        """Pods by where they are, as the gauge pending_pods counts them."""
+        gated = sum(1 for info in self.unschedulable.values() if info.gating_plugin)
+        return {
+            "active": len(self.active),
+            "backoff": len(self.backing_off) + len(self.error_backing_off),
+            "unschedulable": len(self.unschedulable) - gated,
+            "gated": gated,
+        }
+
+    def find(self, key: str) -> QueuedPodInfo | None:
+        """The pod called *key*, wherever it waits."""
+        return (
+            self.active.get(key)
+            or self.unschedulable.get(key)
+            or self.backing_off.get(key)
+            or self.error_backing_off.get(key)
+        )
+
+    def nominated_pods(self, node_name: str) -> list[QueuedPodInfo | Pod]:
+        """Pods promised a place on *node_name*, as the queue has them now; as they were nominated if it has not."""
+        promised = self.nominator.nodes.get(node_name, {})
+        return [self.find(pod.key) or pod for pod in promised.values()]
+
+    # --- pods come, change and go -----------------------------------------------------------------------------------
+
+    def add(self, pod: Pod, *, now: float) -> None:
+        """A new pod without a node."""
+        self._move_to_active(QueuedPodInfo(pod, now), UNSCHEDULABLE_POD_ADD, now)
+
+    def update(self, old: Pod, new: Pod, *, now: float) -> None:
+        """A pod without a node has changed."""
+        events = pod_update_events(old, new, self.resource_options)
+        if new.uid in self.in_flight:
+            for event in events:
+                self.in_flight.note(Happened(event, old, new))
+            return
+        key = new.key
+        for heap in (self.active, self.backing_off, self.error_backing_off):
+            info = heap.get(key)
+            if info is not None:
+                info.replace_pod(new)
+                self._sign(info)
+                heap.push(info)
+                self.nominator.update(old, new)
+                return
+        info = self.unschedulable.get(key)
+        if info is None:
+            self._move_to_active(QueuedPodInfo(new, now), UNSCHEDULABLE_POD_UPDATE, now)
+            return
+        info.replace_pod(new)
+        self.nominator.update(old, new)
+        for event in events:
+            strategy = self._worth_requeuing(info, event, old, new)
+            where = self._requeue(info, strategy, event, now)
+            if where == "active" or (where == "backoff" and self.pop_from_backoff):
+                return
+
+    def delete(self, pod: Pod) -> None:
+        """The pod is gone, or has a node."""
+        self.nominator.delete(pod.uid)
+        for heap in (self.active, self.backing_off, self.error_backing_off):
+            if heap.remove(pod.key) is not None:
+                return
+        info = self.unschedulable.pop(pod.key, None)
+        if info is not None:
+            self._uncount(info)
+
+    # --- being scheduled --------------------------------------------------------------------------------------------
+
+    def pop(self) -> QueuedPodInfo | None:
+        """The pod to try next, now in flight; None if there is none."""
+        while True:
+            info = self.active.pop()
+            if info is None and self.pop_from_backoff:
+                info = self.backing_off.pop()
+                if info is not None:
+                    self.counters.incoming["active", POP_FROM_BACKOFF.label] += 1
+            if info is None:
+                return None
+            if self._start(info):
+                return info
+
+    def pop_specific(self, pod: Pod, *, now: float) -> QueuedPodInfo | None:
+        """Take this very pod, wherever it waits; None if it cannot be had."""
+        self._activate_one(pod, now)
+        info = self.active.get(pod.key)
+        if info is None:
+            return None
+        self.active.remove(pod.key)
+        return info if self._start(info) else None
+
+    def _start(self, info: QueuedPodInfo) -> bool:
+        info.attempts += 1
+        if info.uid in self.in_flight:
+            return False  # tracked twice: the other one is being scheduled, this one is dropped
+        self.in_flight.start(info.uid, info.key)
+        self.cycle += 1
+        self._uncount(info)
+        return True
+
+    def done(self, uid: str) -> None:
+        """The pod is dealt with; what happens from now on is no business of this attempt."""
+        self.in_flight.done(uid)
+
+    def add_unschedulable(self, info: QueuedPodInfo, *, now: float) -> None:
+        """A popped pod comes back; its plugin sets say who turned it away (nobody: it failed).
+
+        Raises:
+            AlreadyQueued: it is in the queue already.
+        """
+        try:
+            self._refuse_if_queued(info)
+            if info.had_error:
+                info.consecutive_errors += 1
+            else:
+                info.unschedulable_count += 1
+                info.consecutive_errors = 0
+            info.timestamp = now
+            info.backoff_expiry = None
+            info.was_flushed = False
+            for plugin in info.rejectors:
+                self.counters.unschedulable[plugin, info.pod.scheduler_name] += 1
+            self._requeue(info, self._strategy_of_in_flight(info), SCHEDULE_ATTEMPT_FAILURE, now)
+        finally:
+            self.in_flight.done(info.uid)
+
+    def _refuse_if_queued(self, info: QueuedPodInfo) -> None:
+        for where, present in (
+            ("unschedulable queue", info.key in self.unschedulable),
+            ("the active queue", info.key in self.active),
+            ("the backoff queue", info.key in self.backing_off or info.key in self.error_backing_off),
+        ):
+            if present:
+                raise AlreadyQueued(f"Pod {info.key} is already present in {where}")
+
+    def _strategy_of_in_flight(self, info: QueuedPodInfo) -> Strategy:
+        if info.had_error or (self.groups_skip_hints and info.pod.spec.scheduling_group is not None):
+            return Strategy.AFTER_BACKOFF
+        if info.uid not in self.in_flight:
+            return Strategy.AFTER_BACKOFF
+        strategy = Strategy.SKIP
+        for happened in self.in_flight.since(info.uid):
+            found = self._worth_requeuing(info, happened.event, happened.old, happened.new)
+            if found == Strategy.IMMEDIATELY:
+                return found
+            if found == Strategy.AFTER_BACKOFF:
+                if not info.pending_plugins:
+                    return found
+                strategy = found
+        return strategy
+
+    # --- things happen ----------------------------------------------------------------------------------------------
+
+    def move_all(
+        self,
+        event: ClusterEvent,
+        old: Any = None,
+        new: Any = None,
+        *,
+        now: float,
+        only: Callable[[Pod], bool] | None = None,
+    ) -> None:
+        """Something happened; pods that it may have freed move on.
+
+        Args:
+            event: what.
+            old: the object before, None if it is new.
+            new: the object after, None if it is gone.
+            now: the time.
+            only: limits it to some pods.
+        """
+        if not event.is_wildcard and not any(p.hints.matching(event) for p in self.profiles.values()):
+            return
+        candidates = [i for i in self.unschedulable.values() if only is None or only(i.pod)]
+        self._move(candidates, event, old, new, now)
+
+    def _move(self, candidates: Iterable[QueuedPodInfo], event: ClusterEvent, old: Any, new: Any, now: float) -> None:
+        for info in candidates:
+            if info.gating_plugin and not self._gate_hears(info, event):
+                continue
+            strategy = self._worth_requeuing(info, event, old, new)
+            if strategy == Strategy.SKIP:
+                continue
+            del self.unschedulable[info.key]
+            self._requeue(info, strategy, event, now)
+        if len(self.in_flight):
+            self.in_flight.note(Happened(event, old, new))
+
+    def _gate_hears(self, info: QueuedPodInfo, event: ClusterEvent) -> bool:
+        return any(
+            registered.matches(event)
+            for profile in self.profiles.values()
+            for registered in profile.hints.events_of(info.gating_plugin)
+        )
+
+    def activate(self, pods: Iterable[Pod], *, now: float) -> None:
+        """Try these pods next, whatever they wait for."""
+        for pod in pods:
+            if not self._activate_one(pod, now) and pod.uid in self.in_flight:
+                self.in_flight.note(Happened(FORCE_ACTIVATE, None, pod))
+
+    def _activate_one(self, pod: Pod, now: float) -> bool:
+        info = self.unschedulable.get(pod.key)
+        if info is not None:
+            self._move_to_active(info, FORCE_ACTIVATE, now)
+            return True
+        for heap in (self.backing_off, self.error_backing_off):
+            info = heap.remove(pod.key)
+            if info is not None:
+                self._move_to_active(info, FORCE_ACTIVATE, now, from_backoff=True)
+                return True
+        return False
+
+    # --- time passes ------------------------------------------------------------------------------------------------
+
+    def flush_backoff(self, *, now: float) -> None:
+        """Move on every pod whose backoff is over."""
+        for heap in (self.backing_off, self.error_backing_off):
+            while (info := heap.peek()) is not None and self.backoff.is_over(info.sort_time, now):
+                heap.pop()
+                self._move_to_active(info, BACKOFF_COMPLETE, now, from_backoff=True)
+
+    def flush_unschedulable(self, *, now: float) -> None:
+        """Move on every pod that has waited for an event too long."""
+        overdue = [i for i in self.unschedulable.values() if now - i.timestamp > self.max_in_unschedulable_seconds]
+        for info in overdue:
+            info.was_flushed = True
+        if overdue:
+            self._move(overdue, UNSCHEDULABLE_TIMEOUT, None, None, now)
+
+    def close(self) -> None:
+        """No more attempts will be reported; what is active can still be popped."""
+        self.closed = True
+        self.in_flight.clear_markers()
+
+    # --- moving -----------------------------------------------------------------------------------------------------
+
+    def _worth_requeuing(self, info: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> Strategy:
+        profile = self.profiles.get(info.pod.scheduler_name)
+        return Strategy.AFTER_BACKOFF if profile is None else profile.hints.worth_requeuing(info, event, old, new)
+
+    def _requeue(self, info: QueuedPodInfo, strategy: Strategy, event: ClusterEvent, now: float) -> str:
+        """Put *info* where *strategy* says; returns where it ended up."""
+        if strategy == Strategy.SKIP:
+            self._put_unschedulable(info, event)
+            return "unschedulable"
+        if strategy == Strategy.AFTER_BACKOFF and self._is_backing_off(info, now):
+            return "backoff" if self._move_to_backoff(info, event) else "unschedulable"
+        return "active" if self._move_to_active(info, event, now) else "unschedulable"
+
+    def _is_backing_off(self, info: QueuedPodInfo, now: float) -> bool:
+        return not self.backoff.is_over(self._expiry(info), now)
+
+    def _expiry(self, info: QueuedPodInfo) -> float:
+        if info.backoff_expiry is None:
+            info.backoff_expiry = self.backoff.expiry(info.timestamp, info.failures)
+        return info.backoff_expiry
+
+    def _move_to_active(
+        self, info: QueuedPodInfo, event: ClusterEvent, now: float, *, from_backoff: bool = False
+    ) -> bool:
+        key = info.key
+        if not (from_backoff and self.pop_from_backoff) and not self._passes_gates(info):
+            if key not in self.active and key not in self.backing_off and key not in self.error_backing_off:
+                self._put_unschedulable(info, event)
+            return False
+        if info.initial_attempt_timestamp is None:
+            info.initial_attempt_timestamp = now
+        self.unschedulable.pop(key, None)
+        self.backing_off.remove(key)
+        self.error_backing_off.remove(key)
+        self._sign(info)
+        self.active.push(info)
+        self.counters.incoming["active", event.label] += 1
+        if event in (UNSCHEDULABLE_POD_ADD, UNSCHEDULABLE_POD_UPDATE):
+            self.nominator.add(info.pod, None)
+        return True
+
+    def _move_to_backoff(self, info: QueuedPodInfo, event: ClusterEvent) -> bool:
+        if self.pop_from_backoff and not self._passes_gates(info):
+            if info.key not in self.backing_off and info.key not in self.error_backing_off:
+                self._put_unschedulable(info, event)
+            return False
+        self.unschedulable.pop(info.key, None)
+        self._sign(info)
+        self._expiry(info)
+        (self.error_backing_off if info.had_error else self.backing_off).push(info)
+        self.counters.incoming["backoff", event.label] += 1
+        return True
+
+    def _put_unschedulable(self, info: QueuedPodInfo, event: ClusterEvent) -> None:
+        if info.key not in self.unschedulable:
+            self.counters.incoming["unschedulable", event.label] += 1
+        self.unschedulable[info.key] = info
+
+    def _passes_gates(self, info: QueuedPodInfo) -> bool:
+        """Ask the pre_enqueue plugins, the one that keeps it back first."""
+        profile = self.profiles.get(info.pod.scheduler_name)
+        if profile is None or not profile.pre_enqueue:
+            info.gating_plugin = ""
+            return True
+        callers = profile.pre_enqueue
+        if info.gating_plugin:
+            callers = sorted(callers, key=lambda caller: caller.plugin != info.gating_plugin)
+        for caller in callers:
+            try:
+                status = caller.call(info.pod)
+                refused = status is not None and status.code != Code.SUCCESS
+            except Exception as exc:  # a plugin that cannot answer keeps the pod back, as one that says no
+                self.gate_errors.append((caller.plugin, info.key, exc))
+                refused = True
+            if refused:
+                if caller.plugin not in info.rejectors:
+                    self.counters.unschedulable[caller.plugin, info.pod.scheduler_name] += 1
+                info.unschedulable_plugins.add(caller.plugin)
+                info.gating_plugin = caller.plugin
+                return False
+        info.gating_plugin = ""
+        return True
+
+    def _sign(self, info: QueuedPodInfo) -> None:
+        if info.signature is None:
+            info.signature = self.sign(info.pod)
+        info.sort_key = self.queue_sort(QueuedPod(info.pod, info.timestamp, info.attempts))
+
+    def _uncount(self, info: QueuedPodInfo) -> None:
+        for plugin in info.rejectors:
+            self.counters.unschedulable[plugin, info.pod.scheduler_name] -= 1

@@ -1,0 +1,71 @@
+"""A pod in the queue, with everything the queue knows about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import Any
+
+from attrs import define, field
+
+from trio_sched.objects.pod import Pod
+
+
+@define(eq=False)
+class QueuedPodInfo:
+    """One pod on its way; times are seconds of the scheduler's clock."""
+
+    pod: Pod
+    timestamp: float
+    """When it last entered the queue; breaks ties between equal priorities."""
+    attempts: int = 0
+    unschedulable_count: int = 0
+    consecutive_errors: int = 0
+    initial_attempt_timestamp: float | None = None
+    unschedulable_plugins: set[str] = field(factory=set)
+    """Plugins that turned it away, until the next attempt has an outcome."""
+    pending_plugins: set[str] = field(factory=set)
+    gating_plugin: str = ""
+    """The pre_enqueue plugin that keeps it back, if one does."""
+    was_flushed: bool = False
+    """It was moved because it had waited too long, not because of an event."""
+    signature: tuple[Hashable, ...] | None = None
+    """Set when a profile has signed this version of the pod."""
+    backoff_expiry: float | None = None
+    """Computed once per failure."""
+    sort_key: Any = None
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return self.pod.key
+
+    @property
+    def uid(self) -> str:
+        """The pod's UID."""
+        return self.pod.uid
+
+    @property
+    def failures(self) -> int:
+        """What the backoff counts: errors in a row, else rejections."""
+        return self.consecutive_errors if self.consecutive_errors > 0 else self.unschedulable_count
+
+    @property
+    def rejectors(self) -> set[str]:
+        """Every plugin whose events may free it."""
+        return self.unschedulable_plugins | self.pending_plugins
+
+    @property
+    def had_error(self) -> bool:
+        """No plugin said no, so it failed for another reason and waits in the error backoff queue."""
+        return not self.unschedulable_plugins and not self.pending_plugins
+
+    def replace_pod(self, pod: Pod) -> None:
+        """A newer version of the same pod."""
+        self.pod = pod
+        self.signature = None
+
+    @property
+    def sort_time(self) -> float:
+        """When its backoff ends, for ordering; minus infinity if it has none."""
+        return -math.inf if self.backoff_expiry is None else self.backoff_expiry

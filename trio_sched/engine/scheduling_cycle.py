@@ -1,0 +1,147 @@
+"""From a pod to a node: find the nodes it fits, rank them, pick one. Plain evaluation; nothing here waits."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+from attrs import define, frozen
+
+from trio_sched.engine.decision import Decision, Placed, Unplaced, no_nodes, unfit
+from trio_sched.engine.filtering import (
+    CycleFailed,
+    FilterOutcome,
+    NominatedPods,
+    apply_nominated,
+    node_statuses,
+    run_filters,
+    run_pre_filters,
+)
+from trio_sched.engine.host_selection import select_host
+from trio_sched.engine.profile import Profile
+from trio_sched.engine.scoring import Scores, run_pre_scores, run_scores
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.status import Code, Status
+from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
+
+MIN_FEASIBLE_NODES = 100
+"""Samples are never smaller than this."""
+
+
+@frozen(eq=False)
+class Feasible:
+    """Nodes that passed everything."""
+
+    nodes: NodeColumns
+    evaluated: int
+    only_nominated: bool = False
+    """The pod's nominated node passed, so no other was looked at."""
+
+
+@define(eq=False)
+class SchedulingCycle:
+    """The steps of one cycle, for one profile and one pod; made anew for each."""
+
+    profile: Profile
+    table: NodeTable
+    pod: Pod
+    nominated: NominatedPods
+    state: CycleState
+    start: int = 0
+    """Where the search for enough nodes begins, if not all are looked at."""
+
+    def find_feasible(self) -> Feasible | Unplaced:
+        """Run pre_filter and filter.
+
+        Raises:
+            CycleFailed: a plugin failed.
+        """
+        nodes = self.table.columns
+        total = len(nodes)
+        if total == 0:
+            return no_nodes()
+        narrowed = run_pre_filters(self.profile, self.pod, nodes, self.state)
+        if narrowed.rejected is not None:
+            return unfit(_rejected_by_pre_filter(narrowed.rejected, narrowed.narrowed_by, total))
+        nominated = self._try_nominated_node()
+        if nominated is not None:
+            return nominated
+        if narrowed.node_names is not None:
+            rows = sorted(self.table.row_of[name] for name in narrowed.node_names if name in self.table.row_of)
+            nodes = nodes.take(np.array(rows, dtype=np.intp))
+        outcome = run_filters(
+            self.profile.filter, self.pod, nodes, self.state, enough=self._enough(len(nodes)), start=self.start
+        )
+        apply_nominated(self.profile, self.pod, outcome, self.state, self.table, self.nominated)
+        positions = np.flatnonzero(outcome.passes)
+        if len(positions) == 0:
+            return unfit(_diagnosis(outcome, narrowed.narrowed_by, total))
+        return Feasible(nodes.take(positions), evaluated=len(nodes) - outcome.unexamined)
+
+    def _try_nominated_node(self) -> Feasible | None:
+        """The node promised to the pod, if it still fits there; a failure to tell only means looking further."""
+        name = self.pod.nominated_node_name
+        row = self.table.row_of.get(name) if name else None
+        if row is None:
+            return None
+        node = self.table.columns.take(slice(row, row + 1))
+        try:
+            outcome = run_filters(self.profile.filter, self.pod, node, self.state)
+            apply_nominated(self.profile, self.pod, outcome, self.state, self.table, self.nominated)
+        except CycleFailed:
+            return None
+        return Feasible(node, evaluated=1, only_nominated=True) if outcome.passes[0] else None
+
+    def _enough(self, count: int) -> int | None:
+        percentage = self.profile.percentage_of_nodes_to_score
+        if not percentage or count < MIN_FEASIBLE_NODES or not any(f.per_node for f in self.profile.filter):
+            return None
+        return max(MIN_FEASIBLE_NODES, count * percentage // 100)
+
+    def rank(self, feasible: NodeColumns) -> Scores:
+        """Run pre_score, score and normalize_score.
+
+        Raises:
+            CycleFailed: a plugin failed.
+        """
+        if self.profile.score:
+            run_pre_scores(self.profile, self.pod, feasible, self.state)
+        return run_scores(self.profile, self.pod, feasible, self.state)
+
+    def decide(self, rng: Random) -> Decision:
+        """Find the nodes, rank them, and pick one of the best."""
+        try:
+            feasible = self.find_feasible()
+            if isinstance(feasible, Unplaced):
+                return feasible
+            count = len(feasible.nodes)
+            position = 0 if count == 1 else select_host(self.rank(feasible.nodes).totals, rng)
+        except CycleFailed as failed:
+            return Unplaced(failed.status)
+        return Placed(feasible.nodes.name(position), self.state, feasible.evaluated, count)
+
+
+def _rejected_by_pre_filter(status: Status, narrowed_by: tuple[str, ...], total: int) -> Diagnosis:
+    plugins = {status.plugin} if status.plugin else set()
+    return Diagnosis(
+        NodeStatuses({}, status),
+        unschedulable_plugins=frozenset(plugins | set(narrowed_by)),
+        pending_plugins=frozenset(plugins) if status.code == Code.PENDING else frozenset(),
+        pre_filter_message=status.message,
+        total_nodes=total,
+    )
+
+
+def _diagnosis(outcome: FilterOutcome, narrowed_by: tuple[str, ...], total: int) -> Diagnosis:
+    statuses = node_statuses(outcome, narrowed_by)
+    plugins = {status.plugin for status in statuses.by_node.values() if status.plugin}
+    pending = {status.plugin for status in statuses.by_node.values() if status.code == Code.PENDING and status.plugin}
+    return Diagnosis(
+        statuses,
+        unschedulable_plugins=frozenset(plugins | set(narrowed_by)),
+        pending_plugins=frozenset(pending),
+        total_nodes=total,
+    )

@@ -1,0 +1,132 @@
+"""What can happen in the cluster, and how a plugin says which of it may free a pod it turned away.
+
+Source: cluster events of the scheduling framework in Kubernetes 1.36; bit values are those of the original because
+matching compares them numerically.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, IntFlag
+from typing import Any
+
+from attrs import frozen
+
+from trio_sched.objects.pod import Pod
+
+
+class Action(IntFlag):
+    """What happened to an object."""
+
+    ADD = 1
+    DELETE = 2
+    UPDATE_NODE_ALLOCATABLE = 4
+    UPDATE_NODE_LABEL = 8
+    UPDATE_NODE_TAINT = 16
+    UPDATE_NODE_CONDITION = 32
+    UPDATE_NODE_ANNOTATION = 64
+    UPDATE_NODE_DECLARED_FEATURE = 128
+    UPDATE_POD_LABEL = 256
+    UPDATE_POD_SCALE_DOWN = 512
+    UPDATE_POD_TOLERATION = 1024
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 2048
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 4096
+    UPDATE = 8188
+    """Any update; as an event: one that is none of the particular ones."""
+    ALL = 8191
+
+
+_ACTION_NAMES = {
+    Action.ADD: "Add",
+    Action.DELETE: "Delete",
+    Action.UPDATE_NODE_ALLOCATABLE: "UpdateNodeAllocatable",
+    Action.UPDATE_NODE_LABEL: "UpdateNodeLabel",
+    Action.UPDATE_NODE_TAINT: "UpdateNodeTaint",
+    Action.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
+    Action.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
+    Action.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
+    Action.UPDATE_POD_LABEL: "UpdatePodLabel",
+    Action.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.UPDATE_POD_TOLERATION: "UpdatePodToleration",
+    Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
+    Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
+    Action.UPDATE: "Update",
+    Action.ALL: "All",
+}
+
+
+class Resource:
+    """The kinds of objects that events are about; any other is written ``plural.version.group``."""
+
+    POD = "Pod"
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULABLE_POD = "UnschedulablePod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    POD_GROUP = "scheduling.k8s.io/PodGroup"
+    WILDCARD = "*"
+
+
+@frozen
+class ClusterEvent:
+    """Something that happened, or (when registered) the kind of thing that a plugin waits for."""
+
+    resource: str
+    action: Action
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name in metrics and logs, ``AssignedPodDelete`` for instance."""
+        return self.custom_label or f"{self.resource}{_ACTION_NAMES.get(self.action, '')}"
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether this is "anything whatsoever"."""
+        return self.resource == Resource.WILDCARD and self.action == Action.ALL
+
+    def matches(self, incoming: ClusterEvent) -> bool:
+        """Whether *incoming* is one of those that this registered event stands for.
+
+        A generic update only matches a registration of all updates: hence the numeric comparison.
+        """
+        if self.is_wildcard:
+            return True
+        if self.resource not in (Resource.WILDCARD, incoming.resource) and not (
+            self.resource == Resource.POD and incoming.resource in (Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)
+        ):
+            return False
+        return bool(self.action & incoming.action) and incoming.action <= self.action
+
+
+class Hint(Enum):
+    """Whether an event is worth another attempt."""
+
+    QUEUE = "Queue"
+    SKIP = "QueueSkip"
+
+
+HintFunction = Callable[[Pod, Any, Any], Hint]
+"""``hint(pod, old, new)``: *old* is None for an added object, *new* for a deleted one. An exception counts as QUEUE."""
+
+
+@frozen
+class EventRegistration:
+    """Events after which pods that this plugin turned away may fit; without a *hint* each is worth an attempt."""
+
+    event: ClusterEvent
+    hint: HintFunction | None = None
+
+
+def on(resource: str, action: Action, hint: HintFunction | None = None) -> EventRegistration:
+    """Shorthand for one registration."""
+    return EventRegistration(ClusterEvent(resource, action), hint)

@@ -1,0 +1,61 @@
+"""What plugins leave for themselves between the extension points of one scheduling cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from copy import copy
+from typing import Any
+
+from trio_sched.objects.pod import Pod
+
+
+class CycleState:
+    """A key-value store for one pod and one cycle.
+
+    Use keys that are yours, ``(NAME, "what")`` for instance. When the framework tries things out (nominated pods,
+    preemption), it works on a clone: each stored value's own ``clone()`` if it has one, else a shallow copy for dicts,
+    lists and sets, else the value itself.
+    """
+
+    __slots__ = ("_values", "pods_to_activate", "skip_filter", "skip_score")
+
+    def __init__(self) -> None:
+        self._values: dict[Hashable, Any] = {}
+        self.skip_filter: frozenset[str] = frozenset()
+        """Plugins whose pre_filter said Skip."""
+        self.skip_score: frozenset[str] = frozenset()
+        """Plugins whose pre_score said Skip."""
+        self.pods_to_activate: dict[str, Pod] = {}
+        """Pods (by namespace/name) to move to the active queue once this pod's scheduling or binding cycle succeeds."""
+
+    def write(self, key: Hashable, value: Any) -> None:
+        """Keep *value* under *key* for the rest of the cycle."""
+        self._values[key] = value
+
+    def read(self, key: Hashable) -> Any:
+        """The value under *key*.
+
+        Raises:
+            KeyError: nobody wrote it in this cycle.
+        """
+        return self._values[key]
+
+    def get(self, key: Hashable, default: Any = None) -> Any:
+        """The value under *key*, or *default*."""
+        return self._values.get(key, default)
+
+    def clone(self) -> CycleState:
+        """A copy in which values can be changed without the original noticing."""
+        other = CycleState()
+        other._values = {key: _clone_value(value) for key, value in self._values.items()}
+        other.skip_filter = self.skip_filter
+        other.skip_score = self.skip_score
+        other.pods_to_activate = self.pods_to_activate
+        return other
+
+
+def _clone_value(value: Any) -> Any:
+    clone = getattr(value, "clone", None)
+    if clone is not None:
+        return clone()
+    return copy(value) if isinstance(value, dict | list | set) else value

@@ -1,0 +1,70 @@
+"""What a plugin may ask of the scheduler it runs in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.status import Status
+from trio_sched.snapshot.node_columns import NodeColumns
+
+
+class WaitingPod(Protocol):
+    """A pod that permit made wait."""
+
+    @property
+    def pod(self) -> Pod:
+        """The pod, assumed on its node."""
+        ...
+
+    @property
+    def pending_plugins(self) -> frozenset[str]:
+        """The plugins that have not allowed it yet."""
+        ...
+
+    def allow(self, plugin: str) -> None:
+        """*plugin* has no objection any more; when the last one says so, the pod is bound."""
+        ...
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """The pod is not to be bound; returns False if that was decided already."""
+        ...
+
+
+class Handle(Protocol):
+    """The scheduler, seen from a plugin. Everything but `bind` and `patch_nominated_node` answers at once."""
+
+    @property
+    def profile_name(self) -> str:
+        """The schedulerName of the profile this plugin instance belongs to."""
+        ...
+
+    @property
+    def nodes(self) -> NodeColumns:
+        """All nodes as they are in this scheduling cycle; not to be kept beyond it."""
+        ...
+
+    def feature_enabled(self, gate: str) -> bool:
+        """Whether the feature gate *gate* is on."""
+        ...
+
+    def now(self) -> float:
+        """The scheduler's clock, in seconds; simulated in tests and simulations."""
+        ...
+
+    def objects(self, kind: str) -> Iterable[Any]:
+        """All objects of *kind* (``DeviceClass``, ``Namespace``) that are known; none if nobody watches it."""
+        ...
+
+    def waiting_pods(self) -> Mapping[str, WaitingPod]:
+        """Pods that wait for permission, by UID."""
+        ...
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Move *pods*, if they wait in the queue, to where they are tried next."""
+        ...
+
+    async def bind(self, pod: Pod, node_name: str) -> Status | None:
+        """Tell the API server that *pod* runs on *node_name*."""
+        ...

@@ -1,0 +1,121 @@
+"""What the extension points take and give besides Status: verdicts per node, and results that carry more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+from numpy.typing import NDArray
+
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.status import Status
+
+
+class Input(Enum):
+    """What a plugin's answer about one node depends on, besides the pod."""
+
+    NODE = "node"
+    """The node object: labels, taints, allocatable, features."""
+    USAGE = "usage"
+    """The pods on that node: requests, counts, host ports."""
+    ALL_NODES = "all nodes"
+    """The other node objects too: how many there are, what images they have."""
+
+
+@frozen(eq=False)
+class Verdicts:
+    """A filter's answer for all nodes at once.
+
+    *codes* has shape (nodes,): 0 where the node passes, else any number that *explain* turns into the Status of that
+    node. Numbers keep the common case cheap: the text is only made when nothing fits.
+    """
+
+    codes: NDArray[np.int64]
+    explain: Callable[[int], Status]
+
+    @classmethod
+    def where(cls, passes: NDArray[np.bool_], otherwise: Status) -> Verdicts:
+        """Nodes for which *passes* is false get the status *otherwise*."""
+        return cls((~passes).astype(np.int64), lambda _code: otherwise)
+
+    @property
+    def passes(self) -> NDArray[np.bool_]:
+        """Shape (nodes,): which nodes pass."""
+        passes: NDArray[np.bool_] = self.codes == 0
+        return passes
+
+
+@frozen
+class PreFilterResult:
+    """Only these nodes are worth looking at; None means all."""
+
+    node_names: frozenset[str] | None = None
+
+
+@frozen
+class Wait:
+    """permit's answer "not yet": the pod waits for ``allow``, *timeout_seconds* at most (never over 15 minutes)."""
+
+    timeout_seconds: float
+    reasons: tuple[str, ...] = ()
+
+
+@frozen
+class PostFilterResult:
+    """What post_filter proposes: a nomination, and the status of the phase."""
+
+    status: Status | None = None
+    """None: another attempt will succeed. Unschedulable: this plugin could not help."""
+    nominated_node_name: str | None = None
+    """None leaves the pod's nomination as it is, "" clears it."""
+
+
+@frozen
+class PreFlight:
+    """pre_bind_pre_flight's answer that pre_bind has something to do."""
+
+    allow_parallel: bool = False
+    """Whether it may run beside other plugins that allow it too."""
+
+
+@frozen
+class NodeStatuses:
+    """Why each node was turned away, as post_filter sees it."""
+
+    by_node: Mapping[str, Status]
+    """Nodes that were looked at."""
+    absent: Status
+    """The status of all the others."""
+
+    def get(self, node_name: str) -> Status:
+        """The status of *node_name*."""
+        return self.by_node.get(node_name, self.absent)
+
+
+@frozen(eq=False)
+class QueuedPod:
+    """A pod in the queue, as queue_sort sees it. Times are seconds of the scheduler's clock."""
+
+    pod: Pod
+    timestamp: float
+    attempts: int = 0
+
+
+@frozen
+class Diagnosis:
+    """Why a pod fits nowhere."""
+
+    statuses: NodeStatuses
+    unschedulable_plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
+    pre_filter_message: str = ""
+    post_filter_message: str = ""
+    total_nodes: int = field(default=0, kw_only=True)
+
+
+def int_scores(values: Iterable[int] | NDArray[Any]) -> NDArray[np.int64]:
+    """*values* as a column of scores."""
+    return np.asarray(values if isinstance(values, np.ndarray) else list(values)).astype(np.int64)
