@@ -1,1 +1,27 @@
-"""To be described by its room."""
+"""Pretends to be the API server, and the kubelets behind it.
+
+Everything lives in memory and time comes from a clock that is passed in, so a test may run hours of cluster life in
+milliseconds. ``ApiServer`` answers requests; ``InProcessTransport`` carries them without a socket, ``serve`` with one;
+``run_kubelets`` brings bound pods to life; ``load_manifests`` reads clusters from files.
+
+This room shares no code with ``kube_client``: what one side misreads about the API, the other side contradicts.
+"""
+
+from trio_sched.simulator.api_server import ApiServer
+from trio_sched.simulator.clock import trio_clock, wall_clock
+from trio_sched.simulator.in_process import InProcessTransport
+from trio_sched.simulator.kubelet import run_kubelets
+from trio_sched.simulator.scenario import ManifestError, load_manifests, populate
+from trio_sched.simulator.serve import serve
+
+__all__ = [
+    "ApiServer",
+    "InProcessTransport",
+    "ManifestError",
+    "load_manifests",
+    "populate",
+    "run_kubelets",
+    "serve",
+    "trio_clock",
+    "wall_clock",
+]

@@ -1,0 +1,332 @@
+"""From a request to its response: the API server's front door."""
+
+import gzip
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import trio
+from attrs import define, field
+
+from trio_sched.errors import TrioSchedError
+from trio_sched.simulator import discovery, openapi
+from trio_sched.simulator.clock import Clock, wall_clock
+from trio_sched.simulator.cluster_state import ClusterState
+from trio_sched.simulator.faults import Faults, ReplyDropped
+from trio_sched.simulator.founding import found_cluster
+from trio_sched.simulator.lifecycle import require
+from trio_sched.simulator.messages import JSON_HEADERS, Request, Response
+from trio_sched.simulator.negotiation import AGGREGATED_DISCOVERY, Accepted, accepted_form, read_object
+from trio_sched.simulator.object_store import ObjectStore, StoredObject
+from trio_sched.simulator.pod_subresources import bind, evict
+from trio_sched.simulator.reading import list_objects, view_of, watch_objects
+from trio_sched.simulator.reviews import AccessRules, review_behind
+from trio_sched.simulator.routing import Target, resolve
+from trio_sched.simulator.scaling import serve_scale
+from trio_sched.simulator.status_errors import ApiError, path_not_found
+from trio_sched.simulator.views import as_yaml
+from trio_sched.simulator.watching import WatchStream
+from trio_sched.simulator.writing import (
+    create_object,
+    delete_collection,
+    delete_object,
+    delete_options,
+    patch_object,
+    update_object,
+)
+
+Json = dict[str, Any]
+
+_encode = msgspec.json.Encoder().encode
+
+_NO_HEADERS: Mapping[str, str] = {}
+_BOUND = Response(201, b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}')
+_HEALTH_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
+_GZIP_THRESHOLD_BYTES = 128 * 1024
+_RETURNS_DELETED = frozenset(
+    {
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "podtemplates",
+        "resourcequotas",
+        "serviceaccounts",
+        "services",
+    }
+)
+
+
+class ServerStopped(TrioSchedError):
+    """Nobody listens: the server has been stopped."""
+
+
+@define(eq=False)
+class ApiServer:
+    """An API server in memory.
+
+    Args:
+        now: the cluster's time; the machine's unless told otherwise.
+        seed: where uids, generated names and random timeouts come from; equal seeds give equal ones.
+        history_limit: how many changes of each resource watches can resume from.
+        users: bearer token → (user name, groups) for token reviews; ``None`` knows every token.
+        allows: decides access reviews, given their ``spec``; everything is allowed unless told otherwise.
+    """
+
+    now: Clock = wall_clock
+    seed: int = 0
+    history_limit: int = 20_000
+    users: Mapping[str, tuple[str, Sequence[str]]] | None = None
+    allows: Callable[[Json], bool] = field(default=lambda _spec: True, kw_only=True)
+    faults: Faults = field(factory=Faults, init=False)
+    state: ClusterState = field(init=False)
+    _access: AccessRules = field(init=False)
+    _streams: set[WatchStream] = field(factory=set, init=False)
+    _running: bool = field(default=True, init=False)
+    _turned: trio.Event = field(factory=trio.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.state = ClusterState(ObjectStore(self.history_limit), self.now, random.Random(self.seed))
+        self._access = AccessRules(users=self.users, allows=self.allows)
+        found_cluster(self.state)
+
+    @property
+    def store(self) -> ObjectStore:
+        """The objects, for those who act inside the cluster."""
+        return self.state.store
+
+    @property
+    def running(self) -> bool:
+        """Whether requests are answered."""
+        return self._running
+
+    @property
+    def open_watches(self) -> int:
+        """How many watches are open."""
+        return len(self._streams)
+
+    def stop(self) -> None:
+        """Go away: open watches break off, and whoever connects is refused."""
+        self._turn(running=False)
+        self._cut_streams()
+
+    def resume(self) -> None:
+        """Come back with everything that was stored."""
+        self._turn(running=True)
+
+    def restart(self, *, lose_history: bool = False) -> None:
+        """Break off all watches, as a restarted server does.
+
+        Args:
+            lose_history: forget the past as well, so that watches which resume are told ``410 Expired``.
+        """
+        self._cut_streams()
+        if lose_history:
+            self.compact()
+
+    def compact(self) -> None:
+        """Forget all history; watches that are open go on."""
+        self.store.compact()
+
+    async def wait_until(self, *, running: bool) -> None:
+        """Wait until the server is, or is not, running."""
+        while self._running is not running:
+            await self._turned.wait()
+
+    def _turn(self, *, running: bool) -> None:
+        if self._running is not running:
+            self._running = running
+            self._turned.set()
+            self._turned = trio.Event()
+
+    def _cut_streams(self) -> None:
+        for stream in list(self._streams):
+            stream.cut()
+
+    async def handle(
+        self,
+        method: str,
+        path: str,
+        query: str = "",
+        headers: Mapping[str, str] = _NO_HEADERS,
+        body: bytes = b"",
+    ) -> Response:
+        """Answer one request.
+
+        Args:
+            method: ``GET``, ``POST`` and so on.
+            path: without the query, percent-escapes resolved.
+            query: what stands behind the question mark, as it stands there.
+            headers: names in lower case.
+            body: all of it.
+
+        Raises:
+            ServerStopped: nobody is there to answer.
+            ReplyDropped: the request was carried out, but a fault has eaten the reply.
+        """
+        if not self._running:
+            raise ServerStopped("the API server is stopped")
+        request = Request(method, path, query, headers, body)
+        try:
+            if self.faults:
+                return await self._handle_with_faults(request)
+            return self._answer(request)
+        except ApiError as error:
+            return _refusal(error)
+
+    async def _handle_with_faults(self, request: Request) -> Response:
+        target = resolve(self.state.types, request.method, request.path) if _is_resource(request) else None
+        if target is None:
+            return self._answer(request)
+        verb = "watch" if target.verb == "list" and request.flag("watch") else target.verb
+        plural = target.resource.plural
+        seconds = self.faults.latency_seconds(verb, plural)
+        if seconds:
+            await trio.sleep(seconds)
+            if not self._running:
+                raise ServerStopped("the API server was stopped while the request waited")
+        drop = self.faults.strike(verb, plural)
+        response = self._answer(request)
+        if drop:
+            if isinstance(response.body, WatchStream):
+                response.body.close()
+            raise ReplyDropped(f"the reply to {request.method} {request.path} was dropped")
+        return response
+
+    def _answer(self, request: Request) -> Response:
+        if not _is_resource(request):
+            return self._answer_about_itself(request)
+        if request.method == "POST":
+            review = review_behind(request.path)
+            if review is not None:
+                body = read_object(request.body, request.headers.get("content-type", ""))
+                return Response(201, _encode(self._access.answer(review, body)))
+        target = resolve(self.state.types, request.method, request.path)
+        if target.verb == "bind":
+            return self._bind(target, request)
+        accepted = accepted_form(request.headers.get("accept", ""))
+        if target.subresource == "scale":
+            return Response(200, _encode(serve_scale(self.state, target, request)))
+        response = self._serve(target, request, accepted)
+        if accepted.yaml and isinstance(response.body, bytes):
+            return Response(response.status, as_yaml(response.body), {"content-type": accepted.content_type})
+        return response
+
+    def _serve(self, target: Target, request: Request, accepted: Accepted) -> Response:
+        state, resource = self.state, target.resource
+        match target.verb:
+            case "get" if not request.flag("watch"):
+                stored = self._require(target)
+                return Response(200, view_of(state, resource, accepted, request).one(stored))
+            case "list" if not request.flag("watch"):
+                view = view_of(state, resource, accepted, request)
+                return _compressed(list_objects(state, target, request, view), request)
+            case "get" | "list":
+                view = view_of(state, resource, accepted, request)
+                stream = watch_objects(state, target, request, view, self._streams.discard)
+                self._streams.add(stream)
+                return Response(200, stream)
+            case "create":
+                if resource.plural == "bindings":
+                    return self._bind_by_body(target, request)
+                code, stored = 201, create_object(state, target, request)
+            case "update":
+                code, stored = update_object(state, target, request)
+            case "patch":
+                code, stored = patch_object(state, target, request)
+            case "evict":
+                return self._evict(target, request)
+            case "delete":
+                return self._delete(target, request, accepted)
+            case _:
+                deleted = delete_collection(state, target, request)
+                metadata = {"resourceVersion": str(self.store.version)}
+                return Response(200, view_of(state, resource, accepted, request).many(deleted, metadata))
+        return Response(code, view_of(state, resource, accepted, request).one(stored))
+
+    def _require(self, target: Target) -> StoredObject:
+        return require(self.state, target.resource, target.namespace, target.name)
+
+    def _bind(self, target: Target, request: Request) -> Response:
+        body = read_object(request.body, request.headers.get("content-type", ""))
+        bind(self.state, target.resource, target.namespace, target.name, body, dry_run=request.dry_run)
+        return _BOUND
+
+    def _bind_by_body(self, target: Target, request: Request) -> Response:
+        body = read_object(request.body, request.headers.get("content-type", ""))
+        name = (body.get("metadata") or {}).get("name") or ""
+        pods = self.state.types.core("pods")
+        bind(self.state, pods, target.namespace, name, body, dry_run=request.dry_run)
+        return _BOUND
+
+    def _evict(self, target: Target, request: Request) -> Response:
+        body = read_object(request.body, request.headers.get("content-type", ""))
+        options = delete_options(body.get("deleteOptions"), request)
+        evict(self.state, target.resource, target.namespace, target.name, options)
+        return _BOUND
+
+    def _delete(self, target: Target, request: Request, accepted: Accepted) -> Response:
+        stored, gone = delete_object(self.state, target, request)
+        resource = target.resource
+        if not gone or resource.collection in _RETURNS_DELETED:
+            return Response(200, view_of(self.state, resource, accepted, request).one(stored))
+        details: Json = {"name": target.name}
+        if resource.group:
+            details["group"] = resource.group
+        details |= {"kind": resource.plural, "uid": stored.fields["metadata"]["uid"]}
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+        return Response(200, _encode(status))
+
+    def _answer_about_itself(self, request: Request) -> Response:
+        path, types = request.path.rstrip("/") or "/", self.state.types
+        if path in _HEALTH_PATHS:
+            return Response(200, b"ok", {"content-type": "text/plain; charset=utf-8"})
+        if path == "/version":
+            return Response(200, _encode(discovery.VERSION))
+        found: Json | None = None
+        parts = path.strip("/").split("/")
+        match parts:
+            case ["api" | "apis" as root]:
+                if accepted_form(request.headers.get("accept", "")).aggregated:
+                    body = _encode(discovery.aggregated(types, core=root == "api"))
+                    return Response(200, body, {"content-type": AGGREGATED_DISCOVERY})
+                found = discovery.api_versions() if root == "api" else discovery.api_groups(types)
+            case ["api", version]:
+                found = discovery.resource_list(types, "", version)
+            case ["apis", group]:
+                found = discovery.api_group(types, group)
+            case ["apis", group, version]:
+                found = discovery.resource_list(types, group, version)
+            case ["openapi", "v3"]:
+                found = openapi.openapi_index(types)
+            case ["openapi", "v3", "api", version]:
+                found = openapi.openapi_document(types, "", version)
+            case ["openapi", "v3", "apis", group, version]:
+                found = openapi.openapi_document(types, group, version)
+            case _:
+                pass
+        if found is None:
+            raise path_not_found()
+        return Response(200, _encode(found))
+
+
+def _is_resource(request: Request) -> bool:
+    """Whether the path leads to objects and not to what the server says about itself."""
+    path = request.path
+    if path.startswith("/api/"):
+        return path.count("/") > 2 and not path.endswith("/v1/")
+    return path.startswith("/apis/") and path.rstrip("/").count("/") > 3
+
+
+def _refusal(error: ApiError) -> Response:
+    retry = (error.details or {}).get("retryAfterSeconds")
+    if retry is None:
+        return Response(error.code, error.body())
+    return Response(error.code, error.body(), {**JSON_HEADERS, "retry-after": str(retry)})
+
+
+def _compressed(body: bytes, request: Request) -> Response:
+    """A list's *body*, packed if it is large and the client wants it so."""
+    if len(body) < _GZIP_THRESHOLD_BYTES or "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(200, body)
+    return Response(200, gzip.compress(body, compresslevel=1, mtime=0), {**JSON_HEADERS, "content-encoding": "gzip"})

@@ -1,0 +1,53 @@
+"""Where the simulator's time comes from, and how Kubernetes writes it down."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import trio
+
+Clock = Callable[[], datetime]
+"""Answers what time it is in the simulated cluster; the answer carries the UTC time zone."""
+
+EPOCH_OF_TESTS = datetime(2026, 1, 1, tzinfo=UTC)
+"""When a cluster on trio's clock begins, unless told otherwise."""
+
+
+def wall_clock() -> datetime:
+    """The machine's own time."""
+    return datetime.now(UTC)
+
+
+def trio_clock(start: datetime = EPOCH_OF_TESTS) -> Clock:
+    """A clock that moves with trio's, and so jumps when trio's does.
+
+    Args:
+        start: the cluster's time at the first question.
+    """
+    origin: float | None = None
+
+    def now() -> datetime:
+        nonlocal origin
+        if origin is None:
+            origin = trio.current_time()
+        return start + timedelta(seconds=trio.current_time() - origin)
+
+    return now
+
+
+def timestamp(moment: datetime) -> str:
+    """*moment* in whole seconds, as ``metav1.Time`` is written."""
+    return f"{moment:%Y-%m-%dT%H:%M:%S}Z"
+
+
+def micro_timestamp(moment: datetime) -> str:
+    """*moment* with six decimals, as ``metav1.MicroTime`` is written."""
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+def parse_timestamp(text: str) -> datetime | None:
+    """Read either form; ``None`` if *text* is no moment at all."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

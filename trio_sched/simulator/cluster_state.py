@@ -1,0 +1,67 @@
+"""What the handlers of requests share: the objects, the served types, the clock and the dice."""
+
+import random
+from datetime import datetime
+from typing import Any
+
+from attrs import define, field
+
+from trio_sched.simulator.clock import Clock, timestamp
+from trio_sched.simulator.object_store import ObjectStore, StoredObject
+from trio_sched.simulator.resource_types import ResourceType, TypeRegistry
+
+Json = dict[str, Any]
+
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH = 5
+
+
+@define(eq=False)
+class ClusterState:
+    """The cluster behind the API.
+
+    Args:
+        store: every object.
+        clock: the cluster's time.
+        dice: where uids, generated names and random timeouts come from.
+    """
+
+    store: ObjectStore
+    clock: Clock
+    dice: random.Random
+    types: TypeRegistry = field(factory=TypeRegistry, init=False)
+    terminating: set[str] = field(factory=set, init=False)
+    _second: int = field(default=-1, init=False)
+    _second_text: str = field(default="", init=False)
+
+    def now(self) -> datetime:
+        """The cluster's time."""
+        return self.clock()
+
+    def timestamp(self) -> str:
+        """The cluster's time as objects carry it."""
+        moment = self.clock()
+        second = int(moment.timestamp())
+        if second != self._second:  # thousands of objects are written within one second
+            self._second, self._second_text = second, timestamp(moment)
+        return self._second_text
+
+    def new_uid(self) -> str:
+        """A random UUID of version 4."""
+        digits = f"{self.dice.getrandbits(128):032x}"
+        variant = "89ab"[int(digits[16], 16) & 3]
+        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+    def new_name(self, stem: str) -> str:
+        """A name made from ``generateName``."""
+        suffix = "".join(self.dice.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
+        return stem[: 63 - _SUFFIX_LENGTH] + suffix
+
+    def get(self, resource: ResourceType, namespace: str, name: str) -> StoredObject | None:
+        """The stored object of that name, if there is one."""
+        return self.store.get(resource.collection, object_key(resource, namespace, name))
+
+
+def object_key(resource: ResourceType, namespace: str, name: str) -> str:
+    """The key an object is stored under."""
+    return f"{namespace}/{name}" if resource.namespaced else name

@@ -1,0 +1,84 @@
+"""How many pods a PodDisruptionBudget lets go.
+
+A cluster has a controller that keeps the budgets' status; where one is at work (``observedGeneration`` says so) its
+figures hold, otherwise they are worked out from the pods at the moment somebody asks.
+"""
+
+import math
+from typing import Any
+
+from attrs import frozen
+
+from trio_sched.simulator.cluster_state import ClusterState
+from trio_sched.simulator.lifecycle import write_fields
+from trio_sched.simulator.object_store import StoredObject
+from trio_sched.simulator.selectors import matches_label_selector
+
+Json = dict[str, Any]
+
+
+@frozen(kw_only=True)
+class Allowance:
+    """What a budget permits right now; all figures count pods."""
+
+    current_healthy: int
+    desired_healthy: int
+    expected: int
+    disruptions: int
+    observed: bool
+
+
+def allowance(state: ClusterState, budget: StoredObject) -> Allowance:
+    """What *budget* permits right now."""
+    status = budget.fields.get("status") or {}
+    if status.get("observedGeneration"):
+        return Allowance(
+            current_healthy=status.get("currentHealthy", 0),
+            desired_healthy=status.get("desiredHealthy", 0),
+            expected=status.get("expectedPods", 0),
+            disruptions=status.get("disruptionsAllowed", 0),
+            observed=True,
+        )
+    spec, namespace = budget.fields["spec"], budget.fields["metadata"]["namespace"]
+    healthy = expected = 0
+    for pod in state.store.collection("pods").in_order(namespace):
+        metadata, pod_status = pod.fields["metadata"], pod.fields.get("status") or {}
+        if pod_status.get("phase") in ("Succeeded", "Failed"):
+            continue
+        if matches_label_selector(spec.get("selector"), metadata.get("labels") or {}):
+            expected += 1
+            healthy += "deletionTimestamp" not in metadata and _ready(pod_status)
+    if spec.get("maxUnavailable") is not None:
+        desired = max(expected - _share(spec["maxUnavailable"], expected), 0)
+    else:
+        desired = _share(spec.get("minAvailable", 1), expected)
+    return Allowance(
+        current_healthy=healthy,
+        desired_healthy=desired,
+        expected=expected,
+        disruptions=max(healthy - desired, 0),
+        observed=False,
+    )
+
+
+def note_eviction(state: ClusterState, budget: StoredObject, left: Allowance, pod_name: str) -> None:
+    """Use up one disruption of a budget whose status somebody keeps."""
+    if not left.observed:
+        return
+    status = dict(budget.fields["status"])
+    status["disruptionsAllowed"] = left.disruptions - 1
+    status["disruptedPods"] = {**(status.get("disruptedPods") or {}), pod_name: state.timestamp()}
+    resource = state.types.of_kind("policy/v1", "PodDisruptionBudget")
+    assert resource is not None  # a built-in type
+    write_fields(state, resource, budget, status=status)
+
+
+def _ready(status: Json) -> bool:
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
+
+
+def _share(amount: int | str, total: int) -> int:
+    """A count, or a percentage of *total* rounded up."""
+    if isinstance(amount, int):
+        return amount
+    return math.ceil(int(amount.removesuffix("%")) * total / 100)

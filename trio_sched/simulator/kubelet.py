@@ -1,0 +1,218 @@
+"""Pretend kubelets: bound pods start, run, complete, and leave when they are told to."""
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+import trio
+from attrs import define, field, frozen
+
+from trio_sched.simulator.api_server import ApiServer
+from trio_sched.simulator.lifecycle import DeleteOptions, delete, write_fields
+from trio_sched.simulator.object_store import Change, StoredObject
+from trio_sched.simulator.pod_subresources import with_condition
+
+Json = dict[str, Any]
+
+RUN_SECONDS = "trio-sched.dev/run-seconds"
+"""Annotation: how long the pod runs before it ends by itself; without it, it runs for ever."""
+
+EXIT_CODE = "trio-sched.dev/exit-code"
+"""Annotation: with which code its containers end; anything but 0 makes the pod Failed."""
+
+_TERMINAL = ("Succeeded", "Failed")
+
+
+@frozen(kw_only=True)
+class KubeletPace:
+    """How fast kubelets work, in seconds.
+
+    Attributes:
+        start_seconds: from binding to running.
+        start_jitter_seconds: up to this much more, drawn anew for every pod.
+        stop_seconds: from the wish to delete a pod to its end, never longer than its grace period.
+    """
+
+    start_seconds: float = 1.0
+    start_jitter_seconds: float = 0.0
+    stop_seconds: float = 1.0
+
+
+@define(eq=False)
+class _Kubelets:
+    """All kubelets of a cluster: a queue of what is due when."""
+
+    server: ApiServer
+    pace: KubeletPace
+    _due: list[tuple[float, int, str, str, Callable[[StoredObject], None]]] = field(factory=list, init=False)
+    _count: int = field(default=0, init=False)
+    _planned: set[tuple[str, str]] = field(factory=set, init=False)
+    _addresses: int = field(default=0, init=False)
+    _wake: trio.Event = field(factory=trio.Event, init=False)
+
+    def see_pod(self, change: Change) -> None:
+        """Plan what *change* asks for."""
+        if change.type == "DELETED":
+            uid = change.current.fields["metadata"]["uid"]
+            self._planned -= {(uid, step) for step in ("start", "end", "stop")}
+        else:
+            self.plan(change.current)
+
+    def see_node(self, change: Change) -> None:
+        """A node that joins finds the pods that were bound to it before."""
+        if change.type == "ADDED":
+            name = change.current.fields["metadata"]["name"]
+            for pod in list(self.server.store.collection("pods").objects.values()):
+                if pod.fields["spec"].get("nodeName") == name:
+                    self.plan(pod)
+
+    def plan(self, pod: StoredObject) -> None:
+        """Plan the next step of *pod*'s life, if it is on a node of this cluster."""
+        fields = pod.fields
+        node = fields["spec"].get("nodeName")
+        if not node or node not in self.server.store.collection("nodes").objects:
+            return
+        metadata, phase = fields["metadata"], (fields.get("status") or {}).get("phase")
+        if "deletionTimestamp" in metadata:
+            grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
+            self._schedule(pod, "stop", min(self.pace.stop_seconds, grace), self._stop)
+        elif phase == "Pending":
+            wait = self.pace.start_seconds + self.server.state.dice.random() * self.pace.start_jitter_seconds
+            self._schedule(pod, "start", wait, self._start)
+        elif phase == "Running":
+            lasts = (metadata.get("annotations") or {}).get(RUN_SECONDS)
+            if lasts is not None:
+                self._schedule(pod, "end", float(lasts), self._end)
+
+    def _schedule(self, pod: StoredObject, step: str, wait: float, act: Callable[[StoredObject], None]) -> None:
+        uid = pod.fields["metadata"]["uid"]
+        if (uid, step) in self._planned:
+            return
+        self._planned.add((uid, step))
+        self._count += 1
+        heapq.heappush(self._due, (trio.current_time() + wait, self._count, uid, pod.key, act))
+        self._wake.set()
+
+    async def work(self) -> None:
+        """Do what is due when it is due; never returns."""
+        while True:
+            self._wake = trio.Event()
+            now = trio.current_time()
+            while self._due and self._due[0][0] <= now:
+                _, _, uid, key, act = heapq.heappop(self._due)
+                pod = self.server.store.get("pods", key)
+                if pod is not None and pod.fields["metadata"]["uid"] == uid:
+                    act(pod)
+            with trio.move_on_at(self._due[0][0] if self._due else float("inf")):
+                await self._wake.wait()
+
+    def _start(self, pod: StoredObject) -> None:
+        fields = pod.fields
+        if "deletionTimestamp" in fields["metadata"]:
+            return
+        spec, moment = fields["spec"], self.server.state.timestamp()
+        status = dict(fields.get("status") or {})
+        conditions = status.get("conditions")
+        for kind in ("PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"):
+            conditions = with_condition(conditions, moment, type=kind, status="True")
+        address = self._next_address()
+        state = {"running": {"startedAt": moment}}
+        status |= {
+            "phase": "Running",
+            "conditions": conditions,
+            "hostIP": self._host_address(spec["nodeName"]),
+            "podIP": address,
+            "podIPs": [{"ip": address}],
+            "startTime": moment,
+            "containerStatuses": [_container_status(one, state, ready=True) for one in spec.get("containers") or ()],
+        }
+        if spec.get("initContainers"):
+            done = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": moment, "finishedAt": moment}}
+            status["initContainerStatuses"] = [
+                _container_status(one, done, ready=True) for one in spec["initContainers"]
+            ]
+        self._write(pod, status)
+
+    def _end(self, pod: StoredObject) -> None:
+        fields = pod.fields
+        status = dict(fields["status"])
+        if status.get("phase") != "Running":
+            return
+        moment = self.server.state.timestamp()
+        code = int((fields["metadata"].get("annotations") or {}).get(EXIT_CODE) or 0)
+        conditions = status.get("conditions")
+        reason = "PodCompleted" if code == 0 else "PodFailed"
+        for kind in ("ContainersReady", "Ready"):
+            conditions = with_condition(conditions, moment, type=kind, status="False", reason=reason)
+        ended = {
+            "terminated": {
+                "exitCode": code,
+                "reason": "Completed" if code == 0 else "Error",
+                "startedAt": status.get("startTime"),
+                "finishedAt": moment,
+            }
+        }
+        containers = fields["spec"].get("containers") or ()
+        status |= {
+            "phase": "Succeeded" if code == 0 else "Failed",
+            "conditions": conditions,
+            "containerStatuses": [_container_status(one, ended, ready=False) for one in containers],
+        }
+        self._write(pod, status)
+
+    def _stop(self, pod: StoredObject) -> None:
+        pods = self.server.state.types.core("pods")
+        if pod.fields["metadata"].get("deletionGracePeriodSeconds"):
+            delete(self.server.state, pods, pod, DeleteOptions(grace_seconds=0))
+
+    def _write(self, pod: StoredObject, status: Json) -> None:
+        write_fields(self.server.state, self.server.state.types.core("pods"), pod, status=status)
+
+    def _next_address(self) -> str:
+        self._addresses += 1
+        number = self._addresses + 1
+        return f"10.{128 + (number >> 16) % 127}.{(number >> 8) & 255}.{number & 255}"
+
+    def _host_address(self, node: str) -> str:
+        stored = self.server.store.get("nodes", node)
+        listed = ((stored.fields.get("status") or {}).get("addresses") if stored else None) or ()
+        return next((str(one["address"]) for one in listed if one.get("type") == "InternalIP"), "192.0.2.1")
+
+
+def _container_status(container: Json, state: Json, *, ready: bool) -> Json:
+    image = container.get("image") or ""
+    return {
+        "name": container.get("name") or "",
+        "image": image,
+        "imageID": f"simulated://{image}",
+        "containerID": "",
+        "lastState": {},
+        "ready": ready,
+        "restartCount": 0,
+        "started": ready,
+        "state": state,
+    }
+
+
+async def run_kubelets(
+    server: ApiServer,
+    pace: KubeletPace | None = None,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Be the kubelet of every node; never returns.
+
+    Only pods on nodes that exist come to life. The kubelets act inside the server: no fault that clients are made to
+    suffer reaches them, and they work on while the server is stopped.
+    """
+    kubelets = _Kubelets(server, pace or KubeletPace())
+    pods, nodes = server.store.collection("pods"), server.store.collection("nodes")
+    for pod in list(pods.objects.values()):
+        kubelets.plan(pod)
+    stop_pods, stop_nodes = pods.listen(kubelets.see_pod), nodes.listen(kubelets.see_node)
+    task_status.started()
+    try:
+        await kubelets.work()
+    finally:
+        stop_pods()
+        stop_nodes()

@@ -1,0 +1,357 @@
+"""Creation, change and removal of objects: what every kind has in common."""
+
+from typing import Any
+
+from attrs import frozen
+
+from trio_sched.simulator.admission import rules_of
+from trio_sched.simulator.clock import parse_timestamp, timestamp
+from trio_sched.simulator.cluster_state import ClusterState, object_key
+from trio_sched.simulator.label_rules import metadata_problems
+from trio_sched.simulator.object_store import KeyTaken, StoredObject, encode_object
+from trio_sched.simulator.resource_types import ResourceType, custom_types
+from trio_sched.simulator.status_errors import (
+    already_exists,
+    bad_request,
+    bad_value,
+    conflict,
+    forbidden,
+    invalid,
+    not_found,
+    precondition_failed,
+)
+
+Json = dict[str, Any]
+
+PROTECTED_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
+
+_SERVER_METADATA = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+@frozen(kw_only=True)
+class DeleteOptions:
+    """What a deletion may be told.
+
+    Attributes:
+        grace_seconds: instead of the pod's own; ``None`` leaves it at that.
+        uid: the object must have this uid.
+        version: the object must be at this version.
+    """
+
+    grace_seconds: int | None = None
+    uid: str | None = None
+    version: str | None = None
+    dry_run: bool = False
+
+
+def require(state: ClusterState, resource: ResourceType, namespace: str, name: str) -> StoredObject:
+    """The stored object of that name.
+
+    Raises:
+        ApiError: 404, there is none.
+    """
+    stored = state.get(resource, namespace, name)
+    if stored is None:
+        raise not_found(resource, name)
+    return stored
+
+
+def create(
+    state: ClusterState, resource: ResourceType, namespace: str, fields: Json, *, dry_run: bool = False
+) -> StoredObject:
+    """Store a new object made from *fields*, which become the store's.
+
+    Raises:
+        ApiError: the object breaks a rule, exists, or its namespace cannot take it.
+    """
+    metadata = _new_metadata(state, resource, namespace, fields)
+    if not resource.keeps_status_on_create and resource.has_status:
+        fields.pop("status", None)
+    rules = rules_of(resource)
+    rules.complete(state, resource, fields)
+    name = metadata.get("name") or ""
+    problems = metadata_problems(resource.plural, metadata)
+    problems += rules.problems(fields)
+    if problems:
+        raise invalid(resource, name, problems)
+    if namespace:
+        _check_namespace(state, resource, namespace, name)
+    key = object_key(resource, namespace, name)
+    if dry_run:
+        if state.store.get(resource.collection, key) is not None:
+            raise already_exists(resource, name)
+        return encode_object(key, 0, fields)
+    try:
+        stored = state.store.create(resource.collection, key, fields)
+    except KeyTaken:
+        raise already_exists(resource, name) from None
+    if resource.collection == _DEFINITIONS:
+        serve_definition(state, stored)
+    return stored
+
+
+def _new_metadata(state: ClusterState, resource: ResourceType, namespace: str, fields: Json) -> Json:
+    given = fields.get("metadata")
+    metadata: Json = {}
+    if isinstance(given, dict):
+        metadata = {name: value for name, value in given.items() if value is not None}
+        for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
+            metadata.pop(name, None)
+    if metadata.get("resourceVersion"):
+        raise bad_request("resourceVersion should not be set on objects to be created")
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = state.new_name(metadata["generateName"])
+    if namespace:
+        if metadata.get("namespace") not in (None, "", namespace):
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        metadata["namespace"] = namespace
+    else:
+        metadata.pop("namespace", None)
+    metadata["uid"] = state.new_uid()
+    metadata["creationTimestamp"] = state.timestamp()
+    metadata.pop("generation", None)
+    if resource.counts_generations:
+        metadata["generation"] = 1
+    # First of all fields, so that tables and people find it where they expect it.
+    rest = {name: value for name, value in fields.items() if name not in ("metadata", "kind", "apiVersion")}
+    fields.clear()
+    fields["metadata"] = metadata
+    fields.update(rest)
+    return metadata
+
+
+def _check_namespace(state: ClusterState, resource: ResourceType, namespace: str, name: str) -> None:
+    namespaces = state.types.core("namespaces")
+    if state.store.get("namespaces", namespace) is None:
+        raise not_found(namespaces, namespace)
+    if namespace in state.terminating:
+        why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {namespace} is being terminated",
+            "field": "metadata.namespace",
+        }
+        raise forbidden(resource, name, why, [cause])
+
+
+def change(
+    state: ClusterState,
+    resource: ResourceType,
+    stored: StoredObject,
+    fields: Json,
+    *,
+    subresource: str = "",
+    dry_run: bool = False,
+) -> StoredObject:
+    """Store *fields* in place of *stored*; an update that changes nothing makes no new version.
+
+    The *subresource* ``status`` changes the status alone, the empty one everything but the status.
+
+    Raises:
+        ApiError: 409 if *fields* stem from another version or object, 422 if they break a rule.
+    """
+    old, old_metadata = stored.fields, stored.fields["metadata"]
+    name = old_metadata["name"]
+    metadata = dict(fields.get("metadata") or {})
+    version = metadata.pop("resourceVersion", None)
+    if version and version != str(stored.version):
+        raise conflict(resource, name)
+    if not version and not resource.blind_updates:
+        raise invalid(resource, name, [bad_value("metadata.resourceVersion", 0, "must be specified for an update")])
+    if metadata.get("uid") not in (None, "", old_metadata["uid"]):
+        raise precondition_failed(resource, stored.key, name, "UID", metadata["uid"], old_metadata["uid"])
+    for field in ("name", "namespace", *_SERVER_METADATA):
+        if field in old_metadata:
+            metadata[field] = old_metadata[field]
+        else:
+            metadata.pop(field, None)
+    for field in [field for field, value in metadata.items() if value is None]:
+        del metadata[field]
+    if subresource == "status":
+        new = {**old, "metadata": metadata}
+        _take(new, fields, "status")
+    else:
+        new = {"metadata": metadata}
+        new.update((k, v) for k, v in fields.items() if k not in ("metadata", "kind", "apiVersion"))
+        if resource.has_status:
+            _take(new, old, "status")
+    if {**new, "metadata": None} == {**old, "metadata": None} and metadata == _unversioned(old_metadata):
+        return stored
+    problems = metadata_problems(resource.plural, metadata)
+    if subresource != "status":
+        problems += rules_of(resource).change_problems(old, new)
+    if problems:
+        raise invalid(resource, name, problems)
+    if resource.counts_generations and _spec_changed(resource, old, new):
+        metadata["generation"] = old_metadata.get("generation", 0) + 1
+    if dry_run:
+        return encode_object(stored.key, stored.version, new)
+    if "deletionTimestamp" in metadata and not metadata.get("finalizers") and _no_grace_left(metadata):
+        last = state.store.replace(resource.collection, stored, new)
+        return _remove(state, resource, last)
+    changed = state.store.replace(resource.collection, stored, new)
+    if resource.collection == _DEFINITIONS:
+        serve_definition(state, changed)
+    return changed
+
+
+def _unversioned(metadata: Json) -> Json:
+    return {name: value for name, value in metadata.items() if name != "resourceVersion"}
+
+
+def _take(target: Json, source: Json, name: str) -> None:
+    if source.get(name) is not None:
+        target[name] = source[name]
+    else:
+        target.pop(name, None)
+
+
+def _spec_changed(resource: ResourceType, old: Json, new: Json) -> bool:
+    if "spec" in old or "spec" in new:
+        return bool(old.get("spec") != new.get("spec"))
+    ignored = {"metadata", "status"}
+    return any(old.get(name) != new.get(name) for name in {*old, *new} - ignored)
+
+
+def _no_grace_left(metadata: Json) -> bool:
+    return not metadata.get("deletionGracePeriodSeconds")
+
+
+def write_fields(state: ClusterState, resource: ResourceType, stored: StoredObject, **changes: Any) -> StoredObject:
+    """Replace whole top-level fields, past all rules: for the server itself and its pretend kubelets."""
+    fields = {**stored.fields, **changes}
+    if "metadata" not in changes:
+        fields["metadata"] = dict(stored.fields["metadata"])
+    return state.store.replace(resource.collection, stored, fields)
+
+
+def delete(state: ClusterState, resource: ResourceType, stored: StoredObject, options: DeleteOptions) -> StoredObject:
+    """Remove *stored*, or mark it and wait: for the kubelet, for finalizers, for a namespace to empty.
+
+    Returns:
+        The object as it was removed or marked; it is still in the store in the latter case.
+
+    Raises:
+        ApiError: 409 if a precondition fails, 403 for namespaces nobody may delete.
+    """
+    metadata = stored.fields["metadata"]
+    name = metadata["name"]
+    if options.uid and options.uid != metadata["uid"]:
+        raise precondition_failed(resource, stored.key, name, "UID", options.uid, metadata["uid"])
+    if options.version and options.version != str(stored.version):
+        found = str(stored.version)
+        raise precondition_failed(resource, stored.key, name, "ResourceVersion", options.version, found)
+    if resource.collection == "namespaces" and name in PROTECTED_NAMESPACES:
+        raise forbidden(resource, name, "this namespace may not be deleted")
+    grace = _grace(resource, stored, options)
+    if options.dry_run:
+        return stored
+    if resource.collection == "namespaces":
+        return _terminate_namespace(state, resource, stored)
+    if grace == 0 and not metadata.get("finalizers"):
+        return _remove(state, resource, stored)
+    return _mark(state, resource, stored, grace)
+
+
+def _grace(resource: ResourceType, stored: StoredObject, options: DeleteOptions) -> int:
+    """How many seconds the object may still live; pods that no kubelet runs get none."""
+    if resource.collection != "pods":
+        return 0
+    spec, status = stored.fields["spec"], stored.fields.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+        return 0
+    grace = options.grace_seconds
+    if grace is None:
+        grace = spec.get("terminationGracePeriodSeconds", 30)
+    return max(int(grace), 0) if grace >= 0 else 1
+
+
+def _mark(state: ClusterState, resource: ResourceType, stored: StoredObject, grace: int) -> StoredObject:
+    metadata = dict(stored.fields["metadata"])
+    if "deletionTimestamp" in metadata:
+        left = metadata.get("deletionGracePeriodSeconds", 0)
+        if grace >= left:
+            return stored
+        began = parse_timestamp(metadata["deletionTimestamp"]) or state.now()
+        deadline = began.timestamp() - left + grace
+        metadata["deletionTimestamp"] = timestamp(began.fromtimestamp(deadline, began.tzinfo))
+    else:
+        now = state.now()
+        metadata["deletionTimestamp"] = timestamp(now.fromtimestamp(now.timestamp() + grace, now.tzinfo))
+        if "generation" in metadata:
+            metadata["generation"] += 1
+    metadata["deletionGracePeriodSeconds"] = grace
+    return write_fields(state, resource, stored, metadata=metadata)
+
+
+def _remove(state: ClusterState, resource: ResourceType, stored: StoredObject) -> StoredObject:
+    removed = state.store.delete(resource.collection, stored)
+    if resource.collection == _DEFINITIONS:
+        _withdraw_definition(state, stored)
+    namespace = stored.fields["metadata"].get("namespace")
+    if namespace in state.terminating:
+        finish_if_empty(state, namespace)
+    return removed
+
+
+def _terminate_namespace(state: ClusterState, resource: ResourceType, stored: StoredObject) -> StoredObject:
+    name = stored.fields["metadata"]["name"]
+    if name not in state.terminating:
+        metadata = {**stored.fields["metadata"], "deletionTimestamp": state.timestamp()}
+        stored = write_fields(state, resource, stored, metadata=metadata, status={"phase": "Terminating"})
+        state.terminating.add(name)
+    sweep: list[tuple[ResourceType, StoredObject]] = []
+    for kind in list(state.types.storages()):
+        if kind.namespaced:
+            sweep += [(kind, found) for found in state.store.collection(kind.collection).in_order(name)]
+    for kind, found in sweep:
+        delete(state, kind, found, DeleteOptions())
+    finish_if_empty(state, name)
+    return stored
+
+
+def finish_if_empty(state: ClusterState, name: str) -> None:
+    """Remove a terminating namespace once nothing is left in it and nobody holds it by a finalizer."""
+    stored = state.store.get("namespaces", name)
+    if stored is None or stored.fields["metadata"].get("finalizers"):
+        return
+    for kind in state.types.storages():
+        if kind.namespaced and next(iter(state.store.collection(kind.collection).in_order(name)), None) is not None:
+            return
+    state.terminating.discard(name)
+    state.store.delete("namespaces", stored)
+
+
+def serve_definition(state: ClusterState, stored: StoredObject) -> None:
+    """Serve the resources a CustomResourceDefinition names, and say so in its status."""
+    if (stored.fields.get("status") or {}).get("conditions"):
+        return
+    served = custom_types(stored.fields)
+    for resource in served:
+        state.types.add(resource)
+    moment = state.timestamp()
+    conditions = [
+        {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": moment}
+        for kind, reason, message in (
+            ("NamesAccepted", "NoConflicts", "no conflicts found"),
+            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        )
+    ]
+    status = {
+        "conditions": conditions,
+        "acceptedNames": stored.fields["spec"]["names"],
+        "storedVersions": [version["name"] for version in stored.fields["spec"].get("versions", ())],
+    }
+    definitions = state.types.of_kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    assert definitions is not None  # a built-in type
+    write_fields(state, definitions, stored, status=status)
+
+
+def _withdraw_definition(state: ClusterState, stored: StoredObject) -> None:
+    spec = stored.fields["spec"]
+    group, plural = spec["group"], spec["names"]["plural"]
+    collection = state.store.collection(f"{plural}.{group}")
+    for found in list(collection.in_order()):
+        state.store.delete(f"{plural}.{group}", found)
+    state.types.remove(group, plural)

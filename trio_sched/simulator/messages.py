@@ -1,0 +1,42 @@
+"""Requests as they come in, responses as they go out."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from urllib.parse import parse_qsl
+
+from attrs import define, field
+
+from trio_sched.simulator.watching import WatchStream
+
+JSON_HEADERS = {"content-type": "application/json"}
+_NO_PARAMETERS: dict[str, str] = {}
+
+
+class Request:
+    """One request; header names are lower case."""
+
+    def __init__(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> None:
+        self.method, self.path, self.query, self.headers, self.body = method, path, query, headers, body
+
+    @cached_property
+    def parameters(self) -> dict[str, str]:
+        """The query, decoded; of a parameter given twice the last counts."""
+        return dict(parse_qsl(self.query, keep_blank_values=True)) if self.query else _NO_PARAMETERS
+
+    def flag(self, name: str) -> bool:
+        """Whether the boolean parameter *name* is set."""
+        return self.parameters.get(name, "false") in ("true", "1", "True", "TRUE")
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing is to be stored."""
+        return bool(self.query) and self.parameters.get("dryRun") == "All"
+
+
+@define(eq=False)
+class Response:
+    """One response; a watch answers with a stream of chunks, everything else with bytes."""
+
+    status: int
+    body: bytes | WatchStream
+    headers: Mapping[str, str] = field(default=JSON_HEADERS)

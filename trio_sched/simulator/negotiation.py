@@ -1,0 +1,112 @@
+"""Which form a client wants its answer in, and which form its own body is in."""
+
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+import yaml
+from attrs import frozen
+
+from trio_sched.simulator.manifest_yaml import ManifestLoader
+from trio_sched.simulator.status_errors import bad_request, not_acceptable, unsupported_media_type
+
+Json = dict[str, Any]
+Form = Literal["object", "table", "metadata"]
+
+JSON_TYPE = "application/json"
+YAML_TYPE = "application/yaml"
+AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+_decode = msgspec.json.Decoder().decode
+
+
+@frozen
+class Accepted:
+    """The form of an answer.
+
+    Attributes:
+        content_type: as it goes into the response's header.
+        aggregated: for discovery, whether the client wants all groups at once.
+    """
+
+    form: Form
+    content_type: str
+    aggregated: bool = False
+
+    @property
+    def yaml(self) -> bool:
+        """Whether the JSON is to be rewritten as YAML."""
+        return self.content_type == YAML_TYPE
+
+
+_PLAIN = Accepted("object", JSON_TYPE)
+
+
+@lru_cache(maxsize=256)
+def accepted_form(header: str) -> Accepted:
+    """The first form of an ``Accept`` header this server speaks.
+
+    Raises:
+        ApiError: 406, it speaks none of them. Protobuf is never spoken.
+    """
+    if not header:
+        return _PLAIN
+    for choice in header.split(","):
+        media_type, *parameters = (part.strip() for part in choice.split(";"))
+        options = dict(parameter.partition("=")[::2] for parameter in parameters)
+        if media_type in ("*/*", "application/*"):
+            return _PLAIN
+        if media_type not in (JSON_TYPE, YAML_TYPE):
+            continue
+        wanted = options.get("as", "")
+        if media_type == YAML_TYPE and not wanted:
+            return Accepted("object", YAML_TYPE)
+        if not wanted:
+            return _PLAIN
+        if options.get("g") == "meta.k8s.io" and options.get("v") in ("v1", "v1beta1"):
+            if wanted == "Table":
+                return Accepted("table", JSON_TYPE)
+            if wanted in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+                return Accepted("metadata", JSON_TYPE)
+        if wanted == "APIGroupDiscoveryList" and options.get("v") == "v2":
+            return Accepted("object", AGGREGATED_DISCOVERY, aggregated=True)
+    raise not_acceptable([JSON_TYPE, YAML_TYPE])
+
+
+def media_type(content_type: str) -> str:
+    """*content_type* without its parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def read_body(body: bytes, content_type: str) -> Any:
+    """The value a request's body stands for; an empty body is ``None``.
+
+    Raises:
+        ApiError: 415 if the type is neither JSON nor YAML, 400 if the text is not what the type says.
+    """
+    if not body:
+        return None
+    kind = content_type if content_type == JSON_TYPE else media_type(content_type)
+    if kind in (JSON_TYPE, "") or kind.endswith("+json"):
+        try:
+            return _decode(body)
+        except msgspec.DecodeError as error:
+            raise bad_request(f"error decoding request body as JSON: {error}") from error
+    if kind == YAML_TYPE or kind.endswith("+yaml"):
+        try:
+            return yaml.load(body, Loader=ManifestLoader)
+        except yaml.YAMLError as error:
+            raise bad_request(f"error converting YAML to JSON: {error}") from error
+    raise unsupported_media_type([JSON_TYPE, YAML_TYPE])
+
+
+def read_object(body: bytes, content_type: str) -> Json:
+    """The object a request's body holds.
+
+    Raises:
+        ApiError: 415 or 400, as for ``read_body``; 400 also if the value is no object.
+    """
+    value = read_body(body, content_type)
+    if not isinstance(value, dict):
+        raise bad_request("the request's body is no object")
+    return value

@@ -1,0 +1,130 @@
+"""What the API server fills in when a pod leaves it out."""
+
+from typing import Any
+
+from trio_sched.objects.quantity import QuantityError, parse_nano
+
+Json = dict[str, Any]
+
+_NOT_READY = "node.kubernetes.io/not-ready"
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+_PATIENCE_SECONDS = 300
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_MODE_DEFAULTED = ("secret", "configMap", "projected", "downwardAPI")
+_MODE_0644 = 420
+
+
+def fill_spec(spec: Json) -> None:
+    """Give *spec* every default a scheduler or kubectl can see; *spec* must be the caller's own."""
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    account = spec.setdefault("serviceAccountName", spec.get("serviceAccount") or "default")
+    spec["serviceAccount"] = account
+    spec.setdefault("securityContext", {})
+    spec.setdefault("schedulerName", "default-scheduler")
+    spec.setdefault("enableServiceLinks", True)
+    host_network = spec.get("hostNetwork") is True
+    for container in spec.get("initContainers") or ():
+        _fill_container(container, host_network=host_network)
+    for container in spec.get("containers") or ():
+        _fill_container(container, host_network=host_network)
+    limits = (spec.get("resources") or {}).get("limits")
+    if limits:
+        _copy_limits(spec["resources"])
+    for volume in spec.get("volumes") or ():
+        _fill_volume(volume)
+
+
+def _fill_container(container: Json, *, host_network: bool) -> None:
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    if "imagePullPolicy" not in container:
+        container["imagePullPolicy"] = _pull_policy(str(container.get("image") or ""))
+    resources = container.setdefault("resources", {})
+    if resources.get("limits"):
+        _copy_limits(resources)
+    for port in container.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        if host_network and not port.get("hostPort"):
+            port["hostPort"] = port.get("containerPort")
+    for name in _PROBES:
+        probe = container.get(name)
+        if probe:
+            for key, value in _PROBE_DEFAULTS.items():
+                probe.setdefault(key, value)
+    for variable in container.get("env") or ():
+        reference = (variable.get("valueFrom") or {}).get("fieldRef")
+        if reference:
+            reference.setdefault("apiVersion", "v1")
+
+
+def _pull_policy(image: str) -> str:
+    _, _, last = image.rpartition("/")
+    if "@" in last:
+        return "IfNotPresent"
+    _, colon, tag = last.partition(":")
+    return "IfNotPresent" if colon and tag != "latest" else "Always"
+
+
+def _copy_limits(resources: Json) -> None:
+    """Whoever states a limit alone requests as much."""
+    requests = dict(resources.get("requests") or {})
+    for name, quantity in resources["limits"].items():
+        requests.setdefault(name, quantity)
+    resources["requests"] = requests
+
+
+def _fill_volume(volume: Json) -> None:
+    if len(volume) == 1:
+        volume["emptyDir"] = {}
+    for source in _MODE_DEFAULTED:
+        if isinstance(volume.get(source), dict):
+            volume[source].setdefault("defaultMode", _MODE_0644)
+    if isinstance(volume.get("hostPath"), dict):
+        volume["hostPath"].setdefault("type", "")
+
+
+def add_default_tolerations(spec: Json) -> None:
+    """Let the pod stay 300 s on a node that became not ready or unreachable, unless it says otherwise."""
+    tolerations = list(spec.get("tolerations") or ())
+    for key in (_NOT_READY, _UNREACHABLE):
+        if not any(_tolerates_eviction(toleration, key) for toleration in tolerations):
+            tolerations.append(
+                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _PATIENCE_SECONDS}
+            )
+    spec["tolerations"] = tolerations
+
+
+def _tolerates_eviction(toleration: Json, key: str) -> bool:
+    return toleration.get("key", "") in (key, "") and toleration.get("effect", "") in ("NoExecute", "")
+
+
+def quality_of_service(spec: Json) -> str:
+    """``Guaranteed``, ``Burstable`` or ``BestEffort``, from the requests and limits for CPU and memory."""
+    pod_level = spec.get("resources") or {}
+    if pod_level.get("requests") or pod_level.get("limits"):
+        holders = [pod_level]
+    else:
+        containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+        holders = [container.get("resources") or {} for container in containers]
+    stated, guaranteed = False, True
+    for resources in holders:
+        requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+        for name in ("cpu", "memory"):
+            request, limit = _positive(requests.get(name)), _positive(limits.get(name))
+            stated = stated or request > 0 or limit > 0
+            guaranteed = guaranteed and limit > 0 and request == limit
+    if not stated:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _positive(quantity: Any) -> int:
+    if quantity is None:
+        return 0
+    try:
+        return max(parse_nano(quantity), 0)
+    except QuantityError:
+        return 0  # validation speaks about it; the class of service need not

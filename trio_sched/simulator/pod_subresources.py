@@ -1,0 +1,122 @@
+"""What can be done to a pod besides reading and writing it: bind it to a node, and evict it."""
+
+from typing import Any
+
+from trio_sched.simulator.cluster_state import ClusterState
+from trio_sched.simulator.disruption import Allowance, allowance, note_eviction
+from trio_sched.simulator.lifecycle import DeleteOptions, delete, require, write_fields
+from trio_sched.simulator.object_store import StoredObject
+from trio_sched.simulator.resource_types import ResourceType
+from trio_sched.simulator.selectors import matches_label_selector
+from trio_sched.simulator.status_errors import ApiError, bad_request, conflict, precondition_failed
+
+Json = dict[str, Any]
+
+_TERMINAL = ("Succeeded", "Failed")
+
+
+def bind(state: ClusterState, pods: ResourceType, namespace: str, name: str, body: Json, *, dry_run: bool) -> None:
+    """Give a pod its node, once and for all.
+
+    Raises:
+        ApiError: 404 no such pod; 409 bound already, gated, being deleted, or not the uid of the body; 500 no target.
+    """
+    metadata = body.get("metadata") or {}
+    if metadata.get("name") not in (None, "", name):
+        message = f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
+        raise bad_request(message)
+    node = (body.get("target") or {}).get("name")
+    if not node:
+        raise ApiError(500, "", "target.name: Required value")
+    stored = require(state, pods, namespace, name)
+    fields = stored.fields
+    old_metadata, spec = fields["metadata"], fields["spec"]
+    uid = metadata.get("uid")
+    if uid and uid != old_metadata["uid"]:
+        raise precondition_failed(pods, stored.key, name, "UID", uid, old_metadata["uid"])
+    if "deletionTimestamp" in old_metadata:
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+        raise conflict(pods, name, why, subresource="binding")
+    if spec.get("nodeName"):
+        why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+        raise conflict(pods, name, why, subresource="binding")
+    if spec.get("schedulingGates"):
+        raise conflict(pods, name, f"pod {name} has non-empty .spec.schedulingGates", subresource="binding")
+    if dry_run:
+        return
+    new_metadata = dict(old_metadata)
+    for part in ("annotations", "labels"):
+        if metadata.get(part):
+            new_metadata[part] = {**(old_metadata.get(part) or {}), **metadata[part]}
+    status = dict(fields.get("status") or {})
+    status.pop("nominatedNodeName", None)
+    status["conditions"] = with_condition(
+        status.get("conditions"), state.timestamp(), type="PodScheduled", status="True"
+    )
+    new = {**fields, "metadata": new_metadata, "spec": {**spec, "nodeName": node}, "status": status}
+    state.store.replace("pods", stored, new)
+
+
+def with_condition(conditions: list[Json] | None, moment: str, *, type: str, status: str, **more: Any) -> list[Json]:
+    """*conditions* with the one of this *type* set anew; its transition time moves only when its status does."""
+    fresh: Json = {"type": type, "status": status, "lastProbeTime": None, "lastTransitionTime": moment, **more}
+    updated = []
+    for condition in conditions or ():
+        if condition.get("type") != type:
+            updated.append(condition)
+        elif condition.get("status") == status:
+            fresh["lastTransitionTime"] = condition.get("lastTransitionTime")
+    updated.append(fresh)
+    return updated
+
+
+def evict(state: ClusterState, pods: ResourceType, namespace: str, name: str, options: DeleteOptions) -> StoredObject:
+    """Delete a pod unless a disruption budget protects it.
+
+    Raises:
+        ApiError: 404 no such pod; 429 a budget allows no disruption now; 500 several budgets claim the pod.
+    """
+    stored = require(state, pods, namespace, name)
+    fields = stored.fields
+    phase = (fields.get("status") or {}).get("phase")
+    unprotected = phase in _TERMINAL or phase == "Pending" or "deletionTimestamp" in fields["metadata"]
+    if not unprotected:
+        _ask_budget(state, namespace, name, fields, dry_run=options.dry_run)
+        if not options.dry_run:
+            status = dict(fields["status"])
+            status["conditions"] = with_condition(
+                status.get("conditions"),
+                state.timestamp(),
+                type="DisruptionTarget",
+                status="True",
+                reason="EvictionByEvictionAPI",
+                message="Eviction API: evicting",
+            )
+            stored = write_fields(state, pods, stored, status=status)
+    return delete(state, pods, stored, options)
+
+
+def _ask_budget(state: ClusterState, namespace: str, name: str, fields: Json, *, dry_run: bool) -> None:
+    labels = fields["metadata"].get("labels") or {}
+    budgets = [
+        budget
+        for budget in state.store.collection("poddisruptionbudgets.policy").in_order(namespace)
+        if matches_label_selector(budget.fields["spec"].get("selector"), labels)
+    ]
+    if not budgets:
+        return
+    if len(budgets) > 1:
+        message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        raise ApiError(500, "InternalError", message)
+    budget = budgets[0]
+    left: Allowance = allowance(state, budget)
+    if left.disruptions <= 0:
+        cause = {
+            "reason": "DisruptionBudget",
+            "message": f"The disruption budget {budget.fields['metadata']['name']} needs {left.desired_healthy} "
+            f"healthy pods and has {left.current_healthy} currently",
+        }
+        message = "Cannot evict pod as it would violate the pod's disruption budget."
+        raise ApiError(429, "TooManyRequests", message, {"causes": [cause]})
+    if not dry_run:
+        note_eviction(state, budget, left, name)

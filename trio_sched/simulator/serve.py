@@ -1,0 +1,144 @@
+"""The API server on a port, for kubectl and everybody else."""
+
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import trio
+from hypercorn.config import Config
+from hypercorn.trio import serve as hypercorn_serve
+from hypercorn.typing import Framework
+
+from trio_sched.simulator.api_server import ApiServer, ServerStopped
+from trio_sched.simulator.faults import ReplyDropped
+from trio_sched.simulator.watching import StreamCut
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_CONNECTIONS_IN_WAIT = 1024
+_STREAM_WINDOWS = 1000
+
+log = logging.getLogger(__name__)
+
+
+async def serve(
+    server: ApiServer,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    certificate: Path | None = None,
+    private_key: Path | None = None,
+    task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Answer requests on a port; never returns.
+
+    While *server* is stopped the port is closed, so that clients are refused; it opens again when *server* resumes.
+
+    Args:
+        server: who answers.
+        host: the address to listen on.
+        port: 0 lets the system choose one, which is then kept.
+        certificate: a PEM file that makes this HTTPS (HTTP/1.1 and HTTP/2); without one it is plain HTTP.
+        private_key: the PEM file of its key.
+        task_status: is given the base URL once connections are accepted.
+    """
+    announced = False
+    while True:
+        await server.wait_until(running=True)
+        config = _configuration(host, port, certificate, private_key)
+        async with trio.open_nursery() as nursery:
+            application = cast("Framework", partial(_application, server))
+            run = partial(hypercorn_serve, application, config, mode="asgi")
+            stopped = partial(server.wait_until, running=False)
+            (address, *_) = await nursery.start(partial(run, shutdown_trigger=stopped))
+            port = int(address.rpartition(":")[2])
+            if not announced:
+                announced = True
+                task_status.started(address)
+                log.info("the simulated API server answers on %s", address)
+            await server.wait_until(running=False)
+            # Connections must break, not drain: this is what a crash looks like.
+            nursery.cancel_scope.cancel()
+
+
+def _configuration(host: str, port: int, certificate: Path | None, private_key: Path | None) -> Config:
+    config = Config()
+    config.bind = [f"{host}:{port}"]
+    config.accesslog = None
+    config.errorlog = logging.getLogger(f"{__name__}.hypercorn")
+    config.loglevel = "WARNING"
+    config.backlog = _CONNECTIONS_IN_WAIT
+    config.graceful_timeout = 0
+    config.keep_alive_timeout = 3600
+    config.h2_max_concurrent_streams = _STREAM_WINDOWS
+    config.include_server_header = False
+    config.include_date_header = True
+    if certificate is not None:
+        config.certfile = str(certificate)
+        config.keyfile = None if private_key is None else str(private_key)
+    return config
+
+
+async def _application(server: ApiServer, scope: Scope, receive: Receive, send: Send) -> None:
+    """The ASGI application: *server* on the other side of Hypercorn."""
+    if scope["type"] == "lifespan":
+        await _live(receive, send)
+        return
+    body = await _body(receive)
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    query = scope["query_string"].decode("ascii")
+    try:
+        response = await server.handle(scope["method"], scope["path"], query, headers, body)
+    except (ServerStopped, ReplyDropped):
+        # Promise a byte and leave: the connection breaks before the client has a reply.
+        promised = [(b"content-length", b"1")]
+        await send({"type": "http.response.start", "status": 200, "headers": promised})
+        return
+    answered = [(name.encode("ascii"), value.encode("ascii")) for name, value in response.headers.items()]
+    if isinstance(response.body, bytes):
+        answered.append((b"content-length", str(len(response.body)).encode("ascii")))
+        await send({"type": "http.response.start", "status": response.status, "headers": answered})
+        await send({"type": "http.response.body", "body": response.body})
+        return
+    await send({"type": "http.response.start", "status": response.status, "headers": answered})
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_close_when_gone, receive, nursery.cancel_scope)
+        try:
+            async for batch in response.body:
+                await send({"type": "http.response.body", "body": batch, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        except StreamCut:
+            pass  # leaving without a last chunk breaks the connection, as a crash would
+        finally:
+            response.body.close()
+        nursery.cancel_scope.cancel()
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+async def _body(receive: Receive) -> bytes:
+    message = await receive()
+    if not message.get("more_body"):
+        return bytes(message.get("body", b""))
+    chunks = [message.get("body", b"")]
+    while message.get("more_body"):
+        message = await receive()
+        chunks.append(message.get("body", b""))
+    return b"".join(chunks)
+
+
+async def _close_when_gone(receive: Receive, scope: trio.CancelScope) -> None:
+    """End a watch whose client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()

@@ -1,0 +1,161 @@
+"""Strategic merge patches: merge patches that know which lists are maps in disguise."""
+
+from collections.abc import Callable
+from typing import Any
+
+from trio_sched.errors import TrioSchedError
+
+Json = dict[str, Any]
+
+_DIRECTIVE = "$patch"
+_RETAIN_KEYS = "$retainKeys"
+_DELETE_FROM = "$deleteFromPrimitiveList/"
+_ORDER = "$setElementOrder/"
+
+_KEY_OF: dict[str, str] = {
+    "conditions": "type",
+    "containers": "name",
+    "drivers": "name",
+    "env": "name",
+    "ephemeralContainers": "name",
+    "hostAliases": "ip",
+    "hostIPs": "ip",
+    "imagePullSecrets": "name",
+    "initContainers": "name",
+    "ownerReferences": "uid",
+    "podIPs": "ip",
+    "resourceClaims": "name",
+    "schedulingGates": "name",
+    "secrets": "name",
+    "topologySpreadConstraints": "topologyKey",
+    "volumeDevices": "devicePath",
+    "volumeMounts": "mountPath",
+    "volumes": "name",
+    "reservedFor": "uid",
+}
+"""List field → the field its elements are told apart by; lists not named here are replaced whole."""
+
+_KEY_IN_PLACE: dict[tuple[str, str], str] = {
+    ("containers", "ports"): "containerPort",
+    ("initContainers", "ports"): "containerPort",
+    ("ephemeralContainers", "ports"): "containerPort",
+    ("spec", "ports"): "port",
+    ("status", "addresses"): "type",
+}
+"""(parent field, list field) → key, where the list's name alone does not decide."""
+
+_PRIMITIVE_MERGE = {"finalizers", "podCIDRs", "removeFinalizers"}
+
+
+class StrategicMergeError(TrioSchedError):
+    """The patch contradicts itself or the rules of strategic merging."""
+
+
+def merge_key(parent: str, name: str) -> str | None:
+    """The field that tells the elements of list *name* inside *parent* apart; ``None`` for lists replaced whole."""
+    return _KEY_IN_PLACE.get((parent, name)) or _KEY_OF.get(name)
+
+
+def strategic_merge(current: Json, patch: Json, *, parent: str = "") -> Json:
+    """Apply a patch and return the outcome; neither argument is changed.
+
+    Args:
+        current: the object as it is.
+        patch: what is to become of it.
+        parent: the field *current* is the value (or an element) of; it helps to find merge keys.
+
+    Raises:
+        StrategicMergeError: an unknown directive, or a list element without its key.
+    """
+    directive = patch.get(_DIRECTIVE)
+    if directive == "replace":
+        replacement: Json = without_directives(patch)
+        return replacement
+    if directive == "delete":
+        return {}
+    if directive not in (None, "merge"):
+        raise StrategicMergeError(f"Unknown patch type: {directive}")
+    merged = dict(current)
+    if _RETAIN_KEYS in patch:
+        retained = set(patch[_RETAIN_KEYS])
+        merged = {name: value for name, value in merged.items() if name in retained}
+    for name, value in patch.items():
+        if name.startswith(_DELETE_FROM):
+            field = name.removeprefix(_DELETE_FROM)
+            unwanted = value
+            merged[field] = [element for element in merged.get(field) or () if element not in unwanted]
+    for name, value in patch.items():
+        if not name.startswith("$"):
+            _merge_field(merged, name, value, parent)
+    for name, value in patch.items():
+        if name.startswith(_ORDER):
+            _set_order(merged, name.removeprefix(_ORDER), value, parent)
+    return merged
+
+
+def _merge_field(merged: Json, name: str, value: Any, parent: str) -> None:
+    if value is None:
+        merged.pop(name, None)
+    elif isinstance(value, dict):
+        if value.get(_DIRECTIVE) == "delete":
+            merged.pop(name, None)
+            return
+        existing = merged.get(name)
+        merged[name] = strategic_merge(existing if isinstance(existing, dict) else {}, value, parent=name)
+    elif isinstance(value, list):
+        key = merge_key(parent, name)
+        existing = merged.get(name)
+        if key is not None and all(isinstance(element, dict) for element in value):
+            merged[name] = _merge_list(existing or [], value, key, name)
+        elif name in _PRIMITIVE_MERGE:
+            known = existing or []
+            merged[name] = [*known, *(element for element in value if element not in known)]
+        else:
+            merged[name] = value
+    else:
+        merged[name] = value
+
+
+def _merge_list(existing: list[Json], patch: list[Json], key: str, name: str) -> list[Json]:
+    if any(element == {_DIRECTIVE: "replace"} for element in patch):
+        return [without_directives(element) for element in patch if _DIRECTIVE not in element]
+    merged = list(existing)
+    for element in patch:
+        if key not in element:
+            raise StrategicMergeError(f"map: {element} does not contain declared merge key: {key}")
+        place = next((i for i, known in enumerate(merged) if known.get(key) == element[key]), None)
+        if element.get(_DIRECTIVE) == "delete":
+            merged = [known for known in merged if known.get(key) != element[key]]
+        elif place is None:
+            merged.append(strategic_merge({}, element, parent=name))
+        else:
+            merged[place] = strategic_merge(merged[place], element, parent=name)
+    return merged
+
+
+def _set_order(merged: Json, name: str, order: list[Any], parent: str) -> None:
+    """Bring the elements named in *order* into that order; the others keep their place relative to their forerunner."""
+    elements = merged.get(name)
+    if not isinstance(elements, list):
+        return
+    key = merge_key(parent, name)
+    identity: Callable[[Any], Any] = (lambda element: element.get(key)) if key else (lambda element: element)
+    wanted = [entry.get(key) if key and isinstance(entry, dict) else entry for entry in order]
+    rank = {value: position for position, value in enumerate(wanted)}
+    listed = sorted((e for e in elements if identity(e) in rank), key=lambda element: rank[identity(element)])
+    others = [element for element in elements if identity(element) not in rank]
+    # Elements the patch does not know were added by others; they stay behind the ones both sides know.
+    merged[name] = listed + others
+
+
+def without_directives(value: Any) -> Any:
+    """*value* without the fields that only steer merging, nulls dropped from its maps."""
+    if isinstance(value, dict):
+        return {
+            name: without_directives(inner)
+            for name, inner in value.items()
+            if not name.startswith("$") and inner is not None
+        }
+    if isinstance(value, list):
+        return [without_directives(inner) for inner in value]
+    return value

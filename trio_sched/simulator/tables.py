@@ -1,0 +1,426 @@
+"""The tables kubectl prints: which columns each kind has, and what stands in them."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from trio_sched.simulator.clock import parse_timestamp
+from trio_sched.simulator.resource_types import ResourceType
+
+Json = dict[str, Any]
+RowMaker = Callable[[Json, datetime], list[Any]]
+
+
+def _columns(*names: str, wide: tuple[str, ...] = ()) -> list[Json]:
+    columns: list[Json] = []
+    for priority, group in ((0, names), (1, wide)):
+        for name in group:
+            columns.append(
+                {
+                    "name": name,
+                    "type": "string",
+                    "format": "name" if name == "Name" else "",
+                    "description": "",
+                    "priority": priority,
+                }
+            )
+    return columns
+
+
+def human_duration(seconds: float) -> str:
+    """*seconds* as kubectl writes ages: two units while they are small, one when they are not."""
+    whole = int(seconds)
+    if whole < 0:
+        return "<invalid>" if whole < -1 else "0s"
+    if whole < 120:
+        return f"{whole}s"
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    if minutes < 10:
+        return _two(minutes, "m", whole % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return _two(days, "d", hours % 24, "h")
+    if days < 2 * 365:
+        return f"{days}d"
+    if days < 8 * 365:
+        return _two(days // 365, "y", days % 365, "d")
+    return f"{days // 365}y"
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
+
+
+def _since(text: str | None, now: datetime) -> str:
+    moment = parse_timestamp(text) if text else None
+    return human_duration((now - moment).total_seconds()) if moment else "<unknown>"
+
+
+def _age(fields: Json, now: datetime) -> str:
+    return _since(fields["metadata"].get("creationTimestamp"), now)
+
+
+def _name(fields: Json) -> str:
+    return str(fields["metadata"]["name"])
+
+
+def _joined(values: list[str], empty: str = "<none>") -> str:
+    return ",".join(values) if values else empty
+
+
+def _pod_reason(fields: Json) -> str:
+    """The word in a pod's STATUS column."""
+    status = fields.get("status") or {}
+    reason = str(status.get("reason") or status.get("phase") or "Unknown")
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
+            reason = "SchedulingGated"
+    for container in status.get("containerStatuses") or ():
+        state = container.get("state") or {}
+        for stage in ("waiting", "terminated"):
+            if (state.get(stage) or {}).get("reason"):
+                reason = state[stage]["reason"]
+    if "deletionTimestamp" in fields["metadata"]:
+        return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
+    return reason
+
+
+def _pod_row(fields: Json, now: datetime) -> list[Any]:
+    spec, status = fields["spec"], fields.get("status") or {}
+    statuses = status.get("containerStatuses") or []
+    gates = spec.get("readinessGates") or []
+    holding = {c["type"] for c in status.get("conditions") or () if c.get("status") == "True"}
+    met = sum(gate.get("conditionType") in holding for gate in gates)
+    return [
+        _name(fields),
+        f"{sum(bool(one.get('ready')) for one in statuses)}/{len(spec.get('containers') or ())}",
+        _pod_reason(fields),
+        str(sum(one.get("restartCount", 0) for one in statuses)),
+        _age(fields, now),
+        status.get("podIP") or "<none>",
+        spec.get("nodeName") or "<none>",
+        status.get("nominatedNodeName") or "<none>",
+        f"{met}/{len(gates)}" if gates else "<none>",
+    ]
+
+
+def _node_row(fields: Json, now: datetime) -> list[Any]:
+    status = fields.get("status") or {}
+    info = status.get("nodeInfo") or {}
+    state = "Unknown"
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "Ready":
+            state = "Ready" if condition.get("status") == "True" else "NotReady"
+    if (fields.get("spec") or {}).get("unschedulable"):
+        state += ",SchedulingDisabled"
+    marker = "node-role.kubernetes.io/"
+    labels = fields["metadata"].get("labels") or {}
+    roles = sorted(label.removeprefix(marker) for label in labels if label.startswith(marker))
+    addresses = {address.get("type"): address.get("address") for address in status.get("addresses") or ()}
+    return [
+        _name(fields),
+        state,
+        _joined([role for role in roles if role]),
+        _age(fields, now),
+        info.get("kubeletVersion", ""),
+        addresses.get("InternalIP") or "<none>",
+        addresses.get("ExternalIP") or "<none>",
+        info.get("osImage") or "<unknown>",
+        info.get("kernelVersion") or "<unknown>",
+        info.get("containerRuntimeVersion") or "<unknown>",
+    ]
+
+
+def _event_row(fields: Json, now: datetime) -> list[Any]:
+    involved, series = fields.get("involvedObject") or {}, fields.get("series") or {}
+    first = fields.get("firstTimestamp") or fields.get("eventTime")
+    last = series.get("lastObservedTime") or fields.get("lastTimestamp") or first
+    count = series.get("count") or fields.get("count") or 1
+    target = involved.get("kind", "").lower()
+    if involved.get("name"):
+        target += f"/{involved['name']}"
+    seen = _since(last, now)
+    source = fields.get("source") or {}
+    origin = [
+        part for part in (source.get("component") or fields.get("reportingComponent"), source.get("host")) if part
+    ]
+    return [
+        f"{seen} (x{count} over {_since(first, now)})" if count > 1 else seen,
+        fields.get("type", ""),
+        fields.get("reason", ""),
+        target,
+        (fields.get("message") or "").strip(),
+        involved.get("fieldPath", ""),
+        ", ".join(origin),
+        _since(first, now),
+        count,
+        _name(fields),
+    ]
+
+
+def _service_row(fields: Json, now: datetime) -> list[Any]:
+    spec = fields.get("spec") or {}
+    ports = []
+    for port in spec.get("ports") or ():
+        node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
+        ports.append(f"{port.get('port')}{node_port}/{port.get('protocol', 'TCP')}")
+    selector = [f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items())]
+    return [
+        _name(fields),
+        spec.get("type", "ClusterIP"),
+        spec.get("clusterIP") or "<none>",
+        _joined(spec.get("externalIPs") or []),
+        _joined(ports),
+        _age(fields, now),
+        _joined(selector),
+    ]
+
+
+def _template_columns(fields: Json) -> list[Any]:
+    spec = fields.get("spec") or {}
+    containers = ((spec.get("template") or {}).get("spec") or {}).get("containers") or []
+    chosen = spec.get("selector") or {}
+    labels = chosen.get("matchLabels", chosen if all(isinstance(v, str) for v in chosen.values()) else {})
+    return [
+        ",".join(container.get("name", "") for container in containers),
+        ",".join(container.get("image", "") for container in containers),
+        _joined([f"{key}={value}" for key, value in sorted(labels.items())]),
+    ]
+
+
+def _deployment_row(fields: Json, now: datetime) -> list[Any]:
+    spec, status = fields.get("spec") or {}, fields.get("status") or {}
+    return [
+        _name(fields),
+        f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 1)}",
+        status.get("updatedReplicas", 0),
+        status.get("availableReplicas", 0),
+        _age(fields, now),
+        *_template_columns(fields),
+    ]
+
+
+def _replica_set_row(fields: Json, now: datetime) -> list[Any]:
+    spec, status = fields.get("spec") or {}, fields.get("status") or {}
+    counts = [spec.get("replicas", 1), status.get("replicas", 0), status.get("readyReplicas", 0)]
+    return [_name(fields), *counts, _age(fields, now), *_template_columns(fields)]
+
+
+def _stateful_set_row(fields: Json, now: datetime) -> list[Any]:
+    spec, status = fields.get("spec") or {}, fields.get("status") or {}
+    ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 1)}"
+    return [_name(fields), ready, _age(fields, now), *_template_columns(fields)[:2]]
+
+
+def _job_row(fields: Json, now: datetime) -> list[Any]:
+    spec, status = fields.get("spec") or {}, fields.get("status") or {}
+    holding = {c["type"] for c in status.get("conditions") or () if c.get("status") == "True"}
+    state = next((word for word in ("Complete", "Failed", "Suspended") if word in holding), "Running")
+    began, ended = status.get("startTime"), parse_timestamp(status.get("completionTime") or "")
+    took = _since(began, ended or now) if began else ""
+    completions = f"{status.get('succeeded', 0)}/{spec.get('completions', 1)}"
+    return [_name(fields), state, completions, took, _age(fields, now), *_template_columns(fields)]
+
+
+def _claim_row(fields: Json, now: datetime) -> list[Any]:
+    spec, status = fields.get("spec") or {}, fields.get("status") or {}
+    phase = "Terminating" if "deletionTimestamp" in fields["metadata"] else status.get("phase", "")
+    return [
+        _name(fields),
+        phase,
+        spec.get("volumeName", ""),
+        (status.get("capacity") or {}).get("storage", ""),
+        _access_modes(status.get("accessModes") if spec.get("volumeName") else []),
+        spec.get("storageClassName", ""),
+        spec.get("volumeAttributesClassName") or "<unset>",
+        _age(fields, now),
+        spec.get("volumeMode", "<unset>"),
+    ]
+
+
+def _volume_row(fields: Json, now: datetime) -> list[Any]:
+    spec, status = fields.get("spec") or {}, fields.get("status") or {}
+    claim = spec.get("claimRef") or {}
+    return [
+        _name(fields),
+        (spec.get("capacity") or {}).get("storage", ""),
+        _access_modes(spec.get("accessModes")),
+        spec.get("persistentVolumeReclaimPolicy", ""),
+        "Terminating" if "deletionTimestamp" in fields["metadata"] else status.get("phase", ""),
+        f"{claim['namespace']}/{claim['name']}" if claim.get("name") else "",
+        spec.get("storageClassName", ""),
+        spec.get("volumeAttributesClassName") or "<unset>",
+        status.get("reason", ""),
+        _age(fields, now),
+        spec.get("volumeMode", "<unset>"),
+    ]
+
+
+_ACCESS_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+
+
+def _access_modes(modes: list[str] | None) -> str:
+    present = set(modes or ())
+    return ",".join(short for mode, short in _ACCESS_MODES.items() if mode in present)
+
+
+def _storage_class_row(fields: Json, now: datetime) -> list[Any]:
+    marks = fields["metadata"].get("annotations") or {}
+    default = marks.get("storageclass.kubernetes.io/is-default-class") == "true"
+    return [
+        _name(fields) + (" (default)" if default else ""),
+        fields.get("provisioner", ""),
+        fields.get("reclaimPolicy", "Delete"),
+        fields.get("volumeBindingMode", "Immediate"),
+        "true" if fields.get("allowVolumeExpansion") else "false",
+        _age(fields, now),
+    ]
+
+
+def _budget_row(fields: Json, now: datetime) -> list[Any]:
+    spec, status = fields.get("spec") or {}, fields.get("status") or {}
+    return [
+        _name(fields),
+        str(spec.get("minAvailable", "N/A")),
+        str(spec.get("maxUnavailable", "N/A")),
+        status.get("disruptionsAllowed", 0),
+        _age(fields, now),
+    ]
+
+
+def _priority_class_row(fields: Json, now: datetime) -> list[Any]:
+    value, default = fields.get("value", 0), bool(fields.get("globalDefault"))
+    policy = fields.get("preemptionPolicy", "PreemptLowerPriority")
+    return [_name(fields), value, default, _age(fields, now), policy]
+
+
+def _lease_row(fields: Json, now: datetime) -> list[Any]:
+    return [_name(fields), (fields.get("spec") or {}).get("holderIdentity") or "", _age(fields, now)]
+
+
+def _namespace_row(fields: Json, now: datetime) -> list[Any]:
+    return [_name(fields), (fields.get("status") or {}).get("phase", ""), _age(fields, now)]
+
+
+def _data_row(fields: Json, now: datetime) -> list[Any]:
+    return [_name(fields), len(fields.get("data") or ()) + len(fields.get("binaryData") or ()), _age(fields, now)]
+
+
+def _secret_row(fields: Json, now: datetime) -> list[Any]:
+    return [_name(fields), fields.get("type", "Opaque"), len(fields.get("data") or ()), _age(fields, now)]
+
+
+def _plain_row(fields: Json, now: datetime) -> list[Any]:
+    return [_name(fields), _age(fields, now)]
+
+
+_WORKLOAD_WIDE = ("Containers", "Images", "Selector")
+_CONTROLLED = _columns("Name", "Desired", "Current", "Ready", "Age", wide=_WORKLOAD_WIDE)
+
+_TABLES: dict[str, tuple[list[Json], RowMaker]] = {
+    "pods": (
+        _columns(
+            "Name", "Ready", "Status", "Restarts", "Age", wide=("IP", "Node", "Nominated Node", "Readiness Gates")
+        ),
+        _pod_row,
+    ),
+    "nodes": (
+        _columns(
+            "Name",
+            "Status",
+            "Roles",
+            "Age",
+            "Version",
+            wide=("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"),
+        ),
+        _node_row,
+    ),
+    "events": (
+        [
+            *_columns("Last Seen", "Type", "Reason", "Object", "Message"),
+            *_columns(wide=("Subobject", "Source", "First Seen", "Count", "Name")),
+        ],
+        _event_row,
+    ),
+    "services": (
+        _columns("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", wide=("Selector",)),
+        _service_row,
+    ),
+    "deployments.apps": (
+        _columns("Name", "Ready", "Up-to-date", "Available", "Age", wide=_WORKLOAD_WIDE),
+        _deployment_row,
+    ),
+    "replicasets.apps": (_CONTROLLED, _replica_set_row),
+    "replicationcontrollers": (_CONTROLLED, _replica_set_row),
+    "statefulsets.apps": (_columns("Name", "Ready", "Age", wide=("Containers", "Images")), _stateful_set_row),
+    "jobs.batch": (_columns("Name", "Status", "Completions", "Duration", "Age", wide=_WORKLOAD_WIDE), _job_row),
+    "persistentvolumeclaims": (
+        _columns(
+            "Name",
+            "Status",
+            "Volume",
+            "Capacity",
+            "Access Modes",
+            "StorageClass",
+            "VolumeAttributesClass",
+            "Age",
+            wide=("VolumeMode",),
+        ),
+        _claim_row,
+    ),
+    "persistentvolumes": (
+        _columns(
+            "Name",
+            "Capacity",
+            "Access Modes",
+            "Reclaim Policy",
+            "Status",
+            "Claim",
+            "StorageClass",
+            "VolumeAttributesClass",
+            "Reason",
+            "Age",
+            wide=("VolumeMode",),
+        ),
+        _volume_row,
+    ),
+    "storageclasses.storage.k8s.io": (
+        _columns("Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", "Age"),
+        _storage_class_row,
+    ),
+    "poddisruptionbudgets.policy": (
+        _columns("Name", "Min Available", "Max Unavailable", "Allowed Disruptions", "Age"),
+        _budget_row,
+    ),
+    "priorityclasses.scheduling.k8s.io": (
+        _columns("Name", "Value", "Global-Default", "Age", "PreemptionPolicy"),
+        _priority_class_row,
+    ),
+    "leases.coordination.k8s.io": (_columns("Name", "Holder", "Age"), _lease_row),
+    "namespaces": (_columns("Name", "Status", "Age"), _namespace_row),
+    "configmaps": (_columns("Name", "Data", "Age"), _data_row),
+    "secrets": (_columns("Name", "Type", "Data", "Age"), _secret_row),
+}
+
+_GENERIC: tuple[list[Json], RowMaker] = (_columns("Name", "Age"), _plain_row)
+
+
+def table_columns(resource: ResourceType) -> list[Json]:
+    """The ``columnDefinitions`` of a table of *resource*."""
+    return _TABLES.get(resource.collection, _GENERIC)[0]
+
+
+def table_row(resource: ResourceType, fields: Json, now: datetime) -> list[Any]:
+    """The cells of one object's row.
+
+    Args:
+        resource: what kind of object it is.
+        fields: the object as stored.
+        now: what ages are counted to.
+    """
+    return _TABLES.get(resource.collection, _GENERIC)[1](fields, now)

@@ -1,0 +1,164 @@
+"""The forms an object can be shown in: itself, a row of a table, or its metadata alone."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+import msgspec
+import yaml
+
+from trio_sched.simulator import event_shapes
+from trio_sched.simulator.object_store import Change, ChangeType, StoredObject
+from trio_sched.simulator.resource_types import ResourceType
+from trio_sched.simulator.tables import table_columns, table_row
+
+Json = dict[str, Any]
+
+_encode = msgspec.json.Encoder().encode
+
+
+class View(Protocol):
+    """A form objects are shown in; everything it returns is JSON."""
+
+    def one(self, stored: StoredObject) -> bytes:
+        """A single object."""
+
+    def many(self, items: Sequence[StoredObject], metadata: Json) -> bytes:
+        """A list with its *metadata*."""
+
+    def event(self, kind: ChangeType, change: Change) -> bytes:
+        """A line of a watch."""
+
+
+class PlainView:
+    """Objects as they are, in the version of *resource*."""
+
+    def __init__(self, resource: ResourceType) -> None:
+        self._resource = resource
+        self._prefix = resource.prefix
+
+    def one(self, stored: StoredObject) -> bytes:
+        """A single object."""
+        return self._prefix + stored.tail
+
+    def many(self, items: Sequence[StoredObject], metadata: Json) -> bytes:
+        """A list with its *metadata*; items of typed lists do not repeat kind and version."""
+        opening = b'{"kind":"%sList","apiVersion":"%s","metadata":%s,"items":[' % (
+            self._resource.kind.encode(),
+            self._resource.api_version.encode(),
+            _encode(metadata),
+        )
+        if self._resource.custom:  # lists of custom resources are the exception: their items do
+            return opening + b",".join([self._prefix + stored.tail for stored in items]) + b"]}"
+        return opening + b",".join([b"{" + stored.tail for stored in items]) + b"]}"
+
+    def event(self, kind: ChangeType, change: Change) -> bytes:
+        """A line of a watch, made once for all watchers."""
+        return change.line(kind, self._prefix)
+
+
+class ReshapedView:
+    """Objects in a form that has to be made anew for each: a base for the others."""
+
+    list_kind = ""
+    list_api_version = ""
+
+    def shape(self, stored: StoredObject) -> Json:
+        """The form of one object."""
+        raise NotImplementedError
+
+    def one(self, stored: StoredObject) -> bytes:
+        """A single object."""
+        return _encode(self.shape(stored))
+
+    def many(self, items: Sequence[StoredObject], metadata: Json) -> bytes:
+        """A list with its *metadata*."""
+        shapes = [self.shape(stored) for stored in items]
+        head = {"kind": self.list_kind, "apiVersion": self.list_api_version, "metadata": metadata}
+        return _encode({**head, "items": shapes})
+
+    def event(self, kind: ChangeType, change: Change) -> bytes:
+        """A line of a watch."""
+        stored = change.departed if kind == "DELETED" else change.current
+        return _encode({"type": kind, "object": self.shape(stored)}) + b"\n"
+
+
+class EventsView(ReshapedView):
+    """Events as events.k8s.io/v1 shows them."""
+
+    list_kind = "EventList"
+    list_api_version = "events.k8s.io/v1"
+
+    def shape(self, stored: StoredObject) -> Json:
+        """The form of one event."""
+        return {"kind": "Event", "apiVersion": "events.k8s.io/v1", **event_shapes.from_core(stored.fields)}
+
+
+class MetadataView(ReshapedView):
+    """Only kind, version and metadata."""
+
+    list_kind = "PartialObjectMetadataList"
+    list_api_version = "meta.k8s.io/v1"
+
+    def shape(self, stored: StoredObject) -> Json:
+        """The metadata of one object."""
+        return partial_metadata(stored)
+
+
+def partial_metadata(stored: StoredObject) -> Json:
+    """The metadata of one object, as an object of its own."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": stored.fields["metadata"],
+    }
+
+
+class TableView:
+    """Rows of a table, as kubectl prints them.
+
+    Args:
+        resource: what the rows are about.
+        include: how much of each object a row carries: ``None``, ``Metadata`` or ``Object``.
+        now: what ages are counted to.
+    """
+
+    def __init__(self, resource: ResourceType, include: str, now: datetime) -> None:
+        self._resource, self._include, self._now = resource, include, now
+        self._columns = table_columns(resource)
+
+    def one(self, stored: StoredObject) -> bytes:
+        """A table of one row."""
+        return _encode(self._table([stored], {"resourceVersion": str(stored.version)}))
+
+    def many(self, items: Sequence[StoredObject], metadata: Json) -> bytes:
+        """A table with a row per object."""
+        return _encode(self._table(items, metadata))
+
+    def event(self, kind: ChangeType, change: Change) -> bytes:
+        """A line of a watch: a table of one row."""
+        stored = change.departed if kind == "DELETED" else change.current
+        table = self._table([stored], {"resourceVersion": str(stored.version)})
+        return _encode({"type": kind, "object": table}) + b"\n"
+
+    def _table(self, items: Sequence[StoredObject], metadata: Json) -> Json:
+        rows = []
+        for stored in items:
+            row: Json = {"cells": table_row(self._resource, stored.fields, self._now)}
+            if self._include == "Object":
+                row["object"] = msgspec.Raw(self._resource.prefix + stored.tail)
+            elif self._include != "None":
+                row["object"] = partial_metadata(stored)
+            rows.append(row)
+        return {
+            "kind": "Table",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": metadata,
+            "columnDefinitions": self._columns,
+            "rows": rows,
+        }
+
+
+def as_yaml(body: bytes) -> bytes:
+    """A JSON *body* written as YAML."""
+    return yaml.dump(msgspec.json.decode(body), Dumper=yaml.CSafeDumper, sort_keys=True).encode()
