@@ -16,6 +16,7 @@ from trio_sched.kube_client.errors import ConnectionFailed
 from trio_sched.kube_client.http1 import Headers, Reply
 from trio_sched.kube_client.pool import Pool, ResponseStream
 
+CLOSE_SECONDS = 1.0
 _OURS = frozenset({b"host", b"connection", b"content-length", b"transfer-encoding", b"keep-alive"})
 
 
@@ -150,10 +151,12 @@ class HttpxCaller:
             response = await self._transport.handle_async_request(self._request(method, target, headers, body))
         except httpx.TransportError as problem:
             raise self._failure(problem) from problem
+        pieces = _ResponsePieces(self, response)
         try:
-            yield _ResponsePieces(self, response)
+            yield pieces
         finally:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_SECONDS):
+                await pieces.aclose()
                 await response.aclose()
 
     def _request(self, method: bytes, target: bytes, headers: bytes, body: bytes) -> httpx.Request:
@@ -175,7 +178,9 @@ class _ResponsePieces:
 
     def __init__(self, caller: HttpxCaller, response: httpx.Response) -> None:
         self._caller = caller
-        self._pieces = response.aiter_raw()
+        # Not aiter_raw: a transport that answers at once may give a response that counts as read already.
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        self._pieces = aiter(response.stream)
         self.status = response.status_code
         self.headers = _lower(response)
 
@@ -187,6 +192,11 @@ class _ResponsePieces:
         except httpx.TransportError as problem:
             raise self._caller._failure(problem) from problem
         return b""
+
+    async def aclose(self) -> None:
+        """End the transport's generator here and not when it happens to be collected."""
+        if isinstance(self._pieces, AsyncGenerator):
+            await self._pieces.aclose()
 
 
 def _lower(response: httpx.Response) -> Headers:

@@ -1,0 +1,418 @@
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import pairwise
+from random import Random
+from typing import Any
+from urllib.parse import parse_qs
+
+import httpx
+import pytest
+import trio
+import trio.testing
+from attrs import define, field
+from trio.testing import MockClock
+
+from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.errors import KubeClientError
+from trio_sched.kube_client.kinds import LEASE_KIND, NODE_KIND, POD_KIND, Kind
+from trio_sched.kube_client.settings import ConnectionSettings
+from trio_sched.kube_client.watch import Changes, Listed, follow
+from trio_sched.objects.pod import Pod
+
+SETTINGS = ConnectionSettings(server="http://api.test")
+
+
+def pod(name: str, version: int, *, uid: str = "", **spec: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "d", "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec}
+
+
+def line(event_type: str, subject: dict[str, Any]) -> bytes:
+    return json.dumps({"type": event_type, "object": subject}).encode() + b"\n"
+
+
+def status(code: int, reason: str, message: str = "because") -> dict[str, Any]:
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "reason": reason,
+        "message": message,
+        "code": code,
+    }
+
+
+def bookmark(version: int) -> bytes:
+    return line("BOOKMARK", {"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}})
+
+
+def listing(version: int, *items: dict[str, Any], continued: str = "") -> httpx.Response:
+    metadata = {"resourceVersion": str(version)} | ({"continue": continued} if continued else {})
+    return httpx.Response(200, json={"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": items})
+
+
+class Stream(httpx.AsyncByteStream):
+    """A watch's body: the given pieces, a pause where a number is given, an error where one is."""
+
+    def __init__(self, *script: bytes | float | Exception) -> None:
+        self.script = script
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for step in self.script:
+            if isinstance(step, Exception):
+                raise step
+            if isinstance(step, bytes):
+                await trio.lowlevel.checkpoint()
+                yield step
+            else:
+                await trio.sleep(step)
+
+
+def watching(*script: bytes | float | Exception) -> httpx.Response:
+    return httpx.Response(200, stream=Stream(*script))
+
+
+FOREVER = 1e9
+
+
+@define(eq=False)
+class Server(httpx.AsyncBaseTransport):
+    """Answers lists and watches in the order given; the last watch lasts forever."""
+
+    lists: list[httpx.Response] = field(factory=list)
+    watches: list[httpx.Response | Exception] = field(factory=list)
+    asked: list[tuple[str, dict[str, str], float]] = field(factory=list)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        query = {key: values[0] for key, values in parse_qs(request.url.query.decode()).items()}
+        is_watch = "watch" in query
+        self.asked.append(("watch" if is_watch else "list", query, trio.current_time()))
+        if not is_watch:
+            return self.lists.pop(0)
+        answer = self.watches.pop(0) if self.watches else watching(FOREVER)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @property
+    def verbs(self) -> list[str]:
+        return [verb for verb, _, _ in self.asked]
+
+
+@define(eq=False)
+class Consumer:
+    """What the daemon does with batches, in small: keeps names and versions."""
+
+    batches: list[Any] = field(factory=list)
+    trouble: list[KubeClientError] = field(factory=list)
+
+    def deliver(self, batch: Any) -> None:
+        self.batches.append(batch)
+
+    def note(self, plural: str, trouble: KubeClientError) -> None:
+        self.trouble.append(trouble)
+
+    @property
+    def changes(self) -> list[tuple[str, str | None, str | None]]:
+        def told(subject: Any) -> str | None:
+            return subject and f"{subject.metadata.name}@{subject.metadata.resource_version}"
+
+        batches = [batch for batch in self.batches if isinstance(batch, Changes)]
+        return [(change.type, told(change.old), told(change.new)) for batch in batches for change in batch.changes]
+
+
+@asynccontextmanager
+async def following(server: Server, kind: Kind[Any] = POD_KIND, **options: Any) -> AsyncIterator[Consumer]:
+    consumer = Consumer()
+    follower: Callable[..., Any] = partial(follow, random=Random(1), on_trouble=consumer.note, **options)
+    async with connect(SETTINGS, qps=-1, transport=server) as client, trio.open_nursery() as nursery:
+        await nursery.start(follower, client, kind, consumer.deliver)
+        yield consumer
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_list_comes_first_and_the_watch_goes_on_from_there(autojump_clock: MockClock) -> None:
+    server = Server(
+        lists=[listing(10, pod("a", 1), pod("b", 2))],
+        watches=[
+            watching(
+                line("ADDED", pod("c", 11)), line("MODIFIED", pod("a", 12)), line("DELETED", pod("b", 13)), FOREVER
+            )
+        ],
+    )
+    async with following(server) as consumer:
+        first = consumer.batches[0]
+        assert isinstance(first, Listed)
+        assert ([listed.name for listed in first.objects], first.resource_version) == (["a", "b"], "10")
+        await trio.sleep(1)
+    assert consumer.changes == [("ADDED", None, "c@11"), ("MODIFIED", "a@1", "a@12"), ("DELETED", "b@2", "b@13")]
+    assert consumer.trouble == []
+    _, asked, _ = server.asked[1]
+    assert asked.pop("timeoutSeconds").isdecimal()
+    assert asked == {
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": "10",
+        "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed",
+    }
+
+
+async def test_one_read_is_one_batch_wherever_lines_are_torn(autojump_clock: MockClock) -> None:
+    text = b"".join(line("ADDED", pod(f"p{number}", 10 + number)) for number in range(4))
+    cut = len(text) // 2 + 5
+    server = Server(lists=[listing(1)], watches=[watching(text[:cut], text[cut:-3], text[-3:], FOREVER)])
+    async with following(server) as consumer:
+        await trio.sleep(1)
+    assert [change[2] for change in consumer.changes] == ["p0@10", "p1@11", "p2@12", "p3@13"]
+    assert [len(batch.changes) for batch in consumer.batches[1:]] == [2, 1, 1]
+
+
+async def test_long_lists_come_in_pages(autojump_clock: MockClock) -> None:
+    server = Server(lists=[listing(5, pod("a", 1), continued="next"), listing(5, pod("b", 2))])
+    async with following(server) as consumer:
+        assert [listed.name for listed in consumer.batches[0].objects] == ["a", "b"]
+    (_, first, _), (_, second, _) = server.asked[:2]
+    assert first["limit"] == second["limit"] == "500"
+    assert second["continue"] == "next"
+
+
+async def test_a_list_forgotten_halfway_is_read_in_one_piece(autojump_clock: MockClock) -> None:
+    gone = httpx.Response(410, json=status(410, "Expired"))
+    server = Server(
+        lists=[listing(5, pod("a", 1), pod("gone", 1), continued="next"), gone, listing(9, pod("a", 1), pod("b", 8))]
+    )
+    async with following(server) as consumer:
+        batch = consumer.batches[0]
+        assert ([listed.name for listed in batch.objects], batch.resource_version) == (["a", "b"], "9")
+    assert "limit" not in server.asked[2][1]
+
+
+async def test_a_watch_that_ends_is_resumed_without_a_list_or_a_pause(autojump_clock: MockClock) -> None:
+    server = Server(lists=[listing(1)], watches=[watching(line("ADDED", pod("a", 7)), 5.0, bookmark(20), 1.0)])
+    async with following(server) as consumer:
+        await trio.sleep(10)
+    assert server.verbs == ["list", "watch", "watch"]
+    assert server.asked[2][1]["resourceVersion"] == "20"
+    assert server.asked[2][2] - server.asked[1][2] == pytest.approx(6.0)
+    assert consumer.trouble == []
+
+
+async def test_410_leads_to_a_list_whose_difference_is_delivered(autojump_clock: MockClock) -> None:
+    server = Server(
+        lists=[
+            listing(10, pod("same", 1), pod("changed", 2), pod("gone", 3), pod("reborn", 4, uid="old")),
+            listing(50, pod("same", 1), pod("changed", 40), pod("new", 41), pod("reborn", 42, uid="new")),
+        ],
+        watches=[watching(60.0, line("ERROR", status(410, "Expired", "too old resource version: 10 (45)")))],
+    )
+    async with following(server) as consumer:
+        await trio.sleep(100)
+    assert consumer.changes == [
+        ("DELETED", "gone@3", None),
+        ("DELETED", "reborn@4", None),
+        ("MODIFIED", "changed@2", "changed@40"),
+        ("ADDED", None, "new@41"),
+        ("ADDED", None, "reborn@42"),
+    ]
+    assert consumer.batches[1].relisted
+    assert server.verbs == ["list", "watch", "list", "watch"]
+    assert consumer.trouble == []
+
+
+async def test_410_as_the_answer_to_a_watch_leads_to_a_list_as_well(autojump_clock: MockClock) -> None:
+    server = Server(
+        lists=[listing(10), listing(20, pod("a", 15))],
+        watches=[httpx.Response(410, json=status(410, "Expired"))],
+    )
+    async with following(server) as consumer:
+        await trio.sleep(10)
+    assert consumer.changes == [("ADDED", None, "a@15")]
+    assert server.asked[2][2] - server.asked[1][2] >= 0.8, "right after a list, 410 must not become a storm of lists"
+
+
+async def test_what_came_before_an_error_is_delivered_first(autojump_clock: MockClock) -> None:
+    text = line("ADDED", pod("a", 11)) + line("ERROR", status(500, "InternalError", "etcd is gone"))
+    server = Server(lists=[listing(10), listing(20, pod("a", 11))], watches=[watching(text)])
+    async with following(server) as consumer:
+        await trio.sleep(10)
+    assert consumer.changes == [("ADDED", None, "a@11")]
+    assert [str(trouble) for trouble in consumer.trouble] == ["etcd is gone"]
+    assert server.verbs == ["list", "watch", "list", "watch"]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        httpx.ConnectError("connection refused"),
+        httpx.Response(429, json=status(429, "TooManyRequests")),
+        httpx.Response(503, text="shutting down"),
+    ],
+    ids=["refused", "429", "503"],
+)
+async def test_an_outage_is_waited_out_and_the_watch_resumed_where_it_was(
+    autojump_clock: MockClock, failure: httpx.Response | Exception
+) -> None:
+    server = Server(
+        lists=[listing(10)],
+        watches=[failure, failure, failure, watching(line("ADDED", pod("a", 11)), FOREVER)],
+    )
+    async with following(server) as consumer:
+        await trio.sleep(60)
+    assert server.verbs == ["list"] + ["watch"] * 4
+    assert {query["resourceVersion"] for _, query, _ in server.asked[1:]} == {"10"}
+    times = [time for _, _, time in server.asked[1:]]
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    assert [nominal <= pause < 2 * nominal for pause, nominal in zip(pauses, (0.8, 1.6, 3.2), strict=True)] == [
+        True
+    ] * 3
+    assert len(consumer.trouble) == 3
+    assert consumer.changes == [("ADDED", None, "a@11")]
+
+
+async def test_a_stream_that_breaks_is_resumed_after_the_last_event(autojump_clock: MockClock) -> None:
+    server = Server(
+        lists=[listing(10)], watches=[watching(line("ADDED", pod("a", 11)), b'{"type":"ADD', httpx.ReadError("reset"))]
+    )
+    async with following(server) as consumer:
+        await trio.sleep(10)
+    assert [query["resourceVersion"] for verb, query, _ in server.asked if verb == "watch"] == ["10", "11"]
+    assert "reset" in str(consumer.trouble[0])
+
+
+async def test_a_first_list_is_tried_until_it_works(autojump_clock: MockClock) -> None:
+    forbidden = httpx.Response(403, json=status(403, "Forbidden", "pods is forbidden"))
+    server = Server(lists=[forbidden, forbidden, listing(3, pod("a", 1))])
+    async with following(server) as consumer:
+        assert [listed.name for listed in consumer.batches[0].objects] == ["a"]
+        assert [str(trouble) for trouble in consumer.trouble] == ["pods is forbidden"] * 2
+
+
+async def test_a_silent_watch_is_given_up_and_resumed(autojump_clock: MockClock) -> None:
+    server = Server(lists=[listing(10)], watches=[watching(100.0, bookmark(12), FOREVER)])
+    async with following(server, idle_limit_seconds=200) as consumer:
+        await trio.sleep(310)
+    assert [query["resourceVersion"] for verb, query, _ in server.asked if verb == "watch"] == ["10", "12"]
+    assert server.asked[2][2] - server.asked[1][2] == pytest.approx(301, abs=1)
+    assert "silent for 200 s" in str(consumer.trouble[0])
+
+
+async def test_a_watch_that_outlives_its_time_is_given_up_though_it_talks(autojump_clock: MockClock) -> None:
+    chatter: list[bytes | float] = []
+    for number in range(100):
+        chatter += [60.0, bookmark(100 + number)]
+    server = Server(lists=[listing(10)], watches=[watching(*chatter)])
+    async with following(server):
+        await trio.sleep(700)
+    asked_for = int(server.asked[1][1]["timeoutSeconds"])
+    assert server.asked[2][2] - server.asked[1][2] == pytest.approx(asked_for + 31, abs=1.5)
+
+
+async def test_very_short_watches_are_not_repeated_at_once(autojump_clock: MockClock) -> None:
+    server = Server(lists=[listing(10)], watches=[watching(), watching()])
+    async with following(server) as consumer:
+        await trio.sleep(30)
+    assert str(consumer.trouble[0]) == (
+        "very short watch: pods: Unexpected watch close - watch lasted less than a second and no items received"
+    )
+    assert server.asked[2][2] - server.asked[1][2] >= 0.8
+
+
+async def test_a_server_restored_from_a_backup_is_listed_afresh(autojump_clock: MockClock) -> None:
+    server = Server(lists=[listing(100, pod("a", 99)), listing(50)], watches=[watching(60.0, bookmark(49), FOREVER)])
+    async with following(server) as consumer:
+        await trio.sleep(100)
+    assert consumer.changes == [("DELETED", "a@99", None)]
+
+
+async def test_a_malformed_object_is_left_out_of_a_list_and_named(autojump_clock: MockClock) -> None:
+    server = Server(lists=[listing(10, pod("good", 1), pod("bad", 2, nodeName=5))])
+    async with following(server) as consumer:
+        assert [listed.name for listed in consumer.batches[0].objects] == ["good"]
+        assert [str(trouble) for trouble in consumer.trouble] == [
+            "pods d/bad left out: Expected str, got int - at spec.nodeName"
+        ]
+
+
+async def test_a_malformed_object_in_a_watch_costs_nobody_else_anything(autojump_clock: MockClock) -> None:
+    events = (
+        line("ADDED", pod("a", 11))
+        + line("MODIFIED", pod("a", 12, nodeName=5))
+        + b"not json\n"
+        + line("ADDED", pod("b", 13))
+        + line("DELETED", pod("a", 14, nodeName=5))
+    )
+    server = Server(lists=[listing(10)], watches=[watching(events, 5.0)])
+    async with following(server) as consumer:
+        await trio.sleep(10)
+    assert consumer.changes == [("ADDED", None, "a@11"), ("ADDED", None, "b@13"), ("DELETED", "a@11", None)]
+    assert ["d/a" in str(trouble) for trouble in consumer.trouble] == [True, False, True]
+    assert server.asked[2][1]["resourceVersion"] == "14"
+
+
+async def test_an_object_that_became_malformed_is_not_taken_for_deleted(autojump_clock: MockClock) -> None:
+    server = Server(
+        lists=[listing(10, pod("a", 1)), listing(20, pod("a", 15, nodeName=5)), listing(30)],
+        watches=[watching(60.0, line("ERROR", status(410, "Expired"))) for _ in range(2)],
+    )
+    async with following(server) as consumer:
+        await trio.sleep(70)
+        assert consumer.changes == []
+        await trio.sleep(70)
+        assert consumer.changes == [("DELETED", "a@1", None)]
+
+
+async def test_an_error_is_seen_even_if_a_status_could_pass_for_the_kind(autojump_clock: MockClock) -> None:
+    server = Server(
+        lists=[listing(10), listing(20)], watches=[watching(60.0, line("ERROR", status(410, "Expired")), FOREVER)]
+    )
+    async with following(server, LEASE_KIND):
+        await trio.sleep(100)
+    assert server.verbs == ["list", "watch", "list", "watch"]
+
+
+async def test_objects_are_transformed_before_anybody_sees_them(autojump_clock: MockClock) -> None:
+    def shared(seen: Pod) -> Pod:
+        return Pod(metadata=seen.metadata)
+
+    kind = Kind(version="v1", plural="pods", namespaced=True, type=Pod, transform=shared)
+    server = Server(
+        lists=[listing(10, pod("a", 1, nodeName="n"))],
+        watches=[watching(line("ADDED", pod("b", 11, nodeName="n")), FOREVER)],
+    )
+    async with following(server, kind) as consumer:
+        await trio.sleep(1)
+    assert consumer.batches[0].objects[0].node_name == ""
+    assert consumer.batches[1].changes[0].new.node_name == ""
+
+
+async def test_nodes_are_followed_without_a_selector(autojump_clock: MockClock) -> None:
+    server = Server(lists=[listing(1)])
+    async with following(server, NODE_KIND):
+        await trio.testing.wait_all_tasks_blocked()
+    assert all("fieldSelector" not in query for _, query, _ in server.asked)
+
+
+async def test_a_watch_over_a_real_socket_delivers(start_server: Any) -> None:
+    async def serve(exchange: Any) -> None:
+        if "watch=true" not in exchange.request.target:
+            return await exchange.answer(json.dumps({"metadata": {"resourceVersion": "1"}, "items": []}).encode())
+        event = line("ADDED", pod("a", 2))
+        await exchange.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(event), event))
+        await trio.sleep_forever()
+
+    server = await start_server(serve, tls=True)
+    delivered = trio.Event()
+    seen: list[Any] = []
+
+    def deliver(batch: Any) -> None:
+        seen.append(batch)
+        if isinstance(batch, Changes):
+            delivered.set()
+
+    async with connect(server.settings) as client, trio.open_nursery() as nursery:
+        await nursery.start(partial(follow, client, POD_KIND, deliver, random=Random(1)))
+        await delivered.wait()
+        nursery.cancel_scope.cancel()
+    assert seen[1].changes[0].new.name == "a"
