@@ -72,6 +72,12 @@ class FeatureGates:
 
     version: Version = BINARY_VERSION
     overrides: Mapping[str, bool] = field(factory=dict)
+    compatibility: Version = (1, 35)
+    """The oldest version of other components to get along with."""
+
+    def out_of_range(self) -> tuple[Problem, ...]:
+        """What is wrong with the versions: which this program cannot emulate, or not together."""
+        return tuple(_out_of_range(self.version, self.compatibility))
 
     def enabled(self, name: str) -> bool:
         """Whether the gate *name* is on.
@@ -104,17 +110,14 @@ def resolve_feature_gates(
     """Work out the gates from the values of the three flags, each value possibly a comma-separated list.
 
     Raises:
-        ConfigError: a setting is malformed, unknown, locked, or lacks a gate that it needs; or a version is impossible.
+        ConfigError: a setting is malformed, unknown, locked, or lacks a gate that it needs;
+            or a version is malformed. Whether the versions are possible is for `FeatureGates.out_of_range` to say.
     """
     chosen = _parse_versions(_split(emulated))
     compatible_with = _parse_versions(_split(min_compatibility))
     version = chosen or BINARY_VERSION
     compatibility = compatible_with or max((version[0], version[1] - 1), OLDEST_VERSION)
-    overrides = _override(_parse_settings(settings), version, compatibility)
-    problems = [*_out_of_range(version, compatibility)]
-    if problems:
-        raise ConfigError(problems)
-    return FeatureGates(version, overrides)
+    return FeatureGates(version, _override(_parse_settings(settings), version, compatibility), compatibility)
 
 
 def _split(values: Sequence[str]) -> list[str]:

@@ -1,0 +1,215 @@
+"""What the command line of the daemon says, understood and judged."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+
+from trio_sched.cli.flag_table import SECTIONS, usage
+from trio_sched.cli.go_flags import FlagError, parse_go_flags
+from trio_sched.config.durations import format_duration
+from trio_sched.config.errors import Problem
+from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
+from trio_sched.config.go_text import json_text, quote
+from trio_sched.config.load import FlagOverrides
+from trio_sched.config.problems import forbidden, invalid
+from trio_sched.errors import TrioSchedError
+
+PROGRAM: Final = "kube-scheduler"
+"""What the command calls itself in texts that scripts may read."""
+
+_PREVIOUS_MINOR: Final = "1.35"
+_METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
+_LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
+_METRIC_LABEL: Final = re.compile(f"{_METRIC},{_LABEL}")
+_TLS_VERSIONS: Final = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
+_FLAGS: Final = {flag.name: flag for flags in SECTIONS.values() for flag in flags}
+
+_LATER: Final = {
+    "serving HTTPS": tuple(flag.name for flag in SECTIONS["Secure serving"] if flag.name != "secure-port"),
+    "authentication of requests": tuple(flag.name for flag in SECTIONS["Authentication"]),
+    "authorization of requests": tuple(flag.name for flag in SECTIONS["Authorization"]),
+    "choosing metrics": tuple(flag.name for flag in SECTIONS["Metrics"]),
+    "logging in this way": tuple(flag.name for flag in SECTIONS["Logs"] if flag.name not in ("v", "logging-format")),
+}
+"""Flags whose feature does not exist yet, by that feature."""
+
+
+class ArgumentError(TrioSchedError):
+    """The command line has arguments besides flags; the usage does not help there."""
+
+
+class MissingFeatureError(TrioSchedError):
+    """A flag asks for something that this scheduler cannot do yet."""
+
+
+@frozen
+class Flags:
+    """The flags of one start: every value, and which of them were given."""
+
+    values: Mapping[str, Any]
+    given: frozenset[str]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def config(self) -> str:
+        """The path of the configuration file; empty if there is none."""
+        path: str = self.values["config"]
+        return path
+
+    @property
+    def master(self) -> str:
+        """The address of the API server that wins over the kubeconfig's; empty if none."""
+        address: str = self.values["master"]
+        return address
+
+    @property
+    def write_config_to(self) -> str:
+        """Where to write the effective configuration instead of running; empty for running."""
+        path: str = self.values["write-config-to"]
+        return path
+
+    @property
+    def help(self) -> bool:
+        """Whether to print the usage and exit; wins over everything."""
+        return bool(self.values["help"])
+
+    @property
+    def version(self) -> str:
+        """What was said about the version: nothing (empty), ``true``, ``raw``, or a version to report."""
+        text: str = self.values["version"]
+        return text
+
+    def overrides(self) -> FlagOverrides:
+        """What the flags change in the configuration: only those that were given."""
+        say = {name: self.values[name] for name in self.given}.get
+        return FlagOverrides(
+            leader_elect=say("leader-elect"),
+            lease_duration_ns=say("leader-elect-lease-duration"),
+            renew_deadline_ns=say("leader-elect-renew-deadline"),
+            retry_period_ns=say("leader-elect-retry-period"),
+            resource_lock=say("leader-elect-resource-lock"),
+            resource_name=say("leader-elect-resource-name"),
+            resource_namespace=say("leader-elect-resource-namespace"),
+            profiling=say("profiling"),
+            contention_profiling=say("contention-profiling"),
+            kubeconfig=say("kubeconfig"),
+            content_type=say("kube-api-content-type"),
+            qps=say("kube-api-qps"),
+            burst=say("kube-api-burst"),
+        )
+
+
+def parse_flags(argv: Sequence[str]) -> Flags:
+    """Understand *argv* (without the program's name).
+
+    Raises:
+        FlagError: a flag is wrong; to be printed after the usage.
+        ArgumentError: something is no flag; to be printed alone.
+    """
+    parsed = parse_go_flags(_FLAGS.values(), argv)
+    flags = Flags(parsed.values, parsed.given)
+    if not flags.help and any(parsed.arguments):
+        listed = " ".join(map(quote, parsed.arguments))
+        raise ArgumentError(f"{quote(PROGRAM)} does not take any arguments, got [{listed}]")
+    return flags
+
+
+def flags_usage(program: str = PROGRAM) -> str:
+    """All the flags, for ``--help`` and before the error of a wrong flag."""
+    return usage(program, DEFAULT_GATES.help_lines())
+
+
+def logging_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:
+    """What is wrong with the flags about logging."""
+    log_format = flags["logging-format"]
+    if log_format not in ("text", "json"):
+        yield invalid("format", log_format, "Unsupported log format")
+    elif log_format == "json" and not gates.enabled("LoggingBetaOptions"):
+        yield forbidden("format", "Log format json is disabled, see LoggingBetaOptions feature")
+    if log_format != "text" and flags["vmodule"]:
+        yield forbidden("vmodule", "Only supported for text log format")
+    if flags["log-flush-frequency"] <= 0:
+        yield invalid("flushFrequency", format_duration(flags["log-flush-frequency"]), "Must be greater than zero")
+    if not gates.enabled("LoggingAlphaOptions"):
+        for kind in ("text", "json"):
+            disabled = "Feature LoggingAlphaOptions is disabled"
+            if flags[f"log-{kind}-split-stream"]:
+                yield forbidden(f"options.{kind}.splitStream", disabled)
+            if flags[f"log-{kind}-info-buffer-size"]:
+                yield forbidden(f"options.{kind}.infoBufferSize", disabled)
+
+
+def option_problems(flags: Flags) -> Iterator[Problem]:
+    """What is wrong with the flags about serving and metrics, as far as their values alone tell."""
+    port = flags["secure-port"]
+    if port < 0:
+        range_ = "must be between 0 and 65535, inclusive. 0 for turning off secure port"
+        yield Problem("", f"--secure-port {port} {range_}")
+    elif port > 65535:
+        range_ = "must be between 1 and 65535, inclusive. It cannot be turned off with 0"
+        yield Problem("", f"--secure-port {port} {range_}")
+    hidden = flags["show-hidden-metrics-for-version"]
+    if hidden not in ("", _PREVIOUS_MINOR):
+        detail = f"must be omitted or have the value '{_PREVIOUS_MINOR}'; only the previous minor version is allowed"
+        yield invalid("metrics.showHiddenMetricsForVersion", hidden, detail)
+    labels = flags["allow-metric-labels"]
+    if any(not _METRIC_LABEL.fullmatch(key) for key in labels):
+        detail = (
+            "must have keys with format `metricName,labelName` where metricName matches "
+            f"{json_text(_METRIC)} and labelName matches {json_text(_LABEL)}"
+        )
+        yield invalid("metrics.allowListMapping", labels, detail)
+
+
+def serving_problem(flags: Flags) -> Problem | None:
+    """The first thing wrong with how HTTPS is to be served, if it is to be served."""
+    if not flags["secure-port"]:
+        return None
+    if bool(flags["tls-cert-file"]) != bool(flags["tls-private-key-file"]):
+        return Problem("", "missing filename for serving cert")
+    if flags["tls-min-version"] not in _TLS_VERSIONS:
+        return Problem("", f"unknown tls version {quote(flags['tls-min-version'])}")
+    for path in flags["authorization-always-allow-paths"]:
+        if "*" in path[:-1]:
+            return Problem("", f"only trailing * allowed in {quote(path)}")
+    return None
+
+
+def demand_supported(flags: Flags) -> None:
+    """Refuse flags whose feature does not exist yet, rather than ignore them.
+
+    With ``--secure-port=0`` nothing is served, so that flags about serving ask for nothing.
+
+    Raises:
+        MissingFeatureError: naming the flags and the feature.
+    """
+    for feature, names in _LATER.items():
+        serving = feature.endswith(("HTTPS", "requests"))
+        if serving and not flags["secure-port"]:
+            continue
+        asked = [f"--{name}" for name in names if flags[name] != _FLAGS[name].default]
+        if asked:
+            raise MissingFeatureError(
+                f"{', '.join(asked)}: {feature} is not supported yet; leave out "
+                + ("these flags" if len(asked) > 1 else "this flag")
+                + (" or set --secure-port=0" if serving else "")
+            )
+
+
+__all__ = [
+    "PROGRAM",
+    "ArgumentError",
+    "FlagError",
+    "Flags",
+    "MissingFeatureError",
+    "demand_supported",
+    "flags_usage",
+    "logging_problems",
+    "option_problems",
+    "parse_flags",
+    "serving_problem",
+]

@@ -1,0 +1,292 @@
+"""Parses a command line as Go programs do, flag by flag, with their error texts.
+
+Not click: it abbreviates, lets a switch take its value from the next argument, and says all errors in its own words;
+a kube-scheduler command line must mean here what it means there.
+
+Source: ``spf13/pflag`` (what is a flag, a value, a shorthand) and the flag types of Kubernetes.
+"""
+
+import csv
+import ipaddress
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+
+from trio_sched.config.durations import parse_duration
+from trio_sched.config.errors import ConfigError
+from trio_sched.config.go_text import quote
+from trio_sched.errors import TrioSchedError
+from trio_sched.objects.quantity import QuantityError, parse_nano, to_units
+
+_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_INTEGER: Final = re.compile(
+    r"([+-]?)(?:0[xX]([0-9a-fA-F_]+)|0[bB]([01_]+)|0[oO]([0-7_]+)|0([0-7_]+)|([1-9][0-9_]*|0))", re.ASCII
+)
+_FLOAT: Final = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|infinity)|nan", re.I | re.A
+)
+
+
+class FlagError(TrioSchedError):
+    """A command line that cannot be understood; the text is what kube-scheduler prints after its usage."""
+
+
+class ValueProblem(Exception):
+    """A flag's value is none of its type; the text says why."""
+
+
+@frozen
+class FlagType:
+    """What values a flag takes.
+
+    *parse* turns the text of one occurrence into a value; with *many*, occurrences add up (each is a list or a
+    mapping). *alone* is what the flag means without a value, None if it needs one.
+    """
+
+    name: str
+    parse: Callable[[str], Any]
+    many: bool = False
+    alone: str | None = None
+
+
+@frozen
+class Flag:
+    """One flag: its name, type, default, and what it does."""
+
+    name: str
+    type: FlagType
+    default: Any
+    help: str
+    shorthand: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The flag as error messages name it."""
+        return f"-{self.shorthand}, --{self.name}" if self.shorthand else f"--{self.name}"
+
+
+@frozen
+class ParsedFlags:
+    """What a command line says: the value of every flag, which were given, and what was no flag."""
+
+    values: Mapping[str, Any]
+    given: frozenset[str]
+    arguments: tuple[str, ...]
+
+
+def parse_go_flags(flags: Iterable[Flag], argv: Sequence[str]) -> ParsedFlags:
+    """Parse *argv*; the first mistake ends it.
+
+    Raises:
+        FlagError: a flag is unknown, lacks its value, or has a wrong one.
+    """
+    parser = _Parser(list(flags))
+    parser.parse(list(argv))
+    values = {flag.name: parser.given.get(flag.name, flag.default) for flag in parser.by_name.values()}
+    return ParsedFlags(values, frozenset(parser.given), tuple(parser.arguments))
+
+
+class _Parser:
+    """One command line on its way."""
+
+    def __init__(self, flags: list[Flag]) -> None:
+        self.by_name = {flag.name: flag for flag in flags}
+        self._by_shorthand = {flag.shorthand: flag for flag in flags if flag.shorthand}
+        self.given: dict[str, Any] = {}
+        self.arguments: list[str] = []
+
+    def parse(self, rest: list[str]) -> None:
+        while rest:
+            word = rest.pop(0)
+            if word == "--":
+                self.arguments += rest
+                return
+            if word.startswith("--"):
+                self._long(word, rest)
+            elif word.startswith("-") and word != "-":
+                self._short(word[1:], rest)
+            else:
+                self.arguments.append(word)
+
+    def _long(self, word: str, rest: list[str]) -> None:
+        name, separator, value = word[2:].partition("=")
+        if not name or name.startswith("-"):
+            raise FlagError(f"bad flag syntax: {word}")
+        flag = self.by_name.get(name.replace("_", "-"))
+        if flag is None:
+            raise FlagError(f"unknown flag: --{name}")
+        if not separator:
+            if flag.type.alone is not None:
+                value = flag.type.alone
+            elif rest:
+                value = rest.pop(0)
+            else:
+                raise FlagError(f"flag needs an argument: {word}")
+        self._set(flag, value)
+
+    def _short(self, letters: str, rest: list[str]) -> None:
+        while letters:
+            letter, following = letters[0], letters[1:]
+            flag = self._by_shorthand.get(letter)
+            if flag is None:
+                raise FlagError(f"unknown shorthand flag: {_quote_letter(letter)} in -{letters}")
+            if following.startswith("=") and len(following) > 1:
+                return self._set(flag, following[1:])
+            if flag.type.alone is not None:
+                self._set(flag, flag.type.alone)
+                letters = following
+                continue
+            if following:
+                return self._set(flag, following)
+            if not rest:
+                raise FlagError(f"flag needs an argument: {_quote_letter(letter)} in -{letters}")
+            return self._set(flag, rest.pop(0))
+
+    def _set(self, flag: Flag, text: str) -> None:
+        try:
+            value = flag.type.parse(text)
+        except ValueProblem as problem:
+            raise FlagError(f"invalid argument {quote(text)} for {quote(flag.shown)} flag: {problem}") from problem
+        if flag.type.many and flag.name in self.given:
+            before = self.given[flag.name]
+            value = before | value if isinstance(value, dict) else (*before, *value)
+        self.given[flag.name] = value
+
+
+def _quote_letter(letter: str) -> str:
+    return r"'\''" if letter == "'" else f"'{letter}'"
+
+
+def _number_problem(function: str, text: str, what: str = "invalid syntax") -> ValueProblem:
+    return ValueProblem(f"strconv.{function}: parsing {quote(text)}: {what}")
+
+
+def parse_bool(text: str) -> bool:
+    """Read a truth value: ``true``, ``T``, ``1``, … or ``false``, ``F``, ``0`` and so on.
+
+    Raises:
+        ValueProblem: it is neither.
+    """
+    if text not in _TRUE | _FALSE:
+        raise _number_problem("ParseBool", text)
+    return text in _TRUE
+
+
+def _integer(bits: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        match = _INTEGER.fullmatch(text)
+        if match is None:
+            raise _number_problem("ParseInt", text)
+        sign, hexadecimal, binary, octal, old_octal, decimal = match.groups()
+        digits = hexadecimal or binary or octal or old_octal or decimal
+        base = 16 if hexadecimal else 2 if binary else 8 if octal or old_octal else 10
+        try:
+            number = int(digits, base)
+        except ValueError:
+            raise _number_problem("ParseInt", text) from None
+        number = -number if sign == "-" else number
+        if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+            raise _number_problem("ParseInt", text, "value out of range")
+        return number
+
+    return parse
+
+
+def _float32(text: str) -> float:
+    if not _FLOAT.fullmatch(text):
+        raise _number_problem("ParseFloat", text)
+    number = float(text)
+    if math.isfinite(number) and abs(number) >= 3.4028235677973366e38:
+        raise _number_problem("ParseFloat", text, "value out of range")
+    return number
+
+
+def _duration(text: str) -> int:
+    try:
+        return parse_duration(text)
+    except ConfigError as error:
+        raise ValueProblem(str(error)) from error
+
+
+def _ip(text: str) -> str:
+    address = text.strip()
+    try:
+        return str(ipaddress.ip_address(address)) if address else ""
+    except ValueError:
+        raise ValueProblem(f"failed to parse IP: {quote(address)}") from None
+
+
+def _strings(text: str) -> tuple[str, ...]:
+    return tuple(next(csv.reader([text]), [])) if text else ()
+
+
+def _int32s(text: str) -> tuple[int, ...]:
+    return tuple(_integer(32)(part.strip()) for part in text.split(","))
+
+
+def _mapping(text: str) -> dict[str, str]:
+    parts = [text] if text.count("=") == 1 else _strings(text)
+    mapping = {}
+    for part in parts:
+        key, separator, value = part.partition("=")
+        if not separator:
+            raise ValueProblem(f"{part} must be formatted as key=value")
+        mapping[key] = value
+    return mapping
+
+
+def _level(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise _number_problem("ParseUint", text)
+    if int(text) >= 1 << 31:
+        raise _number_problem("ParseUint", text, "value out of range")
+    return int(text)
+
+
+def _verbosity_patterns(text: str) -> tuple[tuple[str, int], ...]:
+    patterns = []
+    for part in filter(None, text.split(",")):
+        pattern, separator, level = part.partition("=")
+        if not (pattern and separator and level):
+            raise ValueProblem(f"{quote(part)} does not have the pattern=N format")
+        try:
+            patterns.append((pattern, _level(level)))
+        except ValueProblem as problem:
+            raise ValueProblem(f"parsing verbosity in {quote(part)}: {problem}") from problem
+    return tuple(patterns)
+
+
+def _quantity(text: str) -> int:
+    try:
+        return to_units(parse_nano(text))
+    except QuantityError as error:
+        raise ValueProblem(str(error)) from error
+
+
+def _named_cert_key(text: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    files, colon, names = text.partition(":")
+    paths = files.split(",")
+    if len(paths) != 2 or not all(path.strip() for path in paths):
+        raise ValueProblem("expected comma separated certificate and key file paths")
+    return ((paths[0].strip(), paths[1].strip(), tuple(names.split(",")) if colon else ()),)
+
+
+STRING: Final = FlagType("string", str)
+BOOL: Final = FlagType("", parse_bool, alone="true")
+INT: Final = FlagType("int", _integer(64))
+INT32: Final = FlagType("int32", _integer(32))
+FLOAT32: Final = FlagType("float32", _float32)
+DURATION: Final = FlagType("duration", _duration)
+IP: Final = FlagType("ip", _ip)
+STRINGS: Final = FlagType("strings", _strings, many=True)
+INT32S: Final = FlagType("int32Slice", _int32s, many=True)
+MAPPING: Final = FlagType("stringToString", _mapping, many=True)
+SETTINGS: Final = FlagType("colonSeparatedMultimapStringString", lambda text: (text,), many=True)
+LEVEL: Final = FlagType("Level", _level)
+PATTERNS: Final = FlagType("pattern=N,...", _verbosity_patterns)
+QUANTITY: Final = FlagType("quantity", _quantity)
+NAMED_CERT_KEY: Final = FlagType("namedCertKey", _named_cert_key, many=True)

@@ -1,0 +1,189 @@
+"""Everything between the command line and the first connection: what will be run, or why it cannot be.
+
+The checks come in kube-scheduler's order, because the first that fails is the one a user sees: feature gates, logging,
+options, configuration, kubeconfig, serving, clients, extenders, profiles.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from attrs import evolve, frozen
+
+from trio_sched.cli.flags import (
+    Flags,
+    MissingFeatureError,
+    demand_supported,
+    logging_problems,
+    option_problems,
+    serving_problem,
+)
+from trio_sched.config.dump import dump_configuration
+from trio_sched.config.errors import ConfigError
+from trio_sched.config.expansion import Expanded, PointsOf, expand_profiles, used_profile
+from trio_sched.config.extenders import settle_extenders
+from trio_sched.config.feature_gates import FeatureGates, resolve_feature_gates
+from trio_sched.config.known_plugins import KNOWN_PLUGINS
+from trio_sched.config.load import load_configuration
+from trio_sched.config.schema import Extender, LeaderElection, SchedulerConfig
+from trio_sched.errors import TrioSchedError
+from trio_sched.kube_client.kubeconfig import load_kubeconfig
+from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
+from trio_sched.kube_client.tls import build_context, describe_os_error, read_file
+
+_JITTER: Final = 1.2
+"""Retries of the election are spread over this factor of their period."""
+
+_WORKLOAD_GATES: Final = (
+    "GenericWorkload",
+    "GangScheduling",
+    "TopologyAwareWorkloadScheduling",
+    "WorkloadAwarePreemption",
+)
+
+
+class LoggingOptionsError(ConfigError):
+    """The flags about logging contradict each other: there is no log yet to say it in."""
+
+
+@frozen(kw_only=True)
+class Prepared:
+    """A start that nothing stands in the way of."""
+
+    flags: Flags
+    gates: FeatureGates
+    config: SchedulerConfig
+    """The effective configuration: as dumped, with the arguments of the plugins that run."""
+    profiles: tuple[Expanded, ...]
+    """What runs at each point, per profile of *config*."""
+    connection: ConnectionSettings
+
+    def effective_yaml(self) -> str:
+        """The effective configuration as ``--write-config-to`` writes it."""
+        return dump_configuration(self.config)
+
+
+def prepare(flags: Flags, *, points_of: PointsOf = KNOWN_PLUGINS) -> Prepared:
+    """Read and check everything that *flags* name; nothing is connected to, nothing written.
+
+    Args:
+        flags: the command line.
+        points_of: every plugin there is, with the extension points that it implements.
+
+    Raises:
+        LoggingOptionsError: to be printed as it is.
+        TrioSchedError: anything else that keeps the scheduler from starting; the text is kube-scheduler's where it has
+            one.
+    """
+    gates = resolve_feature_gates(
+        flags["feature-gates"], emulated=flags["emulated-version"], min_compatibility=flags["min-compatibility-version"]
+    )
+    if problems := list(logging_problems(flags, gates)):
+        raise LoggingOptionsError(problems)
+    if problems := [*gates.out_of_range(), *option_problems(flags)]:
+        raise ConfigError(problems)
+    text = read_configuration_file(flags.config) if flags.config else None
+    config = load_configuration(text, flags=flags.overrides(), gates=gates)
+    connection = load_kubeconfig(config.client_connection.kubeconfig, master=flags.master)
+    if problem := serving_problem(flags):
+        raise ConfigError((problem,))
+    _check_client(config)
+    for extender in config.extenders:
+        _check_extender(extender)
+    config = settle_extenders(config)
+    expanded = expand_profiles(config.profiles, points_of, gates)
+    config = evolve(config, profiles=tuple(used_profile(profile, points_of) for profile in config.profiles))
+    if not flags.write_config_to:
+        demand_supported(flags)
+        _demand_supported_features(config, gates)
+    return Prepared(flags=flags, gates=gates, config=config, profiles=expanded, connection=connection)
+
+
+def read_configuration_file(path: str) -> str:
+    """The text of *path*, line ends untouched.
+
+    Raises:
+        ConfigError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except IsADirectoryError as error:
+        raise ConfigError.of(f"read {path}: {describe_os_error(error)}") from error
+    except OSError as error:
+        raise ConfigError.of(f"open {path}: {describe_os_error(error)}") from error
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        if content.lstrip().startswith(b"{"):
+            return content.decode(errors="replace")  # JSON forgives what YAML does not
+        raise ConfigError.of("yaml: invalid leading UTF-8 octet") from error
+
+
+def check_elector(election: LeaderElection) -> None:
+    """Refuse periods that no election can work with; they come unchecked from flags without a file.
+
+    Raises:
+        ConfigError: naming the relation that does not hold.
+    """
+    lease, renew, retry = election.lease_duration_ns, election.renew_deadline_ns, election.retry_period_ns
+    checks = (
+        (lease > renew, "leaseDuration must be greater than renewDeadline"),
+        # In floating point on purpose: 12s and 10s are refused, 12001ms and 10s are not.
+        (renew > int(_JITTER * retry), "renewDeadline must be greater than retryPeriod*JitterFactor"),
+        (lease >= 1, "leaseDuration must be greater than zero"),
+        (renew >= 1, "renewDeadline must be greater than zero"),
+        (retry >= 1, "retryPeriod must be greater than zero"),
+    )
+    for holds, problem in checks:
+        if not holds:
+            raise ConfigError.of(f"couldn't create leader elector: {problem}")
+
+
+def _check_client(config: SchedulerConfig) -> None:
+    """What the clients and the lock refuse; only values that no validation has seen get this far."""
+    connection, election = config.client_connection, config.leader_election
+    if connection.qps > 0 and connection.burst <= 0:
+        raise ConfigError.of(
+            "burst is required to be greater than 0 when RateLimiter is not set and QPS is set to greater than 0"
+        )
+    lock = election.resource_lock
+    if election.leader_elect and lock != "leases":
+        match lock:
+            case "endpoints" | "configmaps" | "endpointsleases":
+                problem = f"{lock} lock is removed, migrate to leases"
+            case "configmapsleases":
+                problem = f"{lock} lock is removed, migrated to leases"
+            case _:
+                problem = f"Invalid lock-type {lock}"
+        raise ConfigError.of(f"couldn't create resource lock: {problem}")
+
+
+def _check_extender(extender: Extender) -> None:
+    """Whether the certificates of *extender* can be used."""
+    tls = extender.tls_config
+    if tls is None:
+        return
+    trusted = bool(tls.ca_file or tls.ca_data)
+    shown = bool(tls.cert_file or tls.cert_data) and bool(tls.key_file or tls.key_data)
+    insecure = tls.insecure or (extender.enable_https and not trusted)
+    if not (trusted or shown or insecure or tls.server_name):
+        return
+    try:
+        if trusted and insecure:
+            raise ConfigError.of("specifying a root certificates file with the insecure flag is not allowed")
+        authority = tls.ca_data or read_file(tls.ca_file)
+        certificate = tls.cert_data or read_file(tls.cert_file)
+        key = tls.key_data or read_file(tls.key_file)
+        # A certificate without a key is not shown to anybody.
+        pair = (certificate, key) if shown else (b"", b"")
+        build_context(TlsSettings(insecure_skip_verify=insecure), (authority, *pair))
+    except TrioSchedError as error:
+        raise ConfigError.of(f"couldn't build extenders: {error}") from error
+
+
+def _demand_supported_features(config: SchedulerConfig, gates: FeatureGates) -> None:
+    """Refuse a run that would need what does not exist yet."""
+    if config.extenders:
+        raise MissingFeatureError("extenders are not supported yet; leave them out of the configuration")
+    for gate in _WORKLOAD_GATES:
+        if gates.enabled(gate):
+            raise MissingFeatureError(f"feature gate {gate}: pod groups are not supported yet; leave it off")
