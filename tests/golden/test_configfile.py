@@ -1,0 +1,141 @@
+"""Replays configuration files: accepted or refused and why, completed how, expanded to which plugins."""
+
+import json
+import logging
+import re
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from scoreboard import Case, GoldenRun
+
+from trio_sched.cli.flags import parse_flags
+from trio_sched.cli.prepare import Prepared, check_elector, prepare
+from trio_sched.config.errors import ConfigError
+from trio_sched.config.expansion import Expanded
+from trio_sched.config.wire_types import POINTS
+from trio_sched.errors import TrioSchedError
+
+CHUNKS: Final = 4
+AREA: Final = "configfile"
+_FIELD: Final = re.compile(r"([\w.\[\]-]+): (?:Required|Invalid|Unsupported|Duplicate|Forbidden)")
+_KUBECONFIG: Final = """\
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1", insecure-skip-tls-verify: true}}]
+users: [{name: u, user: {token: t}}]
+"""
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_configuration_files_are_taken_as_kube_scheduler_takes_them(
+    golden: GoldenRun, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for case in golden.cases(AREA, chunk=chunk, chunks=CHUNKS, sample=300):
+        _replay(golden, case, tmp_path)
+    golden.verify()
+
+
+def _replay(golden: GoldenRun, case: Case, directory: Path) -> None:
+    places = {"{kubeconfig}": str(directory / "kubeconfig"), "{config}": str(directory / "config")}
+
+    def put(text: str) -> str:
+        for placeholder, path in places.items():
+            text = text.replace(placeholder, path)
+        return text
+
+    def back(text: str) -> str:
+        for placeholder, path in places.items():
+            text = text.replace(path, placeholder)
+        return text
+
+    for placeholder, content in (
+        # An empty "kubeconfig" is taken as none of its own: the recording of that case was accepted, while
+        # kube-scheduler refuses an empty file, so the recorder must have put the default there.
+        ("{kubeconfig}", case.get("kubeconfig") or _KUBECONFIG),
+        ("{config}", put(case["text"])),
+    ):
+        Path(places[placeholder]).write_bytes(content.encode())
+    runs = case.get("mode") == "start"
+    argv = [f"--config={places['{config}']}", *map(put, case["flags"])]
+    if not runs:
+        argv += [f"--write-config-to={directory / 'out'}", "--secure-port=0"]
+    expected, name = case["expect"], case["name"]
+    try:
+        prepared = prepare(parse_flags(argv))
+        if runs and prepared.config.leader_election.leader_elect:
+            check_elector(prepared.config.leader_election)
+    except TrioSchedError as error:
+        _compare_refusal(golden, name, expected, error, back(str(error)))
+        return
+    golden.record(AREA, "verdict", expected["ok"], f"{name}: expected refusal {expected.get('error')!r}, got accepted")
+    if expected["ok"] and not runs:
+        written = prepared.effective_yaml()
+        completed = json.loads(back(json.dumps(yaml.safe_load(written))))
+        _compare_completed(golden, name, expected, prepared, back(written), completed)
+
+
+def _compare_refusal(golden: GoldenRun, name: str, expected: dict[str, Any], error: TrioSchedError, text: str) -> None:
+    if expected["ok"]:
+        golden.record(AREA, "verdict", False, f"{name}: expected accepted, got {text!r}")
+        return
+    parts: list[str] = expected.get("errorSet") or [expected["error"]]
+    fields = sorted(_FIELD.findall(" ".join(parts)))
+    got = sorted(_FIELD.findall(text))
+    golden.record(AREA, "verdict", fields == got, f"{name}: expected problems at {fields}, got {got}")
+    if "errorSet" in expected:
+        said = sorted(map(str, error.problems)) if isinstance(error, ConfigError) else [text]
+        golden.record(AREA, "text", said == sorted(parts), f"{name}: expected {parts!r}, got {said!r}")
+    else:
+        golden.record(AREA, "text", text == parts[0], f"{name}: expected {parts[0]!r}, got {text!r}")
+
+
+def _compare_completed(
+    golden: GoldenRun, name: str, expected: dict[str, Any], prepared: Prepared, written: str, completed: Any
+) -> None:
+    wanted_config = expected["completed"]
+    agreed = completed == wanted_config
+    golden.record(AREA, "completed", agreed, f"{name}: {_difference(wanted_config, completed)}")
+    difference = "" if written == expected["written"] else _text_difference(expected["written"], written)
+    golden.record(AREA, "written", not difference, f"{name}: {difference}")
+    got = [_named(profile) for profile in prepared.profiles]
+    wanted = [{point: plugins for point, plugins in profile.items() if plugins} for profile in expected["plugins"]]
+    golden.record(AREA, "plugins", got == wanted, f"{name}: expected {wanted!r}, got {got!r}")
+
+
+def _difference(wanted: Any, got: Any, path: str = "") -> str:
+    """The first place where two parsed documents differ, and what stands there."""
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        for key in sorted(wanted.keys() | got.keys()):
+            if wanted.get(key, ...) != got.get(key, ...):
+                return _difference(wanted.get(key, ...), got.get(key, ...), f"{path}.{key}")
+    if isinstance(wanted, list) and isinstance(got, list) and len(wanted) == len(got):
+        for index, (left, right) in enumerate(zip(wanted, got, strict=True)):
+            if left != right:
+                return _difference(left, right, f"{path}[{index}]")
+    return f"at {path or 'the top'} expected {wanted!r}, got {got!r}"
+
+
+def _text_difference(wanted: str, got: str) -> str:
+    """The first line in which two texts differ."""
+    for number, (left, right) in enumerate(zip_longest(wanted.splitlines(), got.splitlines()), start=1):
+        if left != right:
+            return f"line {number}: expected {left!r}, got {right!r}"
+    return "they differ in their last line end"
+
+
+def _named(profile: Expanded) -> dict[str, list[Any]]:
+    """The plugins of a profile by kube-scheduler's names of the points; those that weigh with their weights."""
+    named: dict[str, list[Any]] = {}
+    for key, point in POINTS.items():
+        if refs := profile.get(point):
+            weighs = point in ("score", "placement_score")
+            named[key[0].upper() + key[1:]] = [[ref.name, ref.weight] if weighs else ref.name for ref in refs]
+    return named
