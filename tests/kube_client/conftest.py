@@ -1,15 +1,19 @@
 """A server that does to us what servers do: one handler per request, real sockets on the loopback interface."""
 
+import json
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 import trio
 import trustme
 from attrs import define, field, frozen
 
+from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 
 
@@ -126,3 +130,32 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], str]:
         return str(path)
 
     return write
+
+
+@define(eq=False)
+class Recorder(httpx.AsyncBaseTransport):
+    """Remembers requests; answers with what is set, or with the request's own body."""
+
+    answer: httpx.Response | None = None
+    asked: list[tuple[str, str, str | None, Any]] = field(factory=list)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await trio.lowlevel.checkpoint()
+        target = request.url.raw_path.decode()
+        content_type = request.headers.get("content-type")
+        self.asked.append((request.method, target, content_type, json.loads(request.content or b"null")))
+        if self.answer is None:
+            return httpx.Response(200, content=request.content or b"{}")
+        return httpx.Response(self.answer.status_code, content=self.answer.content)
+
+
+@pytest.fixture
+def server() -> Recorder:
+    """Stands in for an API server behind an httpx transport."""
+    return Recorder()
+
+
+@pytest.fixture
+async def client(server: Recorder) -> AsyncIterator[KubeClient]:
+    async with connect(ConnectionSettings(server="http://api.test"), transport=server) as client:
+        yield client

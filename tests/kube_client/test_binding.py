@@ -1,0 +1,36 @@
+from typing import Any
+
+import httpx
+import pytest
+
+from trio_sched.kube_client import binding
+from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.errors import (
+    Conflict,
+)
+
+
+async def test_a_bind_names_pod_uid_and_node(client: KubeClient, server: Any) -> None:
+    await binding.bind(client, namespace="shop", name="cart", uid="u-1", node="n1")
+    assert server.asked == [
+        (
+            "POST",
+            "/api/v1/namespaces/shop/pods/cart/binding",
+            "application/json",
+            {
+                "kind": "Binding",
+                "apiVersion": "v1",
+                "metadata": {"name": "cart", "namespace": "shop", "uid": "u-1"},
+                "target": {"kind": "Node", "name": "n1"},
+            },
+        )
+    ]
+
+
+async def test_a_refused_bind_keeps_the_servers_words(client: KubeClient, server: Any) -> None:
+    text = 'Operation cannot be fulfilled on pods/binding "hi": pod hi is already assigned to node "n2"'
+    body = {"kind": "Status", "status": "Failure", "message": text, "reason": "Conflict", "code": 409}
+    server.answer = httpx.Response(409, json=body)
+    with pytest.raises(Conflict) as caught:
+        await binding.bind(client, namespace="d", name="hi", uid="u", node="n1")
+    assert str(caught.value) == text

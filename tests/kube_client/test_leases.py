@@ -1,0 +1,60 @@
+import json
+from typing import Any
+
+import httpx
+
+from trio_sched.kube_client import leases
+from trio_sched.kube_client.connection import KubeClient
+from trio_sched.objects.lease import LeaseSpec
+
+STORED = {
+    "kind": "Lease",
+    "apiVersion": "coordination.k8s.io/v1",
+    "metadata": {
+        "name": "kube-scheduler",
+        "namespace": "kube-system",
+        "resourceVersion": "7",
+        "labels": {"team": "x"},
+        "finalizers": ["keep.me/please"],
+    },
+    "spec": {"holderIdentity": "other", "leaseDurationSeconds": 15, "futureField": {"a": 1}},
+}
+
+
+async def test_updating_a_lease_keeps_what_others_put_there(client: KubeClient, server: Any) -> None:
+    stored = leases.StoredLease.decode(json.dumps(STORED).encode())
+    spec = LeaseSpec(holder_identity="me", lease_duration_seconds=15, renew_time="2026-11-21T06:20:00.000000Z")
+    updated = await leases.update_lease(client, stored, spec, timeout_seconds=5)
+    method, target, _, body = server.asked[0]
+    assert (method, target) == (
+        "PUT",
+        "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler?timeout=5s",
+    )
+    assert body["metadata"] == STORED["metadata"]
+    assert body["spec"] == {
+        "futureField": {"a": 1},
+        "holderIdentity": "me",
+        "leaseDurationSeconds": 15,
+        "renewTime": "2026-11-21T06:20:00.000000Z",
+    }
+    assert updated.lease.spec == spec
+    assert updated.record != stored.record
+
+
+async def test_a_released_lease_names_nobody_instead_of_leaving_the_holder_out(client: KubeClient, server: Any) -> None:
+    stored = leases.StoredLease.decode(json.dumps(STORED).encode())
+    await leases.update_lease(client, stored, LeaseSpec(holder_identity="", lease_duration_seconds=1))
+    assert server.asked[0][3]["spec"]["holderIdentity"] == ""
+
+
+async def test_a_lease_is_created_and_read_under_its_name(client: KubeClient, server: Any) -> None:
+    spec = LeaseSpec(holder_identity="me", lease_transitions=0)
+    created = await leases.create_lease(client, namespace="kube-system", name="l", spec=spec, timeout_seconds=2.5)
+    assert created.lease.metadata.name == "l"
+    server.answer = httpx.Response(200, json=STORED)
+    read = await leases.get_lease(client, namespace="kube-system", name="l", timeout_seconds=5)
+    assert read.lease.spec.holder_identity == "other"
+    assert [(method, target) for method, target, _, _ in server.asked] == [
+        ("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?timeout=2.5s"),
+        ("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/l?timeout=5s"),
+    ]

@@ -1,0 +1,127 @@
+import contextlib
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+import trustme
+from attrs import evolve
+
+from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
+from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
+from trio_sched.kube_client.tls import TlsSource
+
+Write = Callable[[str, str | bytes], str]
+SETTINGS = ConnectionSettings(server="https://127.0.0.1:1")
+
+
+async def answer(exchange: Any) -> None:
+    await exchange.answer()
+
+
+async def test_a_server_that_another_authority_vouches_for_is_not_trusted(start_server: Any) -> None:
+    server = await start_server(answer, tls=True)
+    settings = evolve(server.settings, tls=TlsSettings(ca_data=trustme.CA().cert_pem.bytes()))
+    async with connect(settings) as client:
+        with pytest.raises(ConnectionFailed, match="its certificate is not trusted") as caught:
+            await client.call(b"POST", b"/x")
+    assert not caught.value.may_have_reached_server
+    assert server.requests == []
+
+
+async def test_the_name_in_the_certificate_must_be_the_servers_or_the_one_we_were_told(start_server: Any) -> None:
+    server = await start_server(answer, tls=True)
+    for name, trusted in (("kubernetes.test", True), ("other.test", False)):
+        settings = evolve(server.settings, tls=evolve(server.settings.tls, server_name=name))
+        async with connect(settings) as client:
+            if trusted:
+                await client.call(b"GET", b"/x")
+            else:
+                with pytest.raises(ConnectionFailed, match="Hostname mismatch"):
+                    await client.call(b"GET", b"/x")
+
+
+async def test_insecure_means_that_nothing_is_checked(start_server: Any) -> None:
+    server = await start_server(answer, tls=True)
+    settings = evolve(server.settings, tls=TlsSettings(insecure_skip_verify=True, server_name="other.test"))
+    async with connect(settings) as client:
+        await client.call(b"GET", b"/x")
+    assert len(server.requests) == 1
+
+
+async def test_speaking_tls_to_a_plain_server_is_a_failed_handshake() -> None:
+    async def refuse(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await stream.aclose()
+
+    async with trio.open_nursery() as nursery:
+        listeners: Any = await nursery.start(trio.serve_tcp, refuse, 0)
+        port = listeners[0].socket.getsockname()[1]
+        settings = evolve(SETTINGS, server=f"https://127.0.0.1:{port}")
+        async with connect(settings) as client:
+            with pytest.raises(ConnectionFailed, match="TLS handshake failed"):
+                await client.call(b"GET", b"/x")
+        nursery.cancel_scope.cancel()
+
+
+def files(write: Write, authority: trustme.CA, name: str) -> TlsSettings:
+    leaf = authority.issue_cert(name)
+    return TlsSettings(
+        ca_file=write("ca.pem", authority.cert_pem.bytes()),
+        client_certificate_file=write("cert.pem", leaf.cert_chain_pems[0].bytes()),
+        client_key_file=write("key.pem", leaf.private_key_pem.bytes()),
+    )
+
+
+async def test_a_replaced_client_certificate_is_shown_on_new_connections(
+    write: Write, authority: trustme.CA, nursery: trio.Nursery
+) -> None:
+    shown: list[Any] = []
+
+    async def talk(stream: trio.SSLStream[trio.SocketStream]) -> None:
+        await stream.do_handshake()
+        certificate = stream.getpeercert()
+        shown.append(certificate["subjectAltName"][0][1])
+        with contextlib.suppress(trio.BrokenResourceError):  # clients hang up without a goodbye
+            while await stream.receive_some():
+                await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.verify_mode = ssl.CERT_REQUIRED
+    authority.configure_trust(context)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    listeners: Any = await nursery.start(trio.serve_ssl_over_tcp, talk, 0, context)
+    port = listeners[0].transport_listener.socket.getsockname()[1]
+
+    tls = files(write, authority, "one.test")
+    settings = evolve(SETTINGS, server=f"https://127.0.0.1:{port}", tls=tls)
+    async with connect(settings) as client:
+        assert client.pool is not None
+        await client.call(b"POST", b"/x")
+        files(write, authority, "two.test")
+        await client.call(b"POST", b"/x")
+        assert client.pool.dialer.tls.reload()
+        await client.call(b"POST", b"/x")
+    assert shown == ["one.test", "two.test"]
+
+
+def test_only_a_real_change_of_a_file_counts_as_one(write: Write, authority: trustme.CA) -> None:
+    source = TlsSource(files(write, authority, "one.test"))
+    before = source.context()
+    assert not source.reload()
+    assert source.context() is before
+    files(write, authority, "two.test")
+    assert source.reload()
+    assert (source.generation, source.context() is before) == (1, False)
+
+
+def test_a_torn_file_leaves_everything_as_it_was(write: Write, authority: trustme.CA) -> None:
+    source = TlsSource(files(write, authority, "one.test"))
+    before = source.context()
+    write("cert.pem", "half a certif")
+    with pytest.raises(KubeconfigError, match="failed to find any PEM data in certificate input"):
+        source.reload()
+    assert source.context() is before
