@@ -91,13 +91,16 @@ def pod_usage(pod: Pod, options: ResourceOptions = DEFAULT_OPTIONS) -> PodUsage:
     """What *pod* takes from its node once it is there, resizes in progress included."""
     requested = nano_requests(pod, options, use_status=True)
     spec = pod.spec
-    has_pod_level = options.pod_level and spec.resources is not None and _has_supported(spec.resources.requests)
-    if has_pod_level:
-        nonzero = {name: requested.get(name, default) for name, default in _NON_MISSING.items()}
-    elif _all_ask_for_cpu_and_memory(spec.containers) and _all_ask_for_cpu_and_memory(spec.init_containers):
+    defaults = _NON_MISSING
+    if options.pod_level and spec.resources is not None and _has_supported(spec.resources.requests):
+        # What the pod as a whole asks for is not topped up container by container.
+        defaults = {name: amount for name, amount in _NON_MISSING.items() if name not in requested}
+    if not defaults or (
+        _all_ask_for_cpu_and_memory(spec.containers) and _all_ask_for_cpu_and_memory(spec.init_containers)
+    ):
         nonzero = requested
     else:
-        nonzero = nano_requests(pod, options, use_status=True, defaults=_NON_MISSING)
+        nonzero = nano_requests(pod, options, use_status=True, defaults=defaults)
     return PodUsage(
         requested=to_amounts(requested),
         nonzero_cpu_milli=to_milli(nonzero.get(CPU, 0)),

@@ -122,6 +122,9 @@ class NodeTable:
 
     def _make_views(self) -> ColumnViews:
         n, resources = self.count, len(self.resources)
+        while resources > self._allocatable.shape[0]:
+            self._allocatable = _taller(self._allocatable)
+            self._requested = _taller(self._requested)
         return ColumnViews(
             allocatable=_read_only(self._allocatable[:resources, :n]),
             requested=_read_only(self._requested[:resources, :n]),
@@ -265,9 +268,10 @@ class NodeTable:
         row = self.resources.get(name)
         if row is None:
             row = self.resources.intern(name)
-            if row >= self._allocatable.shape[0]:
-                self._allocatable = _taller(self._allocatable)
-                self._requested = _taller(self._requested)
+            self._views = None
+        while row >= self._allocatable.shape[0]:  # a copy's vocabulary may know more than its columns hold
+            self._allocatable = _taller(self._allocatable)
+            self._requested = _taller(self._requested)
             self._views = None
         return row
 

@@ -1,0 +1,291 @@
+"""Replays recorded decisions: every plugin on its own, and the whole cycle of every pod."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from golden_objects import node_of, object_of, pod_of
+from golden_profiles import profiles_of
+
+from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.filtering import CycleFailed, run_filters, run_pre_filters
+from trio_sched.engine.fit_error import fit_error
+from trio_sched.engine.host_selection import best_positions
+from trio_sched.engine.profile import Profile
+from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
+from trio_sched.engine.scoring import normalize, raw_scores, run_pre_scores
+from trio_sched.objects.pod_requests import ResourceOptions, pod_usage
+from trio_sched.plugin_api import CycleState, Pod, PreFilterResult, Status
+from trio_sched.plugin_api.status import Code, code_of
+from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+
+Row = tuple[str, bool, str]
+"""(row, agreed, what differs)"""
+
+
+class CaseReplay:
+    """One case: a cluster, and pods that are scheduled one after the other."""
+
+    def __init__(self, case: Mapping[str, Any]) -> None:
+        self.case = case
+        gates = case.get("featureGates") or {}
+        self.options = ResourceOptions(
+            pod_level=gates.get("PodLevelResources", True),
+            pod_level_resize=gates.get("InPlacePodLevelResourcesVerticalScaling", True),
+        )
+        self.others: dict[str, list[Any]] = {}
+        for recorded in case["objects"]:
+            if recorded["kind"] not in ("Node", "Pod"):
+                self.others.setdefault(recorded["kind"], []).append(object_of(recorded))
+        self.profiles = profiles_of(case, self.others)
+        self.table = NodeTable()
+        self.pods: dict[str, Pod] = {}
+        """Running and nominated pods by namespace/name."""
+        for recorded in case["objects"]:
+            if recorded["kind"] == "Node":
+                self.table.add_node(node_of(recorded))
+        for recorded in case["objects"]:
+            if recorded["kind"] == "Pod":
+                self._add_pod(pod_of(recorded))
+
+    def _add_pod(self, pod: Pod) -> None:
+        self.pods[pod.key] = pod
+        row = self.table.row_of.get(pod.node_name)
+        if row is not None:
+            self.table.add_pod(row, PlacedPod(pod, pod_usage(pod, self.options)))
+
+    def _remove_pod(self, key: str) -> None:
+        pod = self.pods.pop(key)
+        row = self.table.row_of.get(pod.node_name)
+        if row is not None and pod.uid in self.table.pods[row]:
+            self.table.remove_pod(row, pod.uid)
+
+    def _nominated_for(self, pod: Pod) -> dict[str, list[PlacedPod]]:
+        nominated: dict[str, list[PlacedPod]] = {}
+        for other in self.pods.values():
+            if other.node_name or not other.nominated_node_name or other.uid == pod.uid:
+                continue
+            if other.priority >= pod.priority and other.nominated_node_name in self.table.row_of:
+                placed = PlacedPod(other, pod_usage(other, self.options))
+                nominated.setdefault(other.nominated_node_name, []).append(placed)
+        return nominated
+
+    # --- the sequence -----------------------------------------------------------------------------------------------
+
+    def rows(self) -> Iterator[Row]:
+        placed = 0
+        for recorded, expected in zip(self.case["pods"], self.case["expect"], strict=True):
+            where = f"{self.case['name']} pod {expected['pod']}"
+            for row, agreed, detail in self._compare_pod(recorded, expected):
+                yield row, agreed, f"{where}: {detail}" if detail else ""
+            if expected.get("placed"):
+                self._place(recorded, expected["placed"], placed)
+                placed += 1
+            for update in expected.get("updates") or ():
+                self._apply(update)
+
+    def _compare_pod(self, recorded: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[Row]:
+        pod = pod_of(recorded)
+        profile = self.profiles.get(pod.scheduler_name)
+        if profile is None:
+            return
+        yield from self._compare_pre_enqueue(profile, pod, expected.get("preEnqueue") or {})
+        for plugin, wanted in (expected.get("plugins") or {}).items():
+            if plugin in profile.plugins:
+                feasible = (expected.get("cycle") or {}).get("feasible") or []
+                differences = list(self._compare_plugin(profile, plugin, pod, wanted, feasible))
+                yield plugin, not differences, "; ".join(differences)
+            else:
+                yield plugin, False, "no such plugin yet"
+        cycle = expected.get("cycle")
+        if cycle is None:
+            return
+        yield from self._compare_cycle(profile, pod, cycle)
+        nominated_node = (cycle.get("postFilter") or {}).get("nominatedNode")
+        if nominated_node:
+            for victim in cycle["postFilter"].get("victims") or ():
+                self._remove_pod(victim)
+            retried = dict(recorded)
+            retried["status"] = {**(recorded.get("status") or {}), "nominatedNodeName": nominated_node}
+            if "retry" in expected:
+                yield from self._compare_cycle(profile, pod_of(retried), expected["retry"])
+
+    def _place(self, recorded: Mapping[str, Any], node_name: str, minutes: int) -> None:
+        status = {k: v for k, v in (recorded.get("status") or {}).items() if k != "nominatedNodeName"}
+        started = f"2026-03-01T{minutes // 60:02}:{minutes % 60:02}:00Z"
+        pod = {
+            **recorded,
+            "spec": {**recorded["spec"], "nodeName": node_name},
+            "status": {**status, "phase": "Running", "startTime": started},
+        }
+        self._add_pod(pod_of(pod))
+
+    def _apply(self, update: Mapping[str, Any]) -> None:
+        if update.get("kind") == "Pod" and not update.get("deleted"):
+            pod = pod_of(update)
+            if pod.key in self.pods:
+                self._remove_pod(pod.key)
+            self._add_pod(pod)
+
+    # --- one plugin -------------------------------------------------------------------------------------------------
+
+    def _compare_pre_enqueue(self, profile: Profile, pod: Pod, expected: Mapping[str, Any]) -> Iterator[Row]:
+        for caller in profile.pre_enqueue:
+            status = caller.call(pod)
+            actual = None if status is None else _status(status)
+            wanted = expected.get(caller.plugin)
+            yield caller.plugin, actual == wanted, f"preEnqueue: expected {wanted}, got {actual}"
+        for plugin in expected:
+            if plugin not in profile.plugins:
+                yield plugin, False, "no such plugin yet"
+
+    def _compare_plugin(
+        self, profile: Profile, plugin: str, pod: Pod, expected: Mapping[str, Any], feasible: Sequence[str]
+    ) -> Iterator[str]:
+        state = CycleState()
+        nodes = self.table.columns
+        if "preFilter" in expected:
+            actual = self._pre_filter(profile, plugin, pod, state)
+            if actual != expected["preFilter"] and not _lost_empty_selector(plugin, pod, expected, actual):
+                yield f"preFilter: expected {expected['preFilter']}, got {actual}"
+        if "filter" in expected:
+            filters = [f for f in profile.filter if f.plugin == plugin]
+            outcome = run_filters(filters, pod, nodes, state)
+            failed = {name: _status(status) for name, status in outcome.statuses()}
+            yield from _differences("filter", expected["filter"], failed)
+        if not any(key in expected for key in ("preScore", "score", "scoreError", "preScoreError")):
+            return
+        positions = np.array([self.table.row_of[name] for name in feasible], dtype=np.intp)
+        subset = nodes.take(positions)
+        cycle_state = self._state_after_filters(profile, pod)
+        yield from self._compare_scores(profile, plugin, pod, expected, subset, cycle_state)
+
+    def _pre_filter(self, profile: Profile, plugin: str, pod: Pod, state: CycleState) -> dict[str, Any]:
+        (caller,) = [c for c in profile.pre_filter if c.plugin == plugin]
+        answer = caller.call(pod, self.table.columns, state)
+        names = None
+        if isinstance(answer, PreFilterResult):
+            names = None if answer.node_names is None else sorted(answer.node_names)
+            answer = None
+        return {**_status(answer), "nodeNames": names}
+
+    def _state_after_filters(self, profile: Profile, pod: Pod) -> CycleState:
+        state = CycleState()
+        run_pre_filters(profile, pod, self.table.columns, state)
+        return state
+
+    def _compare_scores(
+        self, profile: Profile, plugin: str, pod: Pod, expected: Mapping[str, Any], nodes: Any, state: CycleState
+    ) -> Iterator[str]:
+        for caller in profile.pre_score:
+            if caller.plugin == plugin and "preScore" in expected:
+                status = caller.call(pod, nodes, state)
+                if code_of(status).label != expected["preScore"]:
+                    yield f"preScore: expected {expected['preScore']}, got {code_of(status).label}"
+                if code_of(status) != Code.SUCCESS:
+                    return
+        for scorer in profile.score:
+            if scorer.plugin != plugin or "score" not in expected:
+                continue
+            raw = raw_scores(scorer, pod, nodes, state)
+            yield from _differences("score", expected["score"], dict(zip(nodes.names, raw.tolist(), strict=True)))
+            final = normalize(scorer, pod, raw.copy(), state) if scorer.normalize is not None else raw
+            actual = dict(zip(nodes.names, final.tolist(), strict=True))
+            yield from _differences("normalized", expected["normalized"], actual)
+            if scorer.weight != expected["weight"]:
+                yield f"weight: expected {expected['weight']}, got {scorer.weight}"
+
+    # --- the whole cycle --------------------------------------------------------------------------------------------
+
+    def _compare_cycle(self, profile: Profile, pod: Pod, expected: Mapping[str, Any]) -> Iterator[Row]:
+        state = CycleState()
+        cycle = SchedulingCycle(profile, self.table, pod, self._nominated_for(pod), state)
+        differences: list[str] = []
+        try:
+            found = cycle.find_feasible()
+            if isinstance(found, Unplaced):
+                differences.extend(self._compare_unplaced(found, expected))
+            else:
+                differences.extend(self._compare_feasible(cycle, found, expected))
+        except CycleFailed as failed:
+            if failed.status.message not in expected.get("errorAnyOf", ()):
+                wanted = expected.get("errorAnyOf", "no error")
+                differences.append(f"error: expected {wanted}, got {failed.status.message!r}")
+        yield "cycle", not differences, f"cycle: {'; '.join(differences)}"
+        if "postFilter" in expected:
+            yield "postFilter", False, "no PostFilter plugin yet"
+
+    def _compare_unplaced(self, found: Unplaced, expected: Mapping[str, Any]) -> Iterator[str]:
+        if expected.get("feasible"):
+            yield f"feasible: expected {expected['feasible']}, got none ({found.message})"
+            return
+        diagnosis = found.diagnosis
+        if diagnosis is None:  # no nodes at all, which is recorded among the errors
+            if found.message not in expected.get("errorAnyOf", ()):
+                yield f"error: expected {expected.get('errorAnyOf')}, got {found.message!r}"
+            return
+        if "errorAnyOf" in expected:
+            yield f"expected an error {expected['errorAnyOf']}"
+            return
+        statuses = {name: diagnosis.statuses.get(name) for name in self.table.names}
+        failed = {name: _status(status) | {"plugin": status.plugin} for name, status in statuses.items()}
+        yield from _differences("failed", _with_plugin(expected["failed"]), failed)
+        if fit_error(diagnosis) != expected.get("fitErrorBeforePostFilter"):
+            yield f"fitError: expected {expected.get('fitErrorBeforePostFilter')!r}, got {fit_error(diagnosis)!r}"
+        for key, actual in (
+            ("unschedulablePlugins", diagnosis.unschedulable_plugins),
+            ("pendingPlugins", diagnosis.pending_plugins),
+        ):
+            if sorted(actual) != sorted(expected.get(key) or ()):
+                yield f"{key}: expected {expected.get(key)}, got {sorted(actual)}"
+        if diagnosis.pre_filter_message != expected.get("preFilterMsg", ""):
+            yield f"preFilterMsg: expected {expected.get('preFilterMsg')!r}, got {diagnosis.pre_filter_message!r}"
+
+    def _compare_feasible(self, cycle: SchedulingCycle, found: Feasible, expected: Mapping[str, Any]) -> Iterator[str]:
+        names = found.nodes.names
+        if "errorAnyOf" in expected:
+            yield f"expected an error {expected['errorAnyOf']}"
+            return
+        if sorted(names) != expected.get("feasible"):
+            yield f"feasible: expected {expected.get('feasible')}, got {sorted(names)}"
+            return
+        if found.only_nominated != expected.get("nominatedNodeOnly", False):
+            yield f"nominatedNodeOnly: expected {expected.get('nominatedNodeOnly')}"
+        if expected.get("noScoring") or len(names) == 1:
+            return
+        scores = cycle.rank(found.nodes)
+        totals = dict(zip(names, scores.totals.tolist(), strict=True))
+        yield from _differences("totals", expected["totals"] or {}, totals)
+        best = sorted(names[i] for i in best_positions(scores.totals))
+        if best != expected["best"]:
+            yield f"best: expected {expected['best']}, got {best}"
+
+
+def _status(status: Status | None) -> dict[str, Any]:
+    reasons = [] if status is None else sorted(status.all_reasons)
+    return {"code": code_of(status).label, "reasons": reasons}
+
+
+def _lost_empty_selector(plugin: str, pod: Pod, expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
+    """Whether all that differs is an empty ``nodeSelector`` that the recorded pod had and its JSON has not.
+
+    With ``{}`` NodeAffinity has something to do (and lets every node pass), without it has not.
+    """
+    return (
+        plugin == "NodeAffinity"
+        and pod.spec.node_selector is None
+        and actual["code"] == "Skip"
+        and expected["preFilter"] == {"code": "Success", "nodeNames": None, "reasons": []}
+        and expected.get("filter") == {}
+    )
+
+
+def _with_plugin(failed: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: {**status, "plugin": status.get("plugin") or ""} for name, status in failed.items()}
+
+
+def _differences(what: str, expected: Mapping[str, Any], actual: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted(expected.keys() | actual.keys()):
+        if expected.get(name) != actual.get(name):
+            yield f"{what}[{name}]: expected {expected.get(name)}, got {actual.get(name)}"
+            return

@@ -1,0 +1,63 @@
+"""From the JSON of a recording to the objects and events that trio-sched works with."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from trio_sched.objects.device_class import DeviceClass
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api import Action, ClusterEvent
+
+_TYPES: dict[str, type[Any]] = {"Pod": Pod, "Node": Node, "DeviceClass": DeviceClass}
+ACTIONS = {
+    "Add": Action.ADD,
+    "Delete": Action.DELETE,
+    "UpdateNodeAllocatable": Action.UPDATE_NODE_ALLOCATABLE,
+    "UpdateNodeLabel": Action.UPDATE_NODE_LABEL,
+    "UpdateNodeTaint": Action.UPDATE_NODE_TAINT,
+    "UpdateNodeCondition": Action.UPDATE_NODE_CONDITION,
+    "UpdateNodeAnnotation": Action.UPDATE_NODE_ANNOTATION,
+    "UpdateNodeDeclaredFeature": Action.UPDATE_NODE_DECLARED_FEATURE,
+    "UpdatePodLabel": Action.UPDATE_POD_LABEL,
+    "UpdatePodScaleDown": Action.UPDATE_POD_SCALE_DOWN,
+    "UpdatePodToleration": Action.UPDATE_POD_TOLERATION,
+    "UpdatePodSchedulingGatesEliminated": Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
+    "UpdatePodGeneratedResourceClaim": Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
+    "Update": Action.UPDATE,
+    "All": Action.ALL,
+}
+
+
+def pod_of(recorded: Mapping[str, Any]) -> Pod:
+    return msgspec.convert(recorded, Pod)
+
+
+def node_of(recorded: Mapping[str, Any]) -> Node:
+    return msgspec.convert(recorded, Node)
+
+
+def object_of(recorded: Mapping[str, Any] | None) -> Any:
+    """Pods and nodes as our own; other kinds with the few attributes that hints look at; None stays None."""
+    if recorded is None:
+        return None
+    kind = recorded["kind"]
+    return msgspec.convert(recorded, _TYPES[kind]) if kind in _TYPES else Other(recorded)
+
+
+class Other:
+    """An object of a kind that no plugin of ours reads yet."""
+
+    def __init__(self, recorded: Mapping[str, Any]) -> None:
+        self.name: str = recorded["metadata"]["name"]
+        self.labels: dict[str, str] = recorded["metadata"].get("labels") or {}
+
+
+def event_of(recorded: Mapping[str, Any]) -> ClusterEvent:
+    action = Action(0)
+    for name in recorded["actionType"]:
+        action |= ACTIONS[name]
+    event = ClusterEvent(recorded["resource"], action)
+    label = recorded.get("label")
+    return event if label in (None, "", event.label) else ClusterEvent(event.resource, event.action, label)

@@ -1,0 +1,76 @@
+"""Builds the profiles of a recorded configuration from the plugins that are there."""
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from trio_sched.config.expansion import expand_profiles
+from trio_sched.config.feature_gates import FeatureGates
+from trio_sched.config.known_plugins import KNOWN_PLUGINS
+from trio_sched.config.load import load_configuration
+from trio_sched.config.schema import PluginRef, SchedulerConfig
+from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.profile import Profile, build_profile
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api import NodeColumns, Status
+
+REGISTRY = PluginRegistry.discover()
+
+
+class ReplayHandle:
+    """The handle of a replay: gates and objects of the case, nothing else."""
+
+    def __init__(self, profile_name: str, gates: FeatureGates, objects: Mapping[str, list[Any]]) -> None:
+        self.profile_name = profile_name
+        self._gates = gates
+        self._objects = objects
+
+    @property
+    def nodes(self) -> NodeColumns:
+        raise LookupError("a replay has no nodes of its own")
+
+    def feature_enabled(self, gate: str) -> bool:
+        return self._gates.enabled(gate)
+
+    def now(self) -> float:
+        return 0.0
+
+    def objects(self, kind: str) -> Iterable[Any]:
+        return self._objects.get(kind, ())
+
+    def waiting_pods(self) -> Mapping[str, Any]:
+        return {}
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        raise LookupError("a replay has no queue")
+
+    async def bind(self, pod: Pod, node_name: str) -> Status | None:
+        raise LookupError("a replay has no API server")
+
+
+@lru_cache(maxsize=256)
+def _load(config: str | None, gates: str) -> tuple[SchedulerConfig, FeatureGates]:
+    resolved = FeatureGates(overrides=json.loads(gates))
+    return load_configuration(config, gates=resolved), resolved
+
+
+def profiles_of(case: Mapping[str, Any], objects: Mapping[str, list[Any]]) -> dict[str, Profile]:
+    """The profiles of *case* by schedulerName; plugins that do not exist yet are left out."""
+    text = None if case.get("config") is None else json.dumps(case["config"])
+    config, gates = _load(text, json.dumps(case.get("featureGates") or {}))
+    profiles = {}
+    for profile, points in zip(config.profiles, expand_profiles(config.profiles, KNOWN_PLUGINS, gates), strict=True):
+        name = profile.scheduler_name
+        profiles[name] = build_profile(
+            name,
+            {point: _existing(refs) for point, refs in points.items()},
+            {entry.name: entry.args for entry in profile.plugin_config},
+            REGISTRY,
+            ReplayHandle(name, gates, objects),
+        )
+    return profiles
+
+
+def _existing(refs: Iterable[PluginRef]) -> list[tuple[str, int]]:
+    return [(ref.name, ref.weight) for ref in refs if ref.name in REGISTRY]

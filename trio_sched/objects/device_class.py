@@ -1,0 +1,28 @@
+"""Device classes, as far as plugins that count resources must know them."""
+
+from msgspec import Struct, field
+
+from trio_sched.objects.metadata import ObjectMeta
+
+
+class DeviceClassSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """``spec`` of a DeviceClass."""
+
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """A ``resource.k8s.io/v1`` DeviceClass: kinds of devices, which may stand behind an extended resource."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: DeviceClassSpec = field(default_factory=DeviceClassSpec)
+
+    @property
+    def name(self) -> str:
+        """``metadata.name``."""
+        return self.metadata.name
+
+    @property
+    def extended_resource_name(self) -> str | None:
+        """``spec.extendedResourceName``."""
+        return self.spec.extended_resource_name
