@@ -8,6 +8,7 @@ import trio.testing
 
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.errors import ConnectionFailed
+from trio_sched.kube_client.pool import IDLE_SECONDS
 
 unlimited = partial(connect, qps=-1)
 
@@ -259,3 +260,22 @@ async def test_a_stream_gives_pieces_as_they_come_on_a_connection_of_its_own(sta
         assert await stream.receive() == b"de"
         assert await stream.receive() == b""
     assert server.connections == 2
+
+
+async def test_a_connection_that_was_idle_for_long_is_not_trusted_with_a_request(start_server: Any) -> None:
+    server = await start_server(answer)
+    async with unlimited(server.settings) as client:
+        await client.call(b"POST", b"/x")
+        (connection,) = client.pool._idle
+        connection.idle_since -= IDLE_SECONDS
+        await client.call(b"POST", b"/x")
+    assert server.connections == 2
+
+
+async def test_a_head_request_does_not_wait_for_the_body_it_hears_about(start_server: Any) -> None:
+    async def head(exchange: Any) -> None:
+        await exchange.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+
+    server = await start_server(head)
+    async with unlimited(server.settings) as client:
+        assert (await client.http.head("/x")).status_code == 200

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import trio
 from attrs import define, field
 
-from trio_sched.kube_client.errors import CredentialsError
+from trio_sched.kube_client.errors import CredentialsError, KubeconfigError
 from trio_sched.kube_client.exec_plugin import ExecCredential, ExecPlugin
 from trio_sched.kube_client.http1 import Headers
 from trio_sched.kube_client.settings import ConnectionSettings, Impersonation
@@ -135,7 +135,10 @@ class Credentials:
         self._exec_used = credential
         self._set_authorization(f"Bearer {credential.token}" if credential.token else "")
         if self.tls is not None and credential.client_certificate:
-            self.tls.use_client_certificate(credential.client_certificate, credential.client_key)
+            try:
+                self.tls.use_client_certificate(credential.client_certificate, credential.client_key)
+            except KubeconfigError as problem:
+                raise CredentialsError(f"getting credentials: {problem}") from problem
 
     def _set_authorization(self, value: str) -> None:
         if value != self._authorization:

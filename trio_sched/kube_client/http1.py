@@ -37,12 +37,14 @@ class Http1Connection:
         requests: how many were sent so far; after the first, the connection counts as reused.
         deadline: when the pool's watchdog closes it, in ``trio.current_time()``.
         timed_out: whether the watchdog did.
+        idle_since: when the last answer was complete.
         reusable: whether another request may follow the last answer.
         generation: of the certificates it was made with; see ``TlsSource``.
         heard: whether any byte of the answer in hand has come.
     """
 
     __slots__ = (
+        "_bodiless",
         "_body",
         "_channel",
         "_complete",
@@ -53,6 +55,7 @@ class Http1Connection:
         "deadline",
         "generation",
         "heard",
+        "idle_since",
         "requests",
         "reusable",
         "status",
@@ -67,9 +70,11 @@ class Http1Connection:
         self._head_complete = False
         self._complete = True
         self._until_close = False
+        self._bodiless = False
         self.status = 0
         self.requests = 0
         self.deadline = 0.0
+        self.idle_since = 0.0
         self.timed_out = False
         self.reusable = True
         self.generation = generation
@@ -125,6 +130,7 @@ class Http1Connection:
     async def _begin(self, request: bytes) -> None:
         self.requests += 1
         self.heard = False
+        self._bodiless = request.startswith(b"HEAD ")
         self._headers = []
         self._head_complete = self._complete = self._until_close = False
         self._channel.sent_anything = False
@@ -160,6 +166,9 @@ class Http1Connection:
         names = {name for name, _ in self._headers}
         self._until_close = b"content-length" not in names and b"transfer-encoding" not in names
         self.reusable = self._parser.should_keep_alive()
+        if self._bodiless:  # the parser does not know what was asked, and waits for the body that the headers describe
+            self._complete = True
+            self.reusable = False
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body, without chunk framing."""

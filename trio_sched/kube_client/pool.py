@@ -22,6 +22,10 @@ MAX_CONNECTIONS = 32
 REQUEST_SECONDS = 65.0
 """A little more than the minute after which an API server gives up on a request of its own accord."""
 
+IDLE_SECONDS = 50.0
+"""Servers and load balancers close idle connections after a minute or so. A request that crosses that goodbye is lost,
+and nobody can tell whether before or after it took effect: rather hang up first."""
+
 _SAFE = frozenset({b"GET", b"HEAD"})
 _BROKEN = (OSError, ssl.SSLError, trio.ClosedResourceError, ProtocolViolation)
 
@@ -142,7 +146,8 @@ class Pool:
     async def _acquire(self) -> Http1Connection:
         while self._idle:
             connection = self._idle.pop()
-            if self._is_current(connection) and not connection.is_stale():
+            fresh = trio.current_time() - connection.idle_since < IDLE_SECONDS
+            if fresh and self._is_current(connection) and not connection.is_stale():
                 return connection
             connection.close()
             self._open -= 1
@@ -177,6 +182,7 @@ class Pool:
         elif self._waiting:
             trio.lowlevel.reschedule(self._waiting.popleft(), outcome.Value(connection))
         else:
+            connection.idle_since = trio.current_time()
             self._idle.append(connection)
 
     def _free_slot(self) -> None:
