@@ -72,8 +72,14 @@ def _resize_status(pod: Pod) -> tuple[object, ...]:
     )
 
 
-def node_update_events(old: Node, new: Node) -> list[ClusterEvent]:
-    """What an update of a node is turned into; nothing if it cannot matter to a pod."""
+def node_update_events(old: Node, new: Node, *, declared_features: bool = True) -> list[ClusterEvent]:
+    """What an update of a node is turned into; nothing if it cannot matter to a pod.
+
+    Args:
+        old: the node before.
+        new: the node after.
+        declared_features: gate NodeDeclaredFeatures.
+    """
     actions: list[Action] = []
     if old.spec.unschedulable and not new.spec.unschedulable:
         actions.append(Action.UPDATE_NODE_TAINT)
@@ -87,7 +93,7 @@ def node_update_events(old: Node, new: Node) -> list[ClusterEvent]:
         actions.append(Action.UPDATE_NODE_CONDITION)
     if (old.metadata.annotations or {}) != (new.metadata.annotations or {}):
         actions.append(Action.UPDATE_NODE_ANNOTATION)
-    if (old.status.declared_features or ()) != (new.status.declared_features or ()):
+    if declared_features and (old.status.declared_features or ()) != (new.status.declared_features or ()):
         actions.append(Action.UPDATE_NODE_DECLARED_FEATURE)
     return [_EVENTS[Resource.NODE, action] for action in actions]
 

@@ -172,11 +172,22 @@ def _match_field(requirement: NodeSelectorRequirement, nodes: NodeColumns) -> Bo
 
 
 def node_selector_matches(selector: NodeSelector, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether a single node, called *name* with *labels*, matches one of the terms of *selector*."""
-    return any(
-        not term_is_empty(term) and term_problem(term) is None and term_matches(term, name, labels)
-        for term in selector.node_selector_terms or ()
-    )
+    """Whether a single node, called *name* with *labels*, matches one of the terms of *selector*.
+
+    Raises:
+        ValueError: no term matches, and at least one does not parse.
+    """
+    first_problem: str | None = None
+    for term in selector.node_selector_terms or ():
+        if term_is_empty(term):
+            continue
+        if problem := term_problem(term):
+            first_problem = first_problem or problem
+        elif term_matches(term, name, labels):
+            return True
+    if first_problem:
+        raise ValueError(first_problem)
+    return False
 
 
 def term_matches(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> bool:
