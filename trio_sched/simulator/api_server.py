@@ -69,6 +69,7 @@ class ApiServer:
         now: the cluster's time; the machine's unless told otherwise.
         seed: where uids, generated names and random timeouts come from; equal seeds give equal ones.
         history_limit: how many changes of each resource watches can resume from.
+        watch_backlog_limit: how many events may wait for the reader of a watch before it is broken off.
         users: bearer token → (user name, groups) for token reviews; ``None`` knows every token.
         allows: decides access reviews, given their ``spec``; everything is allowed unless told otherwise.
     """
@@ -76,6 +77,7 @@ class ApiServer:
     now: Clock = wall_clock
     seed: int = 0
     history_limit: int = 20_000
+    watch_backlog_limit: int = 200_000
     users: Mapping[str, tuple[str, Sequence[str]]] | None = None
     allows: Callable[[Json], bool] = field(default=lambda _spec: True, kw_only=True)
     faults: Faults = field(factory=Faults, init=False)
@@ -86,7 +88,9 @@ class ApiServer:
     _turned: trio.Event = field(factory=trio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.state = ClusterState(ObjectStore(self.history_limit), self.now, random.Random(self.seed))
+        self.state = ClusterState(
+            ObjectStore(self.history_limit), self.now, random.Random(self.seed), self.watch_backlog_limit
+        )
         self._access = AccessRules(users=self.users, allows=self.allows)
         found_cluster(self.state)
 

@@ -24,11 +24,13 @@ class ClusterState:
         store: every object.
         clock: the cluster's time.
         dice: where uids, generated names and random timeouts come from.
+        watch_backlog_limit: how many events may wait for the reader of a watch.
     """
 
     store: ObjectStore
     clock: Clock
     dice: random.Random
+    watch_backlog_limit: int
     types: TypeRegistry = field(factory=TypeRegistry, init=False)
     terminating: set[str] = field(factory=set, init=False)
     _second: int = field(default=-1, init=False)

@@ -181,6 +181,7 @@ def watch_objects(
         predicate=predicate,
         timeout_seconds=timeout or _MIN_WATCH_SECONDS * (1 + state.dice.random()),
         bookmarks=bookmarks,
+        backlog_limit=state.watch_backlog_limit,
         on_close=on_close,
     )
     try:

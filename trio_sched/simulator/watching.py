@@ -17,7 +17,6 @@ BOOKMARK_SECONDS = 60.0
 
 _LAST_BOOKMARK_SECONDS = 2.0
 _BATCH_LINES = 1000
-_PENDING_LIMIT = 200_000
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -37,6 +36,7 @@ class WatchStream:
         predicate: only what it selects.
         timeout_seconds: when the stream ends by itself.
         bookmarks: whether to tell the version from time to time.
+        backlog_limit: how many lines may wait for a reader before the stream gives up on it.
         on_close: called once, when the stream ends for whatever reason.
     """
 
@@ -50,6 +50,7 @@ class WatchStream:
         predicate: Predicate | None,
         timeout_seconds: float,
         bookmarks: bool,
+        backlog_limit: int,
         on_close: Callable[["WatchStream"], None],
     ) -> None:
         self._store, self._resource, self._view = store, resource, view
@@ -57,6 +58,7 @@ class WatchStream:
         self._key_prefix = f"{namespace}/" if namespace else ""
         self._namespace, self._predicate = namespace, predicate
         self._bookmarks = bookmarks
+        self._backlog_limit = backlog_limit
         self._on_close = on_close
         self._pending: deque[bytes] = deque()
         self._initial: Iterator[bytes] = iter(())
@@ -184,7 +186,7 @@ class WatchStream:
         kind = change.type if self._predicate is None else self._seen_through(self._predicate, change)
         if kind is None:
             return
-        if len(self._pending) >= _PENDING_LIMIT:
+        if len(self._pending) >= self._backlog_limit:
             self._pending.clear()
             self._ended = True
             self._finish()

@@ -1,0 +1,131 @@
+from typing import Any
+
+import pytest
+
+from trio_sched.simulator.pod_defaults import fill_spec
+from trio_sched.simulator.pod_validation import pod_problems, quantity_errors, update_problems
+
+Json = dict[str, Any]
+
+
+def spec_of(**spec: Any) -> Json:
+    spec = {"containers": [{"name": "main", "image": "app:1"}], **spec}
+    fill_spec(spec)
+    return spec
+
+
+def container(**fields: Any) -> list[Json]:
+    return [{"name": "main", "image": "app:1", **fields}]
+
+
+def test_a_plain_pod_has_no_problems() -> None:
+    assert pod_problems(spec_of()) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"containers": []}, "spec.containers: Required value"),
+        ({"containers": [{"image": "i"}]}, "spec.containers[0].name: Required value"),
+        ({"containers": [{"name": "c"}]}, "spec.containers[0].image: Required value"),
+        ({"containers": container() + container()}, 'spec.containers[1].name: Duplicate value: "main"'),
+        (
+            {"containers": container(name="A")},
+            'spec.containers[0].name: Invalid value: "A": a lowercase RFC 1123 label',
+        ),
+        ({"restartPolicy": "Maybe"}, 'spec.restartPolicy: Unsupported value: "Maybe": supported values: "Always"'),
+        (
+            {"containers": container(resources={"requests": {"cpu": "2"}, "limits": {"cpu": "1"}})},
+            'spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1',
+        ),
+        (
+            {"containers": container(resources={"requests": {"cpu": "-1"}})},
+            'spec.containers[0].resources.requests[cpu]: Invalid value: "-1": must be greater than or equal to 0',
+        ),
+        (
+            {"containers": container(resources={"requests": {"a.b/c": "1"}, "limits": {"a.b/c": "2"}})},
+            "must be equal to a.b/c limit of 2",
+        ),
+        (
+            {"containers": container(ports=[{"containerPort": 70000}])},
+            "spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive",
+        ),
+        ({"tolerations": [{"operator": "Equal"}]}, "spec.tolerations[0].operator: Invalid value"),
+        ({"tolerations": [{"key": "k", "effect": "Never"}]}, 'spec.tolerations[0].effect: Unsupported value: "Never"'),
+        (
+            {"tolerations": [{"key": "k", "tolerationSeconds": 1}]},
+            "effect must be 'NoExecute' when `tolerationSeconds` is set",
+        ),
+        (
+            {"nodeName": "n", "schedulingGates": [{"name": "g"}]},
+            "spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared",
+        ),
+        (
+            {"topologySpreadConstraints": [{"topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]},
+            "spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero",
+        ),
+    ],
+)
+def test_broken_rules_are_named_in_kubes_words(spec: Json, expected: str) -> None:
+    problems = [f"{problem.field}: {problem.message}" for problem in pod_problems(spec_of(**spec))]
+    assert len(problems) == 1
+    assert expected in problems[0]
+
+
+def test_a_quantity_that_is_none_is_found_wherever_it_stands() -> None:
+    good = {"resources": {"requests": {"cpu": "1"}}}
+    bad = {"resources": {"limits": {"cpu": "lots"}}}
+    assert quantity_errors({"containers": [good]}) is None
+    assert "quantities must match the regular expression" in (quantity_errors({"initContainers": [bad]}) or "")
+    assert quantity_errors({"overhead": {"cpu": ["1"]}}) is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"containers": container(image="app:2")},
+        {"activeDeadlineSeconds": 5},
+        {"terminationGracePeriodSeconds": 1},
+        {"tolerations": [{"key": "k", "operator": "Exists"}]},
+    ],
+)
+def test_some_fields_of_a_pod_may_change(change: Json) -> None:
+    assert update_problems(spec_of(), spec_of(**change)) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nodeName": "n"},
+        {"containers": container(name="other")},
+        {"priority": 7},
+        {"nodeSelector": {"a": "b"}},
+        {"schedulerName": "other"},
+    ],
+)
+def test_the_other_fields_may_not(change: Json) -> None:
+    (problem,) = update_problems(spec_of(), spec_of(**change))
+    assert problem.field == "spec"
+    assert problem.message.startswith("Forbidden: pod updates may not change fields other than")
+
+
+def test_tolerations_can_be_added_but_not_taken_away() -> None:
+    have = [{"key": "k", "operator": "Exists"}]
+    (problem,) = update_problems(
+        spec_of(tolerations=have), spec_of(tolerations=[{"key": "other", "operator": "Exists"}])
+    )
+    assert problem.field == "spec.tolerations"
+
+
+def test_gates_can_be_removed_but_not_added() -> None:
+    gated, free = spec_of(schedulingGates=[{"name": "g"}]), spec_of()
+    assert update_problems(gated, free) == []
+    (problem,) = update_problems(free, gated)
+    assert problem.message == "Forbidden: only deletion is allowed, but found new scheduling gate 'g'"
+
+
+def test_a_gated_pod_may_still_choose_where_to_run() -> None:
+    gates = [{"name": "g"}]
+    assert (
+        update_problems(spec_of(schedulingGates=gates), spec_of(schedulingGates=gates, nodeSelector={"a": "b"})) == []
+    )
