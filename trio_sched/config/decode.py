@@ -8,8 +8,6 @@ there is nothing worse.
 Source: the strict mode of ``sigs.k8s.io/json``.
 """
 
-import base64
-import binascii
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -20,6 +18,7 @@ from attrs import define, field, frozen
 
 from trio_sched.config.durations import parse_duration
 from trio_sched.config.errors import ConfigError
+from trio_sched.config.go_base64 import decode_base64
 from trio_sched.config.go_text import quote, round_to_float32
 from trio_sched.config.tree import Array, Number, Object, Tree, kind_of
 
@@ -204,22 +203,11 @@ class Bytes:
         if not isinstance(tree, str):
             decoding.mismatch(kind_of(tree), self.name)
             return None
-        text = tree.replace("\n", "").replace("\r", "")
         try:
-            return base64.b64decode(text, validate=True)
-        except (binascii.Error, ValueError):
-            decoding.failure(ConfigError.of(f"illegal base64 data at input byte {_first_bad_byte(tree)}"))
+            return decode_base64(tree)
+        except ConfigError as error:
+            decoding.failure(error)
             return None
-
-
-def _first_bad_byte(text: str) -> int:
-    """Where Go's decoder stops: at the first strange character, or at the end of what is too short."""
-    match = re.match(r"(?:[A-Za-z0-9+/\r\n])*", text, re.ASCII)
-    end = match.end() if match else 0
-    padding = re.match(r"[=\r\n]*", text[end:])
-    if padding and padding.group():
-        return end + len(padding.group()) if text[end + len(padding.group()) :] else end
-    return end if end < len(text) else len(text) - len(text.replace("\n", "").replace("\r", "")) % 4
 
 
 @frozen

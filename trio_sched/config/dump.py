@@ -4,7 +4,7 @@ Source: the YAML form that kube-scheduler writes; which scalars it quotes, and h
 """
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import yaml
@@ -36,38 +36,55 @@ def dump_configuration(config: SchedulerConfig) -> str:
 
 def write_yaml(value: Any) -> str:
     """*value* (mappings, lists, scalars and `Number`) as YAML, mappings in natural order of their keys."""
-    return yaml.dump(
-        _in_order(value), Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=_NO_LIMIT, sort_keys=False
-    )
+    text: str = yaml.emit(_document(value), Dumper=yaml.CSafeDumper, width=_NO_LIMIT, allow_unicode=True)
+    return text
 
 
-class _Dumper(yaml.CSafeDumper):
-    """Chooses quotes as kube-scheduler's YAML library does."""
+def _document(value: Any) -> Iterator[yaml.Event]:
+    """The events of a document that holds *value*.
 
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None if reads_as_text(text) else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-def _represent_number(dumper: _Dumper, number: Number) -> yaml.ScalarNode:
-    value = resolve_scalar(number.text, "")
-    text = general_float(value) if isinstance(value, float) else str(value)
-    tag = "float" if isinstance(value, float) else "int"
-    return yaml.ScalarNode(f"tag:yaml.org,2002:{tag}", text)
+    Events, not PyYAML's representers: those quote and tag what PyYAML would read differently, and kube-scheduler's
+    library reads, and therefore quotes, by rules of its own.
+    """
+    yield yaml.StreamStartEvent()
+    yield yaml.DocumentStartEvent(explicit=False)
+    yield from _events(value)
+    yield yaml.DocumentEndEvent(explicit=False)
+    yield yaml.StreamEndEvent()
 
 
-_Dumper.add_representer(str, _represent_text)
-_Dumper.add_representer(Number, _represent_number)
-
-
-def _in_order(value: Any) -> Any:
+def _events(value: Any) -> Iterator[yaml.Event]:
     if isinstance(value, dict):
-        return {key: _in_order(value[key]) for key in sorted(value, key=_natural)}
-    return [_in_order(item) for item in value] if isinstance(value, list) else value
+        yield yaml.MappingStartEvent(None, None, True, flow_style=False)
+        for key in sorted(value, key=_natural):
+            yield _scalar(key)
+            yield from _events(value[key])
+        yield yaml.MappingEndEvent()
+    elif isinstance(value, list):
+        yield yaml.SequenceStartEvent(None, None, True, flow_style=False)
+        for item in value:
+            yield from _events(item)
+        yield yaml.SequenceEndEvent()
+    else:
+        yield _scalar(value)
+
+
+def _scalar(value: str | int | bool | Number | None) -> yaml.ScalarEvent:
+    style = None
+    match value:
+        case None:
+            text = "null"
+        case str():
+            text = value
+            style = "|" if "\n" in value else None if reads_as_text(value) else '"'
+        case bool():
+            text = "true" if value else "false"
+        case int():
+            text = str(value)
+        case Number():
+            number = resolve_scalar(value.text, "")
+            text = general_float(number) if isinstance(number, float) else str(number)
+    return yaml.ScalarEvent(None, None, (True, True), text, style=style)
 
 
 def _natural(key: str) -> list[tuple[int, int, str]]:

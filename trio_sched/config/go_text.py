@@ -60,10 +60,20 @@ def _shortest(number: float, bits: int) -> tuple[str, int]:
     """The fewest digits that read back as *number*, and the power of ten of the first one."""
     shortest = Decimal(repr(abs(number)))
     if bits == 32:
-        candidates = (f"{abs(number):.{precision}e}" for precision in range(9))
-        shortest = Decimal(next(text for text in candidates if round_to_float32(float(text)) == abs(number)))
+        # Nine digits always suffice.
+        exact = Decimal(f"{abs(number):.8e}")
+        candidates = (Decimal(f"{abs(number):.{precision}e}") for precision in range(8))
+        shortest = next((text for text in candidates if _is_float32(text, abs(number))), exact)
     shortest = shortest.normalize()
     return "".join(map(str, shortest.as_tuple().digits)), shortest.adjusted() if shortest else 0
+
+
+def _is_float32(digits: Decimal, number: float) -> bool:
+    """Whether *digits* read back as the 32-bit float *number*."""
+    try:
+        return round_to_float32(float(digits)) == number
+    except OverflowError:
+        return False
 
 
 def _positional(digits: str, exponent: int) -> str:

@@ -1,0 +1,111 @@
+from typing import Any
+
+import pytest
+
+from trio_sched.config.errors import ConfigError
+from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates, known_gates, resolve_feature_gates
+
+
+def refusal(*settings: str, **versions: list[str]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        resolve_feature_gates(settings, **versions)
+    return str(caught.value)
+
+
+def test_defaults_are_those_of_the_version() -> None:
+    assert DEFAULT_GATES.enabled("NodeDeclaredFeatures")
+    assert not DEFAULT_GATES.enabled("GenericWorkload")
+    before = resolve_feature_gates(emulated=["1.35"])
+    assert not before.enabled("NodeDeclaredFeatures")
+    assert not resolve_feature_gates(emulated=["1.33"]).enabled("DynamicResourceAllocation")
+
+
+def test_every_gate_that_another_needs_exists_and_allows_the_defaults_of_every_version() -> None:
+    for minor in (33, 34, 35, 36):
+        gates = FeatureGates((1, minor))
+        for gate in known_gates().values():
+            assert not gates.enabled(gate.name) or all(gates.enabled(need) for need in gate.needs), (minor, gate.name)
+
+
+def test_settings_may_come_in_several_flags_with_or_without_the_component() -> None:
+    gates = resolve_feature_gates(["GenericWorkload=true,GangScheduling=T", "StorageCapacityScoring=1"])
+    assert all(gates.enabled(name) for name in ("GenericWorkload", "GangScheduling", "StorageCapacityScoring"))
+    assert resolve_feature_gates(["kube:StorageCapacityScoring=true"]).enabled("StorageCapacityScoring")
+
+
+def test_bulk_switches_leave_alone_what_is_set_by_name() -> None:
+    gates = resolve_feature_gates(["AllAlpha=true,StorageCapacityScoring=false"])
+    assert gates.enabled("GangScheduling")
+    assert not gates.enabled("StorageCapacityScoring")
+    assert not resolve_feature_gates(["AllBeta=false"]).enabled("NodeDeclaredFeatures")
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("Foo=true", "unrecognized feature gate: Foo"),
+        ("GenericWorkload", "missing bool value for GenericWorkload"),
+        (
+            "GenericWorkload=maybe",
+            'invalid value of GenericWorkload=maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax',
+        ),
+        (
+            "SchedulerQueueingHints=false",
+            "cannot set feature gate SchedulerQueueingHints to false, feature is locked to true",
+        ),
+        ("foo:StorageCapacityScoring=true", "component not registered: foo"),
+        (
+            "GangScheduling=true",
+            "GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]",
+        ),
+        (
+            "kube:GenericWorkload=true,GenericWorkload=true",
+            "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use",
+        ),
+    ],
+)
+def test_a_wrong_setting_is_refused(setting: str, problem: str) -> None:
+    assert refusal(setting) == problem
+
+
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [
+        ("abc", 'could not parse "abc" as version'),
+        ("1", 'illegal version string "1"'),
+        ("1.35.2", "patch version not allowed, got: kube=1.35.2"),
+        ("foo=1.35", "component not registered: foo"),
+        ("1.35,1.34", "duplicate version flag, kube=1.35 and kube=1.34"),
+    ],
+)
+def test_a_malformed_version_is_refused(version: str, problem: str) -> None:
+    assert refusal(emulated=[version]) == problem
+
+
+@pytest.mark.parametrize(
+    ("versions", "problems"),
+    [
+        ({"emulated": ["1.37"]}, ["emulation version 1.37 is not between [1.33, 1.36.0]"]),
+        (
+            {"emulated": ["1.32"]},
+            [
+                "emulation version 1.32 is not between [1.33, 1.36.0]",
+                "minCompatibilityVersion version 1.33 is not between [1.33, 1.32]",
+            ],
+        ),
+        (
+            {"emulated": ["1.35"], "min_compatibility": ["1.36"]},
+            ["minCompatibilityVersion version 1.36 is not between [1.33, 1.35]"],
+        ),
+        ({"emulated": ["kube=1.36.0"], "min_compatibility": ["1.33"]}, []),
+    ],
+)
+def test_versions_out_of_range_are_named(versions: dict[str, Any], problems: list[str]) -> None:
+    assert list(map(str, resolve_feature_gates(**versions).out_of_range())) == problems
+
+
+def test_a_gate_cannot_be_set_before_it_existed() -> None:
+    assert refusal("NodeDeclaredFeatures=true", emulated=["1.34"]) == (
+        "cannot set feature gate NodeDeclaredFeatures to true, feature is PreAlpha at emulated version 1.34, "
+        "min compatibility version 1.33"
+    )
