@@ -244,7 +244,10 @@ async def connect(
         )
         caller, sender = pool, PooledTransport(pool)
     else:
-        caller, sender = HttpxCaller(transport, settings.server), BorrowedTransport(transport)
+        caller, sender = (
+            HttpxCaller(transport, settings.server, request_seconds=request_seconds),
+            BorrowedTransport(transport),
+        )
     credentials = Credentials(settings, tls if pool is not None and settings.is_tls else None)
     limiter = TokenBucket(qps, burst)
     identity = [(b"User-Agent", user_agent(component).encode()), (b"Accept", b"application/json")]

@@ -118,11 +118,13 @@ class HttpxCaller:
     Args:
         transport: for instance an API server in this process.
         server: scheme, host and port, for the requests' URLs.
+        request_seconds: how long a whole request may take; for a stream, until its headers are in.
     """
 
-    def __init__(self, transport: httpx.AsyncBaseTransport, server: str) -> None:
+    def __init__(self, transport: httpx.AsyncBaseTransport, server: str, *, request_seconds: float) -> None:
         self._transport = transport
         self._server = server
+        self._request_seconds = request_seconds
         self._origin = httpx.URL(server).copy_with(raw_path=b"/")
 
     async def request(self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b"") -> Reply:
@@ -132,9 +134,10 @@ class HttpxCaller:
             ConnectionFailed: there is no complete answer.
         """
         try:
-            response = await self._transport.handle_async_request(self._request(method, target, headers, body))
-            content = await response.aread()
-        except httpx.TransportError as problem:
+            with trio.fail_after(self._request_seconds):
+                response = await self._transport.handle_async_request(self._request(method, target, headers, body))
+                content = await response.aread()
+        except (httpx.TransportError, trio.TooSlowError) as problem:
             raise self._failure(problem) from problem
         return Reply(response.status_code, _lower(response), content)
 
@@ -148,8 +151,9 @@ class HttpxCaller:
             ConnectionFailed: no answer.
         """
         try:
-            response = await self._transport.handle_async_request(self._request(method, target, headers, body))
-        except httpx.TransportError as problem:
+            with trio.fail_after(self._request_seconds):
+                response = await self._transport.handle_async_request(self._request(method, target, headers, body))
+        except (httpx.TransportError, trio.TooSlowError) as problem:
             raise self._failure(problem) from problem
         pieces = _ResponsePieces(self, response)
         try:
@@ -164,12 +168,16 @@ class HttpxCaller:
         pairs = [(pair[0], pair[1]) for pair in lines]
         return httpx.Request(method.decode(), self._origin.copy_with(raw_path=target), headers=pairs, content=body)
 
-    def _failure(self, problem: httpx.TransportError) -> ConnectionFailed:
+    def _failure(self, problem: httpx.TransportError | trio.TooSlowError) -> ConnectionFailed:
+        if isinstance(problem, trio.TooSlowError):
+            text = f"no complete answer within {self._request_seconds:g} s"
+        else:
+            text = str(problem) or type(problem).__name__
         return ConnectionFailed(
             self._server,
-            str(problem) or type(problem).__name__,
+            text,
             may_have_reached_server=not isinstance(problem, httpx.ConnectError | httpx.ConnectTimeout),
-            timed_out=isinstance(problem, httpx.TimeoutException),
+            timed_out=isinstance(problem, httpx.TimeoutException | trio.TooSlowError),
         )
 
 
