@@ -13,7 +13,7 @@ from trio_sched.engine.fit_error import fit_error
 from trio_sched.engine.host_selection import best_positions
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
-from trio_sched.engine.scoring import normalize, raw_scores, run_pre_scores
+from trio_sched.engine.scoring import normalize, raw_scores
 from trio_sched.objects.pod_requests import ResourceOptions, pod_usage
 from trio_sched.plugin_api import CycleState, Pod, PreFilterResult, Status
 from trio_sched.plugin_api.status import Code, code_of
@@ -171,7 +171,7 @@ class CaseReplay:
 
     def _state_after_filters(self, profile: Profile, pod: Pod) -> CycleState:
         state = CycleState()
-        run_pre_filters(profile, pod, self.table.columns, state)
+        run_pre_filters(profile.pre_filter, pod, self.table.columns, state)
         return state
 
     def _compare_scores(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from attrs import define, field, frozen
 
-from trio_sched.engine.profile import FilterCaller, Profile
+from trio_sched.engine.profile import Caller, FilterCaller, Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Code, Status, failure, unresolvable
@@ -49,7 +49,7 @@ class PreFilterOutcome:
     rejected: Status | None = None
 
 
-def run_pre_filters(profile: Profile, pod: Pod, nodes: NodeColumns, state: CycleState) -> PreFilterOutcome:
+def run_pre_filters(callers: Iterable[Caller], pod: Pod, nodes: NodeColumns, state: CycleState) -> PreFilterOutcome:
     """Ask every pre_filter in order; notes in *state* which plugins have nothing to do.
 
     Raises:
@@ -58,9 +58,9 @@ def run_pre_filters(profile: Profile, pod: Pod, nodes: NodeColumns, state: Cycle
     names: frozenset[str] | None = None
     narrowed_by: list[str] = []
     rejected: Status | None = None
-    skipped: set[str] = set()
+    skipped = set(state.skip_filter)
     try:
-        for caller in profile.pre_filter:
+        for caller in callers:
             plugin = caller.plugin
             try:
                 answer = caller.call(pod, nodes, state)

@@ -63,7 +63,7 @@ class SchedulingCycle:
         total = len(nodes)
         if total == 0:
             return no_nodes()
-        narrowed = run_pre_filters(self.profile, self.pod, nodes, self.state)
+        narrowed = run_pre_filters(self.profile.pre_filter, self.pod, nodes, self.state)
         if narrowed.rejected is not None:
             return unfit(_rejected_by_pre_filter(narrowed.rejected, narrowed.narrowed_by, total))
         nominated = self._try_nominated_node()
@@ -108,8 +108,8 @@ class SchedulingCycle:
             CycleFailed: a plugin failed.
         """
         if self.profile.score:
-            run_pre_scores(self.profile, self.pod, feasible, self.state)
-        return run_scores(self.profile, self.pod, feasible, self.state)
+            run_pre_scores(self.profile.pre_score, self.pod, feasible, self.state)
+        return run_scores(self.profile.score, self.pod, feasible, self.state)
 
     def decide(self, rng: Random) -> Decision:
         """Find the nodes, rank them, and pick one of the best."""

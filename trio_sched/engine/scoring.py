@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from attrs import define, field
 
 from trio_sched.engine.filtering import CycleFailed, plugin_failed
-from trio_sched.engine.profile import Profile, ScoreCaller
+from trio_sched.engine.profile import Caller, ScoreCaller
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Code
@@ -27,15 +27,15 @@ class Scores:
     weights: dict[str, int] = field(factory=dict)
 
 
-def run_pre_scores(profile: Profile, pod: Pod, nodes: NodeColumns, state: CycleState) -> None:
+def run_pre_scores(callers: Iterable[Caller], pod: Pod, nodes: NodeColumns, state: CycleState) -> None:
     """Ask every pre_score; notes in *state* which plugins have no opinion.
 
     Raises:
         CycleFailed: a plugin failed or refused.
     """
-    skipped: set[str] = set()
+    skipped = set(state.skip_score)
     try:
-        for caller in profile.pre_score:
+        for caller in callers:
             prefix = f'running PreScore plugin "{caller.plugin}"'
             try:
                 status = caller.call(pod, nodes, state)
@@ -50,16 +50,14 @@ def run_pre_scores(profile: Profile, pod: Pod, nodes: NodeColumns, state: CycleS
         state.skip_score = frozenset(skipped)
 
 
-def run_scores(
-    profile: Profile, pod: Pod, nodes: NodeColumns, state: CycleState, only: Sequence[ScoreCaller] | None = None
-) -> Scores:
-    """Score *nodes*, which have passed every filter; *only* limits it to some of the profile's plugins.
+def run_scores(callers: Iterable[ScoreCaller], pod: Pod, nodes: NodeColumns, state: CycleState) -> Scores:
+    """Score *nodes*, which have passed every filter.
 
     Raises:
         CycleFailed: a plugin failed, or left the range of scores.
     """
     scores = Scores(np.zeros(len(nodes), dtype=np.int64))
-    for caller in profile.score if only is None else only:
+    for caller in callers:
         if caller.plugin in state.skip_score:
             continue
         raw = raw_scores(caller, pod, nodes, state)

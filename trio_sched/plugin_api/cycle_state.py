@@ -44,6 +44,14 @@ class CycleState:
         """The value under *key*, or *default*."""
         return self._values.get(key, default)
 
+    def fork(self) -> CycleState:
+        """A state of its own for another pod, which begins with the same values."""
+        other = CycleState()
+        other._values = self._values.copy()
+        other.skip_filter = self.skip_filter
+        other.skip_score = self.skip_score
+        return other
+
     def clone(self) -> CycleState:
         """A copy in which values can be changed without the original noticing."""
         other = CycleState()

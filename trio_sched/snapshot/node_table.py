@@ -49,6 +49,10 @@ class ColumnViews:
     unschedulable: BoolArray
     taint_sets: Int32Array
     feature_sets: Int32Array
+    node_generation: Int64Array
+    """Grows with every change of the row's node object that a column shows."""
+    usage_generation: Int64Array
+    """Grows with every change of the row's pods."""
 
 
 class LabelColumn:
@@ -82,8 +86,6 @@ class NodeTable:
     """Counts how often the set of nodes changed; rows stand for the same nodes while it stays the same."""
     nodes_generation: int = 0
     """Counts changes of any node object that a column shows."""
-    row_generation: list[int] = field(factory=list)
-    """Per row, a number that grows with every change of that row."""
     _generation: int = 0
     _capacity: int = 0
     _views: ColumnViews | None = None
@@ -96,6 +98,8 @@ class NodeTable:
     _unschedulable: BoolArray = field(factory=lambda: np.zeros(0, dtype=np.bool_))
     _taint_sets: Int32Array = field(factory=lambda: np.zeros(0, dtype=np.int32))
     _feature_sets: Int32Array = field(factory=lambda: np.zeros(0, dtype=np.int32))
+    _node_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
+    _usage_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def count(self) -> int:
@@ -134,6 +138,8 @@ class NodeTable:
             unschedulable=_read_only(self._unschedulable[:n]),
             taint_sets=_read_only(self._taint_sets[:n]),
             feature_sets=_read_only(self._feature_sets[:n]),
+            node_generation=_read_only(self._node_generation[:n]),
+            usage_generation=_read_only(self._usage_generation[:n]),
         )
 
     # --- nodes ----------------------------------------------------------------------------------------------------
@@ -147,7 +153,6 @@ class NodeTable:
         self.nodes.append(node)
         self.row_of[node.name] = row
         self.pods.append({})
-        self.row_generation.append(0)
         self._views = None
         self._clear_usage(row)
         self._write_node(row, node)
@@ -180,7 +185,7 @@ class NodeTable:
         last = self.count - 1
         if row != last:
             self._move_row(last, row)
-        for per_row in (self.names, self.nodes, self.pods, self.row_generation):
+        for per_row in (self.names, self.nodes, self.pods):
             per_row.pop()
         self._views = None
         self._membership_changed(row if row != last else None)
@@ -252,7 +257,8 @@ class NodeTable:
         self._nonzero[1, row] += sign * usage.nonzero_memory_bytes
         self._pod_count[row] += sign
         self.usage_log.append(row)
-        self._touch(row)
+        self._generation += 1
+        self._usage_generation[row] = self._generation
 
     # --- bookkeeping ------------------------------------------------------------------------------------------------
 
@@ -283,7 +289,8 @@ class NodeTable:
     def _node_changed(self, row: int) -> None:
         self.node_log.append(row)
         self.nodes_generation += 1
-        self._touch(row)
+        self._generation += 1
+        self._node_generation[row] = self._generation
 
     def _membership_changed(self, row: int | None) -> None:
         self.membership_generation += 1
@@ -292,10 +299,7 @@ class NodeTable:
         else:
             self._node_changed(row)
             self.usage_log.append(row)
-
-    def _touch(self, row: int) -> None:
-        self._generation += 1
-        self.row_generation[row] = self._generation
+            self._usage_generation[row] = self._generation
 
     def _grow_nodes(self) -> None:
         self._capacity = capacity = max(_FIRST_CAPACITY, 2 * self._capacity)
@@ -307,6 +311,8 @@ class NodeTable:
         self._unschedulable = _longer(self._unschedulable, capacity)
         self._taint_sets = _longer(self._taint_sets, capacity)
         self._feature_sets = _longer(self._feature_sets, capacity)
+        self._node_generation = _longer(self._node_generation, capacity)
+        self._usage_generation = _longer(self._usage_generation, capacity)
         for column in self._labels.values():
             column.ids = _longer(column.ids, capacity)
 

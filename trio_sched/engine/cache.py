@@ -1,0 +1,220 @@
+"""Which pods are on which nodes: those the API server has confirmed, and those we have only just decided on.
+
+A pod is assumed (decided, not yet confirmed) or added (confirmed), by UID::
+
+    absent ──assume──▶ assumed ──add──▶ added ──remove──▶ absent
+       ▲                  │ forget          ▲ │ update
+       └──────────────────┘                 └─┘
+
+Columns follow every step, so the next pod is decided on what is true now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import define, field
+
+from trio_sched.errors import TrioSchedError
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, PodUsage, ResourceOptions, pod_usage
+from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+
+
+class CacheError(TrioSchedError):
+    """A step that the pod's state does not allow; nothing was changed."""
+
+
+@define(eq=False)
+class CachedPod:
+    """A pod with its node; *assumed* until the API server says so too."""
+
+    placed: PlacedPod
+    node_name: str
+    assumed: bool
+
+    @property
+    def pod(self) -> Pod:
+        """The newest version that is known."""
+        return self.placed.pod
+
+
+@define(eq=False)
+class Cache:
+    """Nodes and the pods on them."""
+
+    options: ResourceOptions = DEFAULT_OPTIONS
+    table: NodeTable = field(factory=NodeTable)
+    _pods: dict[str, CachedPod] = field(factory=dict)
+    _ghosts: dict[str, dict[str, PlacedPod]] = field(factory=dict)
+    """Pods on nodes that do not exist (yet, or any more), by node name."""
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[CachedPod]:
+        return iter(self._pods.values())
+
+    def get(self, uid: str) -> CachedPod | None:
+        """The pod *uid*, if it is on a node."""
+        return self._pods.get(uid)
+
+    def is_assumed(self, uid: str) -> bool:
+        """Whether the pod *uid* is assumed and not yet confirmed."""
+        cached = self._pods.get(uid)
+        return cached is not None and cached.assumed
+
+    @property
+    def assumed_count(self) -> int:
+        """How many pods are assumed."""
+        return sum(1 for cached in self._pods.values() if cached.assumed)
+
+    # --- pods -------------------------------------------------------------------------------------------------------
+
+    def assume(self, pod: Pod, node_name: str) -> None:
+        """*pod* was decided to run on *node_name*; from now on it counts there.
+
+        Raises:
+            CacheError: it is on a node already.
+        """
+        if pod.uid in self._pods:
+            raise CacheError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
+        self._insert(pod, node_name, pod_usage(pod, self.options), assumed=True)
+
+    def forget(self, uid: str) -> bool:
+        """The pod *uid* was not bound after all; returns whether it was still assumed.
+
+        Raises:
+            CacheError: it is confirmed, so it cannot be forgotten.
+        """
+        cached = self._pods.get(uid)
+        if cached is None:
+            return False
+        if not cached.assumed:
+            raise CacheError(f"pod {uid}({cached.pod.key}) wasn't assumed so cannot be forgotten")
+        self._take_out(cached)
+        return True
+
+    def add(self, pod: Pod) -> None:
+        """The API server says that *pod* is on its node.
+
+        Raises:
+            CacheError: that was known already.
+        """
+        cached = self._pods.get(pod.uid)
+        if cached is None:
+            self._insert(pod, pod.node_name, pod_usage(pod, self.options), assumed=False)
+        elif not cached.assumed:
+            raise CacheError(f"pod {pod.uid}({pod.key}) was already in added state")
+        else:
+            cached.assumed = False
+            self._replace(cached, pod)
+
+    def update(self, pod: Pod) -> None:
+        """A confirmed pod has changed.
+
+        Raises:
+            CacheError: it is not confirmed.
+        """
+        cached = self._pods.get(pod.uid)
+        if cached is None:
+            raise CacheError(f"pod {pod.uid}({pod.key}) is not added to scheduler cache, so cannot be updated")
+        if cached.assumed:
+            raise CacheError(f"assumed pod {pod.uid}({pod.key}) should not be updated")
+        self._replace(cached, pod)
+
+    def remove(self, uid: str) -> Pod:
+        """The pod *uid* is gone; returns it as it was known.
+
+        Raises:
+            CacheError: it is not here.
+        """
+        cached = self._pods.get(uid)
+        if cached is None:
+            raise CacheError(f"pod {uid} is not found in scheduler cache, so cannot be removed from it")
+        self._take_out(cached)
+        return cached.pod
+
+    def _replace(self, cached: CachedPod, pod: Pod) -> None:
+        """A newer version; the columns are left alone if it takes the same from the same node, as nearly always."""
+        if cached.node_name == pod.node_name:
+            if uses_the_same(cached.pod, pod):
+                cached.placed.pod = pod
+                return
+            usage = pod_usage(pod, self.options)
+            if usage == cached.placed.usage:
+                cached.placed.pod = pod
+                return
+        else:
+            usage = pod_usage(pod, self.options)
+        self._take_out(cached)
+        self._insert(pod, pod.node_name, usage, assumed=False)
+
+    def _insert(self, pod: Pod, node_name: str, usage: PodUsage, *, assumed: bool) -> None:
+        placed = PlacedPod(pod, usage)
+        self._pods[pod.uid] = CachedPod(placed, node_name, assumed)
+        row = self.table.row_of.get(node_name)
+        if row is not None:
+            self.table.add_pod(row, placed)
+        else:
+            self._ghosts.setdefault(node_name, {})[pod.uid] = placed
+
+    def _take_out(self, cached: CachedPod) -> None:
+        uid = cached.pod.uid
+        del self._pods[uid]
+        row = self.table.row_of.get(cached.node_name)
+        if row is not None:
+            self.table.remove_pod(row, uid)
+            return
+        ghosts = self._ghosts[cached.node_name]
+        del ghosts[uid]
+        if not ghosts:
+            del self._ghosts[cached.node_name]
+
+    # --- nodes ------------------------------------------------------------------------------------------------------
+
+    def add_node(self, node: Node) -> None:
+        """A node is there, or is there again; pods that were waiting for it count on it now."""
+        if node.name in self.table.row_of:
+            self.table.update_node(node)
+        else:
+            self.table.add_node(node, self._ghosts.pop(node.name, {}).values())
+
+    def remove_node(self, name: str) -> None:
+        """A node is gone; its pods are kept in mind until they are gone too.
+
+        Raises:
+            CacheError: there is no such node.
+        """
+        if name not in self.table.row_of:
+            raise CacheError(f"node {name} is not found")
+        pods = self.table.remove_node(name)
+        if pods:
+            self._ghosts[name] = {placed.pod.uid: placed for placed in pods}
+
+
+def uses_the_same(old: Pod, new: Pod) -> bool:
+    """Whether two versions of a pod certainly take the same from their node; cheaper than adding it up."""
+    a, b = old.spec, new.spec
+    s, t = old.status, new.status
+    return (
+        a.containers == b.containers
+        and a.init_containers == b.init_containers
+        and a.resources == b.resources
+        and a.overhead == b.overhead
+        and s.container_statuses == t.container_statuses
+        and s.init_container_statuses == t.init_container_statuses
+        and s.resources == t.resources
+        and s.allocated_resources == t.allocated_resources
+        and (s.conditions is t.conditions or not _has_resize_condition(s.conditions, t.conditions))
+    )
+
+
+def _has_resize_condition(*lists: object) -> bool:
+    return any(
+        condition.type == "PodResizePending"
+        for conditions in lists
+        if isinstance(conditions, tuple)
+        for condition in conditions
+    )

@@ -1,0 +1,203 @@
+"""What one profile's plugins say to pods of one signature: rows of masks and scores that follow the change log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import define, field
+
+from trio_sched.engine.filtering import plugin_failed
+from trio_sched.engine.per_node_memo import PerNodeMemo
+from trio_sched.engine.profile import FilterCaller, Profile, ScoreCaller
+from trio_sched.engine.scoring import check_range, normalize, raw_scores
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.snapshot.change_log import as_index
+from trio_sched.snapshot.node_columns import BoolArray, Int64Array, NodeColumns, RowIndex
+from trio_sched.snapshot.node_table import NodeTable
+
+INFEASIBLE = -1
+"""The rank of nodes that did not pass; ranks of others are never negative."""
+
+
+@define(eq=False)
+class Normalized:
+    """Raw scores of a plugin that normalises, and what they came to over the feasible nodes."""
+
+    caller: ScoreCaller
+    on_usage: bool
+    raw: Int64Array
+    weighted: Int64Array
+
+
+@define(eq=False)
+class KeptAnswer:
+    """What one profile's plugins say to pods of one signature, row by row.
+
+    Filters and scores come in two groups: those that look at node objects only, and those that also look at the pods on
+    the node and so change with every placement.
+    """
+
+    profile: Profile
+    table: NodeTable
+    pod: Pod
+    state: CycleState
+    node_filters: list[FilterCaller] = field(factory=list)
+    usage_filters: list[FilterCaller] = field(factory=list)
+    node_scores: list[ScoreCaller] = field(factory=list)
+    usage_scores: list[ScoreCaller] = field(factory=list)
+    normalized: list[Normalized] = field(factory=list)
+    memos: list[PerNodeMemo] = field(factory=list)
+    fresh_filters: list[FilterCaller] = field(factory=list)
+    fresh_scores: list[ScoreCaller] = field(factory=list)
+    fresh_plugins: frozenset[str] = frozenset()
+    on_all_nodes: bool = False
+    node_passes: BoolArray = field(init=False)
+    passes: BoolArray = field(init=False)
+    node_total: Int64Array = field(init=False)
+    usage_total: Int64Array = field(init=False)
+    ranks: Int64Array = field(init=False)
+    _node_position: int = -1
+    _usage_position: int = -1
+    _membership: int = -1
+    _nodes_generation: int = -1
+    _normalized_is_stale: bool = True
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every plugin's answers are kept, so that `ranks` says it all."""
+        return not (self.memos or self.fresh_filters or self.fresh_scores)
+
+    # --- catching up ------------------------------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """Look again at the rows that changed.
+
+        Raises:
+            CycleFailed: a plugin failed.
+        """
+        table = self.table
+        if self._membership != table.membership_generation or (
+            self.on_all_nodes and self._nodes_generation != table.nodes_generation
+        ):
+            self._start_over()
+            return
+        node_rows = table.node_log.since(self._node_position)
+        usage_rows = table.usage_log.since(self._usage_position)
+        if node_rows is None or usage_rows is None or len(node_rows) + len(usage_rows) > table.count // 2:
+            self._start_over()
+            return
+        self._node_position = table.node_log.position
+        self._usage_position = table.usage_log.position
+        if node_rows:
+            self._look_at(as_index(node_rows), node_changed=True)
+            if usage_rows:
+                seen = set(node_rows)
+                usage_rows = [row for row in usage_rows if row not in seen]
+        if usage_rows:
+            self._look_at(as_index(usage_rows), node_changed=False)
+
+    def _start_over(self) -> None:
+        table = self.table
+        n = table.count
+        self.node_passes = np.zeros(n, dtype=np.bool_)
+        self.passes = np.zeros(n, dtype=np.bool_)
+        self.node_total = np.zeros(n, dtype=np.int64)
+        self.usage_total = np.zeros(n, dtype=np.int64)
+        self.ranks = np.full(n, INFEASIBLE, dtype=np.int64)
+        for kept in self.normalized:
+            kept.raw = np.zeros(n, dtype=np.int64)
+            kept.weighted = np.zeros(n, dtype=np.int64)
+        for memo in self.memos:
+            memo.forget(n)
+        self._membership = table.membership_generation
+        self._nodes_generation = table.nodes_generation
+        self._node_position = table.node_log.position
+        self._usage_position = table.usage_log.position
+        self._look_at(slice(0, n), node_changed=True)
+        self._normalized_is_stale = True
+
+    def _look_at(self, rows: RowIndex, *, node_changed: bool) -> None:
+        nodes = NodeColumns(self.table, rows)
+        if node_changed:
+            passes = self._filter(self.node_filters, nodes)
+            self.node_passes[rows] = True if passes is None else passes
+            total = self._score(self.node_scores, nodes)
+            self.node_total[rows] = 0 if total is None else total
+        passes = self._filter(self.usage_filters, nodes)
+        node_passes = self.node_passes[rows]
+        passes = node_passes if passes is None else passes & node_passes
+        total = self._score(self.usage_scores, nodes)
+        if total is None:
+            total = self.node_total[rows].copy()
+        else:
+            self.usage_total[rows] = total
+            total += self.node_total[rows]
+        if self.normalized:
+            self._look_at_normalized(rows, nodes, passes, total, node_changed)
+        self.passes[rows] = passes
+        total[~passes] = INFEASIBLE
+        self.ranks[rows] = total
+
+    def _look_at_normalized(
+        self, rows: RowIndex, nodes: NodeColumns, passes: BoolArray, total: Int64Array, node_changed: bool
+    ) -> None:
+        stale = bool((passes != self.passes[rows]).any())
+        for kept in self.normalized:
+            if node_changed or kept.on_usage:
+                raw = raw_scores(kept.caller, self.pod, nodes, self.state)
+                stale = stale or bool((raw != kept.raw[rows]).any())
+                kept.raw[rows] = raw
+            total += kept.weighted[rows]
+        if stale:
+            self._normalized_is_stale = True
+
+    def _filter(self, filters: Sequence[FilterCaller], nodes: NodeColumns) -> BoolArray | None:
+        passes: BoolArray | None = None
+        for caller in filters:
+            try:
+                codes = caller.call(self.pod, nodes, self.state).codes
+            except Exception as exc:
+                raise plugin_failed(f'running "{caller.plugin}" filter plugin', caller.plugin, exc) from exc
+            passes = codes == 0 if passes is None else passes & (codes == 0)
+        return passes
+
+    def _score(self, scorers: Sequence[ScoreCaller], nodes: NodeColumns) -> Int64Array | None:
+        total: Int64Array | None = None
+        for caller in scorers:
+            scores = raw_scores(caller, self.pod, nodes, self.state)
+            check_range(caller.plugin, scores)
+            weighted = scores * caller.weight
+            total = weighted if total is None else total + weighted
+        return total
+
+    def normalize_again(self) -> None:
+        """Bring the normalised scores up to date with the feasible nodes.
+
+        Raises:
+            CycleFailed: a plugin failed, or left the range of scores.
+        """
+        if not self._normalized_is_stale:
+            return
+        self._normalized_is_stale = False
+        positions = np.flatnonzero(self.passes)
+        if not self.normalized or len(positions) == 0:
+            return
+        total = self.node_total + self.usage_total
+        for kept in self.normalized:
+            scores = self.normalized_over(kept, positions)
+            kept.weighted[:] = 0
+            kept.weighted[positions] = scores * kept.caller.weight
+            total += kept.weighted
+        self.ranks = np.where(self.passes, total, INFEASIBLE)
+
+    def normalized_over(self, kept: Normalized, positions: Int64Array) -> Int64Array:
+        """The normalised scores of one plugin over the nodes at *positions*.
+
+        Raises:
+            CycleFailed: the plugin failed, or left the range of scores.
+        """
+        scores = normalize(kept.caller, self.pod, kept.raw[positions], self.state)
+        check_range(kept.caller.plugin, scores)
+        return scores

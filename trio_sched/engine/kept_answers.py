@@ -1,0 +1,203 @@
+"""Masks and scores kept per pod signature, caught up from the log of changed rows.
+
+Pods that a profile cannot tell apart get the same answers, so these are computed once and afterwards only for the rows
+that changed. What is returned always equals the plain evaluation in `scheduling_cycle` (a property test holds them
+together); whatever is out of the ordinary (narrowed or rejected by pre_filter, a nominated node, nothing feasible) is
+left to it.
+
+The contract that makes this possible: a plugin with ``depends_on`` and ``sign`` answers about a node from the pod's
+signature and the named inputs alone, and its normalize_score from which scores occur, not from how often.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from random import Random
+
+import numpy as np
+from attrs import define, field
+
+from trio_sched.engine.decision import Decision, Placed, Unplaced
+from trio_sched.engine.filtering import (
+    CycleFailed,
+    NominatedPods,
+    PreFilterOutcome,
+    filter_with_pods_added,
+    run_filters,
+    run_pre_filters,
+)
+from trio_sched.engine.host_selection import select_host
+from trio_sched.engine.kept_answer import KeptAnswer, Normalized
+from trio_sched.engine.per_node_memo import PerNodeMemo
+from trio_sched.engine.profile import FilterCaller, Profile, ScoreCaller
+from trio_sched.engine.scoring import check_range, normalize, run_pre_scores, run_scores
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.verdicts import Input
+from trio_sched.snapshot.node_columns import Int64Array, NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
+
+KEEP = 200
+"""Signatures kept; the least recently used one goes first."""
+
+Signature = tuple[Hashable, ...]
+
+
+class NotKept(Exception):
+    """This signature is left to the plain evaluation."""
+
+
+@define(eq=False)
+class KeptAnswers:
+    """The kept answers of one profile."""
+
+    profile: Profile
+    table: NodeTable
+    keep: int = KEEP
+    _answers: OrderedDict[Signature, KeptAnswer | None] = field(factory=OrderedDict)
+
+    def decide(self, pod: Pod, signature: Signature, nominated: NominatedPods, rng: Random) -> Decision | None:
+        """Decide on *pod* if that can be done from what is kept.
+
+        Returns:
+            The decision, or None if the plain evaluation must say.
+        """
+        answer = self._answer(pod, signature)
+        if answer is None or self.table.count == 0 or pod.nominated_node_name:
+            return None
+        try:
+            answer.catch_up()
+            if answer.is_whole and not nominated:
+                return self._from_ranks(answer, rng)
+            return _assemble(answer, pod, nominated, rng)
+        except NotKept:
+            return None
+        except CycleFailed as failed:
+            del self._answers[signature]
+            return Unplaced(failed.status)
+
+    def _from_ranks(self, answer: KeptAnswer, rng: Random) -> Decision | None:
+        answer.normalize_again()
+        feasible = int(np.count_nonzero(answer.passes))
+        if feasible == 0:
+            return None
+        row = select_host(answer.ranks, rng)
+        return Placed(self.table.names[row], answer.state.fork(), self.table.count, feasible)
+
+    def _answer(self, pod: Pod, signature: Signature) -> KeptAnswer | None:
+        answers = self._answers
+        if signature in answers:
+            answers.move_to_end(signature)
+            return answers[signature]
+        try:
+            answer = _new_answer(self.profile, self.table, pod, signature)
+        except (NotKept, CycleFailed):
+            answer = None
+        answers[signature] = answer
+        if len(answers) > self.keep:
+            answers.popitem(last=False)
+        return answer
+
+
+def _new_answer(profile: Profile, table: NodeTable, pod: Pod, signature: Signature) -> KeptAnswer:
+    """Ask the pre_filters and pre_scores once and sort the plugins by what their answers depend on.
+
+    Raises:
+        NotKept: a pre_filter narrows or rejects, or a pre_score fails.
+    """
+    kept = profile.kept_plugins(signature)
+    if profile.percentage_of_nodes_to_score and any(caller.per_node for caller in profile.filter):
+        raise NotKept
+    answer = KeptAnswer(profile, table, pod, CycleState())
+    nodes, state = table.columns, answer.state
+    if _restricts(run_pre_filters([c for c in profile.pre_filter if c.plugin in kept], pod, nodes, state)):
+        raise NotKept
+    run_pre_scores([c for c in profile.pre_score if c.plugin in kept], pod, nodes, state)
+    for caller in profile.filter:
+        if caller.plugin not in kept:
+            answer.fresh_filters.append(caller)
+        elif caller.plugin in answer.state.skip_filter:
+            continue
+        elif caller.per_node:
+            answer.memos.append(PerNodeMemo(caller, _on_usage(caller)))
+        else:
+            (answer.usage_filters if _on_usage(caller) else answer.node_filters).append(caller)
+    for scorer in profile.score:
+        if scorer.plugin not in kept:
+            answer.fresh_scores.append(scorer)
+        elif scorer.plugin in answer.state.skip_score:
+            continue
+        elif scorer.per_node:
+            answer.memos.append(PerNodeMemo(scorer, _on_usage(scorer)))
+        elif scorer.normalize is not None:
+            empty = np.zeros(0, dtype=np.int64)
+            answer.normalized.append(Normalized(scorer, _on_usage(scorer), empty, empty))
+        else:
+            (answer.usage_scores if _on_usage(scorer) else answer.node_scores).append(scorer)
+    answer.on_all_nodes = any(Input.ALL_NODES in profile.inputs[plugin] for plugin in kept)
+    answer.fresh_plugins = frozenset(profile.plugins) - kept
+    return answer
+
+
+def _restricts(outcome: PreFilterOutcome) -> bool:
+    return outcome.rejected is not None or outcome.node_names is not None
+
+
+def _on_usage(caller: FilterCaller | ScoreCaller) -> bool:
+    return caller.inputs is not None and Input.USAGE in caller.inputs
+
+
+def _assemble(answer: KeptAnswer, pod: Pod, nominated: NominatedPods, rng: Random) -> Decision | None:
+    """Combine what is kept with plugins that must be asked anew, and with pods nominated to some of the nodes.
+
+    Raises:
+        NotKept: a pre_filter narrows or rejects.
+        CycleFailed: a plugin failed.
+    """
+    profile, table = answer.profile, answer.table
+    state = answer.state.fork()
+    nodes = table.columns
+    fresh = answer.fresh_plugins
+    if _restricts(run_pre_filters([c for c in profile.pre_filter if c.plugin in fresh], pod, nodes, state)):
+        raise NotKept
+    passes = answer.passes.copy()
+    for caller in answer.fresh_filters:
+        if not caller.per_node:
+            passes &= run_filters([caller], pod, nodes, state).passes
+    for memo in answer.memos:
+        if isinstance(memo.caller, FilterCaller):
+            passes &= memo.filter(pod, table, passes, state)
+    per_node = [caller for caller in answer.fresh_filters if caller.per_node]
+    if per_node:
+        candidates = np.flatnonzero(passes)
+        passes[candidates] = run_filters(per_node, pod, nodes.take(candidates), state).passes
+    for name, pods in nominated.items():
+        row = table.row_of.get(name)
+        if row is not None and passes[row]:
+            passes[row] = filter_with_pods_added(profile, pod, table, name, pods, state) is None
+    positions = np.flatnonzero(passes)
+    if len(positions) == 0:
+        return None
+    if len(positions) == 1:
+        return Placed(table.names[int(positions[0])], state, table.count, 1)
+    totals = _assemble_totals(answer, pod, nodes.take(positions), positions, state)
+    return Placed(table.names[int(positions[select_host(totals, rng)])], state, table.count, len(positions))
+
+
+def _assemble_totals(
+    answer: KeptAnswer, pod: Pod, nodes: NodeColumns, positions: Int64Array, state: CycleState
+) -> Int64Array:
+    totals: Int64Array = answer.node_total[positions] + answer.usage_total[positions]
+    for kept in answer.normalized:
+        totals += answer.normalized_over(kept, positions) * kept.caller.weight
+    for memo in answer.memos:
+        if isinstance(memo.caller, ScoreCaller):
+            raw = memo.score(pod, answer.table, positions, state)
+            scores = normalize(memo.caller, pod, raw, state) if memo.caller.normalize is not None else raw
+            check_range(memo.caller.plugin, scores)
+            totals += scores * memo.caller.weight
+    pre_scores = [c for c in answer.profile.pre_score if c.plugin in answer.fresh_plugins]
+    run_pre_scores(pre_scores, pod, nodes, state)
+    totals += run_scores(answer.fresh_scores, pod, nodes, state).totals
+    return totals

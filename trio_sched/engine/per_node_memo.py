@@ -1,0 +1,66 @@
+"""Answers of a per-node hook, remembered for each row until the row changes."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define, field
+
+from trio_sched.engine.filtering import filter_one_node
+from trio_sched.engine.profile import FilterCaller, ScoreCaller
+from trio_sched.engine.scoring import raw_scores
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.snapshot.node_columns import BoolArray, Int64Array, NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
+
+
+def _empty() -> Int64Array:
+    return np.zeros(0, dtype=np.int64)
+
+
+@define(eq=False)
+class PerNodeMemo:
+    """One plugin's answers to one signature: asked only about rows that matter and have changed since."""
+
+    caller: FilterCaller | ScoreCaller
+    on_usage: bool
+    """Whether the answer also depends on the pods of the row."""
+    _seen: Int64Array = field(factory=_empty)
+    _values: Int64Array = field(factory=_empty)
+
+    def forget(self, count: int) -> None:
+        """Rows have been given to other nodes; there are *count* now."""
+        self._seen = np.full(count, -1, dtype=np.int64)
+        self._values = np.zeros(count, dtype=np.int64)
+
+    def filter(self, pod: Pod, table: NodeTable, candidates: BoolArray, state: CycleState) -> BoolArray:
+        """Shape (nodes,): which of *candidates* pass.
+
+        Raises:
+            CycleFailed: the plugin failed.
+        """
+        assert isinstance(self.caller, FilterCaller)
+        generations = self._generations(table)
+        for row in np.flatnonzero(candidates & (self._seen != generations)).tolist():
+            self._values[row] = filter_one_node([self.caller], pod, table.columns, row, state) is None
+        self._seen = np.where(candidates, generations, self._seen)
+        passes: BoolArray = candidates & (self._values != 0)
+        return passes
+
+    def score(self, pod: Pod, table: NodeTable, positions: Int64Array, state: CycleState) -> Int64Array:
+        """Shape (positions,): the raw scores of these rows.
+
+        Raises:
+            CycleFailed: the plugin failed.
+        """
+        assert isinstance(self.caller, ScoreCaller)
+        generations = self._generations(table)
+        stale = positions[self._seen[positions] != generations[positions]]
+        if len(stale):
+            self._values[stale] = raw_scores(self.caller, pod, NodeColumns(table, stale), state)
+            self._seen[stale] = generations[stale]
+        return self._values[positions]
+
+    def _generations(self, table: NodeTable) -> Int64Array:
+        views = table.views
+        return views.node_generation + views.usage_generation if self.on_usage else views.node_generation
