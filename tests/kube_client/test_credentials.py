@@ -1,4 +1,6 @@
+import contextlib
 import json
+import ssl
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -6,13 +8,15 @@ from typing import Any
 
 import pytest
 import trio
+import trustme
+from attrs import evolve
 from trio.testing import MockClock
 
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.credentials import Credentials, impersonation_headers
 from trio_sched.kube_client.errors import CredentialsError, Unauthorized
 from trio_sched.kube_client.exec_plugin import ExecPlugin, parse_credential
-from trio_sched.kube_client.settings import ConnectionSettings, ExecSettings, Impersonation
+from trio_sched.kube_client.settings import ConnectionSettings, ExecSettings, Impersonation, TlsSettings
 
 Write = Callable[[str, str | bytes], str]
 V1 = "client.authentication.k8s.io/v1"
@@ -175,3 +179,57 @@ def test_what_an_exec_plugin_says_wrong_is_told(changes: dict[str, Any], problem
     with pytest.raises(CredentialsError) as caught:
         parse_credential(json.dumps(document).encode(), api_version=V1)
     assert str(caught.value).startswith(f"getting credentials: {problem}")
+
+
+async def test_a_certificate_from_an_exec_plugin_is_shown_and_its_successor_on_a_new_connection(
+    write: Write, authority: trustme.CA, nursery: trio.Nursery
+) -> None:
+    shown: list[str] = []
+
+    async def talk(stream: trio.SSLStream[trio.SocketStream]) -> None:
+        await stream.do_handshake()
+        shown.append(stream.getpeercert()["subjectAltName"][0][1])
+        with contextlib.suppress(trio.BrokenResourceError):  # clients hang up without a goodbye
+            while await stream.receive_some():
+                await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    def issue(name: str, expires: str) -> None:
+        leaf = authority.issue_cert(name)
+        status = {
+            "token": "",
+            "clientCertificateData": leaf.cert_chain_pems[0].bytes().decode(),
+            "clientKeyData": leaf.private_key_pem.bytes().decode(),
+            "expirationTimestamp": expires,
+        }
+        write("extra", json.dumps(status))
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.verify_mode = ssl.CERT_REQUIRED
+    authority.configure_trust(context)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    listeners: Any = await nursery.start(trio.serve_ssl_over_tcp, talk, 0, context)
+    port = listeners[0].transport_listener.socket.getsockname()[1]
+    settings = ConnectionSettings(
+        server=f"https://127.0.0.1:{port}",
+        tls=TlsSettings(ca_data=authority.cert_pem.bytes()),
+        exec_plugin=script(write, COUNTING),
+    )
+    async with connect(settings) as client:
+        issue("one.test", "2001-01-01T00:00:00Z")
+        await client.call(b"POST", b"/x")
+        issue("two.test", "2999-01-01T00:00:00Z")
+        await client.call(b"POST", b"/x")
+        await client.call(b"POST", b"/x")
+    assert shown == ["one.test", "two.test"]
+
+
+async def test_a_certificate_that_is_none_is_the_exec_plugins_fault(write: Write, start_server: Any) -> None:
+    async def unreachable(exchange: Any) -> None:
+        raise AssertionError("no request can get here")
+
+    write("extra", '{"clientCertificateData": "junk", "clientKeyData": "junk"}')
+    server = await start_server(unreachable, tls=True)
+    settings = evolve(server.settings, exec_plugin=script(write, COUNTING))
+    async with connect(settings) as client:
+        with pytest.raises(CredentialsError, match="getting credentials: tls: failed to find any PEM data"):
+            await client.call(b"POST", b"/x")

@@ -20,8 +20,8 @@ def normalise_server(server: str, *, has_tls_settings: bool) -> str:
         KubeconfigError: worded as Go's URL parser does, which is what kube-scheduler prints.
     """
     url = server if _SCHEME.match(server) else f"{'https' if has_tls_settings else 'http'}://{server}"
-    if bad := re.search(r"[\x00-\x1f\x7f]", url):
-        raise KubeconfigError(f"parse {_quote(url)}: net/url: invalid control character in URL ({bad.start()})")
+    if re.search(r"[\x00-\x1f\x7f]", url):
+        raise KubeconfigError(f"parse {_quote(url)}: net/url: invalid control character in URL")
     scheme, _, rest = url.partition("://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
     _check_authority(url, authority)
