@@ -17,7 +17,8 @@ def test_a_dumped_configuration_completes_to_itself() -> None:
         HEAD + "clientConnection: {qps: 0.1}\nleaderElection: {resourceName: 'yes'}\nprofiles:\n"
         "- schedulerName: a\n  percentageOfNodesToScore: 5\n  pluginConfig:\n"
         "  - {name: PodTopologySpread, args: {defaultingType: List, defaultConstraints:"
-        " [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]}}\n- {schedulerName: b}\n"
+        " [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [k]}]}}\n"
+        "- {schedulerName: b}\n"
         "extenders: [{urlPrefix: http://x, tlsConfig: {caData: Zm9v}, managedResources: [{name: a.b/c}]}]\n"
     )
     text = dump_configuration(config)

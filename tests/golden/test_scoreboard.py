@@ -1,0 +1,50 @@
+import gzip
+from pathlib import Path
+
+import pytest
+import scoreboard
+from scoreboard import GoldenRun, Scoreboard
+
+
+def run_in(directory: Path, *, everything: bool = True) -> GoldenRun:
+    lines = "".join(f'{{"name": "case/{number}"}}\n' for number in range(10))
+    (directory / "area.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    return GoldenRun(directory=directory, everything=everything, scoreboard=Scoreboard())
+
+
+def test_chunks_together_hold_every_case_once(tmp_path: Path) -> None:
+    run = run_in(tmp_path)
+    names = [case["name"] for chunk in range(3) for case in run.cases("area", chunk=chunk, chunks=3, sample=2)]
+    assert sorted(names) == [f"case/{number}" for number in range(10)]
+
+
+def test_a_sample_is_spread_over_the_file(tmp_path: Path) -> None:
+    run = run_in(tmp_path, everything=False)
+    assert [case["name"] for case in run.cases("area", sample=2)] == ["case/0", "case/5"]
+
+
+def test_an_area_without_recordings_has_no_cases(tmp_path: Path) -> None:
+    run = run_in(tmp_path)
+    assert not run.has("other")
+    assert list(run.cases("other")) == []
+
+
+def test_workers_add_up_to_one_report() -> None:
+    total, worker = Scoreboard(), Scoreboard()
+    total.record("a", "row", True, "")
+    worker.record("a", "row", False, "case/1: expected x, got y")
+    total.merge(worker.to_wire())
+    assert list(total.lines()) == ["disagreement a row: case/1: expected x, got y", "golden a row 1/2"]
+
+
+def test_a_disagreement_fails_unless_its_row_is_known_to_be_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scoreboard, "EXPECTED_INCOMPLETE", {("a", "later")})
+    run = run_in(tmp_path)
+    run.record("a", "later", False, "not there yet")
+    run.verify()
+    run.record("a", "row", False, "case/2: expected x, got y")
+    with pytest.raises(AssertionError, match="case/2: expected x, got y"):
+        run.verify()
+    assert list(run.scoreboard.lines())[-2:] == ["golden a later 0/1", "golden a row 0/1"]
