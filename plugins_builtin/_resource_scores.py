@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from plugins_builtin._resources import FLOAT_EXACT_BELOW, columns_of
+from plugins_builtin._resources import FEW, FLOAT_EXACT_BELOW, columns_of
 from trio_sched.plugin_api import (
     DEFAULT_CPU_MILLI,
     DEFAULT_MEMORY_BYTES,
@@ -38,6 +38,9 @@ class ResourceScorer:
         ratio = strategy.requested_to_capacity_ratio
         self._shape: Sequence[UtilizationShapePoint] = (ratio.shape if ratio is not None else None) or ()
 
+        plain = not any(self._is_scalar) and self._equal_weights and self._kind == "LeastAllocated"
+        self._few = _least_allocated_few if plain else None
+
     def pod_amounts(self, pod: Pod) -> Int64Array:
         """Shape (resources, 1): what *pod* counts as; containers that ask for nothing count with defaults.
 
@@ -49,6 +52,10 @@ class ResourceScorer:
     def score(self, wanted: Int64Array, nodes: NodeColumns) -> Int64Array:
         """Shape (nodes,): 0..100."""
         allocatable, used = columns_of(self._names, nodes, nonzero=True)
+        if len(nodes) <= FEW and self._few is not None:
+            few = self._few(wanted[:, 0].tolist(), used.T.tolist(), allocatable.T.tolist())
+            if few is not None:
+                return few
         requested = used + wanted
         counts = allocatable > 0
         for i, scalar in enumerate(self._is_scalar):
@@ -111,6 +118,26 @@ class ResourceScorer:
         for utilization in range(101):
             table[utilization] = _on_line(points, utilization)
         return table
+
+
+def _least_allocated_few(wanted: list[int], used: list[list[int]], allocatable: list[list[int]]) -> Int64Array | None:
+    """LeastAllocated for a few nodes, over common resources of equal weight; one row of *used* per node.
+
+    None where numbers are so large that kube-scheduler's 64 bits would wrap.
+    """
+    scores = []
+    for node_used, node_has in zip(used, allocatable, strict=True):
+        total = count = 0
+        for need, usage, has in zip(wanted, node_used, node_has, strict=True):
+            if has >= FLOAT_EXACT_BELOW:
+                return None
+            if has > 0:
+                count += 1
+                free = has - usage - need
+                if free > 0:
+                    total += free * MAX_SCORE // has
+        scores.append(total // count if count else 0)
+    return np.array(scores, dtype=np.int64)
 
 
 def _on_line(points: Sequence[tuple[int, int]], utilization: int) -> int:

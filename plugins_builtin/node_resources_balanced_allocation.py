@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from plugins_builtin._resources import columns_of, device_class_maps, request_signature, resource_options
+from plugins_builtin._resources import FEW, columns_of, device_class_maps, request_signature, resource_options
 from trio_sched.plugin_api import (
     SKIP,
     CycleState,
@@ -57,6 +57,8 @@ class NodeResourcesBalancedAllocation:
         """
         wanted: Int64Array = state.read((NAME, "wanted"))
         allocatable, used = columns_of(self._names, nodes, nonzero=False)
+        if len(nodes) <= FEW and len(self._names) == 2 and not any(self._is_scalar):
+            return _score_few(wanted[:, 0].tolist(), used.tolist(), allocatable.tolist())
         counts = allocatable > 0
         for i, scalar in enumerate(self._is_scalar):
             if scalar and not wanted[i, 0]:
@@ -78,6 +80,22 @@ class NodeResourcesBalancedAllocation:
         ):
             return None
         return request_signature(pod)
+
+
+def _score_few(wanted: list[int], used: list[list[int]], allocatable: list[list[int]]) -> Int64Array:
+    """The same for a few nodes and two resources, operation by operation."""
+    scores = []
+    for u0, u1, a0, a1 in zip(*used, *allocatable, strict=True):
+        before = _evenness_of_two(u0, u1, a0, a1)
+        after = _evenness_of_two(u0 + wanted[0], u1 + wanted[1], a0, a1)
+        scores.append(50 + (50 + after - before) // 2)
+    return np.array(scores, dtype=np.int64)
+
+
+def _evenness_of_two(u0: int, u1: int, a0: int, a1: int) -> int:
+    if a0 <= 0 or a1 <= 0:
+        return 100
+    return int((1.0 - abs(min(u0 / a0, 1.0) - min(u1 / a1, 1.0)) / 2) * 100.0)
 
 
 def _evenness(used: Int64Array, allocatable: Int64Array, counts: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ import numpy as np
 from attrs import frozen
 
 from plugins_builtin._resource_scores import ResourceScorer
-from plugins_builtin._resources import DEVICE_CLASS_PREFIX, device_class_maps, request_signature, resource_options
+from plugins_builtin._resources import DEVICE_CLASS_PREFIX, FEW, device_class_maps, request_signature, resource_options
 from trio_sched.plugin_api import (
     Action,
     CycleState,
@@ -95,6 +95,8 @@ class NodeResourcesFit:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Nodes without room fail, with every resource that is short; unresolvable if the empty node is too small."""
         wanted: tuple[_Wanted, ...] = state.read((NAME, "wanted"))
+        if len(nodes) <= FEW:
+            return Verdicts(_codes_few(wanted, nodes), lambda code: _explain(code, wanted))
         codes = (nodes.pod_count >= nodes.allowed_pods).astype(np.int64)
         if wanted:
             allocatable, requested = nodes.allocatable, nodes.requested
@@ -198,6 +200,25 @@ class NodeResourcesFit:
         if old is None and DEVICE_CLASS_PREFIX + new.name in names:
             return Hint.QUEUE
         return Hint.QUEUE if new.extended_resource_name in names else Hint.SKIP
+
+
+def _codes_few(wanted: tuple[_Wanted, ...], nodes: NodeColumns) -> Int64Array:
+    """The codes of a few nodes, in plain integers."""
+    codes = [
+        int(count >= allowed)
+        for count, allowed in zip(nodes.pod_count.tolist(), nodes.allowed_pods.tolist(), strict=True)
+    ]
+    allocatable, requested = nodes.allocatable, nodes.requested
+    for i, want in enumerate(wanted):
+        row = nodes.resource_row(want.name)
+        if row is None:
+            if not want.delegated:
+                codes = [code | _short(i) | _hopeless(i) for code in codes]
+            continue
+        for position, (has, used) in enumerate(zip(allocatable[row].tolist(), requested[row].tolist(), strict=True)):
+            if want.amount > has - used and not (want.delegated and has <= 0):
+                codes[position] |= _short(i) | (_hopeless(i) if want.amount > has else 0)
+    return np.array(codes, dtype=np.int64)
 
 
 def _asks_for_scalars(pod: Pod) -> bool:

@@ -3,13 +3,15 @@
 from random import Random
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trio_sched.snapshot.node_columns import Int64Array
 
 
-def best_positions(totals: Int64Array) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+def best_positions(totals: Int64Array) -> NDArray[np.intp]:
     """Positions of the highest of *totals*, which must not be empty."""
-    return np.flatnonzero(totals == totals.max())
+    best: NDArray[np.intp] = (totals == totals[totals.argmax()]).nonzero()[0]
+    return best
 
 
 def select_host(totals: Int64Array, rng: Random) -> int:
