@@ -1,5 +1,6 @@
 """The API server behind an httpx client, without a socket in between."""
 
+import math
 from collections.abc import AsyncIterator
 from urllib.parse import unquote
 
@@ -17,23 +18,23 @@ class _WatchBody(httpx.AsyncByteStream):
 
     def __init__(self, stream: WatchStream, request: httpx.Request) -> None:
         self._stream, self._request = stream, request
+        timeout = (request.extensions.get("timeout") or {}).get("read")
+        self._read_seconds = math.inf if timeout is None else timeout
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        timeout = (self._request.extensions.get("timeout") or {}).get("read")
-        stream = aiter(self._stream)
-        while True:
-            await trio.lowlevel.checkpoint()
-            try:
-                with trio.fail_after(float("inf") if timeout is None else timeout):
-                    batch = await anext(stream)
-            except StopAsyncIteration:
-                return
-            except StreamCut as error:
-                message = "peer closed connection without sending complete message body (incomplete chunked read)"
-                raise httpx.RemoteProtocolError(message, request=self._request) from error
-            except trio.TooSlowError as error:
-                raise httpx.ReadTimeout("no event within the read timeout", request=self._request) from error
-            yield batch
+    # No generator: one that a reader leaves behind half read would be trio's to warn about.
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        await trio.lowlevel.checkpoint()
+        try:
+            with trio.fail_after(self._read_seconds):
+                return await anext(self._stream)
+        except StreamCut as error:
+            message = "peer closed connection without sending complete message body (incomplete chunked read)"
+            raise httpx.RemoteProtocolError(message, request=self._request) from error
+        except trio.TooSlowError as error:
+            raise httpx.ReadTimeout("no event within the read timeout", request=self._request) from error
 
     async def aclose(self) -> None:
         self._stream.close()
@@ -52,13 +53,13 @@ class InProcessTransport(httpx.AsyncBaseTransport):
         """Answer one request, failing as a connection would where the server is stopped or drops replies."""
         body = await request.aread()
         await trio.lowlevel.checkpoint()
-        # httpx spells header names in lower case in this view of them.
+
         headers = {name.lower(): value for name, value in request.headers.items()}
         path = unquote(request.url.raw_path.decode("ascii").partition("?")[0])
         query = request.url.query.decode("ascii")
         timeout = (request.extensions.get("timeout") or {}).get("read")
         try:
-            with trio.fail_after(float("inf") if timeout is None else timeout):
+            with trio.fail_after(math.inf if timeout is None else timeout):
                 response = await self.server.handle(request.method, path, query, headers, body)
         except ServerStopped as error:
             raise httpx.ConnectError("All connection attempts failed", request=request) from error

@@ -141,19 +141,19 @@ def _documents(name: str, text: str) -> Iterator[tuple[int, int, Any]]:
         except msgspec.DecodeError:
             pass  # YAML's own maps begin with a brace as well, and so does a run of several JSON objects
     loader = ManifestLoader(StringIO(text))
-    number = 0
+    number = 1
     try:
         while loader.check_node():
-            number += 1
             node = loader.get_node()
             assert node is not None  # check_node has just said so
             yield number, node.start_mark.line + 1, loader.construct_document(node)
+            number += 1
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0
-        raise ManifestError(name, number + 1, line, error.problem or str(error)) from error
+        raise ManifestError(name, number, line, error.problem or str(error)) from error
     except yaml.YAMLError as error:
-        raise ManifestError(name, number + 1, 0, str(error)) from error
+        raise ManifestError(name, number, 0, str(error)) from error
     finally:
         loader.dispose()
 

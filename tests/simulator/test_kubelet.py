@@ -1,0 +1,100 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_sched.simulator import ApiServer, run_kubelets, trio_clock
+from trio_sched.simulator.kubelet import EXIT_CODE, RUN_SECONDS, KubeletPace
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+async def cluster(make_api: Callable[[ApiServer], Any], nursery: trio.Nursery, autojump_clock: MockClock) -> Any:
+    api = make_api(ApiServer(now=trio_clock()))
+    await nursery.start(run_kubelets, api.server, KubeletPace(start_seconds=2, stop_seconds=3))
+    await api.create_node("n1")
+    return api
+
+
+def conditions(pod: Json) -> dict[str, str]:
+    return {condition["type"]: condition["status"] for condition in pod["status"]["conditions"]}
+
+
+async def test_a_bound_pod_runs_after_a_while(cluster: Any, autojump_clock: MockClock) -> None:
+    await cluster.create_pod("p")
+    await cluster.bind("p", "n1")
+    await trio.sleep(1.9)
+    assert (await cluster.pod("p"))["status"]["phase"] == "Pending"
+    await trio.sleep(0.2)
+    pod = await cluster.pod("p")
+    assert pod["status"]["phase"] == "Running"
+    assert conditions(pod) == dict.fromkeys(
+        ("PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"), "True"
+    )
+    (status,) = pod["status"]["containerStatuses"]
+    assert (status["name"], status["ready"]) == ("main", True)
+    assert status["state"]["running"]["startedAt"] == "2026-01-01T00:00:02Z"
+    assert pod["status"]["hostIP"] == "10.0.0.1"
+    assert pod["status"]["podIPs"] == [{"ip": pod["status"]["podIP"]}]
+
+
+async def test_every_pod_has_an_address_of_its_own(cluster: Any, autojump_clock: MockClock) -> None:
+    for number in range(5):
+        await cluster.create_pod(f"p{number}", nodeName="n1")
+    await trio.sleep(3)
+    pods = (await cluster("GET", "/api/v1/pods"))["items"]
+    assert len({pod["status"]["podIP"] for pod in pods}) == 5
+
+
+async def test_a_pod_without_a_node_or_on_an_unknown_one_stays_pending(cluster: Any, autojump_clock: MockClock) -> None:
+    await cluster.create_pod("free")
+    await cluster.create_pod("lost", nodeName="nowhere")
+    await trio.sleep(60)
+    assert {(await cluster.pod(name))["status"]["phase"] for name in ("free", "lost")} == {"Pending"}
+
+
+async def test_a_node_that_joins_late_finds_its_pods(cluster: Any, autojump_clock: MockClock) -> None:
+    await cluster.create_pod("p", nodeName="n2")
+    await trio.sleep(60)
+    await cluster.create_node("n2")
+    await trio.sleep(3)
+    assert (await cluster.pod("p"))["status"]["phase"] == "Running"
+
+
+@pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("3", "Failed")])
+async def test_a_pod_with_an_end_ends(cluster: Any, autojump_clock: MockClock, code: str, phase: str) -> None:
+    await cluster.create_pod("p", nodeName="n1", annotations={RUN_SECONDS: "10", EXIT_CODE: code})
+    await trio.sleep(11.9)
+    assert (await cluster.pod("p"))["status"]["phase"] == "Running"
+    await trio.sleep(0.2)
+    pod = await cluster.pod("p")
+    assert pod["status"]["phase"] == phase
+    assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == int(code)
+    assert conditions(pod)["Ready"] == "False"
+
+
+@pytest.mark.parametrize(("grace", "lasts"), [(30, 3), (1, 1)])
+async def test_a_deleted_pod_leaves_within_its_grace(
+    cluster: Any, autojump_clock: MockClock, grace: int, lasts: int
+) -> None:
+    await cluster.create_pod("p", nodeName="n1")
+    await trio.sleep(5)
+    await cluster("DELETE", f"/api/v1/namespaces/default/pods/p?gracePeriodSeconds={grace}")
+    await trio.sleep(lasts - 0.1)
+    await cluster.pod("p")
+    await trio.sleep(0.2)
+    await cluster("GET", "/api/v1/namespaces/default/pods/p", expect=404)
+
+
+async def test_a_pod_of_the_same_name_is_another_pod(cluster: Any, autojump_clock: MockClock) -> None:
+    await cluster.create_pod("p", nodeName="n1")
+    await trio.sleep(1.5)
+    await cluster("DELETE", "/api/v1/namespaces/default/pods/p?gracePeriodSeconds=0")
+    await cluster.create_pod("p", nodeName="n1")
+    await trio.sleep(1)
+    assert (await cluster.pod("p"))["status"]["phase"] == "Pending"
+    await trio.sleep(1.1)
+    assert (await cluster.pod("p"))["status"]["phase"] == "Running"

@@ -1,0 +1,139 @@
+from typing import Any
+
+import pytest
+
+from trio_sched.simulator import ApiServer
+
+Json = dict[str, Any]
+
+PODS = "/api/v1/namespaces/default/pods"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+MERGE = "application/merge-patch+json"
+
+
+async def config_map(api: Any, name: str, namespace: str = "default", **metadata: Any) -> Json:
+    made: Json = await api(
+        "POST", f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": name, **metadata}}
+    )
+    return made
+
+
+async def test_a_pod_that_no_kubelet_runs_goes_at_once(api: Any, server: ApiServer) -> None:
+    await api.create_pod("p")
+    gone = await api("DELETE", f"{PODS}/p")
+    assert gone["kind"] == "Pod"
+    assert server.store.get("pods", "default/p") is None
+
+
+async def test_a_bound_pod_waits_for_its_kubelet(api: Any) -> None:
+    await api.create_pod("p")
+    await api.bind("p", "n1")
+    await api("DELETE", f"{PODS}/p")
+    metadata = (await api.pod("p"))["metadata"]
+    assert metadata["deletionTimestamp"] == "2026-01-01T00:00:30Z"
+    assert metadata["deletionGracePeriodSeconds"] == 30
+    assert metadata["generation"] == 2
+
+
+async def test_a_shorter_grace_brings_the_end_nearer_and_a_longer_one_does_not(api: Any) -> None:
+    await api.create_pod("p")
+    await api.bind("p", "n1")
+    await api("DELETE", f"{PODS}/p")
+    await api("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 5})
+    await api("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 50})
+    metadata = (await api.pod("p"))["metadata"]
+    assert (metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"]) == ("2026-01-01T00:00:05Z", 5)
+
+
+@pytest.mark.parametrize("options", [{"gracePeriodSeconds": 0}, None])
+async def test_no_grace_means_at_once(api: Any, server: ApiServer, options: Json | None) -> None:
+    await api.create_pod("p")
+    await api.bind("p", "n1")
+    await api("DELETE", f"{PODS}/p" + ("" if options else "?gracePeriodSeconds=0"), options)
+    assert server.store.get("pods", "default/p") is None
+
+
+async def test_a_finished_pod_goes_at_once(api: Any, server: ApiServer) -> None:
+    await api.create_pod("p")
+    await api.bind("p", "n1")
+    await api("PATCH", f"{PODS}/p/status", {"status": {"phase": "Failed"}}, content_type=MERGE)
+    await api("DELETE", f"{PODS}/p")
+    assert server.store.get("pods", "default/p") is None
+
+
+@pytest.mark.parametrize(
+    ("preconditions", "words"),
+    [
+        ({"uid": "other"}, "UID in precondition: other"),
+        ({"resourceVersion": "1"}, "ResourceVersion in precondition: 1"),
+    ],
+)
+async def test_preconditions_hold_or_nothing_happens(api: Any, preconditions: Json, words: str) -> None:
+    await api.create_pod("p")
+    status = await api("DELETE", f"{PODS}/p", {"preconditions": preconditions}, expect=409)
+    assert words in status["message"]
+    await api.pod("p")
+
+
+async def test_met_preconditions_let_the_deletion_through(api: Any) -> None:
+    metadata = (await api.create_pod("p"))["metadata"]
+    conditions = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    await api("DELETE", f"{PODS}/p", {"preconditions": conditions, "propagationPolicy": "Background"})
+    await api("GET", f"{PODS}/p", expect=404)
+
+
+async def test_other_kinds_answer_with_a_status(api: Any) -> None:
+    made = await config_map(api, "c")
+    status = await api("DELETE", f"{CONFIG_MAPS}/c")
+    assert status["status"] == "Success"
+    assert status["details"] == {"name": "c", "kind": "configmaps", "uid": made["metadata"]["uid"]}
+
+
+async def test_a_finalizer_holds_an_object_until_it_is_taken_away(api: Any) -> None:
+    await config_map(api, "c", finalizers=["example.com/hold"])
+    marked = await api("DELETE", f"{CONFIG_MAPS}/c")
+    assert marked["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:00Z"
+    await api("PATCH", f"{CONFIG_MAPS}/c", {"metadata": {"finalizers": None}}, content_type=MERGE)
+    await api("GET", f"{CONFIG_MAPS}/c", expect=404)
+
+
+async def test_a_collection_is_deleted_by_selector(api: Any) -> None:
+    await config_map(api, "a", labels={"x": "1"})
+    await config_map(api, "b")
+    await config_map(api, "c", namespace="kube-system", labels={"x": "1"})
+    await api("DELETE", f"{CONFIG_MAPS}?labelSelector=x%3D1")
+    left = await api("GET", "/api/v1/configmaps")
+    assert [item["metadata"]["name"] for item in left["items"]] == ["b", "c"]
+
+
+async def test_a_namespace_carries_its_own_name_as_a_label(api: Any) -> None:
+    made = await api("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
+    assert made["metadata"]["labels"] == {"kubernetes.io/metadata.name": "shop"}
+    assert made["status"] == {"phase": "Active"}
+
+
+async def test_a_namespace_takes_its_content_along(api: Any, server: ApiServer) -> None:
+    await api("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
+    await config_map(api, "c", namespace="shop")
+    await api.create_pod("p", namespace="shop")
+    await api("DELETE", "/api/v1/namespaces/shop")
+    await api("GET", "/api/v1/namespaces/shop", expect=404)
+    assert server.store.get("configmaps", "shop/c") is None
+    assert server.store.get("pods", "shop/p") is None
+
+
+async def test_a_namespace_waits_for_pods_that_are_still_stopping(api: Any) -> None:
+    await api("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
+    await api.create_pod("p", namespace="shop", nodeName="n1")
+    await api("DELETE", "/api/v1/namespaces/shop")
+    assert (await api("GET", "/api/v1/namespaces/shop"))["status"]["phase"] == "Terminating"
+    status = await api("POST", "/api/v1/namespaces/shop/configmaps", {"metadata": {"name": "c"}}, expect=403)
+    assert "unable to create new content in namespace shop because it is being terminated" in status["message"]
+    assert status["details"]["causes"][0]["reason"] == "NamespaceTerminating"
+    await api("DELETE", "/api/v1/namespaces/shop/pods/p", {"gracePeriodSeconds": 0})
+    await api("GET", "/api/v1/namespaces/shop", expect=404)
+
+
+async def test_the_cluster_keeps_its_own_namespaces(api: Any) -> None:
+    status = await api("DELETE", "/api/v1/namespaces/kube-system", expect=403)
+    assert status["message"] == 'namespaces "kube-system" is forbidden: this namespace may not be deleted'
