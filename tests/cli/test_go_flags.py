@@ -55,6 +55,7 @@ def parse(*argv: str) -> ParsedFlags:
         (["--on=F"], "on", False),
         (["--int=0x1F"], "int", 31),
         (["--int=-017"], "int", -15),
+        (["--int=0b_11"], "int", 3),
         (["--float=1e3"], "float", 1000.0),
         (["--for=1m"], "for", 60_000_000_000),
         (["--ip="], "ip", ""),
@@ -101,6 +102,7 @@ def test_a_switch_does_not_take_the_next_argument() -> None:
             'invalid argument "yes" for "--on" flag: strconv.ParseBool: parsing "yes": invalid syntax',
         ),
         (["--int=1.5"], 'invalid argument "1.5" for "--int" flag: strconv.ParseInt: parsing "1.5": invalid syntax'),
+        (["--int=0x_"], 'invalid argument "0x_" for "--int" flag: strconv.ParseInt: parsing "0x_": invalid syntax'),
         (["--int="], 'invalid argument "" for "--int" flag: strconv.ParseInt: parsing "": invalid syntax'),
         (
             ["--int32=99999999999"],

@@ -73,3 +73,7 @@ def test_broken_base64_is_reported_only_if_no_type_was_wrong_before() -> None:
     tls = '"extenders": [{"tlsConfig": {"caData": "Zm9v!"}}]'
     assert refusal(f"{{{tls}}}") == "illegal base64 data at input byte 4"
     assert "of type int32" in refusal(f'{{"parallelism": true, {tls}}}')
+
+
+def test_a_number_of_thousands_of_digits_is_too_big_like_any_other() -> None:
+    assert refusal(f'{{"parallelism": {"9" * 5000}}}').endswith("of type int32")

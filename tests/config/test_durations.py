@@ -16,6 +16,8 @@ from trio_sched.config.errors import ConfigError
         ("5.s", 5_000_000_000, "5s"),
         ("-10m", -600_000_000_000, "-10m0s"),
         ("1µs", 1_000, "1µs"),
+        ("0.1234567891234567891234567891234s", 123_456_789, "123.456789ms"),
+        ("00015s", 15_000_000_000, "15s"),
         ("0", 0, "0s"),
         ("2562047h47m16.854775807s", (1 << 63) - 1, "2562047h47m16.854775807s"),
     ],
@@ -35,6 +37,7 @@ def test_a_duration_is_read_exactly_and_shown_as_go_shows_it(text: str, nanoseco
         ("1e3s", 'time: unknown unit "e" in duration "1e3s"'),
         ("1 m", 'time: unknown unit " m" in duration "1 m"'),
         ("9223372037s", 'time: invalid duration "9223372037s"'),
+        ("9" * 5000 + "ns", f'time: invalid duration "{"9" * 5000}ns"'),
     ],
 )
 def test_what_is_no_duration_is_refused_in_gos_words(text: str, problem: str) -> None:

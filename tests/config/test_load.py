@@ -174,3 +174,8 @@ def test_arguments_of_a_shared_queue_sort_must_be_equal() -> None:
     text = HEAD + f"profiles: [{profile('a', '{b: 1}')}, {profile('b', '{b: <2>}')}]\n"
     problem = r'Invalid value: {"b":"\u003c2\u003e"}: queueSort must be the same for all profiles'
     assert str(refusal(text)) == f"profiles[1].pluginConfig.args: {problem}"
+
+
+@pytest.mark.parametrize("text", ['{"a":' * 5000, "[" * 5000, "- " * 5000])
+def test_bottomless_nesting_is_refused(text: str) -> None:
+    assert str(refusal(text)) == "exceeded max depth"

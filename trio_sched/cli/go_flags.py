@@ -24,8 +24,11 @@ from trio_sched.objects.quantity import QuantityError, parse_nano, to_units
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _INTEGER: Final = re.compile(
-    r"([+-]?)(?:0[xX]([0-9a-fA-F_]+)|0[bB]([01_]+)|0[oO]([0-7_]+)|0([0-7_]+)|([1-9][0-9_]*|0))", re.ASCII
+    r"([+-]?)(?:0[xX]((?:_?[0-9a-fA-F])+)|0[bB]((?:_?[01])+)|0[oO]((?:_?[0-7])+)|0((?:_?[0-7])+)|([1-9](?:_?[0-9])*|0))",
+    re.ASCII,
 )
+_MOST_DIGITS: Final = 64
+"""Even in base 2 more do not fit."""
 _FLOAT: Final = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|infinity)|nan", re.I | re.A
 )
@@ -183,11 +186,11 @@ def _integer(bits: int) -> Callable[[str], int]:
             raise _number_problem("ParseInt", text)
         sign, hexadecimal, binary, octal, old_octal, decimal = match.groups()
         digits = hexadecimal or binary or octal or old_octal or decimal
+        digits = digits.replace("_", "").lstrip("0") or "0"
         base = 16 if hexadecimal else 2 if binary else 8 if octal or old_octal else 10
-        try:
-            number = int(digits, base)
-        except ValueError:
-            raise _number_problem("ParseInt", text) from None
+        if len(digits) > _MOST_DIGITS:
+            raise _number_problem("ParseInt", text, "value out of range")
+        number = int(digits, base)
         number = -number if sign == "-" else number
         if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
             raise _number_problem("ParseInt", text, "value out of range")
@@ -242,7 +245,7 @@ def _mapping(text: str) -> dict[str, str]:
 def _level(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise _number_problem("ParseUint", text)
-    if int(text) >= 1 << 31:
+    if len(text) > _MOST_DIGITS or int(text) >= 1 << 31:
         raise _number_problem("ParseUint", text, "value out of range")
     return int(text)
 

@@ -24,6 +24,7 @@ from trio_sched.config.tree import Array, Number, Object, Tree, kind_of
 
 _MOST_STRICT_ERRORS: Final = 100
 _INTEGER: Final = re.compile(r"-?[0-9]+", re.ASCII)
+_MOST_DIGITS: Final = 20
 
 
 class GoType(Protocol):
@@ -153,7 +154,9 @@ class Integer:
             decoding.mismatch(kind_of(tree), self.name)
             return None
         limit = 1 << (self.bits - 1)
-        if not _INTEGER.fullmatch(tree.text) or not -limit <= (number := int(tree.text)) < limit:
+        # Longer numbers fit nowhere, and Python refuses to read thousands of digits.
+        fits = len(tree.text) <= _MOST_DIGITS and _INTEGER.fullmatch(tree.text) is not None
+        if not fits or not -limit <= (number := int(tree.text)) < limit:
             decoding.mismatch(f"number {tree.text}", self.name)
             return None
         return number

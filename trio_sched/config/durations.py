@@ -20,6 +20,7 @@ _UNITS: Final = {
     "h": 3_600_000_000_000,
 }
 _LIMIT: Final = 1 << 63
+_MOST_DIGITS: Final = 19
 _TERM: Final = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?([^.0-9]*)")
 
 
@@ -48,16 +49,27 @@ def parse_duration(text: str) -> int:
         if unit not in _UNITS:
             raise ConfigError.of(f"time: unknown unit {quote(unit)} in duration {quote(text)}")
         scale = _UNITS[unit]
-        nanoseconds = int(whole or "0") * scale
-        if fraction:
-            nanoseconds += int(fraction) * scale // 10 ** len(fraction)
-        total += nanoseconds
+        digits = whole.lstrip("0")
+        if len(digits) > _MOST_DIGITS:
+            raise invalid
+        total += int(digits or "0") * scale + _fraction(fraction, scale)
         if total > _LIMIT:
             raise invalid
         rest = rest[match.end() :]
     if total == _LIMIT and not negative:
         raise invalid
     return -total if negative else total
+
+
+def _fraction(digits: str, scale: int) -> int:
+    """Nanoseconds of a decimal fraction; in floating point and with digits beyond 64 bits dropped, as Go does it."""
+    number, divisor = 0, 1.0
+    for digit in digits:
+        if number > ((1 << 63) - 1 - int(digit)) // 10:
+            break
+        number = number * 10 + int(digit)
+        divisor *= 10
+    return int(number * (scale / divisor))
 
 
 def format_duration(nanoseconds: int) -> str:

@@ -42,7 +42,10 @@ def parse_configuration(text: str) -> Mapping[str, Any]:
     Raises:
         ConfigError: the text is malformed, or says what the format does not know.
     """
-    tree, duplicates = _read(text)
+    try:
+        tree, duplicates = _read(text)
+    except RecursionError as error:
+        raise ConfigError.of("exceeded max depth") from error
     kind = _interpret(tree)
     _demand_complete(kind, text)
     given, strict_errors = _decode(tree, kind)
