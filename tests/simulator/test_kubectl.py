@@ -1,0 +1,189 @@
+"""The simulator before its strictest judge: the real kubectl."""
+
+import json
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import trio
+
+from trio_sched.simulator import ApiServer, run_kubelets, serve
+from trio_sched.simulator.kubelet import KubeletPace
+
+KUBECTL = shutil.which("kubectl")
+Kubectl = Callable[..., Awaitable[str]]
+
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")
+
+NODE = """\
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {kubernetes.io/hostname: n1}}
+status:
+  capacity: {cpu: "4", memory: 8Gi, pods: "110"}
+  conditions: [{type: Ready, status: "True"}]
+  nodeInfo: {kubeletVersion: v1.36.2}
+"""
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: p1, labels: {app: shop}}
+spec:
+  nodeName: n1
+  terminationGracePeriodSeconds: 1
+  containers: [{name: c, image: "app:1", resources: {limits: {cpu: 100m}}}]
+"""
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: d}}
+  template:
+    metadata: {labels: {app: d}}
+    spec: {containers: [{name: c, image: "app:1", ports: [{containerPort: 80}]}]}
+"""
+
+
+@pytest.fixture
+async def kubectl(server: ApiServer, nursery: trio.Nursery, tmp_path: Path) -> Kubectl:
+    await nursery.start(run_kubelets, server, KubeletPace(start_seconds=0, stop_seconds=0))
+    address = await nursery.start(serve, server)
+    cluster = {"name": "simulator", "cluster": {"server": address}}
+    context = {"name": "simulator", "context": {"cluster": "simulator", "user": ""}}
+    config = {"apiVersion": "v1", "kind": "Config", "clusters": [cluster], "contexts": [context]}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(json.dumps({**config, "current-context": "simulator"}))
+    environment = {"HOME": str(tmp_path), "KUBECONFIG": str(kubeconfig), "PATH": "/usr/bin:/bin"}
+
+    async def run(*arguments: str, stdin: str = "", fails: bool = False) -> str:
+        with trio.fail_after(20):
+            done = await trio.run_process(
+                [str(KUBECTL), *arguments],
+                stdin=stdin.encode(),
+                capture_stdout=True,
+                capture_stderr=True,
+                env=environment,
+                check=False,
+            )
+        assert (done.returncode != 0) is fails, (arguments, done.stdout, done.stderr)
+        return (done.stderr if fails else done.stdout).decode()
+
+    return run
+
+
+async def test_it_finds_its_way_around(kubectl: Kubectl) -> None:
+    assert "Server Version: v1.36.2" in await kubectl("version")
+    resources = await kubectl("api-resources")
+    for word in ("pods", "priorityclasses", "deployments", "leases", "po"):
+        assert word in resources.split()
+    assert await kubectl("get", "--raw", "/readyz") == "ok"
+
+
+async def test_it_creates_shows_and_describes(kubectl: Kubectl, server: ApiServer) -> None:
+    assert await kubectl("create", "-f", "-", stdin=f"{NODE}---\n{POD}") == "node/n1 created\npod/p1 created\n"
+    await kubectl("wait", "--for=condition=Ready", "pod/p1", "--timeout=10s")
+    assert await kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/p1") == "pod/p1 condition met\n"
+    header, row = (await kubectl("get", "pods", "-o", "wide")).splitlines()
+    assert header.split()[:5] == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
+    assert row.split()[:4] == ["p1", "1/1", "Running", "0"]
+    assert await kubectl("get", "pods,nodes", "-A", "-o", "name") == "pod/p1\nnode/n1\n"
+    assert await kubectl("get", "pods", "-l", "app=shop", "-o", "name") == "pod/p1\n"
+    assert await kubectl("get", "pods", "--field-selector", "spec.nodeName=other", "-o", "name") == ""
+    pod = json.loads(await kubectl("get", "pod", "p1", "-o", "json"))
+    assert pod["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "100m"}
+    event = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "p1.1"},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "default-scheduler",
+        "reportingInstance": "default-scheduler-0",
+        "action": "Binding",
+        "reason": "Scheduled",
+        "type": "Normal",
+        "note": "Successfully assigned default/p1 to n1",
+        "regarding": {"kind": "Pod", "namespace": "default", "name": "p1", "uid": pod["metadata"]["uid"]},
+    }
+    await kubectl("create", "-f", "-", stdin=json.dumps(event))
+    description = await kubectl("describe", "pod", "p1")
+    assert "default-scheduler  Successfully assigned default/p1 to n1" in description
+    assert "Normal" in await kubectl("get", "events")
+    assert "cpu                100m (2%)  100m (2%)" in await kubectl("describe", "node", "n1")
+
+
+async def test_it_applies_and_sees_what_changed(kubectl: Kubectl) -> None:
+    assert await kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/d created\n"
+    assert await kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/d unchanged\n"
+    changed = DEPLOYMENT.replace("app:1", "app:2")
+    assert await kubectl("apply", "-f", "-", stdin=changed) == "deployment.apps/d configured\n"
+    images = "jsonpath={.spec.template.spec.containers[*].image}"
+    assert await kubectl("get", "deployment", "d", "-o", images) == "app:2"
+    assert await kubectl("scale", "deployment", "d", "--replicas=5") == "deployment.apps/d scaled\n"
+    assert await kubectl("get", "deployment", "d", "-o", "jsonpath={.spec.replicas}") == "5"
+    applied = await kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=changed)
+    assert applied == "deployment.apps/d serverside-applied\n"
+    assert await kubectl("get", "deployment", "d", "-o", "jsonpath={.spec.replicas}") == "2"
+
+
+async def test_it_patches_labels_and_annotates(kubectl: Kubectl) -> None:
+    await kubectl("run", "p", "--image=app:1")
+    await kubectl("label", "pod", "p", "tier=front")
+    await kubectl("annotate", "pod", "p", "note=kept")
+    await kubectl("patch", "pod", "p", "-p", '{"metadata":{"labels":{"strategic":"1"}}}')
+    await kubectl("patch", "pod", "p", "--type=merge", "-p", '{"metadata":{"labels":{"merge":"1"}}}')
+    operations = '[{"op":"remove","path":"/metadata/labels/run"}]'
+    await kubectl("patch", "pod", "p", "--type=json", "-p", operations)
+    await kubectl("label", "pod", "p", "tier-")
+    metadata = json.loads(await kubectl("get", "pod", "p", "-o", "json"))["metadata"]
+    assert metadata["labels"] == {"strategic": "1", "merge": "1"}
+    assert metadata["annotations"] == {"note": "kept"}
+    refused = await kubectl("patch", "pod", "p", "-p", '{"spec":{"nodeName":"x"}}', fails=True)
+    assert 'The Pod "p" is invalid: spec: Forbidden: pod updates may not change fields' in refused
+
+
+async def test_it_taints_cordons_and_drains(kubectl: Kubectl, server: ApiServer) -> None:
+    await kubectl("create", "-f", "-", stdin=f"{NODE}---\n{POD}")
+    await kubectl("taint", "node", "n1", "k=v:NoSchedule")
+    taints = json.loads(await kubectl("get", "node", "n1", "-o", "jsonpath={.spec.taints}"))
+    assert taints == [{"key": "k", "value": "v", "effect": "NoSchedule"}]
+    await kubectl("taint", "node", "n1", "k-")
+    await kubectl("cordon", "n1")
+    assert "Ready,SchedulingDisabled" in await kubectl("get", "nodes")
+    await kubectl("uncordon", "n1")
+    assert "node/n1 drained" in await kubectl("drain", "n1", "--force", "--timeout=10s")
+    assert server.store.get("pods", "default/p1") is None
+
+
+async def test_it_deletes_gently_and_by_force(kubectl: Kubectl, server: ApiServer) -> None:
+    await kubectl("create", "-f", "-", stdin=f"{NODE}---\n{POD}")
+    await kubectl("delete", "pod", "p1", "--timeout=10s")
+    assert server.store.get("pods", "default/p1") is None
+    await kubectl("create", "-f", "-", stdin=POD.replace("n1", "nowhere"))
+    await kubectl("delete", "pod", "p1", "--wait=false")
+    assert "Terminating" in await kubectl("get", "pods")
+    await kubectl("delete", "pod", "p1", "--force", "--grace-period=0")
+    assert await kubectl("wait", "--for=delete", "pod/p1", "--timeout=10s") == ""
+    assert "NotFound" in await kubectl("get", "pod", "p1", fails=True)
+
+
+async def test_it_watches(kubectl: Kubectl, server: ApiServer, nursery: trio.Nursery) -> None:
+    seen: list[str] = []
+
+    async def watch() -> None:
+        seen.append(await kubectl("get", "pods", "--watch", "--request-timeout=1s", "--no-headers"))
+
+    async with trio.open_nursery() as watching:
+        watching.start_soon(watch)
+        with trio.fail_after(10):
+            while not server.open_watches:  # noqa: ASYNC110 - another process decides when; nothing here could be set
+                await trio.sleep(0.01)
+        assert "pod/p1 created" in await kubectl("create", "-f", "-", stdin=f"{NODE}---\n{POD}")
+        await kubectl("wait", "--for=condition=Ready", "pod/p1", "--timeout=10s")
+    states = [line.split()[2] for line in seen[0].splitlines()]
+    assert states[0] == "Pending"
+    assert states[-1] == "Running"

@@ -1,0 +1,83 @@
+import ssl
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+import trio
+import trustme
+
+from trio_sched.simulator import ApiServer, serve
+
+PODS = "/api/v1/namespaces/default/pods"
+POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+async def test_requests_are_answered_over_a_socket(server: ApiServer, nursery: trio.Nursery) -> None:
+    address = await nursery.start(serve, server)
+    async with httpx.AsyncClient(base_url=address) as http:
+        assert (await http.post(PODS, json=POD)).status_code == 201
+        assert (await http.get("/api/v1/pods?limit=1")).json()["items"][0]["metadata"]["name"] == "p"
+        assert (await http.get(f"{PODS}/nope")).status_code == 404
+
+
+async def test_https_is_spoken_with_a_certificate_given(
+    server: ApiServer, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    issued.cert_chain_pems[0].write_to_path(certificate)
+    issued.private_key_pem.write_to_path(key)
+    address = await nursery.start(partial(serve, server, certificate=certificate, private_key=key))
+    assert address.startswith("https://127.0.0.1:")
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    async with httpx.AsyncClient(base_url=address, verify=trusting) as http:
+        assert (await http.get("/version")).json()["major"] == "1"
+
+
+async def test_a_watch_is_streamed_and_ends_when_its_client_leaves(server: ApiServer, nursery: trio.Nursery) -> None:
+    address = await nursery.start(serve, server)
+    async with httpx.AsyncClient(base_url=address) as http:
+        async with http.stream("GET", "/api/v1/pods?watch=true") as response:
+            await http.post(PODS, json=POD)
+            with trio.CancelScope() as scope:
+                async for chunk in response.aiter_raw():
+                    assert b'"ADDED"' in chunk
+                    scope.cancel()
+        with trio.fail_after(5):
+            while server.open_watches:
+                await http.get("/readyz")
+
+
+async def test_a_stopped_server_refuses_connections_until_it_resumes(server: ApiServer, nursery: trio.Nursery) -> None:
+    address = await nursery.start(serve, server)
+    async with httpx.AsyncClient(base_url=address) as http:
+        await http.post(PODS, json=POD)
+        async with http.stream("GET", "/api/v1/pods?watch=true") as response:
+            server.stop()
+            with pytest.raises(httpx.RemoteProtocolError):
+                async for _ in response.aiter_raw():
+                    pass
+    async with httpx.AsyncClient(base_url=address) as http:
+        with pytest.raises(httpx.ConnectError):
+            await http.get("/version")
+        server.resume()
+        with trio.fail_after(5):
+            while True:
+                try:
+                    found = await http.get(f"{PODS}/p")
+                    break
+                except httpx.ConnectError:
+                    await trio.lowlevel.checkpoint()
+        assert found.status_code == 200
+
+
+async def test_a_dropped_reply_breaks_the_connection(server: ApiServer, nursery: trio.Nursery) -> None:
+    address = await nursery.start(serve, server)
+    server.faults.drop_next(verb="create")
+    async with httpx.AsyncClient(base_url=address) as http:
+        with pytest.raises(httpx.RemoteProtocolError):
+            await http.post(PODS, json=POD)
+        assert (await http.get(f"{PODS}/p")).status_code == 200
