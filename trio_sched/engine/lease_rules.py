@@ -1,0 +1,93 @@
+"""Who leads: what to do with a lease, given what was seen of it and when.
+
+Other clocks are never trusted: a lease is valid for as long as its own record says, counted on our clock from the
+moment at which we saw it change.
+
+Source: the leader election of Kubernetes 1.36 over Lease objects.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import frozen
+
+from trio_sched.objects.lease import LeaseSpec
+
+JITTER_FACTOR = 1.2
+"""Retries of those who wait are spread over this many retry periods on top of one."""
+
+
+class Step(Enum):
+    """What to do next."""
+
+    ACQUIRE = "write ourselves into the lease"
+    RENEW = "write that we are still here"
+    WAIT = "somebody else leads"
+
+
+@frozen
+class Observed:
+    """A lease as it was seen: *record* is its text, *at* the moment on our clock when it changed to that."""
+
+    spec: LeaseSpec
+    record: bytes
+    at: float
+
+    def seen_again(self, spec: LeaseSpec, record: bytes, now: float) -> Observed:
+        """What is known after another look at *now*."""
+        return self if record == self.record else Observed(spec, record, now)
+
+    def is_valid(self, now: float) -> bool:
+        """Whether its holder may still believe to be the leader."""
+        return self.at + (self.spec.lease_duration_seconds or 0) > now
+
+
+@frozen(kw_only=True)
+class Candidate:
+    """We, in the election: *identity* must be unique, *lease_seconds* is what we write into the lease."""
+
+    identity: str
+    lease_seconds: int
+
+    def next_step(self, observed: Observed | None, now: float) -> Step:
+        """What to do about a lease that was observed, or that does not exist."""
+        if observed is None or not observed.spec.holder_identity:
+            return Step.ACQUIRE
+        if observed.spec.holder_identity == self.identity:
+            return Step.RENEW
+        return Step.WAIT if observed.is_valid(now) else Step.ACQUIRE
+
+    def holds(self, observed: Observed | None) -> bool:
+        """Whether we are the holder, as far as we know."""
+        return observed is not None and observed.spec.holder_identity == self.identity
+
+    def claim(self, observed: Observed | None, wall_time: str) -> LeaseSpec:
+        """What to write to acquire or renew; *wall_time* is the time of day in RFC 3339 with microseconds."""
+        if observed is not None and self.holds(observed):
+            acquired, transitions = observed.spec.acquire_time, observed.spec.lease_transitions or 0
+        else:
+            acquired = wall_time
+            transitions = 0 if observed is None else (observed.spec.lease_transitions or 0) + 1
+        return LeaseSpec(
+            holder_identity=self.identity,
+            lease_duration_seconds=self.lease_seconds,
+            acquire_time=acquired,
+            renew_time=wall_time,
+            lease_transitions=transitions,
+        )
+
+    def release(self, observed: Observed, wall_time: str) -> LeaseSpec:
+        """What to write so that somebody else can take over at once."""
+        return LeaseSpec(
+            holder_identity="",
+            lease_duration_seconds=1,
+            acquire_time=wall_time,
+            renew_time=wall_time,
+            lease_transitions=observed.spec.lease_transitions or 0,
+        )
+
+
+def retry_pause(retry_seconds: float, draw: float) -> float:
+    """How long a candidate waits before it looks again; *draw* is uniform in 0..1."""
+    return retry_seconds * (1 + JITTER_FACTOR * draw)

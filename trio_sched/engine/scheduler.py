@@ -1,0 +1,106 @@
+"""The engine in one piece: queue, cache, profiles, and the decision on one pod after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from attrs import define, field
+
+from trio_sched.engine.cache import Cache
+from trio_sched.engine.decision import Decision, Placed, Unplaced
+from trio_sched.engine.filtering import NominatedPods
+from trio_sched.engine.kept_answers import KeptAnswers
+from trio_sched.engine.profile import Profile
+from trio_sched.engine.queue import SchedulingQueue
+from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.reservation import Waits, run_permit, run_reserve, run_unreserve
+from trio_sched.engine.scheduling_cycle import SchedulingCycle
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import pod_usage
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.snapshot.node_table import PlacedPod
+
+
+@define(eq=False)
+class Scheduler:
+    """Decides; everything it does is over when the call returns."""
+
+    profiles: Mapping[str, Profile]
+    cache: Cache
+    queue: SchedulingQueue
+    rng: Random
+    _kept: dict[str, KeptAnswers] = field(init=False)
+    _start: int = 0
+    """Where the next search for enough nodes begins; shared by all profiles."""
+
+    def __attrs_post_init__(self) -> None:
+        self._kept = {name: KeptAnswers(profile, self.cache.table) for name, profile in self.profiles.items()}
+
+    def sign(self, pod: Pod) -> tuple[Any, ...] | None:
+        """The signature under which answers about *pod* are kept."""
+        profile = self.profiles.get(pod.scheduler_name)
+        return None if profile is None else profile.signature(pod)
+
+    def decide(self, info: QueuedPodInfo) -> Decision:
+        """Find a node for a popped pod."""
+        pod = info.pod
+        profile = self.profiles[pod.scheduler_name]
+        nominated = self._nominated_beside(pod)
+        if info.signature is not None:
+            decision = self._kept[profile.name].decide(pod, info.signature, nominated, self.rng)
+            if decision is not None:
+                return decision
+        cycle = SchedulingCycle(profile, self.cache.table, pod, nominated, CycleState(), self._start)
+        decision = cycle.decide(self.rng)
+        if isinstance(decision, Placed):
+            self._start += decision.evaluated_nodes
+        return decision
+
+    def _nominated_beside(self, pod: Pod) -> NominatedPods:
+        """Pods that are promised a place and are at least as important as *pod*, by node."""
+        queue = self.queue
+        if not queue.nominator:
+            return {}
+        found: dict[str, list[PlacedPod]] = {}
+        for node_name in queue.nominator.nodes:
+            if node_name not in self.cache.table.row_of:
+                continue
+            for queued in queue.nominated_pods(node_name):
+                other = queued.pod if isinstance(queued, QueuedPodInfo) else queued
+                if other.uid != pod.uid and other.priority >= pod.priority:
+                    placed = PlacedPod(other, pod_usage(other, self.cache.options))
+                    found.setdefault(node_name, []).append(placed)
+        return found
+
+    def settle(self, pod: Pod, placed: Placed) -> Waits | Unplaced | None:
+        """Assume *pod* on the node that was chosen, reserve, and ask for permission.
+
+        Returns:
+            None: bind it. Waits: bind it when these plugins have allowed it. Unplaced: nothing of it remains.
+
+        Raises:
+            CacheError: the pod is on a node already.
+        """
+        profile = self.profiles[pod.scheduler_name]
+        self.cache.assume(pod, placed.node_name)
+        self.queue.nominator.delete(pod.uid)
+        refused = run_reserve(profile, pod, placed.node_name, placed.state)
+        if refused is None:
+            permitted = run_permit(profile, pod, placed.node_name, placed.state)
+            if not isinstance(permitted, Unplaced):
+                return permitted
+            refused = permitted
+        self.give_back(pod, placed)
+        return refused
+
+    def give_back(self, pod: Pod, placed: Placed) -> list[tuple[str, BaseException]]:
+        """The pod will not run there after all; returns the plugins that failed to give back.
+
+        Raises:
+            CacheError: the API server has confirmed it already.
+        """
+        failures = run_unreserve(self.profiles[pod.scheduler_name], pod, placed.node_name, placed.state)
+        self.cache.forget(pod.uid)
+        return failures
