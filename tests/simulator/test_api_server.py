@@ -65,6 +65,8 @@ async def test_generated_names_begin_with_their_stem(api: Any) -> None:
         ("PUT", PODS, {}, 405, "MethodNotAllowed", "the server does not allow this method on the requested resource"),
         ("POST", "/api/v1/pods", {}, 405, "MethodNotAllowed", "the server does not allow this method"),
         ("POST", PODS, {"kind": "ConfigMap", "apiVersion": "v1"}, 400, "BadRequest", "cannot be handled as a Pod"),
+        ("POST", PODS, {"metadata": {"name": "p"}, "spec": []}, 400, "BadRequest", "cannot unmarshal list into Go"),
+        ("POST", PODS, {"metadata": {"labels": "x"}}, 400, "BadRequest", "Go struct field Pod.metadata.labels"),
         ("POST", PODS, b"{", 400, "BadRequest", "error decoding request body"),
         ("POST", PODS, [], 400, "BadRequest", "no object"),
         (
@@ -257,6 +259,7 @@ async def test_large_lists_are_packed_for_those_who_can_unpack(api: Any, server:
     plain = await server.handle("GET", "/api/v1/pods")
     packed = await server.handle("GET", "/api/v1/pods", "", {"accept-encoding": "gzip, br"})
     assert packed.headers["content-encoding"] == "gzip"
+    assert isinstance(packed.body, bytes)
     assert gzip.decompress(packed.body) == plain.body
 
 

@@ -56,3 +56,9 @@ async def test_clearing_ends_all_trouble(api: Any, server: ApiServer) -> None:
     server.faults.fail_next(100)
     server.faults.clear()
     await api("GET", "/api/v1/pods")
+
+
+async def test_questions_about_the_server_itself_are_always_answered(api: Any, server: ApiServer) -> None:
+    server.faults.fail_next(100)
+    await api("GET", "/apis")
+    await api("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}})

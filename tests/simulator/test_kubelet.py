@@ -98,3 +98,12 @@ async def test_a_pod_of_the_same_name_is_another_pod(cluster: Any, autojump_cloc
     assert (await cluster.pod("p"))["status"]["phase"] == "Pending"
     await trio.sleep(1.1)
     assert (await cluster.pod("p"))["status"]["phase"] == "Running"
+
+
+async def test_an_end_that_is_no_number_is_ignored_with_a_word(
+    cluster: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await cluster.create_pod("p", nodeName="n1", annotations={RUN_SECONDS: "soon"})
+    await trio.sleep(600)
+    assert (await cluster.pod("p"))["status"]["phase"] == "Running"
+    assert "trio-sched.dev/run-seconds is no number" in caplog.text

@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
+from trio_sched.simulator.ages import human_duration
 from trio_sched.simulator.resource_types import TypeRegistry
-from trio_sched.simulator.tables import human_duration, table_columns, table_row
+from trio_sched.simulator.tables import table_columns, table_row
 
 Json = dict[str, Any]
 

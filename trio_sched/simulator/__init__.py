@@ -10,13 +10,14 @@ This room shares no code with ``kube_client``: what one side misreads about the 
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.clock import trio_clock, wall_clock
 from trio_sched.simulator.in_process import InProcessTransport
-from trio_sched.simulator.kubelet import run_kubelets
+from trio_sched.simulator.kubelet import KubeletPace, run_kubelets
 from trio_sched.simulator.scenario import ManifestError, load_manifests, populate
 from trio_sched.simulator.serve import serve
 
 __all__ = [
     "ApiServer",
     "InProcessTransport",
+    "KubeletPace",
     "ManifestError",
     "load_manifests",
     "populate",

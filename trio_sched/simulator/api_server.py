@@ -179,9 +179,9 @@ class ApiServer:
             return _refusal(error)
 
     async def _handle_with_faults(self, request: Request) -> Response:
-        target = resolve(self.state.types, request.method, request.path) if _is_resource(request) else None
-        if target is None:
+        if not _is_resource(request) or review_behind(request.path) is not None:
             return self._answer(request)
+        target = resolve(self.state.types, request.method, request.path)
         verb = "watch" if target.verb == "list" and request.flag("watch") else target.verb
         plural = target.resource.plural
         seconds = self.faults.latency_seconds(verb, plural)

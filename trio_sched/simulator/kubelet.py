@@ -1,6 +1,7 @@
 """Pretend kubelets: bound pods start, run, complete, and leave when they are told to."""
 
 import heapq
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,8 @@ from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.lifecycle import DeleteOptions, delete, write_fields
 from trio_sched.simulator.object_store import Change, StoredObject
 from trio_sched.simulator.pod_subresources import with_condition
+
+log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
@@ -47,6 +50,7 @@ class _Kubelets:
     _due: list[tuple[float, int, str, str, Callable[[StoredObject], None]]] = field(factory=list, init=False)
     _count: int = field(default=0, init=False)
     _planned: set[tuple[str, str]] = field(factory=set, init=False)
+    _stranded: dict[str, set[str]] = field(factory=dict, init=False)
     _addresses: int = field(default=0, init=False)
     _wake: trio.Event = field(factory=trio.Event, init=False)
 
@@ -61,16 +65,19 @@ class _Kubelets:
     def see_node(self, change: Change) -> None:
         """A node that joins finds the pods that were bound to it before."""
         if change.type == "ADDED":
-            name = change.current.fields["metadata"]["name"]
-            for pod in list(self.server.store.collection("pods").objects.values()):
-                if pod.fields["spec"].get("nodeName") == name:
+            for key in self._stranded.pop(change.current.fields["metadata"]["name"], ()):
+                pod = self.server.store.get("pods", key)
+                if pod is not None:
                     self.plan(pod)
 
     def plan(self, pod: StoredObject) -> None:
         """Plan the next step of *pod*'s life, if it is on a node of this cluster."""
         fields = pod.fields
         node = fields["spec"].get("nodeName")
-        if not node or node not in self.server.store.collection("nodes").objects:
+        if not node:
+            return
+        if node not in self.server.store.collection("nodes").objects:
+            self._stranded.setdefault(node, set()).add(pod.key)
             return
         metadata, phase = fields["metadata"], (fields.get("status") or {}).get("phase")
         if "deletionTimestamp" in metadata:
@@ -80,9 +87,9 @@ class _Kubelets:
             wait = self.pace.start_seconds + self.server.state.dice.random() * self.pace.start_jitter_seconds
             self._schedule(pod, "start", wait, self._start)
         elif phase == "Running":
-            lasts = (metadata.get("annotations") or {}).get(RUN_SECONDS)
+            lasts = _annotated_number(pod, RUN_SECONDS)
             if lasts is not None:
-                self._schedule(pod, "end", float(lasts), self._end)
+                self._schedule(pod, "end", lasts, self._end)
 
     def _schedule(self, pod: StoredObject, step: str, wait: float, act: Callable[[StoredObject], None]) -> None:
         uid = pod.fields["metadata"]["uid"]
@@ -139,7 +146,7 @@ class _Kubelets:
         if status.get("phase") != "Running":
             return
         moment = self.server.state.timestamp()
-        code = int((fields["metadata"].get("annotations") or {}).get(EXIT_CODE) or 0)
+        code = int(_annotated_number(pod, EXIT_CODE) or 0)
         conditions = status.get("conditions")
         reason = "PodCompleted" if code == 0 else "PodFailed"
         for kind in ("ContainersReady", "Ready"):
@@ -177,6 +184,18 @@ class _Kubelets:
         stored = self.server.store.get("nodes", node)
         listed = ((stored.fields.get("status") or {}).get("addresses") if stored else None) or ()
         return next((str(one["address"]) for one in listed if one.get("type") == "InternalIP"), "192.0.2.1")
+
+
+def _annotated_number(pod: StoredObject, name: str) -> float | None:
+    """The number an annotation holds; one that is none is as good as missing, but worth a word."""
+    text = (pod.fields["metadata"].get("annotations") or {}).get(name)
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        log.warning("pod %s: annotation %s is no number and is ignored: %r", pod.key, name, text)
+        return None
 
 
 def _container_status(container: Json, state: Json, *, ready: bool) -> Json:

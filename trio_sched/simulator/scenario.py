@@ -9,6 +9,7 @@ import msgspec
 import yaml
 
 from trio_sched.errors import TrioSchedError
+from trio_sched.simulator import event_shapes
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.cluster_state import object_key
 from trio_sched.simulator.lifecycle import create, serve_definition, write_fields
@@ -180,6 +181,8 @@ def populate(server: ApiServer, manifests: Sequence[Json]) -> int:
         if namespace:
             _ensure_namespace(server, namespace)
         fields: Json = msgspec.json.decode(msgspec.json.encode(manifest))
+        if resource.group == "events.k8s.io":
+            fields = event_shapes.to_core(fields)
         try:
             if metadata.get("uid"):
                 _restore(server, resource, namespace, fields)
@@ -199,6 +202,7 @@ def _create(server: ApiServer, resource: ResourceType, namespace: str, fields: J
     status = fields.get("status")
     if resource.collection == "namespaces" and server.state.get(resource, "", fields["metadata"]["name"]):
         return
+    fields["metadata"].pop("resourceVersion", None)
     stored = create(server.state, resource, namespace, fields)
     if isinstance(status, dict) and status and resource.has_status and not resource.keeps_status_on_create:
         merged = {**(stored.fields.get("status") or {}), **status}

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from trio_sched.simulator.ages import since
 from trio_sched.simulator.clock import parse_timestamp
 from trio_sched.simulator.resource_types import ResourceType
 
@@ -27,42 +28,8 @@ def _columns(*names: str, wide: tuple[str, ...] = ()) -> list[Json]:
     return columns
 
 
-def human_duration(seconds: float) -> str:
-    """*seconds* as kubectl writes ages: two units while they are small, one when they are not."""
-    whole = int(seconds)
-    if whole < 0:
-        return "<invalid>" if whole < -1 else "0s"
-    if whole < 120:
-        return f"{whole}s"
-    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
-    if minutes < 10:
-        return _two(minutes, "m", whole % 60, "s")
-    if minutes < 180:
-        return f"{minutes}m"
-    if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
-    if hours < 48:
-        return f"{hours}h"
-    if days < 8:
-        return _two(days, "d", hours % 24, "h")
-    if days < 2 * 365:
-        return f"{days}d"
-    if days < 8 * 365:
-        return _two(days // 365, "y", days % 365, "d")
-    return f"{days // 365}y"
-
-
-def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
-    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
-
-
-def _since(text: str | None, now: datetime) -> str:
-    moment = parse_timestamp(text) if text else None
-    return human_duration((now - moment).total_seconds()) if moment else "<unknown>"
-
-
 def _age(fields: Json, now: datetime) -> str:
-    return _since(fields["metadata"].get("creationTimestamp"), now)
+    return since(fields["metadata"].get("creationTimestamp"), now)
 
 
 def _name(fields: Json) -> str:
@@ -144,20 +111,20 @@ def _event_row(fields: Json, now: datetime) -> list[Any]:
     target = involved.get("kind", "").lower()
     if involved.get("name"):
         target += f"/{involved['name']}"
-    seen = _since(last, now)
+    seen = since(last, now)
     source = fields.get("source") or {}
     origin = [
         part for part in (source.get("component") or fields.get("reportingComponent"), source.get("host")) if part
     ]
     return [
-        f"{seen} (x{count} over {_since(first, now)})" if count > 1 else seen,
+        f"{seen} (x{count} over {since(first, now)})" if count > 1 else seen,
         fields.get("type", ""),
         fields.get("reason", ""),
         target,
         (fields.get("message") or "").strip(),
         involved.get("fieldPath", ""),
         ", ".join(origin),
-        _since(first, now),
+        since(first, now),
         count,
         _name(fields),
     ]
@@ -222,7 +189,7 @@ def _job_row(fields: Json, now: datetime) -> list[Any]:
     holding = {c["type"] for c in status.get("conditions") or () if c.get("status") == "True"}
     state = next((word for word in ("Complete", "Failed", "Suspended") if word in holding), "Running")
     began, ended = status.get("startTime"), parse_timestamp(status.get("completionTime") or "")
-    took = _since(began, ended or now) if began else ""
+    took = since(began, ended or now) if began else ""
     completions = f"{status.get('succeeded', 0)}/{spec.get('completions', 1)}"
     return [_name(fields), state, completions, took, _age(fields, now), *_template_columns(fields)]
 

@@ -57,9 +57,22 @@ def read_fields(resource: ResourceType, request: Request) -> Json:
             else f'{kind} in version "{version or group}" cannot be handled as a {resource.kind}'
         )
         raise bad_request(message)
-    if not isinstance(fields.get("metadata", {}), dict | None):
-        raise bad_request(f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}')
+    _check_structure(resource, fields)
     return event_shapes.to_core(fields) if resource.group == "events.k8s.io" else fields
+
+
+def _check_structure(resource: ResourceType, fields: Json) -> None:
+    """Refuse what a decoder would refuse: something else where an object must stand."""
+    metadata = fields.get("metadata")
+    places = [(name, fields.get(name)) for name in ("metadata", "spec", "status")]
+    if isinstance(metadata, dict):
+        places += [(f"metadata.{name}", metadata.get(name)) for name in ("labels", "annotations")]
+    for name, value in places:
+        if value is not None and not isinstance(value, dict):
+            raise bad_request(
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+                f"json: cannot unmarshal {type(value).__name__} into Go struct field {resource.kind}.{name}"
+            )
 
 
 def create_object(state: ClusterState, target: Target, request: Request) -> StoredObject:
@@ -117,6 +130,7 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
     fields = patched(resource, target.name, current, patch, kind)
     if resource.group == "events.k8s.io":
         fields = event_shapes.to_core(fields)
+    _check_structure(resource, fields)
     _check_identity(resource, target.name, fields)
     # Without a version of its own a patch is applied to whatever is there: it was read within this very step.
     fields["metadata"].setdefault("resourceVersion", str(stored.version))
