@@ -39,13 +39,8 @@ def timestamp(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}Z"
 
 
-def micro_timestamp(moment: datetime) -> str:
-    """*moment* with six decimals, as ``metav1.MicroTime`` is written."""
-    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"
-
-
 def parse_timestamp(text: str) -> datetime | None:
-    """Read either form; ``None`` if *text* is no moment at all."""
+    """Read a moment in whole seconds or finer; ``None`` if *text* is no moment at all."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,0 +1,126 @@
+from typing import Any
+
+import pytest
+
+Json = dict[str, Any]
+
+DEFAULT = "/api/v1/namespaces/default"
+STORAGE = "/apis/storage.k8s.io/v1"
+PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+async def test_a_node_can_give_what_it_has_unless_it_says_otherwise(api: Any) -> None:
+    node = await api("POST", "/api/v1/nodes", {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "4"}}})
+    assert node["status"]["allocatable"] == {"cpu": "4"}
+
+
+async def test_taints_that_evict_remember_since_when(api: Any) -> None:
+    taints = [{"key": "a", "effect": "NoExecute"}, {"key": "b", "effect": "NoSchedule"}]
+    node = await api("POST", "/api/v1/nodes", {"metadata": {"name": "n"}, "spec": {"taints": taints}})
+    assert [taint.get("timeAdded") for taint in node["spec"]["taints"]] == ["2026-01-01T00:00:00Z", None]
+
+
+async def test_a_claim_without_a_class_gets_the_default_one(api: Any) -> None:
+    marks = {"storageclass.kubernetes.io/is-default-class": "true"}
+    made = await api("POST", f"{STORAGE}/storageclasses", {"metadata": {"name": "fast", "annotations": marks}})
+    assert (made["reclaimPolicy"], made["volumeBindingMode"]) == ("Delete", "Immediate")
+    claims = f"{DEFAULT}/persistentvolumeclaims"
+    assert (await api("POST", claims, {"metadata": {"name": "a"}}))["spec"]["storageClassName"] == "fast"
+    none = await api("POST", claims, {"metadata": {"name": "b"}, "spec": {"storageClassName": ""}})
+    assert none["spec"]["storageClassName"] == ""
+
+
+async def test_volumes_are_kept_after_their_claim_unless_told_otherwise(api: Any) -> None:
+    volume = await api("POST", "/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": {}})
+    assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
+
+
+async def test_drivers_need_attaching_unless_they_say_otherwise(api: Any) -> None:
+    driver = await api("POST", f"{STORAGE}/csidrivers", {"metadata": {"name": "d"}, "spec": {"storageCapacity": True}})
+    assert (driver["spec"]["attachRequired"], driver["spec"]["storageCapacity"]) == (True, True)
+
+
+async def test_a_service_gets_an_address_and_its_ports_a_target(api: Any) -> None:
+    body = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
+    spec = (await api("POST", f"{DEFAULT}/services", body))["spec"]
+    assert spec["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
+    assert spec["clusterIP"].startswith("10.96.")
+    assert spec["clusterIPs"] == [spec["clusterIP"]]
+    outside = {"metadata": {"name": "x"}, "spec": {"type": "ExternalName", "externalName": "example.com"}}
+    assert "clusterIP" not in (await api("POST", f"{DEFAULT}/services", outside))["spec"]
+
+
+@pytest.mark.parametrize("plural", ["deployments", "replicasets", "statefulsets"])
+async def test_workloads_want_one_replica_and_default_their_template(api: Any, plural: str) -> None:
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+    path = f"/apis/apps/v1/namespaces/default/{plural}"
+    made = await api("POST", path, {"metadata": {"name": "w"}, "spec": spec})
+    assert made["spec"]["replicas"] == 1
+    assert made["spec"]["template"]["spec"]["schedulerName"] == "default-scheduler"
+    assert made["status"] == {"replicas": 0}
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"template": TEMPLATE}, "spec.selector: Required value"),
+        ({"selector": {"matchLabels": {}}}, "spec.template.spec.containers: Required value"),
+        (
+            {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE, "replicas": -1},
+            "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+        ),
+    ],
+)
+async def test_workloads_that_make_no_sense_are_refused(api: Any, spec: Json, problem: str) -> None:
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    status = await api("POST", path, {"metadata": {"name": "w"}, "spec": spec}, expect=422)
+    assert problem in status["message"]
+    assert status["message"].startswith('Deployment.apps "w" is invalid: ')
+
+
+async def test_jobs_run_once_unless_told_otherwise(api: Any) -> None:
+    job = await api("POST", "/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "j"}, "spec": {}})
+    assert (job["spec"]["parallelism"], job["spec"]["completions"], job["spec"]["backoffLimit"]) == (1, 1, 6)
+
+
+async def test_a_budget_that_says_nothing_wants_one_pod(api: Any) -> None:
+    path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    budget = await api("POST", path, {"metadata": {"name": "b"}, "spec": {"selector": {}}})
+    assert budget["spec"]["minAvailable"] == 1
+    assert budget["status"]["disruptionsAllowed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("system-mine", 1, "priority class names with 'system-' prefix are reserved for system use only"),
+        ("huge", 1_000_000_001, "maximum allowed value of a user defined priority is 1000000000"),
+    ],
+)
+async def test_priorities_of_the_system_are_out_of_reach(api: Any, name: str, value: int, problem: str) -> None:
+    status = await api("POST", PRIORITIES, {"metadata": {"name": name}, "value": value}, expect=422)
+    assert problem in status["message"]
+
+
+async def test_the_value_of_a_priority_class_is_fixed(api: Any) -> None:
+    await api("POST", PRIORITIES, {"metadata": {"name": "p"}, "value": 5})
+    merge = "application/merge-patch+json"
+    status = await api("PATCH", f"{PRIORITIES}/p", {"value": 6}, content_type=merge, expect=422)
+    assert "value: Invalid value: 6: field is immutable" in status["message"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"priority": 7}, "the integer value of priority (7) must not be provided in pod spec; priority admission"),
+        (
+            {"preemptionPolicy": "Never"},
+            "the string value of PreemptionPolicy (Never) must not be provided in pod spec",
+        ),
+    ],
+)
+async def test_a_pod_cannot_choose_its_own_priority(api: Any, spec: Json, words: str) -> None:
+    body = {"metadata": {"name": "p"}, "spec": {**spec, **TEMPLATE["spec"]}}
+    status = await api("POST", f"{DEFAULT}/pods", body, expect=403)
+    assert words in status["message"]
