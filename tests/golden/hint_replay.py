@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from attrs import evolve
+from comparison import Comparison, missing
 from golden_objects import ACTIONS, event_of, object_of
 from golden_profiles import REGISTRY, profiles_of
 
@@ -11,20 +13,19 @@ from trio_sched.engine.queueing_hints import HintTable, build_hint_table
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, ClusterEvent, Hint, Node
 
-Row = tuple[str, bool, str]
 _ACTION_NAMES = {action: name for name, action in ACTIONS.items()}
 
 
-def hint_rows(case: Mapping[str, Any]) -> Iterator[Row]:
-    """(row, agreed, what differs) for one line of the recording; the row is the plugin, or ``derive``."""
+def hint_rows(case: Mapping[str, Any]) -> Iterator[Comparison]:
+    """What one line of the recording comes to; the row is the plugin, or ``derive``."""
     if "plugin" in case:
         rows = _compare_hint(case)
     elif "events" in case:
         rows = _compare_table(case)
     else:
         rows = iter(())
-    for row, agreed, detail in (*rows, *_compare_derived(case)):
-        yield row, agreed, f"{case['name']}: {detail}"
+    for compared in (*rows, *_compare_derived(case)):
+        yield evolve(compared, detail=f"{case['name']}: {compared.detail}")
 
 
 def _table(case: Mapping[str, Any]) -> tuple[HintTable, Mapping[str, Any]]:
@@ -38,12 +39,12 @@ def _table(case: Mapping[str, Any]) -> tuple[HintTable, Mapping[str, Any]]:
     return build_hint_table(profile, extenders=extenders, extra=extra), profile.plugins
 
 
-def _compare_hint(case: Mapping[str, Any]) -> Iterator[Row]:
+def _compare_hint(case: Mapping[str, Any]) -> Iterator[Comparison]:
     plugin, expected = case["plugin"], case["expect"]
-    table, _plugins = _table(case)
     if plugin not in REGISTRY:
-        yield plugin, False, "no such plugin yet"
+        yield missing(plugin, "hint")
         return
+    table, _plugins = _table(case)
     event = event_of(case["event"])
     pod, old, new = (object_of(case.get(key)) for key in ("pod", "old", "new"))
     hint: str | None = None
@@ -60,24 +61,24 @@ def _compare_hint(case: Mapping[str, Any]) -> Iterator[Row]:
             hint, failed = Hint.QUEUE.value, True
     same_error = failed == (expected["error"] is not None)
     agreed = same_error and (failed or hint == expected["hint"])
-    yield plugin, agreed, f"hint: expected {expected}, got {hint} (failed: {failed})"
+    yield Comparison(plugin, agreed, f"hint: expected {expected}, got {hint} (failed: {failed})")
 
 
-def _compare_table(case: Mapping[str, Any]) -> Iterator[Row]:
+def _compare_table(case: Mapping[str, Any]) -> Iterator[Comparison]:
     table, plugins = _table(case)
     for plugin, events in case["events"].items():
         if plugin not in REGISTRY and plugin != "Extender":
-            yield plugin, False, "no such plugin yet"
+            yield missing(plugin, "registrations")
             continue
         actual = sorted((event.resource, int(event.action)) for event in table.events_of(plugin))
         wanted = sorted((event["resource"], event["bits"]) for event in events)
-        yield plugin, actual == wanted, f"registrations: expected {wanted}, got {actual}"
+        yield Comparison(plugin, actual == wanted, f"registrations: expected {wanted}, got {actual}")
     for plugin in plugins:
         if plugin not in case["events"]:
-            yield plugin, not table.events_of(plugin), "expected no registrations"
+            yield Comparison(plugin, not table.events_of(plugin), "expected no registrations")
 
 
-def _compare_derived(case: Mapping[str, Any]) -> Iterator[Row]:
+def _compare_derived(case: Mapping[str, Any]) -> Iterator[Comparison]:
     if "derivedEvents" not in case or "old" not in case or "new" not in case:
         return
     old, new = object_of(case["old"]), object_of(case["new"])
@@ -90,7 +91,7 @@ def _compare_derived(case: Mapping[str, Any]) -> Iterator[Row]:
         return
     actual = [(event.resource, _names(event)) for event in events]
     wanted = [(event["resource"], sorted(event["actionType"])) for event in case["derivedEvents"]]
-    yield "derive", actual == wanted, f"derived events: expected {wanted}, got {actual}"
+    yield Comparison("derive", actual == wanted, f"derived events: expected {wanted}, got {actual}")
 
 
 def _names(event: ClusterEvent) -> list[str]:

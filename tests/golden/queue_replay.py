@@ -79,7 +79,9 @@ class TraceReplay:
             if "result" in step and result != step["result"]:
                 yield f"{where}: result: expected {step['result']}, got {result}"
             after = self.queue.counters.incoming
-            incoming = {f"{q}/{e}": n - before.get((q, e), 0) for (q, e), n in after.items() if n != before.get((q, e), 0)}
+            incoming = {
+                f"{q}/{e}": n - before.get((q, e), 0) for (q, e), n in after.items() if n != before.get((q, e), 0)
+            }
             if incoming != step.get("incoming", {}):
                 yield f"{where}: incoming: expected {step.get('incoming', {})}, got {incoming}"
             yield from (f"{where}: {line}" for line in self._compare_state(step["state"]))
@@ -224,7 +226,9 @@ class TraceReplay:
             "uid": info.uid,
             "object": self.ids[id(info.pod)],
             "timestamp": round(info.timestamp * 1000),
-            "firstAttemptAt": None if info.initial_attempt_timestamp is None else round(info.initial_attempt_timestamp * 1000),
+            "firstAttemptAt": None
+            if info.initial_attempt_timestamp is None
+            else round(info.initial_attempt_timestamp * 1000),
             "attempts": info.attempts,
             "unschedulableCount": info.unschedulable_count,
             "consecutiveErrors": info.consecutive_errors,

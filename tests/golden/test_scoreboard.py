@@ -37,6 +37,19 @@ def test_workers_add_up_to_one_report() -> None:
     assert list(total.lines()) == ["disagreement a row: case/1: expected x, got y", "golden a row 1/2"]
 
 
+def test_what_is_awaited_is_counted_and_shown_but_does_not_fail(tmp_path: Path) -> None:
+    run = run_in(tmp_path)
+    for number in range(5):
+        run.record("a", "Later", False, f"case/{number}: no such plugin yet", awaited=True)
+    run.record("a", "Later", True, "", awaited=True)
+    run.verify()
+    total = Scoreboard()
+    total.merge(run.scoreboard.to_wire())
+    lines = list(total.lines())
+    assert lines[0] == "awaited a Later: case/0: no such plugin yet"
+    assert lines[-2:] == ["awaited a Later: and 2 more", "golden a Later 1/6"]
+
+
 def test_a_disagreement_fails_unless_its_row_is_known_to_be_incomplete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

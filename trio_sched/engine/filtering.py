@@ -114,6 +114,10 @@ class FilterOutcome:
             if status is not None:
                 yield self.nodes.name(position), status
 
+    def is_examined(self, position: int) -> bool:
+        """Whether anybody looked at the node at *position*."""
+        return bool(self.passes[position]) or self.status(position) is not None
+
     def status(self, position: int) -> Status | None:
         """Why the node at *position* failed; None if nobody looked at it."""
         found = self.node_statuses.get(position)
@@ -227,14 +231,15 @@ def apply_nominated(
 ) -> None:
     """Fail the nodes on which *pod* would take the place of pods nominated there.
 
-    The plain pass has been made; here the nodes concerned are looked at again as if those pods had arrived.
+    The plain pass has been made; here the nodes concerned are looked at again as if those pods had arrived. Nodes that
+    have failed already too: what counts, and what people read, is the status with those pods if that is a failure.
 
     Raises:
         CycleFailed: a plugin failed.
     """
     for name, pods in nominated.items():
         position = outcome.nodes.position(name)
-        if position is None or not outcome.passes[position]:
+        if position is None or not outcome.is_examined(position):
             continue
         status = filter_with_pods_added(profile, pod, table, name, pods, state)
         if status is not None:

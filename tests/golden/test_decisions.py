@@ -1,0 +1,50 @@
+"""Replays recorded decisions of every area: each plugin on its own, whole cycles, PostFilter.
+
+Cases that hang on a plugin of a later issue are counted as not agreed and don't fail; everything else must agree, in
+every area. The areas ``cli`` and ``http`` are about the process and its port and have replays of their own.
+"""
+
+from typing import Final
+
+import pytest
+from decision_replay import CaseReplay
+from scoreboard import GoldenRun
+
+CHUNKS: Final = 2
+AREAS: Final = (
+    "noderesources",
+    "nodeaffinity",
+    "tainttoleration",
+    "nodebasics",
+    "gates",
+    "podtopologyspread",
+    "interpodaffinity",
+    "volumes",
+    "preemption",
+    "dynamicresources",
+    "config",
+    "combo",
+    "mixed",
+)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("area", AREAS)
+def test_pods_are_decided_as_kube_scheduler_decided_them(golden: GoldenRun, area: str, chunk: int) -> None:
+    for case in golden.cases(area, chunk=chunk, chunks=CHUNKS, sample=80):
+        for compared in CaseReplay(case).rows():
+            golden.record(area, compared.row, compared.agreed, compared.detail, awaited=compared.awaited)
+    golden.verify()
+
+
+def test_pod_groups_wait_for_their_scheduling_cycle(golden: GoldenRun) -> None:
+    for case in golden.cases("podgroup", sample=20):
+        for expected in case["expect"]:
+            detail = f"{case['name']} group {expected['group']}: pod groups are not scheduled as groups yet"
+            golden.record("podgroup", "group", False, detail, awaited=True)
+    golden.verify()
+
+
+def test_recordings_of_every_area_are_at_hand(golden: GoldenRun) -> None:
+    if not golden.everything:
+        assert [area for area in (*AREAS, "podgroup", "queue", "hints") if not golden.has(area)] == []
