@@ -1,0 +1,248 @@
+"""From watch events to cache and queue: what the API server says, in the engine's terms."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import trio
+from attrs import define, field
+
+from trio_sched.engine.cache import CacheError
+from trio_sched.engine.cluster_changes import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    NODE_DELETE,
+    node_update_events,
+    pod_update_events,
+)
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.kube_client.watch import Change, Changes, Listed
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cluster_events import Action, ClusterEvent
+
+log = logging.getLogger(__name__)
+
+
+@define(eq=False)
+class PendingPods:
+    """The pods without a node that one of our profiles is responsible for, by ``namespace/name``.
+
+    What a watch would show to somebody who asked now; the queue has copies of its own.
+    """
+
+    _pods: dict[str, Pod] = field(factory=dict)
+
+    def get(self, key: str) -> Pod | None:
+        """The pod called *key*, if it exists and still has no node."""
+        return self._pods.get(key)
+
+    def put(self, pod: Pod) -> None:
+        """A new pod, or a new version of one."""
+        self._pods[pod.key] = pod
+
+    def drop(self, pod: Pod) -> None:
+        """The pod is gone or has a node."""
+        known = self._pods.get(pod.key)
+        if known is not None and known.uid == pod.uid:
+            del self._pods[pod.key]
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+
+@define(eq=False)
+class ClusterMirror:
+    """Keeps the engine's cache and queue in step with the cluster. Nothing here waits."""
+
+    scheduler: Scheduler
+    pending: PendingPods
+    wake: Callable[[], None]
+    """Called after anything that may have made a pod ready."""
+    reject_waiting: Callable[[str], bool]
+    """Ends the wait for permission of the pod with this UID; returns whether it waited."""
+    declared_features: bool = True
+    """Gate NodeDeclaredFeatures."""
+    others: dict[str, dict[tuple[str, str], Any]] = field(factory=dict)
+    """Further objects by kind, then by namespace and name."""
+
+    # --- pods -------------------------------------------------------------------------------------------------------
+
+    def pods_changed(self, batch: Listed[Pod] | Changes[Pod]) -> None:
+        """Take in what a watch of pods delivered."""
+        if isinstance(batch, Listed):
+            for pod in batch.objects:
+                self._pod_added(pod)
+        else:
+            for change in batch.changes:
+                self._pod_changed(change)
+        self.wake()
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        old, new = change.old, change.new
+        if change.type == "ADDED":
+            assert new is not None
+            self._pod_added(new)
+        elif change.type == "MODIFIED":
+            assert old is not None
+            assert new is not None
+            self._pod_updated(old, new)
+        else:
+            last = new if new is not None else old
+            assert last is not None
+            self._pod_deleted(last, was=old)
+
+    def _is_ours(self, pod: Pod) -> bool:
+        return pod.scheduler_name in self.scheduler.profiles
+
+    def _pod_added(self, pod: Pod) -> None:
+        now = trio.current_time()
+        if pod.node_name:
+            self._cache(self.scheduler.cache.add, pod)
+            self.scheduler.queue.move_all(ASSIGNED_POD_ADD, None, pod, now=now)
+        elif self._is_ours(pod):
+            self.pending.put(pod)
+            self.scheduler.queue.add(pod, now=now)
+
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
+        queue, now = self.scheduler.queue, trio.current_time()
+        if old.node_name:
+            self._cache(self.scheduler.cache.update, new)
+            for event in pod_update_events(old, new, queue.resource_options):
+                queue.move_all(event, old, new, now=now)
+        elif new.node_name:
+            self.pending.drop(old)
+            self._cache(self.scheduler.cache.add, new)
+            queue.move_all(ASSIGNED_POD_ADD, None, new, now=now)
+            if self._is_ours(new):
+                queue.delete(old)
+        elif self._is_ours(new):
+            self.pending.put(new)
+            self._pending_updated(old, new, now)
+
+    def _pending_updated(self, old: Pod, new: Pod, now: float) -> None:
+        if old.metadata.resource_version == new.metadata.resource_version:
+            return
+        queue = self.scheduler.queue
+        if self.scheduler.cache.is_assumed(new.uid):
+            if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
+                self._assumed_deleted(new, now)
+            return
+        queue.update(old, new, now=now)
+        if old.nominated_node_name and old.nominated_node_name != new.nominated_node_name:
+            queue.move_all(ASSIGNED_POD_DELETE, old, None, now=now, only=lambda pod: pod.priority <= old.priority)
+
+    def _pod_deleted(self, pod: Pod, *, was: Pod | None) -> None:
+        queue, now = self.scheduler.queue, trio.current_time()
+        known = was if was is not None else pod
+        if not known.node_name and self._is_ours(known):
+            # Whoever had no node when we last heard of it leaves the queue, even if it got one in between.
+            self.pending.drop(known)
+            queue.delete(known)
+            if self.scheduler.cache.is_assumed(known.uid):
+                self._assumed_deleted(known, now)
+            elif known.nominated_node_name:
+                queue.move_all(ASSIGNED_POD_DELETE, known, None, now=now, only=lambda p: p.priority <= known.priority)
+        if known.node_name:
+            self._cache_remove(known)
+            queue.move_all(ASSIGNED_POD_DELETE, known, None, now=now)
+
+    def _assumed_deleted(self, pod: Pod, now: float) -> None:
+        """A pod that we have just placed is going; its binding will fail by itself."""
+        cached = self.scheduler.cache.get(pod.uid)
+        if cached is None:
+            return
+        if not self.reject_waiting(pod.uid):
+            self._cache(lambda p: self.scheduler.cache.forget(p.uid), pod)
+        self.scheduler.queue.move_all(ASSIGNED_POD_DELETE, cached.pod, None, now=now)
+
+    def _cache(self, step: Callable[[Pod], object], pod: Pod) -> None:
+        try:
+            step(pod)
+        except CacheError as problem:
+            log.error("Scheduler cache: %s", problem)
+
+    def _cache_remove(self, pod: Pod) -> None:
+        try:
+            self.scheduler.cache.remove(pod.uid)
+        except CacheError as problem:
+            log.error("Scheduler cache: %s", problem)
+
+    # --- nodes ------------------------------------------------------------------------------------------------------
+
+    def nodes_changed(self, batch: Listed[Node] | Changes[Node]) -> None:
+        """Take in what a watch of nodes delivered."""
+        if isinstance(batch, Listed):
+            self._nodes_added(batch.objects)
+        else:
+            for change in batch.changes:
+                self._node_changed(change)
+        self.wake()
+
+    def _nodes_added(self, nodes: Iterable[Node]) -> None:
+        now = trio.current_time()
+        for node in nodes:
+            self.scheduler.cache.add_node(node)
+            self.scheduler.queue.move_all(NODE_ADD, None, node, now=now)
+
+    def _node_changed(self, change: Change[Node]) -> None:
+        old, new = change.old, change.new
+        queue, now = self.scheduler.queue, trio.current_time()
+        if change.type == "ADDED":
+            assert new is not None
+            self._nodes_added([new])
+        elif change.type == "MODIFIED":
+            assert old is not None
+            assert new is not None
+            self.scheduler.cache.add_node(new)
+            for event in node_update_events(old, new, declared_features=self.declared_features):
+                queue.move_all(event, old, new, now=now)
+        else:
+            gone = old if old is not None else new
+            assert gone is not None
+            queue.move_all(NODE_DELETE, gone, None, now=now)
+            try:
+                self.scheduler.cache.remove_node(gone.name)
+            except CacheError as problem:
+                log.error("Scheduler cache: %s", problem)
+
+    # --- everything else --------------------------------------------------------------------------------------------
+
+    def taker(self, kind: str, resource: str, actions: Action) -> Callable[[Listed[Any] | Changes[Any]], None]:
+        """What takes in a watch of another kind.
+
+        Args:
+            kind: the name under which plugins ask for its objects.
+            resource: the resource in cluster events.
+            actions: what plugins have registered for; other changes move no pods.
+        """
+        objects = self.others.setdefault(kind, {})
+
+        def take(batch: Listed[Any] | Changes[Any]) -> None:
+            if isinstance(batch, Listed):
+                changes = [Change("ADDED", None, one) for one in batch.objects]
+            else:
+                changes = batch.changes
+            for change in changes:
+                self._other_changed(objects, resource, actions, change)
+            self.wake()
+
+        return take
+
+    def _other_changed(
+        self, objects: dict[tuple[str, str], Any], resource: str, actions: Action, change: Change[Any]
+    ) -> None:
+        subject: Any = change.new if change.new is not None else change.old
+        key = (subject.metadata.namespace, subject.metadata.name)
+        if change.type == "DELETED":
+            objects.pop(key, None)
+            action, old, new = Action.DELETE, change.old, None
+        else:
+            objects[key] = change.new
+            action = Action.ADD if change.type == "ADDED" else Action.UPDATE
+            old, new = change.old, change.new
+        if actions & action:
+            self.scheduler.queue.move_all(ClusterEvent(resource, action), old, new, now=trio.current_time())

@@ -1,0 +1,58 @@
+"""What plugins reach of the daemon: the `Handle` of one profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import trio
+from attrs import define
+
+from trio_sched.daemon.binder import Bind
+from trio_sched.daemon.waiting_pods import WaitingPods
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.handle import WaitingPod
+from trio_sched.plugin_api.status import Status
+from trio_sched.snapshot.node_columns import NodeColumns
+
+
+@define(eq=False)
+class PluginHandle:
+    """Given to every plugin of the profile; see `trio_sched.plugin_api.Handle` for the contract."""
+
+    profile_name: str
+    _gate: Callable[[str], bool]
+    _nodes: Callable[[], NodeColumns]
+    _others: Mapping[str, Mapping[tuple[str, str], Any]]
+    _waiting: WaitingPods
+    _activate: Callable[[Iterable[Pod]], None]
+    _bind: Bind
+
+    @property
+    def nodes(self) -> NodeColumns:
+        """All nodes as they are now."""
+        return self._nodes()
+
+    def feature_enabled(self, gate: str) -> bool:
+        """Whether the gate is on."""
+        return self._gate(gate)
+
+    def now(self) -> float:
+        """Seconds of the scheduler's clock."""
+        return trio.current_time()
+
+    def objects(self, kind: str) -> Iterable[Any]:
+        """All known objects of a kind."""
+        return self._others.get(kind, {}).values()
+
+    def waiting_pods(self) -> Mapping[str, WaitingPod]:
+        """Pods that wait for permission."""
+        return self._waiting.by_uid
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Try these pods next."""
+        self._activate(pods)
+
+    async def bind(self, pod: Pod, node_name: str) -> Status | None:
+        """Bind through the API server."""
+        return await self._bind(pod, node_name)

@@ -1,0 +1,37 @@
+"""The queue's two timers: backoffs that end, and pods that have waited for an event too long."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import trio
+
+from trio_sched.daemon.wakeup import Bell
+from trio_sched.engine.queue import SchedulingQueue
+
+FLUSH_SECONDS = 30.0
+"""How often pods are looked for that have waited too long."""
+SHORTEST_SLEEP_SECONDS = 0.05
+
+
+async def run_queue_timers(queue: SchedulingQueue, changed: Bell, wake: Callable[[], None]) -> None:
+    """Flush the queue when it is time, for ever.
+
+    Args:
+        queue: the queue.
+        changed: rung when a pod has failed, so that the next time is worked out anew.
+        wake: called when pods may have become ready.
+    """
+    next_flush = trio.current_time()
+    while True:
+        now = trio.current_time()
+        if now >= next_flush:
+            queue.flush_unschedulable(now=now)
+            next_flush = now + FLUSH_SECONDS
+        queue.flush_backoff(now=now)
+        if queue.has_next:
+            wake()
+        next_time = min(queue.next_backoff_check(), next_flush if queue.unschedulable else math.inf)
+        with trio.move_on_at(max(next_time, now + SHORTEST_SLEEP_SECONDS)):
+            await changed.wait()

@@ -1,0 +1,140 @@
+"""The loop at the heart: pop a pod, decide, assume, hand to binding; or say why not.
+
+From taking the pod to assuming it nothing awaits, so nothing can change in between.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+
+import trio
+from attrs import define, evolve
+
+from trio_sched.daemon.binding_cycle import BindingCycle, activate_collected
+from trio_sched.daemon.cluster_mirror import PendingPods
+from trio_sched.daemon.event_recorder import EventRecorder
+from trio_sched.daemon.failure_handler import FailureHandler
+from trio_sched.daemon.wakeup import Bell
+from trio_sched.engine.cache import CacheError
+from trio_sched.engine.decision import Placed, Unplaced, unfit
+from trio_sched.engine.profile import Profile
+from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.status import Code, failure
+from trio_sched.plugin_api.verdicts import Diagnosis, PostFilterResult
+
+log = logging.getLogger(__name__)
+
+SLICE_SECONDS = 0.005
+"""The loop goes on for so long before it lets the others work: a checkpoint for every pod would cost too much."""
+SLICE_PODS = 16
+
+
+@define(eq=False)
+class ScheduleOne:
+    """Schedules one pod after the other."""
+
+    scheduler: Scheduler
+    pending: PendingPods
+    binding: BindingCycle
+    failures: FailureHandler
+    recorder: EventRecorder
+    bell: Bell
+
+    async def run(self, nursery: trio.Nursery) -> None:
+        """Schedule for ever; pods that need tasks of their own get them in *nursery*."""
+        queue = self.scheduler.queue
+        while True:
+            if not queue.has_next:
+                await self.bell.wait()
+                continue
+            slice_ends = trio.current_time() + SLICE_SECONDS
+            for _ in range(SLICE_PODS):
+                info = queue.pop()
+                if info is None:
+                    break
+                await self._schedule(info, nursery)
+                if trio.current_time() > slice_ends:
+                    break
+            self._log_plugin_failures()
+            await trio.lowlevel.checkpoint()
+
+    async def _schedule(self, info: QueuedPodInfo, nursery: trio.Nursery) -> None:
+        profile = self.scheduler.profiles.get(info.pod.scheduler_name)
+        if profile is None:
+            log.error("profile not found for scheduler name %r", info.pod.scheduler_name, extra={"pod": info.key})
+            self.scheduler.queue.done(info.uid)
+            return
+        if self._skips(info):
+            self.scheduler.queue.done(info.uid)
+            return
+        decision = self.scheduler.decide(info)
+        if isinstance(decision, Placed):
+            self._settle(info, decision, nursery)
+            return
+        if decision.diagnosis is not None and profile.post_filter:
+            decision = await self._post_filter(profile, info, decision, decision.diagnosis)
+        self.failures.handle(info, decision)
+
+    def _skips(self, info: QueuedPodInfo) -> bool:
+        """Whether there is no point in scheduling the pod."""
+        pod = self.pending.get(info.key) or info.pod
+        if pod.metadata.deletion_timestamp:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self.recorder.record(pod, type="Warning", reason="FailedScheduling", action="Scheduling", note=note)
+            return True
+        return self.scheduler.cache.is_assumed(info.uid)
+
+    def _settle(self, info: QueuedPodInfo, placed: Placed, nursery: trio.Nursery) -> None:
+        try:
+            outcome = self.scheduler.settle(info.pod, placed)
+        except CacheError as problem:
+            self.failures.handle(info, Unplaced(failure(problem)))
+            return
+        if isinstance(outcome, Unplaced):
+            self.failures.handle(info, outcome)
+            return
+        self.binding.start(nursery, info, placed, outcome)
+        activate_collected(self.scheduler, placed)
+
+    async def _post_filter(
+        self, profile: Profile, info: QueuedPodInfo, decision: Unplaced, diagnosis: Diagnosis
+    ) -> Unplaced:
+        """Let plugins make room; what they say goes into the message, and a nomination into the pod."""
+        reasons: list[str] = []
+        nomination: str | None = None
+        state = CycleState()
+        for caller in profile.post_filter:
+            try:
+                answer = caller.call(info.pod, diagnosis, state)
+                result: PostFilterResult | None = await answer if inspect.isawaitable(answer) else answer
+            except Exception as exc:
+                result = PostFilterResult(failure(exc))
+            if result is None:
+                continue
+            if result.nominated_node_name is not None:
+                nomination = result.nominated_node_name
+            code = Code.SUCCESS if result.status is None else result.status.code
+            if result.status is not None:
+                if code in (Code.UNSCHEDULABLE, Code.PENDING):
+                    reasons.extend(result.status.all_reasons)
+                    continue
+                reasons = list(result.status.all_reasons)
+            else:
+                reasons = []
+            break
+        told = evolve(diagnosis, post_filter_message=", ".join(reasons))
+        return unfit(told, nominated_node_name=nomination)
+
+    def _log_plugin_failures(self) -> None:
+        """Hints and gates that failed in the engine, which does not log."""
+        queue = self.scheduler.queue
+        for plugin, pod, problem in queue.gate_errors:
+            log.error("Unexpected error running PreEnqueue plugin %s: %s", plugin, problem, extra={"pod": pod})
+        queue.gate_errors.clear()
+        for profile in queue.profiles.values():
+            for plugin, pod, problem in profile.hints.hint_errors:
+                log.error("QueueingHintFn of %s returned an error: %s", plugin, problem, extra={"pod": pod})
+            profile.hints.hint_errors.clear()

@@ -1,0 +1,33 @@
+"""What the daemon is told to run, and through which connections."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from trio_sched.config.expansion import Expanded
+from trio_sched.config.feature_gates import FeatureGates
+from trio_sched.config.schema import SchedulerConfig
+from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.kube_client.connection import KubeClient
+
+
+@frozen(kw_only=True)
+class DaemonSettings:
+    """What to run: a configuration, its gates, the plugins of each profile, and who we are."""
+
+    config: SchedulerConfig
+    gates: FeatureGates
+    profiles: tuple[Expanded, ...]
+    registry: PluginRegistry
+    identity: str
+    """``<hostname>_<uuid>``: unique among all who may hold the lease."""
+    max_in_unschedulable_seconds: float = 300.0
+
+
+@frozen(kw_only=True)
+class Clients:
+    """Connections to the API server; separate, so that a backlog of one does not hold up the others."""
+
+    main: KubeClient
+    events: KubeClient
+    leases: KubeClient

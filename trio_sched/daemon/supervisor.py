@@ -1,0 +1,146 @@
+"""Who starts first, who stops last: the nursery tree on one page.
+
+::
+
+    services                                  until everything is over
+    ├── event recorder, binder tasks, status writer
+    ├── watches: nodes, further kinds, pods → cluster mirror → cache and queue
+    ├── queue timers
+    ├── background tasks of plugins
+    └── term                                  while we lead (or at once, without an election)
+        ├── renewing the lease
+        └── schedule_one
+            └── pods that wait for permission or pre_bind
+
+On ``stop`` the term ends: no pod is popped any more, binds in flight are drained, the lease is released; then the
+services.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import partial
+from random import Random
+
+import trio
+
+from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.leader_election import Elector, LostLease
+from trio_sched.daemon.queue_wakeups import run_queue_timers
+from trio_sched.daemon.settings import Clients, DaemonSettings
+from trio_sched.daemon.watches import run_watches
+from trio_sched.engine.profile import Caller
+from trio_sched.errors import TrioSchedError
+from trio_sched.kube_client.connection import KubeClient
+
+log = logging.getLogger(__name__)
+
+DRAIN_SECONDS = 10.0
+"""How long a stop waits for binds and events that are under way."""
+GC_THRESHOLDS = (50_000, 50, 100)
+"""Long-lived objects are many and garbage is mostly acyclic: the defaults would have the collector run all the time."""
+
+__all__ = ["Clients", "DaemonSettings", "LostLease", "PluginTaskFailed", "run_daemon"]
+
+
+class PluginTaskFailed(TrioSchedError):
+    """The background task of a plugin has failed; its error is the cause."""
+
+    def __init__(self, plugin: str, cause: BaseException) -> None:
+        super().__init__(plugin)
+        self.plugin, self.cause = plugin, cause
+
+    def __str__(self) -> str:
+        return f"background task of plugin {self.plugin!r} failed: {type(self.cause).__name__}: {self.cause}"
+
+
+async def run_daemon(
+    settings: DaemonSettings,
+    clients: Clients,
+    *,
+    random: Random,
+    wall_clock: Callable[[], datetime],
+    stop: trio.Event,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Schedule until *stop* is set; reports started once the caches are filled.
+
+    Raises:
+        PluginError: a plugin is missing or broken; nothing was started.
+        LostLease: somebody else may lead now.
+        PluginTaskFailed: the background task of a plugin failed.
+    """
+    assembly = assemble(settings, clients, random=random, wall_clock=wall_clock)
+    election = settings.config.leader_election
+    elector = Elector(clients.leases, election, settings.identity, wall_clock, random)
+    async with trio.open_nursery() as services:
+        services.start_soon(assembly.recorder.run)
+        services.start_soon(assembly.binders.run)
+        services.start_soon(assembly.status_writers.run)
+        term = partial(_term, assembly, stop)
+        if election.leader_elect and settings.config.delay_cache_until_active:
+            task_status.started()
+            await elector.lead(partial(_fill_then, assembly, clients.main, services, term), stop)
+        else:
+            await _fill(assembly, clients.main, services)
+            task_status.started()
+            if election.leader_elect:
+                await elector.lead(term, stop)
+            else:
+                await term()
+        with trio.move_on_after(DRAIN_SECONDS):
+            await assembly.recorder.pool.drained()
+            await assembly.status_writers.drained()
+        services.cancel_scope.cancel()
+
+
+async def _fill_then(
+    assembly: Assembly, client: KubeClient, services: trio.Nursery, term: Callable[[], Awaitable[None]]
+) -> None:
+    await _fill(assembly, client, services)
+    await term()
+
+
+async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery) -> None:
+    """Start the watches and wait until each has its first list; the collector would only look for garbage in vain."""
+    log.info("Starting informers and waiting for sync...")
+    gc.disable()
+    try:
+        await services.start(run_watches, assembly, client)
+    finally:
+        gc.enable()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    log.info("Sync completed")
+    queue = assembly.scheduler.queue
+    services.start_soon(run_queue_timers, queue, assembly.queue_changed, assembly.ready.ring)
+    for profile in assembly.scheduler.profiles.values():
+        for caller in profile.run:
+            services.start_soon(_run_plugin, caller)
+
+
+async def _run_plugin(caller: Caller) -> None:
+    try:
+        await caller.call()
+    except Exception as exc:  # whatever it was, it is this plugin's failure
+        raise PluginTaskFailed(caller.plugin, exc) from exc
+
+
+async def _term(assembly: Assembly, stop: trio.Event) -> None:
+    """Schedule until *stop*, then let what is under way come to its end."""
+    async with trio.open_nursery() as nursery:  # holds the pods that wait for permission or pre_bind
+        with trio.CancelScope() as scheduling:
+            nursery.start_soon(_cancel_on, stop, scheduling)
+            await assembly.schedule_one.run(nursery)
+        nursery.cancel_scope.deadline = trio.current_time() + DRAIN_SECONDS
+        await assembly.binders.drained()
+    if nursery.cancel_scope.cancelled_caught:
+        log.warning("binds still under way after %.0f s are given up", DRAIN_SECONDS)
+
+
+async def _cancel_on(event: trio.Event, scope: trio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()

@@ -1,0 +1,90 @@
+"""Pods that permit made wait: decided and assumed, but not to be bound before everybody has agreed."""
+
+from __future__ import annotations
+
+import trio
+from attrs import define, field
+
+from trio_sched.config.durations import format_duration
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.status import Code, Status, unschedulable
+
+SECOND_NS = 1_000_000_000
+
+
+@define(eq=False)
+class WaitingPod:
+    """One pod and the plugins that have not allowed it yet; the first word is the last."""
+
+    pod: Pod
+    timeout_seconds: dict[str, float]
+    _deadlines: dict[str, float] = field(init=False)
+    _decided: trio.Event = field(factory=trio.Event)
+    _outcome: Status | None = None
+
+    def __attrs_post_init__(self) -> None:
+        now = trio.current_time()
+        self._deadlines = {plugin: now + seconds for plugin, seconds in self.timeout_seconds.items()}
+
+    @property
+    def pending_plugins(self) -> frozenset[str]:
+        """The plugins that have not allowed it yet."""
+        return frozenset(self._deadlines)
+
+    def allow(self, plugin: str) -> None:
+        """*plugin* has no objection any more."""
+        self._deadlines.pop(plugin, None)
+        if not self._deadlines:
+            self._decide(None)
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """*plugin* refuses; returns False if something else was decided before."""
+        return self._decide(unschedulable(message).by(plugin))
+
+    def preempt(self, plugin: str, message: str) -> bool:
+        """The place is needed for another pod; returns False if something else was decided before."""
+        return self._decide(Status(Code.ERROR, (), RuntimeError(message), plugin))
+
+    def _decide(self, outcome: Status | None) -> bool:
+        if self._decided.is_set():
+            return False
+        self._outcome = outcome
+        self._decided.set()
+        return True
+
+    async def decided(self) -> Status | None:
+        """Wait for the outcome: None is yes."""
+        while not self._decided.is_set():
+            plugin = min(self._deadlines, key=lambda name: self._deadlines[name])
+            with trio.move_on_at(self._deadlines[plugin]):
+                await self._decided.wait()
+            if not self._decided.is_set() and plugin in self._deadlines:
+                waited = format_duration(round(self.timeout_seconds[plugin] * SECOND_NS))
+                self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
+        return self._outcome
+
+
+@define(eq=False)
+class WaitingPods:
+    """All of them, by UID."""
+
+    by_uid: dict[str, WaitingPod] = field(factory=dict)
+
+    def add(self, pod: Pod, timeout_seconds: dict[str, float]) -> None:
+        """Let *pod* wait."""
+        self.by_uid[pod.uid] = WaitingPod(pod, timeout_seconds)
+
+    def remove_deleted(self, uid: str) -> bool:
+        """The pod is gone from the cluster; returns whether it waited."""
+        waiting = self.by_uid.get(uid)
+        return waiting is not None and waiting.reject("", "removed")
+
+    async def permission(self, uid: str) -> Status | None:
+        """Wait until it is decided about the pod; None is yes, also if it does not have to wait."""
+        waiting = self.by_uid.get(uid)
+        if waiting is None:
+            return None
+        try:
+            return await waiting.decided()
+        finally:
+            del self.by_uid[uid]

@@ -1,0 +1,65 @@
+"""The watches: nodes first, then what plugins ask for, then pods, so that every pod finds its node."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import Any
+
+import trio
+
+from trio_sched.daemon.assembly import Assembly
+from trio_sched.daemon.further_kinds import kind_of
+from trio_sched.engine.queueing_hints import watched_resources
+from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
+from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
+from trio_sched.kube_client.watch import Changes, Listed, follow, log_trouble
+
+log = logging.getLogger(__name__)
+
+
+async def run_watches(
+    assembly: Assembly, client: KubeClient, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Follow everything that is needed; reports started when all of it has been listed once."""
+    mirror, random = assembly.mirror, assembly.random
+    tables = {name: profile.hints for name, profile in assembly.scheduler.queue.profiles.items()}
+    async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as first_lists:
+            first_lists.start_soon(
+                nursery.start, partial(follow, client, NODE_KIND, mirror.nodes_changed, random=random)
+            )
+            for resource, actions in watched_resources(tables).items():
+                found = kind_of(resource)
+                if found is not None:
+                    name, kind = found
+                    first_lists.start_soon(
+                        _start_if_known, nursery, client, kind, mirror.taker(name, resource, actions), assembly
+                    )
+        await nursery.start(partial(follow, client, POD_KIND, mirror.pods_changed, random=random))
+        task_status.started()
+
+
+async def _start_if_known(
+    nursery: trio.Nursery, client: KubeClient, kind: Any, deliver: Any, assembly: Assembly
+) -> None:
+    """Follow a kind that this server may not have, or not show to us; then there is nothing to wait for.
+
+    The watch goes on trying, in case the kind comes to be served.
+    """
+    settled = trio.Event()
+
+    def take(batch: Listed[Any] | Changes[Any]) -> None:
+        deliver(batch)
+        settled.set()
+
+    def on_trouble(plural: str, trouble: KubeClientError) -> None:
+        if not isinstance(trouble, NotFound | Forbidden):
+            log_trouble(plural, trouble)
+        elif not settled.is_set():
+            log.warning("%s cannot be watched, so nothing is known of them: %s", plural, trouble)
+            settled.set()
+
+    nursery.start_soon(partial(follow, client, kind, take, random=assembly.random, on_trouble=on_trouble))
+    await settled.wait()

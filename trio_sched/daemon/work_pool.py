@@ -1,0 +1,63 @@
+"""A few long-lived tasks that work off a queue; a task of its own for every pod would cost more than its bind."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+import trio
+from attrs import define, field
+
+
+@define(eq=False)
+class WorkPool:
+    """Runs jobs in the order in which they are given, as many at once as there are tasks.
+
+    A job takes care of its own failures; what it raises ends the pool, and with it whoever runs it.
+    """
+
+    tasks: int
+    _jobs: deque[Callable[[], Awaitable[None]]] = field(factory=deque)
+    _idle: trio.lowlevel.ParkingLot = field(factory=trio.lowlevel.ParkingLot)
+    _busy: int = 0
+    _emptied: trio.Event | None = None
+
+    def submit(self, job: Callable[[], Awaitable[None]]) -> None:
+        """Have *job* run as soon as a task is free; returns at once."""
+        self._jobs.append(job)
+        if self._idle:
+            self._idle.unpark()
+
+    @property
+    def unfinished(self) -> int:
+        """Jobs that wait or run."""
+        return len(self._jobs) + self._busy
+
+    async def drained(self) -> None:
+        """Wait until nothing waits or runs."""
+        while self.unfinished:
+            if self._emptied is None:
+                self._emptied = trio.Event()
+            await self._emptied.wait()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with trio.open_nursery() as nursery:
+            for _ in range(self.tasks):
+                nursery.start_soon(self._work)
+
+    async def _work(self) -> None:
+        jobs = self._jobs
+        while True:
+            if not jobs:
+                await self._idle.park()
+                continue
+            job = jobs.popleft()
+            self._busy += 1
+            try:
+                await job()
+            finally:
+                self._busy -= 1
+                if not jobs and not self._busy and self._emptied is not None:
+                    self._emptied.set()
+                    self._emptied = None
