@@ -179,7 +179,7 @@ class CaseReplay:
         if "filter" in expected:
             filters = [f for f in profile.filter if f.plugin == plugin]
             outcome = run_filters(filters, pod, nodes, state)
-            failed = {name: _status(status) for name, status in outcome.statuses()}
+            failed = {name: _status(status) for name, status in outcome.statuses().items()}
             yield from _differences("filter", expected["filter"], failed)
         if not any(key in expected for key in ("preScore", "score", "scoreError", "preScoreError")):
             return
@@ -255,7 +255,8 @@ class CaseReplay:
         if "errorAnyOf" in expected:
             yield f"expected an error {expected['errorAnyOf']}"
             return
-        statuses = {name: diagnosis.statuses.get(name) for name in self.table.names}
+        by_node = diagnosis.statuses.by_node()
+        statuses = {name: by_node.get(name, diagnosis.statuses.absent) for name in self.table.names}
         failed = {name: _status(status) | {"plugin": status.plugin} for name, status in statuses.items()}
         yield from _differences("failed", _with_plugin(expected["failed"]), failed)
         if fit_error(diagnosis) != expected.get("fitErrorBeforePostFilter"):

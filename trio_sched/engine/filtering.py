@@ -107,12 +107,26 @@ class FilterOutcome:
     unexamined: int = 0
     """Nodes nobody looked at because enough were found."""
 
-    def statuses(self) -> Iterator[tuple[str, Status]]:
-        """(node name, status) of every node that failed, the first failing plugin's, in order of position."""
-        for position in np.flatnonzero(~self.passes).tolist():
-            status = self.status(position)
-            if status is not None:
-                yield self.nodes.name(position), status
+    def groups(self) -> Iterator[tuple[Status, list[int]]]:
+        """Each status with the positions of the nodes that got it: of several failing plugins the first one's."""
+        for position, status in self.node_statuses.items():
+            yield status, [position]
+        failed = np.flatnonzero(~self.passes)
+        if self.node_statuses:
+            failed = failed[~np.isin(failed, list(self.node_statuses))]
+        for plugin, verdicts in self.verdicts:
+            codes = verdicts.codes[failed]
+            given = codes != 0
+            if not given.any():
+                continue
+            nodes, codes = failed[given], codes[given]
+            for code in np.unique(codes).tolist():
+                yield verdicts.explain(code).by(plugin), nodes[codes == code].tolist()
+            failed = failed[~given]
+
+    def statuses(self) -> dict[str, Status]:
+        """The status of every node that failed, by name."""
+        return {self.nodes.name(position): status for status, positions in self.groups() for position in positions}
 
     def is_examined(self, position: int) -> bool:
         """Whether anybody looked at the node at *position*."""
@@ -276,4 +290,5 @@ def filter_with_pods_added(
 def node_statuses(outcome: FilterOutcome, narrowed_by: Sequence[str]) -> NodeStatuses:
     """The statuses as post_filter and the message want them: looked at, and all the others."""
     reasons = (f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}]",) if narrowed_by else ()
-    return NodeStatuses(dict(outcome.statuses()), unresolvable(*reasons))
+    # A copy of the names: rows may be given to other nodes while somebody still looks at the statuses.
+    return NodeStatuses(tuple(outcome.groups()), list(outcome.nodes.names), unresolvable(*reasons))

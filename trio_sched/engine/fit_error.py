@@ -14,10 +14,12 @@ def fit_error(diagnosis: Diagnosis) -> str:
         text += f" {diagnosis.pre_filter_message}."
     else:
         counts: Counter[str] = Counter()
-        explicit = diagnosis.statuses.by_node
-        for status in explicit.values():
-            counts.update(status.all_reasons)
-        others = diagnosis.total_nodes - len(explicit)
+        explicit = 0
+        for status, nodes in diagnosis.statuses.counts():
+            explicit += nodes
+            for reason in status.all_reasons:
+                counts[reason] += nodes
+        others = diagnosis.total_nodes - explicit
         if others > 0:
             for reason in diagnosis.statuses.absent.all_reasons:
                 counts[reason] += others

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import define, field
 
+from trio_sched.engine.decision import Unplaced
 from trio_sched.engine.filtering import plugin_failed
 from trio_sched.engine.per_node_memo import PerNodeMemo
 from trio_sched.engine.profile import FilterCaller, Profile, ScoreCaller
@@ -63,6 +64,21 @@ class KeptAnswer:
     _membership: int = -1
     _nodes_generation: int = -1
     _normalized_is_stale: bool = True
+    _unfit: tuple[tuple[int, int, int], Unplaced] | None = None
+
+    @property
+    def _moment(self) -> tuple[int, int, int]:
+        """Differs whenever any row has changed."""
+        return self._membership, self._node_position, self._usage_position
+
+    @property
+    def unfit(self) -> Unplaced | None:
+        """Why pods of this signature fit nowhere, if that was found out at this very state of the cluster."""
+        return self._unfit[1] if self._unfit is not None and self._unfit[0] == self._moment else None
+
+    def remember_unfit(self, outcome: Unplaced) -> None:
+        """Pods of this signature fit nowhere, as long as no row changes."""
+        self._unfit = (self._moment, outcome)
 
     @property
     def is_whole(self) -> bool:

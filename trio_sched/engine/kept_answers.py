@@ -77,11 +77,17 @@ class KeptAnswers:
             del self._answers[signature]
             return Unplaced(failed.status)
 
+    def remember_unfit(self, signature: Signature, outcome: Unplaced) -> None:
+        """The plain evaluation has found that pods of this signature fit nowhere; the next one need not ask it."""
+        answer = self._answers.get(signature)
+        if answer is not None and answer.is_whole:
+            answer.remember_unfit(outcome)
+
     def _from_ranks(self, answer: KeptAnswer, rng: Random) -> Decision | None:
         answer.normalize_again()
         feasible = int(np.count_nonzero(answer.passes))
         if feasible == 0:
-            return None
+            return answer.unfit
         row = select_host(answer.ranks, rng)
         return Placed(self.table.names[row], answer.state.fork(), self.table.count, feasible)
 

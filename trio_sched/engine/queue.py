@@ -32,6 +32,7 @@ from trio_sched.engine.pod_heap import PodHeap
 from trio_sched.engine.profile import Caller
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import HintTable, Strategy
+from trio_sched.engine.rejected_pods import RejectedPods
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions
@@ -86,9 +87,10 @@ class SchedulingQueue:
     cycle: int = 0
     """Pods popped so far."""
     closed: bool = False
-    unschedulable: dict[str, QueuedPodInfo] = field(factory=dict)
+    unschedulable: RejectedPods = field(factory=RejectedPods)
     """Pods that wait for an event, gated ones included."""
     in_flight: InFlight = field(factory=InFlight)
+    _registered: dict[ClusterEvent, frozenset[str]] = field(factory=dict)
     active: PodHeap = field(init=False)
     backing_off: PodHeap = field(init=False)
     error_backing_off: PodHeap = field(init=False)
@@ -179,7 +181,7 @@ class SchedulingQueue:
         for heap in (self.active, self.backing_off, self.error_backing_off):
             if heap.remove(pod.key) is not None:
                 return
-        info = self.unschedulable.pop(pod.key, None)
+        info = self.unschedulable.remove(pod.key)
         if info is not None:
             self._uncount(info)
 
@@ -287,10 +289,25 @@ class SchedulingQueue:
             now: the time.
             only: limits it to some pods.
         """
-        if not event.is_wildcard and not any(p.hints.matching(event) for p in self.profiles.values()):
-            return
-        candidates = [i for i in self.unschedulable.values() if only is None or only(i.pod)]
+        candidates: Iterable[QueuedPodInfo]
+        if event.is_wildcard:
+            candidates = list(self.unschedulable.values())
+        else:
+            plugins = self._registered_for(event)
+            if not plugins:
+                return
+            candidates = self.unschedulable.rejected_by(plugins)
+        if only is not None:
+            candidates = [info for info in candidates if only(info.pod)]
         self._move(candidates, event, old, new, now)
+
+    def _registered_for(self, event: ClusterEvent) -> frozenset[str]:
+        """The plugins of all profiles that wait for *event*."""
+        plugins = self._registered.get(event)
+        if plugins is None:
+            plugins = frozenset(e.plugin for p in self.profiles.values() for e in p.hints.matching(event))
+            self._registered[event] = plugins
+        return plugins
 
     def _move(self, candidates: Iterable[QueuedPodInfo], event: ClusterEvent, old: Any, new: Any, now: float) -> None:
         for info in candidates:
@@ -299,7 +316,7 @@ class SchedulingQueue:
             strategy = self._worth_requeuing(info, event, old, new)
             if strategy == Strategy.SKIP:
                 continue
-            del self.unschedulable[info.key]
+            self.unschedulable.remove(info.key)
             self._requeue(info, strategy, event, now)
         if len(self.in_flight):
             self.in_flight.note(Happened(event, old, new))
@@ -384,7 +401,7 @@ class SchedulingQueue:
             return False
         if info.initial_attempt_timestamp is None:
             info.initial_attempt_timestamp = now
-        self.unschedulable.pop(key, None)
+        self.unschedulable.remove(key)
         self.backing_off.remove(key)
         self.error_backing_off.remove(key)
         self._sign(info)
@@ -399,7 +416,7 @@ class SchedulingQueue:
             if info.key not in self.backing_off and info.key not in self.error_backing_off:
                 self._put_unschedulable(info, event)
             return False
-        self.unschedulable.pop(info.key, None)
+        self.unschedulable.remove(info.key)
         self._sign(info)
         self._expiry(info)
         (self.error_backing_off if info.had_error else self.backing_off).push(info)
@@ -409,7 +426,7 @@ class SchedulingQueue:
     def _put_unschedulable(self, info: QueuedPodInfo, event: ClusterEvent) -> None:
         if info.key not in self.unschedulable:
             self.counters.incoming["unschedulable", event.label] += 1
-        self.unschedulable[info.key] = info
+        self.unschedulable.put(info)
 
     def _passes_gates(self, info: QueuedPodInfo) -> bool:
         """Ask the pre_enqueue plugins, the one that keeps it back first."""

@@ -27,7 +27,7 @@ def rejected_after_choice(status: Status, node_name: str) -> Unplaced:
     plugins = frozenset({status.plugin} if status.plugin else ())
     return unfit(
         Diagnosis(
-            NodeStatuses({node_name: status}, unresolvable()),
+            NodeStatuses.of({node_name: status}, unresolvable()),
             unschedulable_plugins=plugins,
             pending_plugins=plugins if status.code == Code.PENDING else frozenset(),
             total_nodes=1,

@@ -56,6 +56,8 @@ class Scheduler:
         decision = cycle.decide(self.rng)
         if isinstance(decision, Placed):
             self._start += decision.evaluated_nodes
+        elif info.signature is not None and decision.diagnosis is not None and not nominated:
+            self._kept[profile.name].remember_unfit(info.signature, decision)
         return decision
 
     def _nominated_beside(self, pod: Pod) -> NominatedPods:

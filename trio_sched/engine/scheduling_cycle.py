@@ -37,8 +37,16 @@ class Feasible:
 
     nodes: NodeColumns
     evaluated: int
+    outcome: FilterOutcome
+    narrowed_by: tuple[str, ...] = ()
+    """Plugins whose pre_filter left nodes out."""
     only_nominated: bool = False
     """The pod's nominated node passed, so no other was looked at."""
+
+    @property
+    def statuses(self) -> NodeStatuses:
+        """Why each of the other nodes was turned away; made when somebody asks."""
+        return node_statuses(self.outcome, self.narrowed_by)
 
 
 @define(eq=False)
@@ -79,7 +87,7 @@ class SchedulingCycle:
         positions = np.flatnonzero(outcome.passes)
         if len(positions) == 0:
             return unfit(_diagnosis(outcome, narrowed.narrowed_by, total))
-        return Feasible(nodes.take(positions), evaluated=len(nodes) - outcome.unexamined)
+        return Feasible(nodes.take(positions), len(nodes) - outcome.unexamined, outcome, narrowed.narrowed_by)
 
     def _try_nominated_node(self) -> Feasible | None:
         """The node promised to the pod, if it still fits there; a failure to tell only means looking further."""
@@ -93,7 +101,7 @@ class SchedulingCycle:
             apply_nominated(self.profile, self.pod, outcome, self.state, self.table, self.nominated)
         except CycleFailed:
             return None
-        return Feasible(node, evaluated=1, only_nominated=True) if outcome.passes[0] else None
+        return Feasible(node, 1, outcome, only_nominated=True) if outcome.passes[0] else None
 
     def _enough(self, count: int) -> int | None:
         percentage = self.profile.percentage_of_nodes_to_score
@@ -127,7 +135,7 @@ class SchedulingCycle:
 def _rejected_by_pre_filter(status: Status, narrowed_by: tuple[str, ...], total: int) -> Diagnosis:
     plugins = {status.plugin} if status.plugin else set()
     return Diagnosis(
-        NodeStatuses({}, status),
+        NodeStatuses((), (), status),
         unschedulable_plugins=frozenset(plugins | set(narrowed_by)),
         pending_plugins=frozenset(plugins) if status.code == Code.PENDING else frozenset(),
         pre_filter_message=status.message,
@@ -137,8 +145,8 @@ def _rejected_by_pre_filter(status: Status, narrowed_by: tuple[str, ...], total:
 
 def _diagnosis(outcome: FilterOutcome, narrowed_by: tuple[str, ...], total: int) -> Diagnosis:
     statuses = node_statuses(outcome, narrowed_by)
-    plugins = {status.plugin for status in statuses.by_node.values() if status.plugin}
-    pending = {status.plugin for status in statuses.by_node.values() if status.code == Code.PENDING and status.plugin}
+    plugins = {status.plugin for status, _nodes in statuses.groups if status.plugin}
+    pending = {status.plugin for status, _nodes in statuses.groups if status.code == Code.PENDING and status.plugin}
     return Diagnosis(
         statuses,
         unschedulable_plugins=frozenset(plugins | set(narrowed_by)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -81,18 +81,35 @@ class PreFlight:
     """Whether it may run beside other plugins that allow it too."""
 
 
-@frozen
+@frozen(eq=False)
 class NodeStatuses:
-    """Why each node was turned away, as post_filter sees it."""
+    """Why each node was turned away, as post_filter sees it.
 
-    by_node: Mapping[str, Status]
-    """Nodes that were looked at."""
+    Thousands of nodes fail for a handful of reasons, so they are grouped by status; names are looked up when asked for.
+    """
+
+    groups: tuple[tuple[Status, Sequence[int]], ...]
+    """The statuses given, each with the positions in *names* of the nodes that got it."""
+    names: Sequence[str]
     absent: Status
-    """The status of all the others."""
+    """The status of all the nodes that were not looked at."""
+
+    @classmethod
+    def of(cls, by_node: Mapping[str, Status], absent: Status) -> NodeStatuses:
+        """Statuses by node name."""
+        return cls(tuple((status, (i,)) for i, status in enumerate(by_node.values())), tuple(by_node), absent)
+
+    def counts(self) -> list[tuple[Status, int]]:
+        """Every status with the number of nodes that got it."""
+        return [(status, len(positions)) for status, positions in self.groups]
+
+    def by_node(self) -> dict[str, Status]:
+        """The nodes that were looked at, by name."""
+        return {self.names[i]: status for status, positions in self.groups for i in positions}
 
     def get(self, node_name: str) -> Status:
-        """The status of *node_name*."""
-        return self.by_node.get(node_name, self.absent)
+        """The status of *node_name*; for many nodes ask `by_node` once."""
+        return self.by_node().get(node_name, self.absent)
 
 
 @frozen(eq=False)
