@@ -5,7 +5,7 @@ Failed) but sit on a node do count there; and an empty ``nodeSelector: {}`` got 
 NodeAffinity's PreFilter (see `_lost_empty_selector`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from trio_sched.engine.profile import Profile
 from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
 from trio_sched.engine.scoring import normalize, raw_scores
 from trio_sched.objects.pod_requests import ResourceOptions, pod_usage
-from trio_sched.plugin_api import CycleState, Pod, PreFilterResult, Status
+from trio_sched.plugin_api import CycleState, NodeStatuses, Pod, PreFilterResult, Status
 from trio_sched.plugin_api.status import Code, code_of
 from trio_sched.snapshot.node_table import NodeTable, PlacedPod
 
@@ -255,10 +255,7 @@ class CaseReplay:
         if "errorAnyOf" in expected:
             yield f"expected an error {expected['errorAnyOf']}"
             return
-        by_node = diagnosis.statuses.by_node()
-        statuses = {name: by_node.get(name, diagnosis.statuses.absent) for name in self.table.names}
-        failed = {name: _status(status) | {"plugin": status.plugin} for name, status in statuses.items()}
-        yield from _differences("failed", _with_plugin(expected["failed"]), failed)
+        yield from _compare_failed(self.table.names, diagnosis.statuses, expected)
         if fit_error(diagnosis) != expected.get("fitErrorBeforePostFilter"):
             yield f"fitError: expected {expected.get('fitErrorBeforePostFilter')!r}, got {fit_error(diagnosis)!r}"
         for key, actual in (
@@ -281,6 +278,9 @@ class CaseReplay:
         # With one node in the cluster there is no telling, and the recording says nothing.
         if self.table.count > 1 and found.only_nominated != expected.get("nominatedNodeOnly", False):
             yield f"nominatedNodeOnly: expected {expected.get('nominatedNodeOnly')}"
+        if not found.only_nominated:
+            feasible = set(names)
+            yield from _compare_failed([n for n in self.table.names if n not in feasible], found.statuses, expected)
         if expected.get("noScoring") or len(names) == 1:
             return
         scores = cycle.rank(found.nodes)
@@ -289,6 +289,13 @@ class CaseReplay:
         best = sorted(names[i] for i in best_positions(scores.totals))
         if best != expected["best"]:
             yield f"best: expected {expected['best']}, got {best}"
+
+
+def _compare_failed(names: Iterable[str], statuses: NodeStatuses, expected: Mapping[str, Any]) -> Iterator[str]:
+    by_node = statuses.by_node()
+    given = {name: by_node.get(name, statuses.absent) for name in names}
+    failed = {name: _status(status) | {"plugin": status.plugin} for name, status in given.items()}
+    yield from _differences("failed", _with_plugin(expected["failed"]), failed)
 
 
 def _status(status: Status | None) -> dict[str, Any]:

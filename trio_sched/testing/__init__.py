@@ -1,1 +1,43 @@
-"""To be described by its room."""
+"""The toolkit for plugin authors, and for us: state a small cluster, see what a plugin makes of it.
+
+This room and `trio_sched.plugin_api` are the only ones that promise stability. Product code never imports it.
+`trio_sched.testing.strategies` makes random clusters and needs Hypothesis, which is why it is not imported here::
+
+    from trio_sched.testing import check_conformance, node, pod, schedule
+"""
+
+from trio_sched.testing.builders import container as container
+from trio_sched.testing.builders import node as node
+from trio_sched.testing.builders import node_affinity as node_affinity
+from trio_sched.testing.builders import pod as pod
+from trio_sched.testing.builders import requirement as requirement
+from trio_sched.testing.builders import taint as taint
+from trio_sched.testing.builders import term as term
+from trio_sched.testing.builders import toleration as toleration
+from trio_sched.testing.fake_handle import FakeHandle as FakeHandle
+from trio_sched.testing.fake_handle import FakeWaitingPod as FakeWaitingPod
+from trio_sched.testing.plugin_harness import Outcome as Outcome
+from trio_sched.testing.plugin_harness import ask_hint as ask_hint
+from trio_sched.testing.plugin_harness import make_plugin as make_plugin
+from trio_sched.testing.plugin_harness import make_profile as make_profile
+from trio_sched.testing.plugin_harness import make_table as make_table
+from trio_sched.testing.plugin_harness import schedule as schedule
+
+__all__ = [
+    "FakeHandle",
+    "FakeWaitingPod",
+    "Outcome",
+    "ask_hint",
+    "container",
+    "make_plugin",
+    "make_profile",
+    "make_table",
+    "node",
+    "node_affinity",
+    "pod",
+    "requirement",
+    "schedule",
+    "taint",
+    "term",
+    "toleration",
+]

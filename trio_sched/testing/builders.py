@@ -1,0 +1,242 @@
+"""Pods and nodes for tests: state only what matters, the rest is as on an ordinary cluster.
+
+Taints and tolerations are written as ``kubectl taint`` writes taints, requirements as a word, an operator and values::
+
+    node("gpu-1", cpu="8", labels={"pool": "gpu"}, taints=["nvidia.com/gpu=present:NoSchedule"])
+    pod("train", cpu="500m", tolerations=["nvidia.com/gpu:NoSchedule"], affinity=node_affinity(term("pool In gpu tpu")))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from trio_sched.objects.affinity import Affinity, NodeAffinity, PreferredSchedulingTerm
+from trio_sched.objects.metadata import ObjectMeta, OwnerReference
+from trio_sched.objects.node import ContainerImage, Node, NodeSpec, NodeStatus
+from trio_sched.objects.pod import (
+    Container,
+    ContainerPort,
+    Pod,
+    PodSchedulingGate,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
+from trio_sched.objects.quantity import Quantity
+from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from trio_sched.objects.taint import Taint, Toleration
+
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+
+
+def taint(text: str) -> Taint:
+    """The taint that ``kubectl taint nodes`` writes as ``key=value:Effect``, or ``key:Effect`` without a value."""
+    what, _colon, effect = text.rpartition(":")
+    if not what or not effect:
+        raise ValueError(f"expected a taint as key=value:Effect, got {text!r}")
+    key, _equals, value = what.partition("=")
+    return Taint(key=key, value=value, effect=effect)
+
+
+def toleration(text: str) -> Toleration:
+    """A toleration of the taint *text*: ``key=value:Effect``; any value without ``=``, any effect without ``:``.
+
+    The empty text tolerates everything.
+    """
+    what, _colon, effect = text.partition(":")
+    key, equals, value = what.partition("=")
+    return Toleration(key=key, operator="Equal" if equals else "Exists", value=value, effect=effect)
+
+
+def requirement(text: str) -> NodeSelectorRequirement:
+    """A requirement written ``key Operator values…``: ``"disk In ssd nvme"``, ``"cores Gt 8"``, ``"gpu Exists"``."""
+    key, operator, *values = text.split()
+    return NodeSelectorRequirement(key=key, operator=operator, values=tuple(values) or None)
+
+
+def term(*expressions: str, fields: Iterable[str] = ()) -> NodeSelectorTerm:
+    """A node selector term; all of *expressions* (about labels) and *fields* (about ``metadata.name``) must hold."""
+    return NodeSelectorTerm(
+        match_expressions=tuple(map(requirement, expressions)) or None,
+        match_fields=tuple(map(requirement, fields)) or None,
+    )
+
+
+def node_affinity(*required: NodeSelectorTerm, preferred: Iterable[tuple[int, NodeSelectorTerm]] = ()) -> Affinity:
+    """The affinity to nodes that match one of *required*, and rather to those that match *preferred* (weight, term)."""
+    return Affinity(
+        node_affinity=NodeAffinity(
+            required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=required)
+            if required
+            else None,
+            preferred_during_scheduling_ignored_during_execution=tuple(
+                PreferredSchedulingTerm(weight=weight, preference=preference) for weight, preference in preferred
+            )
+            or None,
+        )
+    )
+
+
+def container(
+    name: str = "main",
+    *,
+    image: str = "registry.test/app:1",
+    cpu: Quantity | None = None,
+    memory: Quantity | None = None,
+    requests: Mapping[str, Quantity] | None = None,
+    host_ports: Iterable[int | ContainerPort] = (),
+    sidecar: bool = False,
+) -> Container:
+    """A container; *sidecar* is for an init container that goes on running."""
+    amounts = _amounts(cpu, memory, requests)
+    return Container(
+        name=name,
+        image=image,
+        resources=ResourceRequirements(requests=amounts) if amounts else None,
+        ports=tuple(map(_port, host_ports)) or None,
+        restart_policy="Always" if sidecar else None,
+    )
+
+
+def pod(
+    name: str = "pod",
+    *,
+    namespace: str = "default",
+    uid: str | None = None,
+    cpu: Quantity | None = None,
+    memory: Quantity | None = None,
+    requests: Mapping[str, Quantity] | None = None,
+    image: str = "registry.test/app:1",
+    host_ports: Iterable[int | ContainerPort] = (),
+    containers: Iterable[Container] | None = None,
+    init_containers: Iterable[Container] = (),
+    overhead: Mapping[str, Quantity] | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    owner: OwnerReference | None = None,
+    priority: int | None = None,
+    scheduler_name: str = "default-scheduler",
+    node_name: str = "",
+    nominated_node_name: str = "",
+    node_selector: Mapping[str, str] | None = None,
+    affinity: Affinity | None = None,
+    tolerations: Iterable[str | Toleration] = (),
+    gates: Iterable[str] = (),
+    phase: str = "",
+) -> Pod:
+    """A pod that waits; with *node_name* one that runs.
+
+    Args:
+        name: its name.
+        namespace: its namespace.
+        uid: its identity; give it when a test has two pods that had the same name.
+        cpu: what its only container requests.
+        memory: likewise.
+        requests: likewise, any resources.
+        image: the image of that container.
+        host_ports: the TCP ports of the node that the container takes; or whole ports.
+        containers: use these instead of the one made from the arguments above.
+        init_containers: run before, or beside if they are sidecars.
+        overhead: ``spec.overhead``.
+        labels: its labels.
+        annotations: its annotations.
+        owner: the controller that made it.
+        priority: ``spec.priority``.
+        scheduler_name: the profile that is responsible.
+        node_name: the node it runs on.
+        nominated_node_name: the node it is promised.
+        node_selector: labels that its node must have.
+        affinity: see `node_affinity`.
+        tolerations: see `toleration`.
+        gates: names of its scheduling gates.
+        phase: ``status.phase``; by default Running with a node, else Pending.
+    """
+    if containers is None:
+        containers = [container(image=image, cpu=cpu, memory=memory, requests=requests, host_ports=host_ports)]
+    return Pod(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=namespace,
+            uid=f"uid-of-{namespace}/{name}" if uid is None else uid,
+            labels=dict(labels) if labels else None,
+            annotations=dict(annotations) if annotations else None,
+            owner_references=(owner,) if owner is not None else None,
+        ),
+        spec=PodSpec(
+            node_name=node_name,
+            scheduler_name=scheduler_name,
+            priority=priority,
+            containers=tuple(containers),
+            init_containers=tuple(init_containers) or None,
+            overhead=dict(overhead) if overhead else None,
+            node_selector=dict(node_selector) if node_selector is not None else None,
+            affinity=affinity,
+            tolerations=tuple(t if isinstance(t, Toleration) else toleration(t) for t in tolerations) or None,
+            scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates) or None,
+        ),
+        status=PodStatus(
+            phase=phase or ("Running" if node_name else "Pending"), nominated_node_name=nominated_node_name
+        ),
+    )
+
+
+def node(
+    name: str = "node",
+    *,
+    cpu: Quantity = "4",
+    memory: Quantity = "16Gi",
+    pods: Quantity = 110,
+    allocatable: Mapping[str, Quantity] | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    taints: Iterable[str | Taint] = (),
+    unschedulable: bool = False,
+    images: Mapping[str, int] | None = None,
+    declared_features: Iterable[str] = (),
+) -> Node:
+    """A node that is ready.
+
+    Args:
+        name: its name, which is also the value of its label ``kubernetes.io/hostname``.
+        cpu: what pods may use.
+        memory: likewise.
+        pods: how many pods it takes.
+        allocatable: further resources.
+        labels: its labels besides the one with its name.
+        annotations: its annotations.
+        taints: see `taint`.
+        unschedulable: whether it is cordoned.
+        images: image name → size in bytes.
+        declared_features: features that its kubelet declares.
+    """
+    amounts: dict[str, Quantity] = {"cpu": cpu, "memory": memory, "pods": pods, **(allocatable or {})}
+    return Node(
+        metadata=ObjectMeta(
+            name=name,
+            uid=f"uid-of-{name}",
+            labels={HOSTNAME_LABEL: name, **(labels or {})},
+            annotations=dict(annotations) if annotations else None,
+        ),
+        spec=NodeSpec(
+            unschedulable=unschedulable,
+            taints=tuple(t if isinstance(t, Taint) else taint(t) for t in taints) or None,
+        ),
+        status=NodeStatus(
+            allocatable=amounts,
+            capacity=amounts,
+            images=tuple(ContainerImage(names=(image,), size_bytes=size) for image, size in (images or {}).items())
+            or None,
+            declared_features=tuple(declared_features) or None,
+        ),
+    )
+
+
+def _amounts(
+    cpu: Quantity | None, memory: Quantity | None, requests: Mapping[str, Quantity] | None
+) -> dict[str, Quantity]:
+    named = {"cpu": cpu, "memory": memory}
+    return {**{name: amount for name, amount in named.items() if amount is not None}, **(requests or {})}
+
+
+def _port(port: int | ContainerPort) -> ContainerPort:
+    return port if isinstance(port, ContainerPort) else ContainerPort(port, port, protocol="TCP")

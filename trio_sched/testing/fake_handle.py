@@ -1,0 +1,96 @@
+"""The scheduler that a plugin under test talks to: it notes what it is told and answers what the test says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from attrs import define, field
+
+from trio_sched.config.feature_gates import DEFAULT_GATES
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.status import Status
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
+
+
+@define(eq=False)
+class FakeWaitingPod:
+    """A pod that permit made wait; notes what plugins decide about it."""
+
+    pod: Pod
+    pending_plugins: frozenset[str]
+    rejection: tuple[str, str] | None = None
+    """(plugin, message) once it is rejected."""
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether nobody has an objection any more."""
+        return not self.pending_plugins and self.rejection is None
+
+    def allow(self, plugin: str) -> None:
+        """*plugin* has no objection any more."""
+        self.pending_plugins -= {plugin}
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """The pod is not to be bound; False if that was decided already."""
+        if self.rejection is not None or not self.pending_plugins:
+            return False
+        self.rejection = (plugin, message)
+        return True
+
+
+@define(eq=False, kw_only=True)
+class FakeHandle:
+    """A `Handle` for tests; every attribute may be changed at any time."""
+
+    profile_name: str = "default-scheduler"
+    gates: dict[str, bool] = field(factory=dict)
+    """Feature gates that differ from Kubernetes' defaults, or that are a plugin's own."""
+    known_objects: dict[str, list[Any]] = field(factory=dict)
+    """What `objects` answers, by kind."""
+    clock: float = 0.0
+    """What `now` answers."""
+    nodes: NodeColumns = field(factory=lambda: NodeTable().columns)
+    waiting: dict[str, FakeWaitingPod] = field(factory=dict)
+    """What `waiting_pods` answers, by UID."""
+    bind_status: Status | None = None
+    """What `bind` answers."""
+    bound: list[tuple[Pod, str]] = field(factory=list)
+    """(pod, node name) for every call of `bind`."""
+    activated: list[Pod] = field(factory=list)
+    """Pods that `activate` was called with."""
+
+    def feature_enabled(self, gate: str) -> bool:
+        """As *gates* say, else Kubernetes' default.
+
+        Raises:
+            KeyError: no such gate is known.
+        """
+        return self.gates[gate] if gate in self.gates else DEFAULT_GATES.enabled(gate)
+
+    def now(self) -> float:
+        """The time on *clock*."""
+        return self.clock
+
+    def objects(self, kind: str) -> Iterable[Any]:
+        """The objects of *kind* in *known_objects*."""
+        return self.known_objects.get(kind, ())
+
+    def waiting_pods(self) -> Mapping[str, FakeWaitingPod]:
+        """The pods in *waiting*."""
+        return self.waiting
+
+    def add_waiting(self, pod: Pod, *plugins: str) -> FakeWaitingPod:
+        """Let *pod* wait for the permission of *plugins*."""
+        waiting = self.waiting[pod.uid] = FakeWaitingPod(pod, frozenset(plugins))
+        return waiting
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Note *pods* in *activated*."""
+        self.activated.extend(pods)
+
+    async def bind(self, pod: Pod, node_name: str) -> Status | None:
+        """Note the binding in *bound* and answer *bind_status*."""
+        self.bound.append((pod, node_name))
+        return self.bind_status

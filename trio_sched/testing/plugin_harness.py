@@ -1,0 +1,267 @@
+"""One plugin, or a few, over a handful of nodes: what the scheduler would decide, and why.
+
+Runs the plain evaluation of the engine, so that what a test sees is what happens in a cluster::
+
+    outcome = schedule(pod(memory="4Gi"), on=[node("a", memory="2Gi"), node("b", memory="3Gi")], plugins=[MyPlugin])
+    assert outcome.reasons == {"a": ["Insufficient memory"], "b": ["Insufficient memory"]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import entry_points
+from random import Random
+from typing import Any
+
+from attrs import field, frozen
+
+from trio_sched.config.expansion import expand_profile
+from trio_sched.config.known_plugins import KNOWN_PLUGINS
+from trio_sched.config.load import load_configuration
+from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.filtering import CycleFailed
+from trio_sched.engine.host_selection import best_positions, select_host
+from trio_sched.engine.plugin_args import plugin_args
+from trio_sched.engine.plugin_registry import PluginRegistry, points_of
+from trio_sched.engine.profile import Profile, build_profile
+from trio_sched.engine.queueing_hints import build_hint_table
+from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
+from trio_sched.engine.scoring import Scores
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import pod_usage
+from trio_sched.plugin_api.cluster_events import ClusterEvent, Hint
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.extension_points import PROJECT
+from trio_sched.plugin_api.handle import Handle
+from trio_sched.plugin_api.status import Code, Status
+from trio_sched.plugin_api.verdicts import NodeStatuses
+from trio_sched.snapshot.node_columns import Int64Array
+from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.testing.fake_handle import FakeHandle
+
+Plugin = str | type[Any]
+"""A plugin class, or the name of an installed plugin."""
+
+
+@frozen(eq=False, kw_only=True)
+class Outcome:
+    """What became of a pod, and everything that was said on the way."""
+
+    node_name: str | None = None
+    """The node it was placed on; None if it was not."""
+    feasible: tuple[str, ...] = ()
+    """Nodes that passed every filter."""
+    best: tuple[str, ...] = ()
+    """The nodes with the highest total; the scheduler draws one of them."""
+    statuses: Mapping[str, Status] = field(factory=dict)
+    """Node name → why it was turned away."""
+    raw_scores: Mapping[str, Mapping[str, int]] = field(factory=dict)
+    """Plugin → node name → what ``score`` said."""
+    scores: Mapping[str, Mapping[str, int]] = field(factory=dict)
+    """Plugin → node name → the same after ``normalize_score``, before the weight."""
+    totals: Mapping[str, int] = field(factory=dict)
+    """Node name → sum of weighted scores."""
+    message: str = ""
+    """What the pod's condition would say; empty if it was placed."""
+    rejected_by: frozenset[str] = frozenset()
+    """Plugins whose events bring the pod back."""
+    error: Status | None = None
+    """The status of a plugin that failed."""
+    state: CycleState = field(factory=CycleState)
+    """What plugins left for themselves."""
+
+    @property
+    def reasons(self) -> dict[str, list[str]]:
+        """Node name → reasons why it was turned away."""
+        return {name: list(status.all_reasons) for name, status in self.statuses.items()}
+
+
+def schedule(
+    pod: Pod,
+    *,
+    on: Iterable[Node],
+    plugins: Iterable[Plugin] | None = None,
+    pods: Iterable[Pod] = (),
+    args: Mapping[str, Any] | None = None,
+    weights: Mapping[str, int] | None = None,
+    handle: FakeHandle | None = None,
+    seed: int = 0,
+) -> Outcome:
+    """Decide on *pod*. Unlike the scheduler, ranks the nodes even if only one passed.
+
+    Args:
+        pod: the pod.
+        on: the nodes.
+        plugins: classes, or names of installed plugins, in order; None takes the default profile.
+        pods: what is there already: pods on nodes, and pods nominated to one.
+        args: ``pluginConfig`` by plugin name, as it stands in the configuration file, or instances of ``Args``.
+        weights: of scores by plugin name.
+        handle: the scheduler that plugins see.
+        seed: for the draw among the best nodes.
+
+    Raises:
+        PluginError: a plugin does not keep the contract.
+    """
+    handle = handle or FakeHandle()
+    profile = make_profile(plugins, args=args, weights=weights, handle=handle)
+    others = list(pods)
+    table = make_table(on, others)
+    handle.nodes = table.columns
+    for caller in profile.pre_enqueue:
+        status: Status | None = caller.call(pod)
+        if status is not None and status.code != Code.SUCCESS:
+            return Outcome(message=status.message, rejected_by=frozenset({caller.plugin}))
+    state = CycleState()
+    cycle = SchedulingCycle(profile, table, pod, _nominated(pod, others, table), state)
+    try:
+        found = cycle.find_feasible()
+        if isinstance(found, Unplaced):
+            return _unplaced(found, table, state)
+        scores = cycle.rank(found.nodes)
+    except CycleFailed as failed:
+        return Outcome(message=failed.status.message, error=failed.status, state=state)
+    return _placed(found, scores, table, state, Random(seed))
+
+
+def make_profile(
+    plugins: Iterable[Plugin] | None = None,
+    *,
+    args: Mapping[str, Any] | None = None,
+    weights: Mapping[str, int] | None = None,
+    handle: Handle | None = None,
+    percentage_of_nodes_to_score: int = 0,
+) -> Profile:
+    """A profile in which each of *plugins* is enabled wherever it has something to say; see `schedule`.
+
+    Raises:
+        PluginError: a plugin does not keep the contract.
+    """
+    handle = handle or FakeHandle()
+    arguments = dict(args or {})
+    points: dict[str, list[tuple[str, int]]] = {}
+    if plugins is None:
+        registry = PluginRegistry.discover()
+        (default,) = load_configuration(None).profiles
+        arguments = {entry.name: entry.args for entry in default.plugin_config} | arguments
+        for point, refs in expand_profile(default, KNOWN_PLUGINS).items():
+            points[point] = [(ref.name, ref.weight) for ref in refs if ref.name in registry]
+    else:
+        chosen = list(plugins)
+        registry = _registry(chosen)
+        for plugin in chosen:
+            name = plugin if isinstance(plugin, str) else plugin.name
+            for point in points_of(registry.load(name)):
+                points.setdefault(point, []).append((name, 1))
+    if weights:
+        points["score"] = [(name, weights.get(name, weight)) for name, weight in points.get("score", ())]
+    return build_profile(
+        handle.profile_name,
+        points,
+        arguments,
+        registry,
+        handle,
+        percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+    )
+
+
+def make_plugin(plugin: Plugin, args: Any = None, handle: Handle | None = None) -> Any:
+    """An instance of *plugin*, whose *args* are read as the configuration file's are.
+
+    Raises:
+        PluginError: it does not keep the contract, or *args* don't fit.
+    """
+    name = plugin if isinstance(plugin, str) else plugin.name
+    plugin_class = _registry([plugin]).load(name)
+    return plugin_class(plugin_args(name, plugin_class, args), handle or FakeHandle())
+
+
+def make_table(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> NodeTable:
+    """The columns of *nodes* with those of *pods* on them that are on a node."""
+    table = NodeTable()
+    for node in nodes:
+        table.add_node(node)
+    for pod in pods:
+        if pod.node_name:
+            table.add_pod(table.row_of[pod.node_name], PlacedPod(pod, pod_usage(pod)))
+    return table
+
+
+def ask_hint(
+    plugin: Plugin,
+    event: ClusterEvent,
+    pod: Pod,
+    *,
+    old: Any = None,
+    new: Any = None,
+    args: Any = None,
+    handle: Handle | None = None,
+) -> Hint | None:
+    """Whether *plugin* thinks that *event* may free *pod*, which it turned away; None if the event is not its concern.
+
+    Raises:
+        PluginError: the plugin does not keep the contract.
+    """
+    name = plugin if isinstance(plugin, str) else plugin.name
+    profile = make_profile([plugin], args=None if args is None else {name: args}, handle=handle)
+    answers = [
+        Hint.QUEUE if entry.hint is None else entry.hint(pod, old, new)
+        for entry in build_hint_table(profile).matching(event)
+    ]
+    if not answers:
+        return None
+    return Hint.QUEUE if Hint.QUEUE in answers else Hint.SKIP
+
+
+def _registry(plugins: Sequence[Plugin]) -> PluginRegistry:
+    """Everything installed, but the classes that a test brings win over entry points of the same name."""
+    classes = [plugin for plugin in plugins if not isinstance(plugin, str)]
+    taken = {getattr(plugin, "name", None) for plugin in classes}
+    registry = PluginRegistry.of(found for found in entry_points(group=PROJECT) if found.name not in taken)
+    for plugin in classes:
+        registry.add(plugin)
+    return registry
+
+
+def _nominated(pod: Pod, others: Iterable[Pod], table: NodeTable) -> dict[str, list[PlacedPod]]:
+    nominated: dict[str, list[PlacedPod]] = {}
+    for other in others:
+        name = other.nominated_node_name
+        if not other.node_name and name in table.row_of and other.uid != pod.uid and other.priority >= pod.priority:
+            nominated.setdefault(name, []).append(PlacedPod(other, pod_usage(other)))
+    return nominated
+
+
+def _statuses(statuses: NodeStatuses, names: Iterable[str]) -> dict[str, Status]:
+    by_node = statuses.by_node()
+    return {name: by_node.get(name, statuses.absent) for name in names}
+
+
+def _unplaced(found: Unplaced, table: NodeTable, state: CycleState) -> Outcome:
+    if found.diagnosis is None:
+        return Outcome(message=found.message, state=state)
+    diagnosis = found.diagnosis
+    return Outcome(
+        statuses=_statuses(diagnosis.statuses, table.names),
+        message=found.message,
+        rejected_by=diagnosis.unschedulable_plugins | diagnosis.pending_plugins,
+        state=state,
+    )
+
+
+def _placed(found: Feasible, scores: Scores, table: NodeTable, state: CycleState, rng: Random) -> Outcome:
+    names = found.nodes.names
+
+    def by_node(column: Int64Array) -> dict[str, int]:
+        return dict(zip(names, column.tolist(), strict=True))
+
+    return Outcome(
+        node_name=names[select_host(scores.totals, rng)],
+        feasible=tuple(names),
+        best=tuple(names[position] for position in best_positions(scores.totals)),
+        statuses=_statuses(found.statuses, [name for name in table.names if name not in names]),
+        raw_scores={plugin: by_node(column) for plugin, column in scores.raw.items()},
+        scores={plugin: by_node(column) for plugin, column in scores.normalized.items()},
+        totals=by_node(scores.totals),
+        state=state,
+    )
