@@ -1,0 +1,106 @@
+"""What a decision costs: from a signed pod to a node, and assuming it there. No network, no tasks."""
+
+import gc
+import statistics
+import time
+from collections.abc import Iterator
+from random import Random
+
+import msgspec
+
+from contrib.benchmarks.report import Figure
+from contrib.benchmarks.workload import node, pod
+from trio_sched.config.expansion import expand_profile
+from trio_sched.config.known_plugins import KNOWN_PLUGINS
+from trio_sched.config.load import load_configuration
+from trio_sched.engine.cache import Cache
+from trio_sched.engine.decision import Placed
+from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.profile import Profile, build_profile
+from trio_sched.engine.queue import ProfileQueueing, SchedulingQueue
+from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.queueing_hints import build_hint_table
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.testing import FakeHandle
+
+NODES = (1_000, 5_000, 15_000)
+PODS = 3_000
+WARM_UP = 500
+GOALS = {("one shape", 5_000): 40.0, ("fresh shape", 5_000): 400.0}
+
+
+def run() -> Iterator[Figure]:
+    profile = _default_profile()
+    for nodes in NODES:
+        for case, shapes, mixed in (("one shape", 1, False), ("100 shapes", 100, False), ("mixed, 100", 100, True)):
+            decide, assume = _recurring(_scheduler(profile, nodes), shapes, mixed)
+            where = f"{nodes:,} nodes, {case}"
+            yield Figure("engine", where, "decide", decide, "µs/pod", GOALS.get((case, nodes)))
+            yield Figure("engine", where, "assume", assume, "µs/pod")
+        fresh = _fresh(_scheduler(profile, nodes))
+        yield Figure(
+            "engine", f"{nodes:,} nodes, fresh shape", "decide", fresh, "µs/pod", GOALS.get(("fresh shape", nodes))
+        )
+
+
+def _default_profile() -> Profile:
+    config = load_configuration(None)
+    (profile,) = config.profiles
+    registry = PluginRegistry.discover()
+    points = expand_profile(profile, KNOWN_PLUGINS)
+    return build_profile(
+        profile.scheduler_name,
+        {point: [(r.name, r.weight) for r in refs if r.name in registry] for point, refs in points.items()},
+        {entry.name: entry.args for entry in profile.plugin_config},
+        registry,
+        FakeHandle(),
+    )
+
+
+def _scheduler(profile: Profile, nodes: int) -> Scheduler:
+    cache = Cache()
+    for i in range(nodes):
+        cache.add_node(msgspec.convert(node(i), Node))
+    queueing = {profile.name: ProfileQueueing(profile.pre_enqueue, build_hint_table(profile))}
+    queue = SchedulingQueue(queueing, profile.queue_sort[0].call, {}.get)
+    return Scheduler({profile.name: profile}, cache, queue, Random(1))
+
+
+def _info(scheduler: Scheduler, i: int, shape: int, mixed: bool) -> QueuedPodInfo:
+    decoded = msgspec.convert(pod(i, shape, mixed=mixed), Pod)
+    return QueuedPodInfo(decoded, 0.0, signature=scheduler.sign(decoded))
+
+
+def _recurring(scheduler: Scheduler, shapes: int, mixed: bool) -> tuple[float, float]:
+    infos = [_info(scheduler, i, i % shapes, mixed) for i in range(PODS)]
+    deciding = assuming = 0.0
+    gc.disable()
+    for i, info in enumerate(infos):
+        began = time.perf_counter()
+        decision = scheduler.decide(info)
+        decided = time.perf_counter()
+        assert isinstance(decision, Placed)
+        scheduler.cache.assume(info.pod, decision.node_name)
+        if i >= WARM_UP:
+            deciding += decided - began
+            assuming += time.perf_counter() - decided
+    gc.enable()
+    count = PODS - WARM_UP
+    return deciding / count * 1e6, assuming / count * 1e6
+
+
+def _fresh(scheduler: Scheduler) -> float:
+    for i in range(200):  # an empty cluster would be too easy
+        info = _info(scheduler, i, 0, False)
+        decision = scheduler.decide(info)
+        assert isinstance(decision, Placed)
+        scheduler.cache.assume(info.pod, decision.node_name)
+    times = []
+    for i in range(60):
+        info = _info(scheduler, 1_000 + i, 1_000 + i, False)
+        began = time.perf_counter()
+        scheduler.decide(info)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times) * 1e6

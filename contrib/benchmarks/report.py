@@ -1,0 +1,54 @@
+"""Results as a table for people and as JSON for later."""
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict, frozen
+from rich.console import Console
+from rich.table import Table
+
+import trio_sched
+
+
+@frozen
+class Figure:
+    """One measured number; *goal* is where it should arrive, in the same unit, if there is one."""
+
+    bench: str
+    case: str
+    name: str
+    value: float
+    unit: str
+    goal: float | None = None
+    more_is_better: bool = False
+
+    @property
+    def is_met(self) -> bool | None:
+        if self.goal is None:
+            return None
+        return self.value >= self.goal if self.more_is_better else self.value <= self.goal
+
+
+def show(figures: Sequence[Figure]) -> None:
+    table = Table("bench", "case", "what", "measured", "goal", title="trio-sched benchmarks")
+    for figure in figures:
+        goal = "" if figure.goal is None else f"{'≥' if figure.more_is_better else '≤'} {figure.goal:g}"
+        colour = {None: "", True: "[green]", False: "[red]"}[figure.is_met]
+        table.add_row(figure.bench, figure.case, figure.name, f"{colour}{figure.value:,.1f} {figure.unit}", goal)
+    Console(width=120 if not sys.stdout.isatty() else None).print(table)
+
+
+def write_json(figures: Sequence[Figure], path: Path) -> None:
+    document: dict[str, Any] = {
+        "version": trio_sched.__version__,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {"cores": os.cpu_count(), "architecture": platform.machine(), "python": platform.python_version()},
+        "figures": [asdict(figure) for figure in figures],
+    }
+    path.write_text(json.dumps(document, indent=2) + "\n")

@@ -1,0 +1,74 @@
+"""What a watch event costs: from the bytes of a line to cache and queue."""
+
+import json
+import time
+from collections.abc import Iterator
+from random import Random
+
+import trio
+
+from contrib.benchmarks.engine import _default_profile, _scheduler
+from contrib.benchmarks.report import Figure
+from contrib.benchmarks.workload import pod
+from trio_sched.daemon.cluster_mirror import ClusterMirror, PendingPods
+from trio_sched.kube_client.decoding import Codec
+from trio_sched.kube_client.kinds import POD_KIND
+from trio_sched.kube_client.watch import Reflector
+
+EVENTS = 20_000
+BATCH = 50
+
+
+def run() -> Iterator[Figure]:
+    for what, lines in (("a new pod", _added()), ("a pod bound, then running", _bound_and_running())):
+        size = len(lines) // EVENTS
+        yield Figure(
+            "watch", f"{what}, {size:,} bytes", "line → cache and queue", _measure(lines), "µs CPU/event", 60.0
+        )
+
+
+def _measure(lines: bytes) -> float:
+    scheduler = _scheduler(_default_profile(), 1_000)
+    scheduler.queue.sign = scheduler.sign
+    mirror = ClusterMirror(scheduler, PendingPods(), lambda: None, lambda _uid: False)
+    reflector = Reflector(None, POD_KIND, mirror.pods_changed, Random(1), "", lambda *_: None, 60.0)
+    reflector._known = {}
+    codec = Codec(POD_KIND)
+    pieces = lines.splitlines(keepends=True)
+    batches = [b"".join(pieces[i : i + BATCH]) for i in range(0, len(pieces), BATCH)]
+
+    async def feed() -> float:
+        began = time.process_time()
+        for batch in batches:
+            reflector._apply(codec.events(batch))
+        return (time.process_time() - began) / EVENTS * 1e6
+
+    return trio.run(feed)
+
+
+def _event(type_: str, i: int, **changes: object) -> bytes:
+    one = pod(i, i % 100)
+    one["metadata"]["resourceVersion"] = str(1_000_000 + i)
+    managed = {
+        "f:metadata": {"f:labels": {f"f:label-{n}": {} for n in range(40)}},
+        "f:spec": {f"f:field-{n}": {} for n in range(60)},
+    }
+    one["metadata"]["managedFields"] = [
+        {"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": managed}
+    ]
+    one["spec"].update(changes.get("spec", {}))  # type: ignore[call-overload]
+    one["status"].update(changes.get("status", {}))  # type: ignore[call-overload]
+    return json.dumps({"type": type_, "object": one}, separators=(",", ":")).encode() + b"\n"
+
+
+def _added() -> bytes:
+    return b"".join(_event("ADDED", i) for i in range(EVENTS))
+
+
+def _bound_and_running() -> bytes:
+    lines = []
+    for i in range(EVENTS // 2):
+        spec = {"nodeName": f"node-{i % 1000:05}"}
+        running = {"phase": "Running", "containerStatuses": [{"name": "main", "ready": True}]}
+        lines += [_event("ADDED", i, spec=spec), _event("MODIFIED", i, spec=spec, status=running)]
+    return b"".join(lines)
