@@ -15,5 +15,8 @@ def default_normalize(scores: Int64Array, *, reverse: bool = False) -> Int64Arra
     highest = int(scores.max(initial=0))
     if highest == 0:
         return np.full_like(scores, MAX_SCORE) if reverse else scores
+    if highest < len(scores):  # dividing each possible score once beats dividing all scores
+        table = np.arange(highest + 1, dtype=np.int64) * MAX_SCORE // highest
+        return (MAX_SCORE - table if reverse else table)[scores]
     stretched = scores * MAX_SCORE // highest
     return MAX_SCORE - stretched if reverse else stretched

@@ -72,11 +72,14 @@ class ResourceScorer:
         return self._average(scores, counts, all_count)
 
     def _by_share_float(self, capacity: Int64Array, requested: Int64Array) -> NDArray[np.float64]:
-        share = np.subtract(capacity, requested, dtype=np.float64)
+        has = capacity.astype(np.float64)
+        share = requested.astype(np.float64)
         if self._kind == "MostAllocated":
-            share = np.minimum(requested, capacity).astype(np.float64)
+            np.minimum(share, has, out=share)
+        else:
+            np.subtract(has, share, out=share)
         share *= MAX_SCORE
-        share /= capacity
+        share /= has
         np.floor(share, out=share)
         return np.maximum(share, 0, out=share)
 
@@ -90,7 +93,9 @@ class ResourceScorer:
 
     def _average(self, scores: NDArray[np.float64], counts: NDArray[np.bool_], all_count: bool) -> Int64Array:
         if all_count and self._equal_weights:
-            total = scores.sum(axis=0)
+            total = scores[0]
+            for row in scores[1:]:
+                total += row
             total /= len(self._names)
             rounded: Int64Array = np.floor(total, out=total).astype(np.int64)
             return rounded

@@ -63,8 +63,16 @@ class NodeResourcesBalancedAllocation:
         for i, scalar in enumerate(self._is_scalar):
             if scalar and not wanted[i, 0]:
                 counts[i] = False
-        after = _evenness(used + wanted, allocatable, counts)
-        after -= _evenness(used, allocatable, counts)
+        if len(used) == 2 and counts.all():
+            # One conversion to float for both; numpy would otherwise convert anew for every division.
+            has, takes = allocatable.astype(np.float64), used.astype(np.float64)
+            before = _percent_even(_spread_of_two(takes / has))
+            takes += wanted
+            after = _percent_even(_spread_of_two(np.divide(takes, has, out=takes)))
+        else:
+            before = _percent_even(_deviation(used, allocatable, counts))
+            after = _percent_even(_deviation(used + wanted, allocatable, counts))
+        after -= before
         after += 50
         after /= 2
         np.floor(after, out=after)
@@ -98,20 +106,21 @@ def _evenness_of_two(u0: int, u1: int, a0: int, a1: int) -> int:
     return int((1.0 - abs(min(u0 / a0, 1.0) - min(u1 / a1, 1.0)) / 2) * 100.0)
 
 
-def _evenness(used: Int64Array, allocatable: Int64Array, counts: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Shape (nodes,): 100 less the standard deviation, in percent, of the used shares; a whole number."""
-    if len(used) == 2 and counts.all():
-        shares = used / allocatable
-        np.minimum(shares, 1.0, out=shares)
-        spread = shares[0] - shares[1]
-        np.abs(spread, out=spread)
-        spread /= 2
-    else:
-        spread = _deviation(used, allocatable, counts)
+def _percent_even(spread: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shape (nodes,): 100 less the standard deviation *spread*, in percent, of the used shares; a whole number."""
     np.subtract(1.0, spread, out=spread)
     spread *= 100.0
-    evenness: NDArray[np.float64] = np.trunc(spread, out=spread)
-    return evenness
+    even: NDArray[np.float64] = np.trunc(spread, out=spread)
+    return even
+
+
+def _spread_of_two(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The standard deviation of two shares per node, which may be overwritten."""
+    np.minimum(shares, 1.0, out=shares)
+    spread: NDArray[np.float64] = np.subtract(shares[0], shares[1], out=shares[0])
+    np.abs(spread, out=spread)
+    spread /= 2
+    return spread
 
 
 def _deviation(used: Int64Array, allocatable: Int64Array, counts: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -29,6 +29,7 @@ import trio
 
 from trio_sched.daemon.assembly import Assembly, assemble
 from trio_sched.daemon.leader_election import Elector, LostLease
+from trio_sched.daemon.memory import keep_freed_memory, settle_down
 from trio_sched.daemon.queue_wakeups import run_queue_timers
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.watches import run_watches
@@ -40,9 +41,6 @@ log = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 10.0
 """How long a stop waits for binds and events that are under way."""
-GC_THRESHOLDS = (50_000, 50, 100)
-"""Long-lived objects are many and garbage is mostly acyclic: the defaults would have the collector run all the time."""
-
 __all__ = ["Clients", "DaemonSettings", "LostLease", "PluginTaskFailed", "run_daemon"]
 
 
@@ -73,6 +71,7 @@ async def run_daemon(
         LostLease: somebody else may lead now.
         PluginTaskFailed: the background task of a plugin failed.
     """
+    keep_freed_memory()
     assembly = assemble(settings, clients, random=random, wall_clock=wall_clock)
     election = settings.config.leader_election
     elector = Elector(clients.leases, election, settings.identity, wall_clock, random)
@@ -112,8 +111,7 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery) 
         await services.start(run_watches, assembly, client)
     finally:
         gc.enable()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    settle_down()
     log.info("Sync completed")
     queue = assembly.scheduler.queue
     services.start_soon(run_queue_timers, queue, assembly.queue_changed, assembly.ready.ring)

@@ -153,7 +153,8 @@ class KeptAnswer:
         if self.normalized:
             self._look_at_normalized(rows, nodes, passes, total, node_changed)
         self.passes[rows] = passes
-        total[~passes] = INFEASIBLE
+        if not passes.all():
+            total[~passes] = INFEASIBLE
         self.ranks[rows] = total
 
     def _look_at_normalized(
@@ -197,23 +198,30 @@ class KeptAnswer:
         if not self._normalized_is_stale:
             return
         self._normalized_is_stale = False
+        if not self.normalized:
+            return
+        everywhere = bool(self.passes.all())
         positions = np.flatnonzero(self.passes)
-        if not self.normalized or len(positions) == 0:
+        if len(positions) == 0:
             return
         total = self.node_total + self.usage_total
         for kept in self.normalized:
-            scores = self.normalized_over(kept, positions)
-            kept.weighted[:] = 0
-            kept.weighted[positions] = scores * kept.caller.weight
+            scores = self.normalized_over(kept, slice(None) if everywhere else positions)
+            scores *= kept.caller.weight
+            if everywhere:
+                kept.weighted = scores
+            else:
+                kept.weighted[:] = 0
+                kept.weighted[positions] = scores
             total += kept.weighted
-        self.ranks = np.where(self.passes, total, INFEASIBLE)
+        self.ranks = total if everywhere else np.where(self.passes, total, INFEASIBLE)
 
-    def normalized_over(self, kept: Normalized, positions: Int64Array) -> Int64Array:
+    def normalized_over(self, kept: Normalized, positions: RowIndex) -> Int64Array:
         """The normalised scores of one plugin over the nodes at *positions*.
 
         Raises:
             CycleFailed: the plugin failed, or left the range of scores.
         """
-        scores = normalize(kept.caller, self.pod, kept.raw[positions], self.state)
+        scores = normalize(kept.caller, self.pod, kept.raw[positions].copy(), self.state)
         check_range(kept.caller.plugin, scores)
         return scores

@@ -182,7 +182,7 @@ class NodeColumns:
         """The index of *value* in ``label_vocabulary(key)``, or None if no node has ever had it."""
         return self._table.label_column(key).values.get(value)
 
-    def image_holders(self, name: str) -> tuple[int, int, Sequence[int]]:
+    def image_holders(self, name: str) -> tuple[int, int, NDArray[np.intp]]:
         """Of image *name*: size in bytes, on how many nodes of the cluster it is, and which of these nodes have it."""
         size, rows = self._table.images.get(name)
         return size, len(rows), self._positions(rows)
@@ -192,15 +192,24 @@ class NodeColumns:
     def host_port_users(self, protocol: str, port: int) -> list[tuple[int, set[str]]]:
         """Which of these nodes have (*protocol*, *port*) taken, and on which addresses."""
         taken = self._table.host_ports.rows(protocol, port)
-        if self.rows is None:
-            return list(taken.items())
-        return [(position, taken[row]) for position, row in enumerate(self._row_numbers()) if row in taken]
+        if not taken:
+            return []
+        if isinstance(self.rows, np.ndarray):
+            return [(position, taken[row]) for position, row in enumerate(self._row_numbers()) if row in taken]
+        start, stop = self._range()
+        return [(row - start, addresses) for row, addresses in taken.items() if start <= row < stop]
 
-    def _positions(self, rows: Sequence[int]) -> Sequence[int]:
-        if self.rows is None or not rows:
-            return rows
-        wanted = set(rows)
-        return [position for position, row in enumerate(self._row_numbers()) if row in wanted]
+    def _range(self) -> tuple[int, int]:
+        """First and last-but-one row, where these are neighbours."""
+        return (self.rows.start, self.rows.stop) if isinstance(self.rows, slice) else (0, self._table.count)
+
+    def _positions(self, rows: Sequence[int]) -> NDArray[np.intp]:
+        """Where those of *rows* stand among these that are among these."""
+        wanted = np.array(rows, dtype=np.intp)
+        if isinstance(self.rows, np.ndarray):
+            return np.flatnonzero(np.isin(self.rows, wanted))
+        start, stop = self._range()
+        return wanted[(wanted >= start) & (wanted < stop)] - start
 
 
 class NodeView:
