@@ -53,6 +53,8 @@ class KeptAnswer:
     fresh_filters: list[FilterCaller] = field(factory=list)
     fresh_scores: list[ScoreCaller] = field(factory=list)
     fresh_plugins: frozenset[str] = frozenset()
+    fresh_preparation: bool = False
+    """Whether one of these has a pre_filter or pre_score, which must be asked for every pod."""
     on_all_nodes: bool = False
     node_passes: BoolArray = field(init=False)
     passes: BoolArray = field(init=False)
@@ -83,7 +85,12 @@ class KeptAnswer:
     @property
     def is_whole(self) -> bool:
         """Whether every plugin's answers are kept, so that `ranks` says it all."""
-        return not (self.memos or self.fresh_filters or self.fresh_scores)
+        return not (self.memos or self.fresh_filters or self.fresh_scores or self.fresh_preparation)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether pre_filter and pre_score must look again, because a plugin depends on all node objects."""
+        return self.on_all_nodes and self._nodes_generation not in (-1, self.table.nodes_generation)
 
     # --- catching up ------------------------------------------------------------------------------------------------
 

@@ -73,9 +73,10 @@ class KeptAnswers:
             return _assemble(answer, pod, nominated, rng)
         except NotKept:
             return None
-        except CycleFailed as failed:
+        except CycleFailed:
+            # Scores are kept for nodes that no filter lets pass too, and there a plugin may well have no answer.
             del self._answers[signature]
-            return Unplaced(failed.status)
+            return None
 
     def remember_unfit(self, signature: Signature, outcome: Unplaced) -> None:
         """The plain evaluation has found that pods of this signature fit nowhere; the next one need not ask it."""
@@ -95,7 +96,9 @@ class KeptAnswers:
         answers = self._answers
         if signature in answers:
             answers.move_to_end(signature)
-            return answers[signature]
+            found = answers[signature]
+            if found is None or not found.is_outdated:
+                return found
         try:
             answer = _new_answer(self.profile, self.table, pod, signature)
         except (NotKept, CycleFailed):
@@ -143,6 +146,8 @@ def _new_answer(profile: Profile, table: NodeTable, pod: Pod, signature: Signatu
             (answer.usage_scores if _on_usage(scorer) else answer.node_scores).append(scorer)
     answer.on_all_nodes = any(Input.ALL_NODES in profile.inputs[plugin] for plugin in kept)
     answer.fresh_plugins = frozenset(profile.plugins) - kept
+    preparing = {caller.plugin for caller in (*profile.pre_filter, *profile.pre_score)}
+    answer.fresh_preparation = not preparing <= kept
     return answer
 
 

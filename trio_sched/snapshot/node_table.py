@@ -50,7 +50,7 @@ class ColumnViews:
     taint_sets: Int32Array
     feature_sets: Int32Array
     node_generation: Int64Array
-    """Grows with every change of the row's node object that a column shows."""
+    """Grows with every change of the row's node object that matters to plugins."""
     usage_generation: Int64Array
     """Grows with every change of the row's pods."""
 
@@ -81,11 +81,11 @@ class NodeTable:
     usage_log: ChangeLog = field(factory=ChangeLog)
     """Rows whose pods changed."""
     node_log: ChangeLog = field(factory=ChangeLog)
-    """Rows whose node object changed in a way that a column shows, and rows that now hold another node."""
+    """Rows whose node object changed in a way that matters to plugins, and rows that now hold another node."""
     membership_generation: int = 0
     """Counts how often the set of nodes changed; rows stand for the same nodes while it stays the same."""
     nodes_generation: int = 0
-    """Counts changes of any node object that a column shows."""
+    """Counts changes of any node object that matter to plugins."""
     _generation: int = 0
     _capacity: int = 0
     _views: ColumnViews | None = None
@@ -162,11 +162,11 @@ class NodeTable:
         self._membership_changed(row)
 
     def update_node(self, node: Node) -> bool:
-        """The node has changed; returns whether any column shows it."""
+        """The node has changed; returns whether that can matter to a plugin."""
         row = self.row_of[node.name]
         old = self.nodes[row]
         self.nodes[row] = node
-        if not _shows_in_columns(old, node):
+        if not _matters(old, node):
             return False
         if (old.status.images or ()) != (node.status.images or ()):
             # New first: a name that stays keeps the size it was first reported with.
@@ -317,13 +317,16 @@ class NodeTable:
             column.ids = _longer(column.ids, capacity)
 
 
-def _shows_in_columns(old: Node, new: Node) -> bool:
+def _matters(old: Node, new: Node) -> bool:
+    """Whether a plugin could answer something else: columns show most of it, per-node hooks see the whole object.
+
+    Timestamps of heartbeats are not among what is decoded, so most updates of a node do not matter.
+    """
     return (
-        old.status.allocatable != new.status.allocatable
+        old.status != new.status
         or old.spec != new.spec
         or old.metadata.labels != new.metadata.labels
-        or old.status.images != new.status.images
-        or old.status.declared_features != new.status.declared_features
+        or old.metadata.annotations != new.metadata.annotations
     )
 
 

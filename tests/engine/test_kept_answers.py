@@ -1,0 +1,398 @@
+"""What is kept per signature must always equal the plain evaluation."""
+
+from collections.abc import Hashable, Sequence
+from random import Random
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trio_sched.engine.cache import Cache
+from trio_sched.engine.decision import Decision, Placed, Unplaced
+from trio_sched.engine.filtering import NominatedPods
+from trio_sched.engine.host_selection import best_positions
+from trio_sched.engine.kept_answers import KeptAnswers
+from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
+from trio_sched.objects.pod_requests import pod_usage
+from trio_sched.plugin_api import (
+    CycleState,
+    Handle,
+    Input,
+    Int64Array,
+    Node,
+    NodeColumns,
+    NodeView,
+    Pod,
+    PreFilterResult,
+    Status,
+    Verdicts,
+    hookimpl,
+    unresolvable,
+    unschedulable,
+)
+from trio_sched.snapshot.node_table import PlacedPod
+from trio_sched.testing import make_profile, make_table, node, node_affinity, pod, term
+
+BUILT_IN = (
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "NodeResourcesBalancedAllocation",
+    "ImageLocality",
+    "NodeDeclaredFeatures",
+)
+
+
+class Licensed:
+    """Looks at nodes one by one: at their annotations, and at how many pods they have. Its answers are kept."""
+
+    name: ClassVar[str] = "Licensed"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def filter_node(self, pod: Pod, node: NodeView) -> Status | None:
+        seats = int((node.node.metadata.annotations or {}).get("seats", 3))
+        return None if len(node.pods) < seats else unschedulable("no seat left")
+
+    @hookimpl
+    def score_node(self, pod: Pod, node: NodeView) -> int:
+        return 10 * len(node.pods) + len(pod.labels)
+
+    @hookimpl
+    def normalize_score(self, scores: Int64Array) -> Int64Array:
+        return scores * 100 // max(1, int(scores.max(initial=0)))
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return len(pod.labels)
+
+
+class Moody:
+    """Says something else for every pod, so nothing it says may be kept."""
+
+    name: ClassVar[str] = "Moody"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def filter(self, pod: Pod, nodes: NodeColumns) -> Verdicts:
+        passes = np.array(
+            [(len(name) + len(pod.name) + int(name[-1])) % 4 != 0 for name in nodes.names], dtype=np.bool_
+        )
+        return Verdicts.where(passes, unschedulable("not in the mood"))
+
+    @hookimpl
+    def score(self, pod: Pod, nodes: NodeColumns) -> Int64Array:
+        return np.array([(7 * int(name[-1]) + int(pod.name[-1])) % 101 for name in nodes.names], dtype=np.int64)
+
+
+class Picky:
+    """Has nothing but a pre_filter, which nobody may forget to ask."""
+
+    name: ClassVar[str] = "Picky"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def pre_filter(self, pod: Pod, nodes: NodeColumns) -> PreFilterResult | Status | None:
+        match pod.labels.get("picky"):
+            case "rejects":
+                return unresolvable("picky")
+            case "narrows":
+                return PreFilterResult(frozenset({"node-0", "node-1"}))
+        return None
+
+
+class Zoned:
+    """Can only rank nodes that its own filter lets pass."""
+
+    name: ClassVar[str] = "Zoned"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def filter_node(self, node: NodeView) -> Status | None:
+        return None if "zone" in node.labels else unschedulable("no zone")
+
+    @hookimpl
+    def score(self, nodes: NodeColumns) -> Int64Array:
+        return np.array([ord(node.labels["zone"]) - ord("a") for node in nodes], dtype=np.int64)
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return ()
+
+
+NODE_NAMES = [f"node-{i}" for i in range(8)]
+
+
+def a_node(rng: Random, name: str) -> Node:
+    return node(
+        name,
+        cpu=rng.choice(["2", "4", "16"]),
+        memory=rng.choice(["4Gi", "32Gi"]),
+        pods=rng.choice([3, 110, 110]),
+        allocatable=rng.choice([None, {"example.com/gpu": 2}]),
+        labels=rng.choice([None, {"zone": "a"}, {"zone": "b", "disk": "ssd"}, {"disk": "hdd"}]),
+        annotations=rng.choice([None, {"seats": "4"}, {"seats": "20"}]),
+        taints=rng.choice([(), (), ("dedicated=a:NoSchedule",), ("slow:PreferNoSchedule", "old:PreferNoSchedule")]),
+        unschedulable=rng.random() < 0.1,
+        images=rng.choice([None, {"big:1": 600 << 20}, {"big:1": 600 << 20, "small:1": 90 << 20}]),
+    )
+
+
+def a_shape(rng: Random) -> dict[str, Any]:
+    """What a pod wants; a few of these recur all the time, as they do in a cluster."""
+    return {
+        "cpu": rng.choice([None, "100m", "500m", "1500m"]),
+        "memory": rng.choice([None, "256Mi", "1Gi", "3Gi"]),
+        "requests": rng.choice([None, None, None, {"example.com/gpu": 1}]),
+        "image": rng.choice(["big:1", "small:1", "other:1"]),
+        "host_ports": rng.choice([(), (), (), (80,)]),
+        "labels": rng.choice([None, None, None, {"app": "a"}, {"picky": "rejects"}, {"picky": "narrows"}]),
+        "node_selector": rng.choice([None, None, None, {"zone": "a"}]),
+        "affinity": rng.choice(
+            [
+                *[None] * 4,
+                node_affinity(preferred=[(3, term("zone In b")), (5, term("disk Exists"))]),
+                node_affinity(term("zone NotIn a")),
+                node_affinity(term(fields=["metadata.name In node-1"])),
+            ]
+        ),
+        "tolerations": rng.choice([(), (), ("dedicated",), ("slow",)]),
+        "priority": rng.choice([None, 10]),
+    }
+
+
+class ChangingCluster:
+    """A cluster that changes at random, and pods that are decided both ways."""
+
+    def __init__(self, plugins: Sequence[str | type[Any]], seed: int) -> None:
+        self.rng = Random(seed)
+        self.profile = make_profile(plugins, weights={"TaintToleration": 3, "NodeAffinity": 2})
+        self.cache = Cache()
+        self.kept = KeptAnswers(self.profile, self.cache.table, keep=6)
+        self.nominated: dict[str, list[PlacedPod]] = {}
+        self.shapes = [a_shape(self.rng) for _ in range(8)]
+        self.uids = 0
+        self.placed_from_kept = 0
+        for name in NODE_NAMES[:6]:
+            self.cache.add_node(a_node(self.rng, name))
+
+    def step(self) -> None:
+        steps = {
+            self.decide: 10,
+            self.change_node: 1,
+            self.annotate_node: 1,
+            self.remove_node: 1,
+            self.pod_appears: 1,
+            self.pod_goes_on: 9,
+            self.nominate: 1,
+        }
+        self.rng.choices(list(steps), weights=list(steps.values()))[0]()
+
+    def a_pod(self, **more: Any) -> Pod:
+        self.uids += 1
+        return pod(f"pod-{self.rng.randrange(9)}", uid=f"uid-{self.uids}", **{**self.rng.choice(self.shapes), **more})
+
+    def change_node(self) -> None:
+        name = self.rng.choice(NODE_NAMES)
+        row = self.cache.table.row_of.get(name)
+        changed = a_node(self.rng, name)
+        if row is not None and self.rng.random() < 0.7:  # only one thing at a time, as it mostly is
+            old = self.cache.table.nodes[row]
+            part = self.rng.choice(["metadata", "spec", "status"])
+            changed = msgspec.structs.replace(old, **{part: getattr(changed, part)})
+        self.cache.add_node(changed)
+
+    def annotate_node(self) -> None:
+        if self.cache.table.count:
+            old = self.rng.choice(self.cache.table.nodes)
+            annotations = self.rng.choice([None, {"seats": "1"}, {"seats": "4"}, {"seats": "20"}])
+            metadata = msgspec.structs.replace(old.metadata, annotations=annotations)
+            self.cache.add_node(msgspec.structs.replace(old, metadata=metadata))
+
+    def remove_node(self) -> None:
+        if self.cache.table.count > 2:
+            self.cache.remove_node(self.rng.choice(self.cache.table.names))
+
+    def pod_appears(self) -> None:
+        self.cache.add(self.a_pod(node_name=self.rng.choice(NODE_NAMES)))
+
+    def pod_goes_on(self) -> None:
+        pods = list(self.cache)
+        if not pods:
+            return
+        cached = self.rng.choice(pods)
+        uid, name = cached.pod.uid, cached.node_name
+        if not cached.assumed:
+            if self.rng.random() < 0.8:
+                self.cache.remove(uid)
+            else:
+                self.cache.update(msgspec.structs.replace(self.a_pod(node_name=name), metadata=cached.pod.metadata))
+        elif self.rng.random() < 0.3:
+            self.cache.forget(uid)
+        else:
+            spec = msgspec.structs.replace(cached.pod.spec, node_name=name)
+            self.cache.add(msgspec.structs.replace(cached.pod, spec=spec))
+
+    def nominate(self) -> None:
+        promised = self.a_pod()
+        name = self.rng.choice(NODE_NAMES)
+        self.nominated = self.rng.choice([{}, {name: [PlacedPod(promised, pod_usage(promised))]}])
+
+    def decide(self) -> None:
+        waiting = self.a_pod()
+        if self.rng.random() < 0.05:
+            waiting = self.a_pod(nominated_node_name=self.rng.choice(NODE_NAMES))
+        nominated = {name: pods for name, pods in self.nominated.items() if name in self.cache.table.row_of}
+        signature = self.profile.signature(waiting)
+        decision = self.kept.decide(waiting, signature, nominated, self.rng)
+        plain = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState()).decide(self.rng)
+        if isinstance(decision, Placed):
+            self.placed_from_kept += 1
+            self.compare_placed(waiting, nominated, decision)
+        elif isinstance(decision, Unplaced):
+            assert isinstance(plain, Unplaced)
+            assert decision.message == plain.message
+        if isinstance(plain, Placed):
+            self.cache.assume(waiting, plain.node_name)
+        elif plain.diagnosis is not None and not nominated:
+            self.kept.remember_unfit(signature, plain)
+
+    def compare_placed(self, waiting: Pod, nominated: NominatedPods, decision: Placed) -> None:
+        cycle = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState())
+        found = cycle.find_feasible()
+        assert isinstance(found, Feasible)
+        assert decision.feasible_nodes == len(found.nodes)
+        best = best_positions(cycle.rank(found.nodes).totals)
+        assert decision.node_name in [found.nodes.name(position) for position in best]
+
+
+@pytest.mark.parametrize(
+    "plugins",
+    [BUILT_IN, (*BUILT_IN, Licensed), (*BUILT_IN, Moody, Licensed), (*BUILT_IN, Picky), (*BUILT_IN, Zoned)],
+    ids=lambda plugins: "+".join(["built-in", *(p.name for p in plugins if not isinstance(p, str))]),
+)
+@settings(derandomize=True, deadline=None, database=None, max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_decisions_from_what_is_kept_equal_plain_ones(plugins: Sequence[str | type[Any]], seed: int) -> None:
+    cluster = ChangingCluster(plugins, seed)
+    for _ in range(150):
+        cluster.step()
+
+
+def test_many_pods_are_decided_from_what_is_kept() -> None:
+    cluster = ChangingCluster(BUILT_IN, seed=1)
+    for _ in range(300):
+        cluster.step()
+    assert cluster.placed_from_kept > 40
+
+
+def kept_for(*plugins: str | type[Any], nodes: int = 20) -> KeptAnswers:
+    return KeptAnswers(make_profile(plugins), make_table([node(f"node-{i}") for i in range(nodes)]))
+
+
+def decide(kept: KeptAnswers, waiting: Pod) -> Decision | None:
+    return kept.decide(waiting, kept.profile.signature(waiting), {}, Random(0))
+
+
+class Asked:
+    """Remembers how many nodes it was asked about."""
+
+    name: ClassVar[str] = "Asked"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self.asked: list[int] = []
+
+    @hookimpl
+    def filter(self, nodes: NodeColumns) -> Verdicts:
+        self.asked.append(len(nodes))
+        return Verdicts.where(np.ones(len(nodes), dtype=np.bool_), unschedulable())
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return pod.priority
+
+
+def test_only_nodes_that_changed_are_looked_at_again() -> None:
+    kept = kept_for(Asked)
+    for number in range(3):
+        placed = decide(kept, pod(f"p{number}"))
+        assert isinstance(placed, Placed)
+        kept.table.add_pod(kept.table.row_of[placed.node_name], PlacedPod(pod(f"p{number}"), pod_usage(pod())))
+    assert kept.profile.plugins["Asked"].asked == [20, 1, 1]
+
+
+def test_the_signature_used_longest_ago_is_forgotten_first() -> None:
+    kept = kept_for(Asked)
+    kept.keep = 2
+    for priority in (1, 2, 1, 3, 1, 2):
+        decide(kept, pod(priority=priority))
+    assert kept.profile.plugins["Asked"].asked == [20, 20, 20, 20]  # 1, 2, 3, and 2 again
+
+
+def test_pods_that_name_a_nominated_node_are_left_to_the_plain_evaluation() -> None:
+    assert decide(kept_for(Asked), pod(nominated_node_name="node-1")) is None
+
+
+def test_an_empty_cluster_is_left_to_the_plain_evaluation() -> None:
+    assert decide(kept_for(Asked, nodes=0), pod()) is None
+
+
+def test_what_fits_nowhere_is_said_again_until_a_row_changes() -> None:
+    kept = kept_for("NodeResourcesFit")
+    huge = pod(cpu="64")
+    signature = kept.profile.signature(huge)
+    assert decide(kept, huge) is None
+    outcome = SchedulingCycle(kept.profile, kept.table, huge, {}, CycleState()).decide(Random(0))
+    assert isinstance(outcome, Unplaced)
+    kept.remember_unfit(signature, outcome)
+    assert decide(kept, huge) is outcome
+    kept.table.add_pod(0, PlacedPod(pod("other"), pod_usage(pod("other"))))
+    assert decide(kept, huge) is None
+
+
+class Census:
+    """Counts nodes with a label in pre_filter, so it depends on all nodes."""
+
+    name: ClassVar[str] = "Census"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.ALL_NODES})
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def pre_filter(self, nodes: NodeColumns, state: CycleState) -> None:
+        state.write("Census", sum("ssd" in node.labels for node in nodes))
+
+    @hookimpl
+    def filter(self, nodes: NodeColumns, state: CycleState) -> Verdicts:
+        enough = np.full(len(nodes), state.read("Census") >= 2, dtype=np.bool_)
+        return Verdicts.where(enough, unschedulable("too few"))
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return ()
+
+
+def test_pre_filter_is_asked_again_when_a_plugin_depends_on_all_nodes_and_one_changes() -> None:
+    kept = kept_for(Census)
+    assert decide(kept, pod()) is None
+    for name in ("node-3", "node-4"):
+        kept.table.update_node(node(name, labels={"ssd": "yes"}))
+    assert isinstance(decide(kept, pod()), Placed)
