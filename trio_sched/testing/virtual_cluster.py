@@ -1,0 +1,360 @@
+"""A whole cluster in one ``async with``: the real daemon, a simulated API server, pretend kubelets, on trio's clock.
+
+Under a clock that jumps (`trio.testing.MockClock`, pytest-trio's ``autojump_clock``) hours pass in an instant::
+
+    async def test_pods_avoid_the_node_i_dislike(autojump_clock):
+        async with virtual_cluster(nodes=[node("good"), node("bad")], plugins=[Dislike]) as cluster:
+            await cluster.create(pod("p"))
+            await cluster.settle()
+            assert cluster.pod("p").node_name == "good"
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from random import Random
+from typing import Any, TypeVar
+
+import msgspec
+import trio
+from attrs import define, evolve, field
+
+from trio_sched.config.expansion import Expanded, expand_profiles
+from trio_sched.config.feature_gates import FeatureGates
+from trio_sched.config.known_plugins import KNOWN_PLUGINS
+from trio_sched.config.load import load_configuration
+from trio_sched.config.schema import MULTI_POINT, PluginRef, PluginSet, Profile, SchedulerConfig
+from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.engine.plugin_registry import PluginRegistry, points_of
+from trio_sched.errors import TrioSchedError
+from trio_sched.objects.any_object import AnyObject
+from trio_sched.objects.event import CoreEvent
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.simulator import ApiServer, InProcessTransport, KubeletPace, run_kubelets, trio_clock
+from trio_sched.testing.builders import node
+from trio_sched.testing.scheduler_process import Cable, SchedulerProcess
+
+Json = dict[str, Any]
+Thing = Pod | Node | AnyObject | Json
+"""Any Kubernetes object: as a builder makes it, or as a manifest says it."""
+
+QUIET_SECONDS = 75.0
+"""Longer than anything here pauses between two tries of the same thing."""
+
+_T = TypeVar("_T", bound=Thing)
+_encode = msgspec.json.Encoder().encode
+
+
+class Refused(TrioSchedError):
+    """The API server refused what a test asked for."""
+
+    def __init__(self, request: str, code: int, message: str) -> None:
+        super().__init__(request, code, message)
+        self.request, self.code, self.message = request, code, message
+
+    def __str__(self) -> str:
+        return f"{self.request}: {self.code}: {self.message}"
+
+
+class NotSettled(TrioSchedError):
+    """The cluster has not come to rest in time."""
+
+    def __init__(self, seconds: float, pending: Sequence[str]) -> None:
+        super().__init__(seconds, pending)
+        self.seconds, self.pending = seconds, pending
+
+    def __str__(self) -> str:
+        some = ", ".join(self.pending[:5]) + (", …" if len(self.pending) > 5 else "")
+        return f"things still move after {self.seconds:g} s; {len(self.pending)} pods have no node: {some or 'none'}"
+
+
+@define(eq=False)
+class VirtualCluster:
+    """What happens in a cluster, and what came of it; made by `virtual_cluster`."""
+
+    api: ApiServer
+    """The API server: ``faults``, ``stop``, ``resume``, ``restart``, ``compact``."""
+    schedulers: list[SchedulerProcess] = field(factory=list, init=False)
+    """Every scheduler that was started, in that order; those that have ended too."""
+    _settings: DaemonSettings
+    _nursery: trio.Nursery
+    _random: Random
+    _moves: int = field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        for collection in ("pods", "nodes", "events"):
+            self.api.store.collection(collection).listen(self._count_move)
+
+    def _count_move(self, _change: object) -> None:
+        self._moves += 1
+
+    # --- schedulers -------------------------------------------------------------------------------------------------
+
+    @property
+    def scheduler(self) -> SchedulerProcess:
+        """The scheduler that was started last."""
+        return self.schedulers[-1]
+
+    async def start_scheduler(self, identity: str = "", *, wait: bool = True) -> SchedulerProcess:
+        """Start another scheduler; with an election, only one of them schedules.
+
+        Args:
+            identity: its name in the lease.
+            wait: return once it has seen the whole cluster; else at once.
+
+        Raises:
+            TrioSchedError: it could not start.
+        """
+        settings = evolve(self._settings, identity=identity or f"scheduler-{len(self.schedulers) + 1}")
+        cable = Cable(InProcessTransport(self.api))
+        process = SchedulerProcess(settings, cable, Random(self._random.random()), self.api.now)
+        self.schedulers.append(process)
+        self._nursery.start_soon(process.run)
+        if wait:
+            await process.wait_started()
+        return process
+
+    async def stop_scheduler(self, *, drain_seconds: float | None = None) -> None:
+        """Stop the scheduler that was started last; see `SchedulerProcess.stop`."""
+        await self.scheduler.stop(drain_seconds=drain_seconds)
+
+    # --- what users do ----------------------------------------------------------------------------------------------
+
+    async def create(self, thing: _T) -> _T:
+        """Create *thing*; returns it as the API server has it now.
+
+        A uid that it brings is not kept: the server gives one.
+
+        Raises:
+            Refused: the server did not take it.
+        """
+        manifest = _manifest(thing)
+        metadata = {name: value for name, value in manifest["metadata"].items() if name != "uid"}
+        body = await self._request("POST", self._path(manifest, in_collection=True), {**manifest, "metadata": metadata})
+        return _decode(body, thing)
+
+    async def patch(self, thing: _T, changes: Json, *, subresource: str = "") -> _T:
+        """Merge *changes* into *thing* (pods and nodes by strategic merge, all else as JSON); returns the outcome.
+
+        A manifest is merged as JSON whatever it is of.
+
+        Raises:
+            Refused: the server did not take it.
+        """
+        manifest = _manifest(thing)
+        path = self._path(manifest) + (f"/{subresource}" if subresource else "")
+        kind_of_patch = "strategic-merge-patch" if isinstance(thing, Pod | Node) else "merge-patch"
+        body = await self._request("PATCH", path, changes, content_type=f"application/{kind_of_patch}+json")
+        return _decode(body, thing)
+
+    async def delete(self, thing: Thing, *, grace_seconds: int | None = None) -> None:
+        """Delete *thing*; a pod on a node leaves when its time of grace is over or its kubelet has stopped it.
+
+        Raises:
+            Refused: the server did not take it; it is gone already, for instance.
+        """
+        options = {} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
+        await self._request("DELETE", self._path(_manifest(thing)), options)
+
+    # --- what became of it ------------------------------------------------------------------------------------------
+
+    def pod(self, name: str, namespace: str = "default") -> Pod:
+        """The pod of that name.
+
+        Raises:
+            LookupError: there is none.
+        """
+        stored = self.api.store.get("pods", f"{namespace}/{name}")
+        if stored is None:
+            raise LookupError(f"there is no pod {namespace}/{name}")
+        return msgspec.json.decode(stored.encoded(b"{"), type=Pod)
+
+    def pods(self) -> list[Pod]:
+        """Every pod, by namespace and name."""
+        stored = self.api.store.collection("pods").in_order()
+        return [msgspec.json.decode(one.encoded(b"{"), type=Pod) for one in stored]
+
+    def placements(self) -> dict[str, str]:
+        """``namespace/name`` of every pod → the name of its node, "" if it has none."""
+        return {pod.key: pod.node_name for pod in self.pods()}
+
+    def events(self, reason: str = "", *, about: str = "") -> list[CoreEvent]:
+        """The events that were recorded, oldest first.
+
+        Args:
+            reason: only those with this reason, ``Scheduled`` or ``FailedScheduling``.
+            about: only those about objects of this name.
+        """
+        stored = self.api.store.collection("events").objects.values()
+        found = [msgspec.json.decode(one.encoded(b"{"), type=CoreEvent) for one in stored]
+        return [
+            event
+            for event in found
+            if event.reason == (reason or event.reason)
+            and event.involved_object.name == (about or event.involved_object.name)
+        ]
+
+    async def settle(self, *, quiet_seconds: float | None = None, within_seconds: float = 7200.0) -> None:
+        """Wait until pods, nodes and events have stopped changing.
+
+        Args:
+            quiet_seconds: how long nothing may change; unless told otherwise, longer than the longest pause between two
+                tries of anything, so that what is unfinished now will stay so.
+            within_seconds: when to give up.
+
+        Raises:
+            NotSettled: there was no such time.
+            TrioSchedError: what a scheduler has died of.
+        """
+        if quiet_seconds is None:
+            quiet_seconds = max(QUIET_SECONDS, self._settings.config.pod_max_backoff_seconds + 15.0)
+        gives_up_at = trio.current_time() + within_seconds
+        while True:
+            moves = self._moves
+            await trio.sleep(quiet_seconds)
+            for process in self.schedulers:
+                process.raise_failure()
+            if moves == self._moves:
+                return
+            if trio.current_time() >= gives_up_at:
+                raise NotSettled(within_seconds, [pod.key for pod in self.pods() if not pod.node_name])
+
+    # --- the API ----------------------------------------------------------------------------------------------------
+
+    def _path(self, manifest: Json, *, in_collection: bool = False) -> str:
+        api_version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
+        resource = self.api.state.types.of_kind(api_version, kind)
+        if resource is None:
+            raise Refused(f"{kind} {metadata['name']}", 404, f"no resource of kind {kind} in {api_version} is served")
+        root = f"/apis/{api_version}" if resource.group else f"/api/{api_version}"
+        inside = f"/namespaces/{metadata.get('namespace') or 'default'}" if resource.namespaced else ""
+        collection = f"{root}{inside}/{resource.plural}"
+        return collection if in_collection else f"{collection}/{metadata['name']}"
+
+    async def _request(self, method: str, path: str, body: Json, *, content_type: str = "application/json") -> bytes:
+        response = await self.api.handle(method, path, "", {"content-type": content_type}, _encode(body))
+        assert isinstance(response.body, bytes)  # only watches are streams
+        if response.status >= 300:
+            raise Refused(f"{method} {path}", response.status, msgspec.json.decode(response.body)["message"])
+        return response.body
+
+
+def _manifest(thing: Thing) -> Json:
+    if isinstance(thing, dict):
+        return thing
+    manifest: Json = msgspec.to_builtins(thing)
+    if isinstance(thing, Pod):
+        return {"apiVersion": "v1", "kind": "Pod", **manifest}
+    if isinstance(thing, Node):
+        return {"apiVersion": "v1", "kind": "Node", **manifest}
+    return manifest
+
+
+def _decode(body: bytes, like: _T) -> _T:
+    if isinstance(like, dict):
+        return msgspec.json.decode(body)  # type: ignore[no-any-return]  # what was a manifest is one again
+    return msgspec.json.decode(body, type=type(like))
+
+
+@asynccontextmanager
+async def virtual_cluster(
+    *,
+    nodes: int | Iterable[Node | Json] = (),
+    config: str | SchedulerConfig | None = None,
+    gates: Mapping[str, bool] | None = None,
+    plugins: Iterable[type[Any]] = (),
+    bind_latency_seconds: float = 0.0,
+    kubelets: bool | KubeletPace = True,
+    leader_elect: bool = False,
+    scheduler: bool = True,
+    seed: int = 0,
+) -> AsyncGenerator[VirtualCluster, None]:
+    """Run a cluster with a scheduler in it, until the block is left.
+
+    Args:
+        nodes: what it begins with; a number makes so many ordinary ones, ``node-1`` and so on.
+        config: a configuration file's text, or what it is read to; None is kube-scheduler's default.
+        gates: feature gates by name.
+        plugins: classes to have on offer besides those that are installed. What no profile mentions is enabled in all
+            of them, wherever it has something to say.
+        bind_latency_seconds: how long the API server takes for a binding.
+        kubelets: whether bound pods come to life, and how fast.
+        leader_elect: whether schedulers take part in an election.
+        scheduler: start one, and wait until it has seen the cluster.
+        seed: where everything random comes from; equal seeds give equal clusters.
+
+    Raises:
+        PluginError: a plugin is missing or broken.
+        ConfigError: the configuration is.
+    """
+    settings = _daemon_settings(config, FeatureGates(overrides=dict(gates or {})), list(plugins), leader_elect)
+    api = ApiServer(now=trio_clock(), seed=seed)
+    if bind_latency_seconds:
+        api.faults.set_latency(bind_latency_seconds, verb="bind", resource="pods")
+    beginning = [node(f"node-{n + 1}") for n in range(nodes)] if isinstance(nodes, int) else list(nodes)
+    failure: Exception | None = None
+    async with trio.open_nursery() as nursery:
+        try:
+            cluster = VirtualCluster(api, settings, nursery, Random(seed))
+            for one in beginning:
+                await cluster.create(one)
+            if kubelets:
+                pace = kubelets if isinstance(kubelets, KubeletPace) else KubeletPace()
+                await nursery.start(partial(run_kubelets, api, pace))
+            if scheduler:
+                await cluster.start_scheduler()
+            yield cluster
+            for process in cluster.schedulers:
+                process.raise_failure()
+        except Exception as problem:  # the nursery is our secret: what the block raised goes up without a group
+            failure = problem
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+def _daemon_settings(
+    config: str | SchedulerConfig | None, gates: FeatureGates, plugins: Sequence[type[Any]], leader_elect: bool
+) -> DaemonSettings:
+    if not isinstance(config, SchedulerConfig):
+        config = load_configuration(config, gates=gates)
+    registry = PluginRegistry.discover()
+    for plugin in plugins:
+        registry.add(plugin)
+    points = {**KNOWN_PLUGINS, **{plugin.name: points_of(plugin) for plugin in plugins}}
+    mentioned = {
+        ref.name for profile in config.profiles for chosen in profile.plugins.values() for ref in _all_refs(chosen)
+    }
+    extra = [PluginRef(plugin.name) for plugin in plugins if plugin.name not in mentioned]
+    config = evolve(
+        config,
+        leader_election=evolve(config.leader_election, leader_elect=leader_elect),
+        profiles=tuple(_with_plugins(profile, extra) for profile in config.profiles),
+    )
+    return DaemonSettings(
+        config=config,
+        gates=gates,
+        profiles=tuple(_installed(one, registry) for one in expand_profiles(config.profiles, points, gates)),
+        registry=registry,
+        identity="",
+    )
+
+
+def _all_refs(chosen: PluginSet) -> tuple[PluginRef, ...]:
+    return (*chosen.enabled, *chosen.disabled)
+
+
+def _with_plugins(profile: Profile, extra: Sequence[PluginRef]) -> Profile:
+    everywhere = profile.plugins[MULTI_POINT]
+    return evolve(
+        profile,
+        plugins={**profile.plugins, MULTI_POINT: evolve(everywhere, enabled=(*everywhere.enabled, *extra))},
+    )
+
+
+def _installed(expanded: Expanded, registry: PluginRegistry) -> Expanded:
+    """Leave out the default plugins that nobody has installed, as a start of the scheduler does."""
+    return {point: tuple(ref for ref in refs if ref.name in registry) for point, refs in expanded.items()}
