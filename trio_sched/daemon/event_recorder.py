@@ -20,7 +20,7 @@ from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.kube_client import events
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import AlreadyExists, ApiError, ConnectionFailed, CredentialsError, NotFound
-from trio_sched.objects.event import Event, EventSeries, ObjectReference
+from trio_sched.objects.event import CoreEvent, Event, EventSeries, EventSource, ObjectReference
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod
 
@@ -108,13 +108,35 @@ class EventRecorder:
             self._series[key] = _Series(event, 1, now, 1, now)
         self.pool.submit(partial(self._send, event))
 
+    def record_leadership(self, *, namespace: str, name: str, component: str, note: str) -> None:
+        """Record on a lease who leads now, or no longer does; always in the older shape, as kube-scheduler does."""
+        moment = self.wall_clock().astimezone(UTC)
+        event = CoreEvent(
+            metadata=ObjectMeta(name=f"{name}.{self._stamp(moment):x}", namespace=namespace),
+            involved_object=ObjectReference(
+                kind="Lease", namespace=namespace, name=name, api_version="coordination.k8s.io/v1"
+            ),
+            reason="LeaderElection",
+            message=note,
+            source=EventSource(component=component),
+            first_timestamp=moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            last_timestamp=moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            count=1,
+            type="Normal",
+            reporting_component=component,
+        )
+        self.pool.submit(partial(self._try, partial(events.create_core_event, self.client, event)))
+
+    def _stamp(self, moment: datetime) -> int:
+        """Nanoseconds since 1970, never the same twice, because names of events must differ."""
+        self._last_stamp = max(int(moment.timestamp() * 1_000_000) * 1000, self._last_stamp + 1)
+        return self._last_stamp
+
     def _event(self, pod: Pod, type: str, reason: str, action: str, note: str) -> Event:
         moment = self.wall_clock().astimezone(UTC)
-        stamp = int(moment.timestamp() * 1_000_000) * 1000
-        self._last_stamp = stamp = max(stamp, self._last_stamp + 1)  # names must differ
         controller = pod.scheduler_name
         return Event(
-            metadata=ObjectMeta(name=f"{pod.name}.{stamp:x}", namespace=pod.namespace or "default"),
+            metadata=ObjectMeta(name=f"{pod.name}.{self._stamp(moment):x}", namespace=pod.namespace or "default"),
             event_time=moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             reporting_controller=controller,
             reporting_instance=f"{controller}-{self.hostname}",

@@ -46,6 +46,8 @@ class Elector:
     identity: str
     wall_clock: Callable[[], datetime]
     random: Random
+    announce: Callable[[str], None] = lambda _note: None
+    """Tells people who leads, in a sentence."""
     _stored: StoredLease | None = None
     _observed: Observed | None = None
 
@@ -93,6 +95,7 @@ class Elector:
             nursery.cancel_scope.cancel()
         if not self._candidate.holds(self._observed):
             return
+        self.announce(f"{self.identity} became leader")
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._keep_renewing)
@@ -102,6 +105,7 @@ class Elector:
             self._observed = None
             raise
         finally:
+            self.announce(f"{self.identity} stopped leading")
             await self._release()
 
     async def acquire(self) -> None:

@@ -105,7 +105,7 @@ class ScheduleOne:
         """Let plugins make room; what they say goes into the message, and a nomination into the pod."""
         reasons: list[str] = []
         nomination: str | None = None
-        state = CycleState()
+        state = decision.state.fork() if decision.state is not None else CycleState()
         for caller in profile.post_filter:
             try:
                 answer = caller.call(info.pod, diagnosis, state)
@@ -114,16 +114,16 @@ class ScheduleOne:
                 result = PostFilterResult(failure(exc))
             if result is None:
                 continue
-            if result.nominated_node_name is not None:
-                nomination = result.nominated_node_name
-            code = Code.SUCCESS if result.status is None else result.status.code
-            if result.status is not None:
-                if code in (Code.UNSCHEDULABLE, Code.PENDING):
-                    reasons.extend(result.status.all_reasons)
-                    continue
-                reasons = list(result.status.all_reasons)
-            else:
-                reasons = []
+            status = result.status
+            if status is not None and status.code in (Code.UNSCHEDULABLE, Code.PENDING):
+                reasons.extend(status.all_reasons)
+                if result.nominated_node_name is not None:
+                    nomination = result.nominated_node_name
+                continue
+            # Success, a firm no, or a failure: this plugin has the last word.
+            reasons = [] if status is None else list(status.all_reasons)
+            failed = status is not None and status.code == Code.ERROR
+            nomination = None if failed else result.nominated_node_name
             break
         told = evolve(diagnosis, post_filter_message=", ".join(reasons))
         return unfit(told, nominated_node_name=nomination)

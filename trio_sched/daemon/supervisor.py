@@ -74,7 +74,13 @@ async def run_daemon(
     keep_freed_memory()
     assembly = assemble(settings, clients, random=random, wall_clock=wall_clock)
     election = settings.config.leader_election
-    elector = Elector(clients.leases, election, settings.identity, wall_clock, random)
+    announce = partial(
+        assembly.recorder.record_leadership,
+        namespace=election.resource_namespace,
+        name=election.resource_name,
+        component=settings.config.profiles[0].scheduler_name,
+    )
+    elector = Elector(clients.leases, election, settings.identity, wall_clock, random, lambda note: announce(note=note))
     async with trio.open_nursery() as services:
         services.start_soon(assembly.recorder.run)
         services.start_soon(assembly.binders.run)

@@ -32,6 +32,8 @@ class Unplaced:
     diagnosis: Diagnosis | None = None
     nominated_node_name: str | None = ""
     """What becomes of the pod's nomination: None leaves it, "" clears it."""
+    state: CycleState | None = None
+    """What plugins left in this cycle, for post_filter."""
 
     @property
     def message(self) -> str:

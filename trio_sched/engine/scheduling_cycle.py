@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
 from trio_sched.engine.decision import Decision, Placed, Unplaced, no_nodes, unfit
 from trio_sched.engine.filtering import (
@@ -124,7 +124,7 @@ class SchedulingCycle:
         try:
             feasible = self.find_feasible()
             if isinstance(feasible, Unplaced):
-                return feasible
+                return evolve(feasible, state=self.state)
             count = len(feasible.nodes)
             position = 0 if count == 1 else select_host(self.rank(feasible.nodes).totals, rng)
         except CycleFailed as failed:
