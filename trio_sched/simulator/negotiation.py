@@ -8,6 +8,7 @@ import yaml
 from attrs import frozen
 
 from trio_sched.simulator.manifest_yaml import ManifestLoader
+from trio_sched.simulator.protobuf_bodies import PROTOBUF_TYPE, read_protobuf
 from trio_sched.simulator.status_errors import bad_request, not_acceptable, unsupported_media_type
 
 Json = dict[str, Any]
@@ -47,7 +48,7 @@ def accepted_form(header: str) -> Accepted:
     """The first form of an ``Accept`` header this server speaks.
 
     Raises:
-        ApiError: 406, it speaks none of them. Protobuf is never spoken.
+        ApiError: 406, it speaks none of them. Protobuf is understood (see `protobuf_bodies`) but never spoken.
     """
     if not header:
         return _PLAIN
@@ -82,7 +83,8 @@ def read_body(body: bytes, content_type: str) -> Any:
     """The value a request's body stands for; an empty body is ``None``.
 
     Raises:
-        ApiError: 415 if the type is neither JSON nor YAML, 400 if the text is not what the type says.
+        ApiError: 415 if the type is none of ours, or a kind is not known in protobuf; 400 if the body is not what
+            the type says.
     """
     if not body:
         return None
@@ -97,6 +99,8 @@ def read_body(body: bytes, content_type: str) -> Any:
             return yaml.load(body, Loader=ManifestLoader)
         except yaml.YAMLError as error:
             raise bad_request(f"error converting YAML to JSON: {error}") from error
+    if kind == PROTOBUF_TYPE and (found := read_protobuf(body)) is not None:
+        return found
     raise unsupported_media_type([JSON_TYPE, YAML_TYPE])
 
 
