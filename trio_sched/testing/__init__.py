@@ -14,6 +14,8 @@ from trio_sched.testing.builders import requirement as requirement
 from trio_sched.testing.builders import taint as taint
 from trio_sched.testing.builders import term as term
 from trio_sched.testing.builders import toleration as toleration
+from trio_sched.testing.conformance import NotConforming as NotConforming
+from trio_sched.testing.conformance import check_conformance as check_conformance
 from trio_sched.testing.fake_handle import FakeHandle as FakeHandle
 from trio_sched.testing.fake_handle import FakeWaitingPod as FakeWaitingPod
 from trio_sched.testing.plugin_harness import Outcome as Outcome
@@ -26,8 +28,10 @@ from trio_sched.testing.plugin_harness import schedule as schedule
 __all__ = [
     "FakeHandle",
     "FakeWaitingPod",
+    "NotConforming",
     "Outcome",
     "ask_hint",
+    "check_conformance",
     "container",
     "make_plugin",
     "make_profile",

@@ -1,0 +1,243 @@
+from collections.abc import Hashable, Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from attrs import frozen
+
+from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.plugin_api import (
+    CycleState,
+    EventRegistration,
+    Handle,
+    Input,
+    Int64Array,
+    NodeColumns,
+    NodeView,
+    Pod,
+    Status,
+    Verdicts,
+    hookimpl,
+    unschedulable,
+)
+from trio_sched.testing import NotConforming, check_conformance, node, pod
+
+REGISTRY = PluginRegistry.discover()
+
+
+class Base:
+    """What every plugin below has; each of them breaks one promise."""
+
+    name: ClassVar[str] = "Broken"
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        pass
+
+
+def problems_of(plugin: type[Any], **more: Any) -> tuple[str, ...]:
+    with pytest.raises(NotConforming) as caught:
+        check_conformance(plugin, **more)
+    assert "plugin 'Broken' breaks" in str(caught.value)
+    return caught.value.problems
+
+
+@pytest.mark.parametrize("name", REGISTRY.names)
+def test_every_installed_plugin_keeps_its_promises(name: str) -> None:
+    check_conformance(REGISTRY.load(name))
+
+
+def test_a_class_that_is_no_plugin_is_named_with_what_is_wrong() -> None:
+    class Broken(Base):
+        @hookimpl
+        def filtre(self, pod: Pod) -> None: ...
+
+    (problem,) = problems_of(Broken)
+    assert "there is no hook 'filtre'; did you mean 'filter'?" in problem
+
+
+def test_a_filter_that_depends_on_which_nodes_it_is_shown_is_found() -> None:
+    class Broken(Base):
+        @hookimpl
+        def filter(self, nodes: NodeColumns) -> Verdicts:
+            return Verdicts.where(np.arange(len(nodes)) == 0, unschedulable("not the first"))
+
+    problems = problems_of(Broken)
+    assert "pod 'plain': filter says something else about 'node-7' when it is shown fewer nodes" in problems
+
+
+def test_a_score_that_depends_on_which_nodes_it_is_shown_is_found() -> None:
+    class Broken(Base):
+        @hookimpl
+        def score(self, nodes: NodeColumns) -> Int64Array:
+            return np.full(len(nodes), len(nodes))
+
+    problems = problems_of(Broken)
+    assert "pod 'plain': score gives 'node-0' 4 when it is shown 4 nodes, 8 when it is shown all" in problems
+
+
+def test_a_score_out_of_range_is_found() -> None:
+    class Broken(Base):
+        @hookimpl
+        def score_node(self, node: NodeView) -> int:
+            return 101
+
+    assert "it should in the range of [0, 100] after normalizing" in problems_of(Broken)[0]
+
+
+def test_writing_to_the_columns_is_found() -> None:
+    class Broken(Base):
+        @hookimpl
+        def filter(self, nodes: NodeColumns) -> Verdicts:
+            column = nodes.pod_count
+            column.flags.writeable = True
+            column[0] += 1
+            return Verdicts.where(np.ones(len(nodes), dtype=np.bool_), unschedulable())
+
+    assert problems_of(Broken)[0] == ("pod 'plain': it wrote to the columns pod_count, which belong to everybody")
+
+
+def test_a_signature_that_hides_a_difference_is_found() -> None:
+    class Broken(Base):
+        depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+
+        @hookimpl
+        def filter_node(self, pod: Pod, node: NodeView) -> Status | None:
+            return unschedulable("important pods only") if not pod.priority else None
+
+        @hookimpl
+        def sign(self, pod: Pod) -> Hashable:
+            return "all the same"
+
+    assert "pods 'plain' and 'big' have one signature but get different answers" in problems_of(Broken)
+
+
+def test_a_signature_that_is_not_hashable_is_found() -> None:
+    class Broken(Base):
+        depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+
+        @hookimpl
+        def filter_node(self, pod: Pod, node: NodeView) -> Status | None:
+            return None
+
+        @hookimpl
+        def sign(self, pod: Pod) -> Any:
+            return list(pod.labels)
+
+    assert problems_of(Broken) == ("pod 'plain': sign gives [], which is not hashable",)
+
+
+def test_a_dependency_on_running_pods_that_was_not_declared_is_found() -> None:
+    class Broken(Base):
+        depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+
+        @hookimpl
+        def score_node(self, node: NodeView) -> int:
+            return len(node.pods)
+
+        @hookimpl
+        def sign(self, pod: Pod) -> Hashable:
+            return ()
+
+    assert problems_of(Broken)[0].endswith("answers change with the pods on a node: depends_on needs Input.USAGE")
+
+
+def test_a_dependency_on_other_nodes_that_was_not_declared_is_found() -> None:
+    class Broken(Base):
+        depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+
+        @hookimpl
+        def pre_score(self, nodes: NodeColumns, state: CycleState) -> None:
+            state.write("Broken", nodes.total_nodes)
+
+        @hookimpl
+        def score(self, nodes: NodeColumns, state: CycleState) -> Int64Array:
+            return np.full(len(nodes), state.read("Broken"))
+
+        @hookimpl
+        def sign(self, pod: Pod) -> Hashable:
+            return ()
+
+    assert "answers about 'node-0' change with other nodes: depends_on needs Input.ALL_NODES" in problems_of(Broken)[0]
+
+
+def test_a_normalisation_that_counts_how_often_scores_occur_is_found() -> None:
+    class Broken(Base):
+        depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+
+        @hookimpl
+        def score_node(self, node: NodeView) -> int:
+            return len(node.pods)
+
+        @hookimpl
+        def normalize_score(self, scores: Int64Array) -> Int64Array:
+            return scores * 100 // max(1, int(scores.sum()))
+
+        @hookimpl
+        def sign(self, pod: Pod) -> Hashable:
+            return ()
+
+    assert "normalize_score looks at how often a score occurs" in problems_of(Broken)[0]
+
+
+def test_a_plugin_that_fails_is_named_with_its_error() -> None:
+    class Broken(Base):
+        @hookimpl
+        def filter_node(self, pod: Pod) -> Status | None:
+            raise LookupError("no licence server")
+
+    assert problems_of(Broken)[0] == "pod 'plain': running \"Broken\" filter plugin: no licence server"
+
+
+def test_registrations_must_be_registrations() -> None:
+    class Broken(Base):
+        @hookimpl
+        def filter_node(self, pod: Pod) -> Status | None:
+            return None
+
+        @hookimpl
+        def events_to_register(self) -> Iterable[Any]:
+            return ["Node/Add"]
+
+    assert problems_of(Broken) == ("events_to_register gives 'Node/Add'; make each with on(resource, action, hint)",)
+
+
+def test_events_of_a_plugin_that_turns_nobody_away_are_never_asked_for() -> None:
+    class Broken(Base):
+        @hookimpl
+        def score_node(self, node: NodeView) -> int:
+            return 0
+
+        @hookimpl
+        def events_to_register(self) -> Iterable[EventRegistration]:
+            return []
+
+    assert problems_of(Broken) == ("events_to_register is never asked for: it has no hook that can turn a pod away",)
+
+
+def test_arguments_that_need_something_the_file_does_not_say_are_found() -> None:
+    @frozen(kw_only=True)
+    class Args:
+        seats: int
+
+    class Broken(Base):
+        @hookimpl
+        def score_node(self, node: NodeView) -> int:
+            return 0
+
+    Broken.Args = Args  # type: ignore[attr-defined]
+    assert "required field missing @ args.seats" in problems_of(Broken)[0]
+    check_conformance(Broken, args={"seats": 3})
+
+
+def test_pods_nodes_and_running_pods_may_be_the_authors_own() -> None:
+    class Broken(Base):
+        @hookimpl
+        def filter(self, pod: Pod, nodes: NodeColumns) -> Verdicts:
+            if pod.name == "odd":
+                raise LookupError("odd")
+            return Verdicts.where(np.ones(len(nodes), dtype=np.bool_), unschedulable())
+
+    check_conformance(Broken)
+    check_conformance(Broken, pods=[pod("even")], nodes=[node("n")], running=[])
+    (problem,) = problems_of(Broken, pods=[pod("odd")], nodes=[node("n")], running=[pod("r", node_name="n")])
+    assert problem.endswith("filter plugin: odd")

@@ -1,0 +1,48 @@
+import pytest
+
+from trio_sched.plugin_api import Handle, unschedulable
+from trio_sched.testing import FakeHandle, pod
+
+
+def test_gates_are_kubernetes_defaults_unless_the_test_says_otherwise() -> None:
+    handle = FakeHandle(gates={"NodeDeclaredFeatures": False, "MyOwnGate": True})
+    assert not handle.feature_enabled("NodeDeclaredFeatures")
+    assert handle.feature_enabled("MyOwnGate")
+    assert handle.feature_enabled("PodLevelResources")
+    with pytest.raises(KeyError):
+        handle.feature_enabled("NoSuchGate")
+
+
+def test_objects_of_unknown_kinds_are_none() -> None:
+    handle: Handle = FakeHandle(known_objects={"Namespace": ["a"]}, clock=5.0)
+    assert list(handle.objects("Namespace")) == ["a"]
+    assert list(handle.objects("DeviceClass")) == []
+    assert handle.now() == 5.0
+    assert len(handle.nodes) == 0
+
+
+async def test_bindings_and_activations_are_noted() -> None:
+    handle = FakeHandle(bind_status=unschedulable("no"))
+    assert await handle.bind(pod("p"), "n") == unschedulable("no")
+    handle.activate([pod("q")])
+    assert [(bound.name, node_name) for bound, node_name in handle.bound] == [("p", "n")]
+    assert [activated.name for activated in handle.activated] == ["q"]
+
+
+def test_a_waiting_pod_is_allowed_when_the_last_plugin_says_so() -> None:
+    handle = FakeHandle()
+    waiting = handle.add_waiting(pod("p"), "A", "B")
+    assert handle.waiting_pods() == {pod("p").uid: waiting}
+    waiting.allow("A")
+    assert not waiting.is_allowed
+    waiting.allow("B")
+    assert waiting.is_allowed
+    assert not waiting.reject("A", "too late")
+
+
+def test_a_waiting_pod_is_rejected_once() -> None:
+    waiting = FakeHandle().add_waiting(pod("p"), "A")
+    assert waiting.reject("A", "no")
+    assert not waiting.reject("A", "no, again")
+    assert waiting.rejection == ("A", "no")
+    assert not waiting.is_allowed

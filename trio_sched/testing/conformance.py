@@ -1,0 +1,367 @@
+"""Checks that any plugin package can run on its own plugins.
+
+They find what a scheduler cannot see from outside and would turn into wrong placements: a filter whose answer for a
+node depends on which others it was shown, a signature that is equal for pods that are treated differently, a dependency
+that was not declared, a column that was written to::
+
+    def test_my_plugin_keeps_the_contract() -> None:
+        check_conformance(MyPlugin, pods=[pod("small"), pod("big", cpu="3")])
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from trio_sched.engine.filtering import CycleFailed, run_filters, run_pre_filters
+from trio_sched.engine.plugin_args import plugin_args
+from trio_sched.engine.plugin_errors import PluginArgsError, PluginError
+from trio_sched.engine.plugin_registry import hooks_of
+from trio_sched.engine.profile import Profile
+from trio_sched.engine.scoring import check_range, normalize, raw_scores, run_pre_scores
+from trio_sched.errors import TrioSchedError
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import pod_usage
+from trio_sched.plugin_api.cluster_events import EventRegistration
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.status import Status
+from trio_sched.plugin_api.verdicts import Input
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.testing.builders import node, pod
+from trio_sched.testing.fake_handle import FakeHandle
+from trio_sched.testing.plugin_harness import make_profile, make_table
+
+
+class NotConforming(TrioSchedError, AssertionError):
+    """A plugin breaks promises that the scheduler relies on."""
+
+    def __init__(self, plugin: str, problems: Sequence[str]) -> None:
+        self.plugin, self.problems = plugin, tuple(problems)
+        super().__init__(plugin, self.problems)
+
+    def __str__(self) -> str:
+        return f"plugin {self.plugin!r} breaks {len(self.problems)} promises:\n  " + "\n  ".join(self.problems)
+
+
+def check_conformance(
+    plugin: type[Any],
+    *,
+    pods: Iterable[Pod] | None = None,
+    nodes: Iterable[Node] | None = None,
+    running: Iterable[Pod] | None = None,
+    args: Any = None,
+    handle: FakeHandle | None = None,
+) -> None:
+    """Check that *plugin* keeps its promises.
+
+    Args:
+        plugin: the class.
+        pods: pods to ask it about; among them should be all kinds that it treats differently.
+        nodes: nodes to ask it about, likewise.
+        running: pods on these nodes.
+        args: its ``pluginConfig``.
+        handle: the scheduler that it sees.
+
+    Raises:
+        NotConforming: every promise it breaks.
+    """
+    problems = list(
+        conformance_problems(plugin, pods=pods, nodes=nodes, running=running, args=args, handle=handle or FakeHandle())
+    )
+    if problems:
+        raise NotConforming(str(getattr(plugin, "name", plugin)), problems)
+
+
+def conformance_problems(
+    plugin: type[Any],
+    *,
+    pods: Iterable[Pod] | None = None,
+    nodes: Iterable[Node] | None = None,
+    running: Iterable[Pod] | None = None,
+    args: Any = None,
+    handle: FakeHandle,
+) -> Iterator[str]:
+    """What `check_conformance` finds, one by one."""
+    name = str(getattr(plugin, "name", plugin))
+    try:
+        profile = make_profile([plugin], args={} if args is None else {name: args}, handle=handle)
+    except PluginError as error:
+        yield str(error)
+        return
+    yield from _args_problems(name, plugin, args)
+    yield from _event_problems(profile, hooks_of(plugin))
+    cluster = _Cluster(
+        tuple(some_nodes() if nodes is None else nodes), tuple(some_running_pods() if running is None else running)
+    )
+    waiting = list(some_pods() if pods is None else pods)
+    handle.nodes = cluster.table().columns
+    for each in waiting:
+        yield from _answer_problems(profile, cluster, each)
+    yield from _signature_problems(profile, cluster, waiting)
+
+
+def some_nodes() -> list[Node]:
+    """Nodes that differ in what the scheduler's own plugins look at."""
+    zones = ("a", "b", "c")
+    return [
+        node(
+            f"node-{i}",
+            cpu=("2", "4", "8")[i % 3],
+            memory=("4Gi", "16Gi")[i % 2],
+            pods=4 if i == 5 else 110,
+            allocatable={"example.com/gpu": 2} if i % 4 == 0 else None,
+            labels={"topology.kubernetes.io/zone": zones[i % 3], "disk": "ssd" if i % 2 else "hdd"},
+            taints=["dedicated=batch:NoSchedule"] if i == 3 else ["slow:PreferNoSchedule"] if i == 4 else (),
+            unschedulable=i == 6,
+            images={"registry.test/app:1": 300 << 20} if i < 2 else None,
+        )
+        for i in range(8)
+    ]
+
+
+def some_running_pods() -> list[Pod]:
+    """Pods on some of `some_nodes`."""
+    return [
+        pod(
+            f"running-{i}",
+            cpu=("500m", "1", None)[i % 3],
+            memory=("1Gi", None)[i % 2],
+            labels={"app": ("web", "db")[i % 2]},
+            host_ports=(8080,) if i == 2 else (),
+            node_name=f"node-{i % 5}",
+        )
+        for i in range(9)
+    ]
+
+
+def some_pods() -> list[Pod]:
+    """Pods that ask for various things."""
+    return [
+        pod("plain"),
+        pod("plain-too"),
+        pod("small", cpu="100m", memory="128Mi", labels={"app": "web"}),
+        pod("small-too", cpu="100m", memory="128Mi", labels={"app": "web"}),
+        pod("big", cpu="3", memory="6Gi", priority=100),
+        pod("impossible", cpu="100"),
+        pod("gpu", cpu="1", requests={"example.com/gpu": 1}),
+        pod("port", host_ports=(8080,)),
+        pod("tolerant", tolerations=["dedicated", "slow", "node.kubernetes.io/unschedulable"]),
+        pod("zoned", node_selector={"topology.kubernetes.io/zone": "b"}),
+    ]
+
+
+@frozen
+class _Cluster:
+    nodes: tuple[Node, ...]
+    running: tuple[Pod, ...]
+
+    def table(self) -> NodeTable:
+        return make_table(self.nodes, [p for p in self.running if p.node_name in {n.name for n in self.nodes}])
+
+
+@frozen(eq=False)
+class _Answers:
+    """What the plugin says about every node, its own filter notwithstanding."""
+
+    statuses: tuple[Status | None, ...] | None
+    scores: NDArray[np.int64] | None
+
+
+def _ask(profile: Profile, waiting: Pod, nodes: NodeColumns, everything: NodeColumns) -> _Answers | None:
+    """The answers about *nodes*; None if the plugin ends the cycle or has nothing to do.
+
+    Raises:
+        CycleFailed: it failed.
+    """
+    state = CycleState()
+    prepared = run_pre_filters(profile.pre_filter, waiting, everything, state)
+    if prepared.rejected is not None:
+        return None
+    outcome = run_filters(profile.filter, waiting, nodes, state)
+    statuses = tuple(outcome.status(position) for position in range(len(nodes))) if profile.filter else None
+    run_pre_scores(profile.pre_score, waiting, everything, state)
+    scorers = [scorer for scorer in profile.score if scorer.plugin not in state.skip_score]
+    scores = raw_scores(scorers[0], waiting, nodes, state) if scorers else None
+    return _Answers(statuses, scores)
+
+
+def _answer_problems(profile: Profile, cluster: _Cluster, waiting: Pod) -> Iterator[str]:
+    table = cluster.table()
+    everything = table.columns
+    before = _copies(table)
+    where = f"pod {waiting.name!r}"
+    try:
+        whole = _ask(profile, waiting, everything, everything)
+        changed = [column for column, copy in _copies(table).items() if not np.array_equal(copy, before[column])]
+        if changed:
+            yield f"{where}: it wrote to the columns {', '.join(changed)}, which belong to everybody"
+            return
+        if whole is None:
+            return
+        yield from _subset_problems(profile, waiting, everything, whole, where)
+        if whole.scores is not None:
+            yield from _normalize_problems(profile, waiting, everything, whole.scores, where)
+        for plugin in profile.inputs:
+            yield from _dependency_problems(profile, plugin, cluster, waiting, whole, where)
+    except CycleFailed as failed:
+        yield f"{where}: {failed.status.message}"
+
+
+def _copies(table: NodeTable) -> dict[str, NDArray[Any]]:
+    views = table.views
+    return {a.name: getattr(views, a.name).copy() for a in attrs.fields(type(views))}
+
+
+def _subset_problems(
+    profile: Profile, waiting: Pod, everything: NodeColumns, whole: _Answers, where: str
+) -> Iterator[str]:
+    count = len(everything)
+    for positions in (np.arange(0, count, 2), np.arange(count)[::-1].copy(), np.arange(count - 1, count)):
+        part = _ask(profile, waiting, everything.take(positions), everything)
+        if part is None:
+            continue
+        for i, position in enumerate(positions.tolist()):
+            name = everything.name(position)
+            if _differs(part.statuses, i, whole.statuses, position):
+                yield f"{where}: filter says something else about {name!r} when it is shown fewer nodes"
+            if part.scores is not None and whole.scores is not None and part.scores[i] != whole.scores[position]:
+                yield (
+                    f"{where}: score gives {name!r} {part.scores[i]} when it is shown {len(positions)} nodes, "
+                    f"{whole.scores[position]} when it is shown all"
+                )
+
+
+def _differs(a: Sequence[Any] | None, i: int, b: Sequence[Any] | None, j: int) -> bool:
+    if a is None or b is None:
+        return False
+    return _comparable(a[i]) != _comparable(b[j])
+
+
+def _comparable(status: Status | None) -> Hashable:
+    return None if status is None else (status.code, tuple(sorted(status.all_reasons)))
+
+
+def _normalize_problems(
+    profile: Profile, waiting: Pod, everything: NodeColumns, scores: NDArray[np.int64], where: str
+) -> Iterator[str]:
+    (scorer,) = profile.score
+    state = CycleState()
+    run_pre_filters(profile.pre_filter, waiting, everything, state)
+    run_pre_scores(profile.pre_score, waiting, everything, state)
+    final = scores.copy() if scorer.normalize is None else normalize(scorer, waiting, scores.copy(), state)
+    check_range(scorer.plugin, final)
+    if scorer.normalize is None or scorer.plugin not in profile.inputs:
+        return
+    twice = normalize(scorer, waiting, np.concatenate([scores, scores]), state)
+    if not np.array_equal(twice[: len(scores)], final):
+        yield f"{where}: normalize_score looks at how often a score occurs, so answers cannot be kept: drop depends_on"
+
+
+def _dependency_problems(
+    profile: Profile, plugin: str, cluster: _Cluster, waiting: Pod, whole: _Answers, where: str
+) -> Iterator[str]:
+    inputs = profile.inputs[plugin]
+    signatures = profile.signature(waiting)
+    if None in signatures:
+        return
+    if Input.USAGE not in inputs:
+        table = cluster.table()
+        for row in range(table.count):
+            guest = pod(f"guest-{row}", cpu="1", memory="1Gi", labels={"app": "web"}, host_ports=(8080, 80))
+            table.add_pod(row, PlacedPod(guest, pod_usage(guest)))
+        if not _same(whole, _ask(profile, waiting, table.columns, table.columns)):
+            yield f"{where}: answers change with the pods on a node: depends_on needs Input.USAGE"
+    if Input.ALL_NODES not in inputs and len(cluster.nodes) > 1:
+        for i, alone in enumerate(cluster.nodes):
+            table = _Cluster((alone,), cluster.running).table()
+            here = _ask(profile, waiting, table.columns, table.columns)
+            if here is not None and not _same(_only(whole, i), here):
+                yield f"{where}: answers about {alone.name!r} change with other nodes: depends_on needs Input.ALL_NODES"
+                return
+
+
+def _only(answers: _Answers, position: int) -> _Answers:
+    return _Answers(
+        None if answers.statuses is None else answers.statuses[position : position + 1],
+        None if answers.scores is None else answers.scores[position : position + 1],
+    )
+
+
+def _same(a: _Answers | None, b: _Answers | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    if (a.scores is None) != (b.scores is None):
+        return False
+    return [_comparable(s) for s in a.statuses or ()] == [_comparable(s) for s in b.statuses or ()] and (
+        a.scores is None or np.array_equal(a.scores, b.scores)  # type: ignore[arg-type]  # both or neither, see above
+    )
+
+
+def _signature_problems(profile: Profile, cluster: _Cluster, pods: Iterable[Pod]) -> Iterator[str]:
+    seen: dict[Hashable, tuple[Pod, _Answers | None]] = {}
+    for waiting in pods:
+        signature = profile.signature(waiting)
+        if not signature or None in signature:
+            continue
+        try:
+            known = seen.get(signature)
+        except TypeError:
+            yield f"pod {waiting.name!r}: sign gives {signature[0]!r}, which is not hashable"
+            return
+        columns = cluster.table().columns
+        try:
+            answers = _ask(profile, waiting, columns, columns)
+        except CycleFailed:
+            continue  # told elsewhere
+        if known is None:
+            seen[signature] = (waiting, answers)
+        elif not _same(known[1], answers):
+            yield f"pods {known[0].name!r} and {waiting.name!r} have one signature but get different answers"
+
+
+def _event_problems(profile: Profile, hooks: Sequence[str]) -> Iterator[str]:
+    for caller in profile.events:
+        for registration in list(caller.call()):
+            if not isinstance(registration, EventRegistration):
+                yield f"events_to_register gives {registration!r}; make each with on(resource, action, hint)"
+    if "events_to_register" in hooks and not profile.rejecting:
+        yield "events_to_register is never asked for: it has no hook that can turn a pod away"
+
+
+def _args_problems(name: str, plugin: type[Any], given: Any) -> Iterator[str]:
+    wanted = getattr(plugin, "Args", None)
+    if wanted is None:
+        return
+    made = plugin_args(name, plugin, given)
+    try:
+        if plugin_args(name, plugin, _written(made)) != made:
+            yield f"Args {made!r} come back as something else when they are written to a file and read again"
+    except PluginArgsError as error:
+        yield f"Args that were written to a file cannot be read again: {error}"
+    try:
+        plugin_args(name, plugin, {"noSuchArgument": 1})
+    except PluginArgsError:
+        return
+    yield "Args take a key that they do not have"
+
+
+def _written(value: Any) -> Any:
+    """*value* as it stands in a configuration file; what is None is left out."""
+    if attrs.has(type(value)):
+        fields = {a.name: getattr(value, a.name) for a in attrs.fields(type(value))}
+        return {_camel(key): _written(part) for key, part in fields.items() if part is not None}
+    if isinstance(value, list | tuple):
+        return [_written(part) for part in value]
+    return value
+
+
+def _camel(name: str) -> str:
+    return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)
