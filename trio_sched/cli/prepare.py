@@ -33,12 +33,20 @@ from trio_sched.kube_client.tls import build_context, describe_os_error, read_fi
 _JITTER: Final = 1.2
 """Retries of the election are spread over this factor of their period."""
 
-_WORKLOAD_GATES: Final = (
-    "GenericWorkload",
-    "GangScheduling",
-    "TopologyAwareWorkloadScheduling",
-    "WorkloadAwarePreemption",
-)
+_LATER_GATES: Final = {
+    "GenericWorkload": "pod groups are",
+    "GangScheduling": "pod groups are",
+    "TopologyAwareWorkloadScheduling": "pod groups are",
+    "WorkloadAwarePreemption": "pod groups are",
+    "SchedulerAsyncAPICalls": "merging of API calls is",
+    "DRADeviceTaintRules": "dynamic resource allocation is",
+    "DRANodeAllocatableResources": "dynamic resource allocation is",
+    "DRAListTypeAttributes": "dynamic resource allocation is",
+    "DRAWorkloadResourceClaims": "dynamic resource allocation is",
+    "StorageCapacityScoring": "scoring of volumes is",
+    "VolumeLimitScaling": "counting of volumes is",
+}
+"""Gates that are off unless somebody wants what they bring, and what that is."""
 
 
 class LoggingOptionsError(ConfigError):
@@ -62,12 +70,15 @@ class Prepared:
         return dump_configuration(self.config)
 
 
-def prepare(flags: Flags, *, points_of: PointsOf = KNOWN_PLUGINS) -> Prepared:
+def prepare(
+    flags: Flags, *, points_of: PointsOf = KNOWN_PLUGINS, connection: ConnectionSettings | None = None
+) -> Prepared:
     """Read and check everything that *flags* name; nothing is connected to, nothing written.
 
     Args:
         flags: the command line.
         points_of: every plugin there is, with the extension points that it implements.
+        connection: the API server, for those who bring their own; else what the configuration or the flags name.
 
     Raises:
         LoggingOptionsError: to be printed as it is.
@@ -83,7 +94,8 @@ def prepare(flags: Flags, *, points_of: PointsOf = KNOWN_PLUGINS) -> Prepared:
         raise ConfigError(problems)
     text = read_configuration_file(flags.config) if flags.config else None
     config = load_configuration(text, flags=flags.overrides(), gates=gates)
-    connection = load_kubeconfig(config.client_connection.kubeconfig, master=flags.master)
+    if connection is None:
+        connection = load_kubeconfig(config.client_connection.kubeconfig, master=flags.master)
     if problem := serving_problem(flags):
         raise ConfigError((problem,))
     _check_client(config)
@@ -184,6 +196,6 @@ def _demand_supported_features(config: SchedulerConfig, gates: FeatureGates) -> 
     """Refuse a run that would need what does not exist yet."""
     if config.extenders:
         raise MissingFeatureError("extenders are not supported yet; leave them out of the configuration")
-    for gate in _WORKLOAD_GATES:
+    for gate, feature in _LATER_GATES.items():
         if gates.enabled(gate):
-            raise MissingFeatureError(f"feature gate {gate}: pod groups are not supported yet; leave it off")
+            raise MissingFeatureError(f"feature gate {gate}: {feature} not supported yet; leave it off")

@@ -1,0 +1,205 @@
+"""What became of a simulated cluster: who runs where, who waits and why, how full everything is."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+from attrs import field, frozen
+
+from trio_sched.objects.node import Node
+from trio_sched.objects.node_amounts import node_amounts
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import is_extended, pod_usage
+from trio_sched.simulator.object_store import ObjectStore
+
+Json = dict[str, Any]
+
+POOL_LABELS: Final = (
+    "trio-sched.dev/pool",
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
+    "karpenter.sh/nodepool",
+    "node.kubernetes.io/instance-type",
+)
+"""Labels that tell the pool of a node; the first that a node has counts."""
+ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+_WORKLOAD_LABELS: Final = ("app.kubernetes.io/name", "app", "k8s-app")
+_decode_pod = msgspec.json.Decoder(Pod).decode
+_decode_node = msgspec.json.Decoder(Node).decode
+
+
+@frozen(kw_only=True)
+class Placement:
+    """One pod that has a node."""
+
+    namespace: str
+    pod: str
+    workload: str
+    node: str
+    phase: str
+
+
+@frozen(kw_only=True)
+class Waiting:
+    """Pods that have no node, all for the same reason."""
+
+    reason: str
+    message: str
+    pods: tuple[str, ...]
+    """``namespace/name``, in order."""
+
+
+@frozen(kw_only=True)
+class Usage:
+    """How full one node, or all nodes of a pool, are; milli-CPU, bytes, counts."""
+
+    pods: int
+    pods_allocatable: int
+    requested: Mapping[str, int]
+    allocatable: Mapping[str, int]
+
+
+@frozen(kw_only=True)
+class NodeReport:
+    """One node in the end."""
+
+    name: str
+    pool: str
+    zone: str
+    usage: Usage
+
+
+@frozen(kw_only=True)
+class Outcome:
+    """A cluster after the scheduler has done what it could."""
+
+    placements: tuple[Placement, ...]
+    waiting: tuple[Waiting, ...]
+    """The most frequent reason first."""
+    nodes: tuple[NodeReport, ...]
+    pools: Mapping[str, Usage]
+    simulated_seconds: float
+    """From the beginning to the last change of a pod."""
+    settled: bool
+    """False if it was looked at while things were still changing."""
+    resources: tuple[str, ...] = field(init=False)
+    """What nodes offer besides pods: cpu, memory, then the extended resources."""
+
+    @resources.default
+    def _find_resources(self) -> tuple[str, ...]:
+        extended = {name for node in self.nodes for name in node.usage.allocatable if is_extended(name)}
+        return "cpu", "memory", *sorted(extended)
+
+    @property
+    def waiting_pods(self) -> int:
+        """How many pods have no node."""
+        return sum(len(group.pods) for group in self.waiting)
+
+
+def is_decided(pod: Json, schedulers: Iterable[str]) -> bool:
+    """Whether *pod* (as stored) needs no thought at the moment: it is placed, refused, leaving, or not ours."""
+    spec, status = pod["spec"], pod.get("status") or {}
+    if spec.get("nodeName") or "deletionTimestamp" in pod["metadata"] or status.get("phase") in ("Succeeded", "Failed"):
+        return True
+    if spec.get("schedulerName", "default-scheduler") not in schedulers:
+        return True
+    return any(one.get("type") == "PodScheduled" for one in status.get("conditions") or ())
+
+
+def read_outcome(store: ObjectStore, schedulers: Iterable[str], simulated_seconds: float, *, settled: bool) -> Outcome:
+    """Read the pods and nodes of *store*.
+
+    Args:
+        store: the objects of the simulated API server.
+        schedulers: the names of the schedulers that run; pods of others wait for somebody else.
+        simulated_seconds: how long it took, in the cluster's time.
+        settled: whether it has come to rest.
+    """
+    ours = frozenset(schedulers)
+    pods = [_decode_pod(stored.encoded(b"{")) for stored in store.collection("pods").in_order()]
+    nodes = [_decode_node(stored.encoded(b"{")) for stored in store.collection("nodes").in_order()]
+    by_node: dict[str, list[Pod]] = {}
+    refused: dict[tuple[str, str], list[str]] = {}
+    for pod in pods:
+        if pod.node_name:
+            by_node.setdefault(pod.node_name, []).append(pod)
+        elif not pod.is_terminal:
+            refused.setdefault(_why(pod, ours), []).append(pod.key)
+    reports = tuple(_report(node, by_node.get(node.name, [])) for node in nodes)
+    waiting = (Waiting(reason=why[0], message=why[1], pods=tuple(keys)) for why, keys in refused.items())
+    return Outcome(
+        placements=tuple(_placement(pod) for pod in pods if pod.node_name),
+        waiting=tuple(sorted(waiting, key=lambda group: -len(group.pods))),
+        nodes=reports,
+        pools={
+            pool: _total(report.usage for report in reports if report.pool == pool)
+            for pool in sorted({report.pool for report in reports})
+        },
+        simulated_seconds=simulated_seconds,
+        settled=settled,
+    )
+
+
+def _placement(pod: Pod) -> Placement:
+    return Placement(
+        namespace=pod.namespace,
+        pod=pod.name,
+        workload=_workload(pod),
+        node=pod.node_name,
+        phase=pod.status.phase,
+    )
+
+
+def _workload(pod: Pod) -> str:
+    """What *pod* is one of: its application, its controller, or only itself."""
+    for label in _WORKLOAD_LABELS:
+        if label in pod.labels:
+            return pod.labels[label]
+    owners = pod.metadata.owner_references or ()
+    return next((owner.name for owner in owners if owner.controller), pod.name)
+
+
+def _why(pod: Pod, ours: frozenset[str]) -> tuple[str, str]:
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodScheduled":
+            return condition.reason, condition.message
+    if pod.scheduler_name not in ours:
+        return "OtherScheduler", f"waits for the scheduler {pod.scheduler_name!r}, which does not run here"
+    if pod.metadata.deletion_timestamp is not None:
+        return "Terminating", "is being deleted"
+    return "Undecided", "has not been tried yet"
+
+
+def _report(node: Node, pods: list[Pod]) -> NodeReport:
+    amounts, pods_allocatable = node_amounts(node)
+    names = ("cpu", "memory", *(name for name, _amount in amounts.scalars if is_extended(name)))
+    present = [pod for pod in pods if not pod.is_terminal]
+    requested: Counter[str] = Counter()
+    for pod in present:
+        wanted = pod_usage(pod).requested
+        requested.update({name: wanted.amount(name) for name in names})
+    return NodeReport(
+        name=node.name,
+        pool=next((node.labels[label] for label in POOL_LABELS if label in node.labels), "-"),
+        zone=node.labels.get(ZONE_LABEL, "-"),
+        usage=Usage(
+            pods=len(present),
+            pods_allocatable=pods_allocatable,
+            requested={name: requested[name] for name in names},
+            allocatable={name: amounts.amount(name) for name in names},
+        ),
+    )
+
+
+def _total(usages: Iterable[Usage]) -> Usage:
+    pods = pods_allocatable = 0
+    requested: Counter[str] = Counter()
+    allocatable: Counter[str] = Counter()
+    for usage in usages:
+        pods += usage.pods
+        pods_allocatable += usage.pods_allocatable
+        requested.update(usage.requested)
+        allocatable.update(usage.allocatable)
+    return Usage(pods=pods, pods_allocatable=pods_allocatable, requested=requested, allocatable=allocatable)

@@ -1,0 +1,137 @@
+"""The daemon, from its flags to its exit code."""
+
+import logging
+import socket
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import click
+import trio
+
+import trio_sched
+from trio_sched.cli.chosen_plugins import PointsByPlugin, choose_installed
+from trio_sched.cli.exit_code import ExitCode
+from trio_sched.cli.flags import Flags
+from trio_sched.cli.prepare import LoggingOptionsError, Prepared, check_elector, prepare
+from trio_sched.cli.version import KUBERNETES
+from trio_sched.config.errors import ConfigError
+from trio_sched.daemon.log_setup import set_up_logging
+from trio_sched.daemon.signals import stop_on_signal
+from trio_sched.daemon.supervisor import Clients, DaemonSettings, LostLease, run_daemon
+from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.errors import TrioSchedError
+from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.tls import describe_os_error
+
+log = logging.getLogger(__name__)
+
+SECOND_NS = 1_000_000_000
+
+
+def run(flags: Flags) -> ExitCode:
+    """Be the daemon that *flags* describe, until a signal ends it.
+
+    With an election the end is in order (0); without one nobody takes over, which kube-scheduler calls a failure (1).
+    """
+    set_up_logging("json" if flags["logging-format"] == "json" else "text", flags["v"])
+    registry = PluginRegistry.discover()
+    code = ExitCode.OK
+    try:
+        prepared = prepare(flags, points_of=PointsByPlugin(registry))
+        if flags.write_config_to:
+            _write(prepared.effective_yaml(), flags.write_config_to)
+            return ExitCode.OK
+        settings = daemon_settings(prepared, registry)
+        log.info("Starting trio-sched", extra={"version": trio_sched.__version__, "standsInFor": KUBERNETES})
+        if flags["secure-port"]:
+            log.warning("health checks and metrics are not served yet; --secure-port has no effect")
+        if prepared.config.leader_election.leader_elect:
+            check_elector(prepared.config.leader_election)
+        trio.run(_run_until_signal, prepared, settings)
+        if not prepared.config.leader_election.leader_elect:
+            raise ConfigError.of("finished without leader elect")
+    except* LoggingOptionsError as group:
+        for problem in _leaves(group):
+            click.echo(str(problem), err=True)
+        code = ExitCode.FAILURE
+    except* LostLease as group:  # normal life of a replica: it ends, and is started again
+        for problem in _leaves(group):
+            log.error("Leaderelection lost", extra={"err": str(problem)})
+        code = ExitCode.FAILURE
+    except* TrioSchedError as group:
+        for problem in _leaves(group):
+            log.error("command failed", extra={"err": str(problem)})
+        code = ExitCode.FAILURE
+    return code
+
+
+def daemon_settings(prepared: Prepared, registry: PluginRegistry) -> DaemonSettings:
+    """What to tell the daemon; warns once about the default plugins that are not there yet.
+
+    Raises:
+        NotYetAvailable: the configuration asks for one of these by name.
+        PluginError: a plugin is not installed at all.
+    """
+    chosen = choose_installed(prepared.config.profiles, prepared.profiles, prepared.gates, registry)
+    if chosen.missing:
+        log.warning(
+            "default plugins that are not available yet are left out, so what they would decide is not considered",
+            extra={"plugins": ", ".join(chosen.missing)},
+        )
+    return DaemonSettings(
+        config=prepared.config,
+        gates=prepared.gates,
+        profiles=chosen.profiles,
+        registry=registry,
+        identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        max_in_unschedulable_seconds=prepared.flags["pod-max-in-unschedulable-pods-duration"] / SECOND_NS,
+    )
+
+
+async def _run_until_signal(prepared: Prepared, settings: DaemonSettings) -> None:
+    stop = trio.Event()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(stop_on_signal, stop)
+        async with _clients(prepared) as clients:
+            await run_daemon(settings, clients, random=Random(), wall_clock=partial(datetime.now, UTC), stop=stop)
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _clients(prepared: Prepared) -> AsyncGenerator[Clients, None]:
+    config = prepared.config
+    limits = config.client_connection
+    open_client = partial(connect, prepared.connection, qps=limits.qps, burst=limits.burst)
+    half_of_deadline = config.leader_election.renew_deadline_ns / SECOND_NS / 2
+    async with (
+        open_client() as main,
+        open_client() as events,
+        open_client(component="leader-election", request_seconds=max(1.0, half_of_deadline)) as leases,
+    ):
+        yield Clients(main=main, events=events, leases=leases)
+
+
+def _write(text: str, path: str) -> None:
+    """Write the effective configuration.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError.of(f"open {path}: {describe_os_error(error)}") from error
+    log.info("Wrote configuration", extra={"file": path})
+
+
+def _leaves(group: BaseExceptionGroup[TrioSchedError]) -> list[TrioSchedError]:
+    """The errors of *group*, however deep."""
+    found: list[TrioSchedError] = []
+    for problem in group.exceptions:
+        found += _leaves(problem) if isinstance(problem, BaseExceptionGroup) else [problem]
+    return found

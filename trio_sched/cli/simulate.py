@@ -1,0 +1,245 @@
+"""``trio-sched simulate``: what would the scheduler make of this cluster?"""
+
+import json
+import logging
+import shutil
+import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import click
+import trio
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
+from trio.testing import MockClock
+
+from trio_sched.cli.chosen_plugins import PointsByPlugin
+from trio_sched.cli.exit_code import ExitCode
+from trio_sched.cli.flags import parse_flags
+from trio_sched.cli.outcome import Outcome
+from trio_sched.cli.outcome_text import outcome_as_data, outcome_as_tables
+from trio_sched.cli.prepare import prepare
+from trio_sched.cli.run import daemon_settings
+from trio_sched.cli.simulated_run import EMBEDDED, Plan, Progress, serve_until_signal, simulate_until_settled
+from trio_sched.cli.terminal import answer_console
+from trio_sched.config.durations import parse_duration
+from trio_sched.daemon.log_setup import set_up_logging
+from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.errors import TrioSchedError
+from trio_sched.kube_client.tls import describe_os_error
+from trio_sched.simulator import load_manifests
+
+SECOND_NS: Final = 1_000_000_000
+
+
+def _read_duration(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
+    """``90s``, ``5m``, ``1h30m`` in seconds."""
+    if text is None:
+        return None
+    try:
+        seconds = parse_duration(text) / SECOND_NS
+    except TrioSchedError as error:
+        raise click.BadParameter(f"{text!r} is no duration; write for example 90s, 5m or 1h30m") from error
+    if seconds <= 0:
+        raise click.BadParameter(f"{text!r} must be longer than nothing")
+    return seconds
+
+
+def _read_address(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, int] | None:
+    """``HOST:PORT``, the host possibly in brackets or left out."""
+    if text is None:
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise click.BadParameter(f"{text!r} is no HOST:PORT; write for example 127.0.0.1:8001")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+@click.command(short_help="Schedule a cluster from files on an embedded API server.")
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Manifests in YAML or JSON: a file, a folder, or - for stdin. May be repeated.",
+)
+@click.option(
+    "--config", type=click.Path(path_type=Path), help="A KubeSchedulerConfiguration; the defaults if not given."
+)
+@click.option("--feature-gates", default="", help="Features to switch: Gate=true|false,...")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="How to show it.",
+)
+@click.option("--pods", "every_pod", is_flag=True, help="In the table, list every pod instead of every workload.")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Where chance comes from; the same seed, the same placements.",
+)
+@click.option(
+    "--for",
+    "for_seconds",
+    metavar="DURATION",
+    callback=_read_duration,
+    help="How long, in the cluster's time; until it is settled if not given.",
+)
+@click.option(
+    "--serve",
+    "address",
+    metavar="HOST:PORT",
+    callback=_read_address,
+    help="Keep the cluster alive at HOST:PORT for kubectl, in real time.",
+)
+@click.option(
+    "-v", "--verbosity", type=click.IntRange(min=0), default=0, help="From 1 on, show the scheduler's log on stderr."
+)
+def simulate(
+    files: tuple[Path, ...],
+    config: Path | None,
+    feature_gates: str,
+    output: str,
+    every_pod: bool,
+    seed: int,
+    for_seconds: float | None,
+    address: tuple[str, int] | None,
+    verbosity: int,
+) -> ExitCode:
+    """Schedule the cluster that is described in files, and show what becomes of it.
+
+    The real daemon runs on an API server in memory, and pretend kubelets start what it places. Time is simulated, so
+    minutes pass at once; with --serve it is real, and kubectl can look on and interfere.
+    """
+    if address is not None and (for_seconds is not None or output != "table" or every_pod):
+        raise click.UsageError("--serve shows nothing by itself; leave out --for, --output and --pods")
+    set_up_logging("text", verbosity)
+    if not verbosity:
+        logging.getLogger("trio_sched").setLevel(logging.WARNING)
+    with _one_error():
+        plan = Plan(
+            settings=_settings(config, feature_gates),
+            manifests=load_manifests([sys.stdin if str(file) == "-" else file for file in files]),
+            seed=seed,
+            begins=datetime.now(UTC),
+            for_seconds=for_seconds,
+        )
+        if address is None:
+            _show(_simulate(plan), output, every_pod=every_pod)
+        else:
+            _serve(plan, *address)
+    return ExitCode.OK
+
+
+def _settings(config: Path | None, feature_gates: str) -> DaemonSettings:
+    """The daemon as it is to run here: alone, and serving nothing.
+
+    Raises:
+        TrioSchedError: it cannot be run so.
+    """
+    arguments = ["--leader-elect=false", "--secure-port=0"]
+    if config is not None:
+        arguments.append(f"--config={config}")
+    if feature_gates:
+        arguments.append(f"--feature-gates={feature_gates}")
+    registry = PluginRegistry.discover()
+    prepared = prepare(parse_flags(arguments), points_of=PointsByPlugin(registry), connection=EMBEDDED)
+    return daemon_settings(prepared, registry)
+
+
+def _simulate(plan: Plan) -> Outcome:
+    with _progress() as progress:
+        return trio.run(simulate_until_settled, plan, progress, clock=MockClock(autojump_threshold=0.0))
+
+
+def _show(outcome: Outcome, output: str, *, every_pod: bool) -> None:
+    if output == "json":
+        click.echo(json.dumps(outcome_as_data(outcome), indent=2))
+    elif output == "yaml":
+        click.echo(yaml.safe_dump(outcome_as_data(outcome), sort_keys=False), nl=False)
+    else:
+        console = answer_console()
+        for part in outcome_as_tables(outcome, every_pod=every_pod):
+            console.print(part)
+
+
+def _serve(plan: Plan, host: str, port: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="trio-sched-"))
+    try:
+        trio.run(partial(serve_until_signal, plan, host, port, partial(_announce, folder / "kubeconfig")))
+    finally:
+        shutil.rmtree(folder)
+
+
+def _announce(path: Path, url: str) -> None:
+    path.write_text(json.dumps(_kubeconfig(url), indent=2), encoding="utf-8")
+    click.echo(
+        f"The cluster is alive at {url}. In another terminal:\n\n  kubectl --kubeconfig {path} get pods -A -o wide\n"
+    )
+    click.echo("Ctrl-C ends it.", err=True)
+
+
+def _kubeconfig(url: str) -> dict[str, object]:
+    """JSON is YAML; a token is only there so that kubectl does not ask for a password."""
+    name = "trio-sched-simulator"
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "clusters": [{"name": name, "cluster": {"server": url}}],
+        "users": [{"name": name, "user": {"token": "anybody"}}],
+    }
+
+
+@contextmanager
+def _progress() -> Generator[Progress, None, None]:
+    """A bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _decided, _pods: None
+        return
+    columns = (TextColumn("pods decided on"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with ProgressBar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda decided, pods: bar.update(task, completed=decided, total=pods)
+
+
+@contextmanager
+def _one_error() -> Generator[None, None, None]:
+    """Tell the first of what went wrong as the one error that ends the command.
+
+    Raises:
+        click.ClickException: in place of errors of ours and of the system, in groups or not.
+        click.Abort: in place of an interruption.
+    """
+    problem: BaseException | None = None
+    try:
+        yield
+    except* (TrioSchedError, OSError, KeyboardInterrupt) as group:
+        problem = _first(group)
+    if isinstance(problem, KeyboardInterrupt):
+        raise click.Abort
+    if isinstance(problem, OSError):
+        raise click.ClickException(describe_os_error(problem))
+    if problem is not None:
+        raise click.ClickException(str(problem))
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    problem = group.exceptions[0]
+    return _first(problem) if isinstance(problem, BaseExceptionGroup) else problem

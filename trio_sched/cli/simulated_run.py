@@ -1,0 +1,174 @@
+"""The real daemon on the embedded API server, with pretend kubelets."""
+
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+import trio
+from attrs import define, field, frozen
+
+from trio_sched.cli.outcome import Outcome, is_decided, read_outcome
+from trio_sched.config.schema import ClientConnection
+from trio_sched.daemon.signals import stop_on_signal
+from trio_sched.daemon.supervisor import Clients, DaemonSettings, run_daemon
+from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.settings import ConnectionSettings
+from trio_sched.simulator import ApiServer, InProcessTransport, populate, run_kubelets, serve, trio_clock
+from trio_sched.simulator.kubelet import RUN_SECONDS
+from trio_sched.simulator.object_store import Change, StoredObject
+
+Json = dict[str, Any]
+
+EMBEDDED: Final = ConnectionSettings(server="http://trio-sched.simulator")
+"""The embedded server, as clients in this process name it."""
+QUIET_SECONDS: Final = 30.0
+"""A cluster where nothing has changed for this long is settled: three times as long as a pod backs off at most."""
+LONGEST_SECONDS: Final = 24 * 3600.0
+"""When to stop waiting for a cluster that never settles."""
+
+Progress = Callable[[int, int], None]
+"""Told how many pods have been decided on, of how many."""
+
+
+@frozen(kw_only=True)
+class Plan:
+    """What to simulate."""
+
+    settings: DaemonSettings
+    manifests: Sequence[Json]
+    seed: int
+    begins: datetime
+    """The cluster's time at the beginning."""
+    for_seconds: float | None = None
+    """How long, in the cluster's time; None for until it is settled."""
+
+
+async def simulate_until_settled(plan: Plan, progress: Progress) -> Outcome:
+    """Schedule the cluster of *plan* on trio's clock and read what came of it.
+
+    Raises:
+        ManifestError: an object is refused.
+        TrioSchedError: the daemon cannot run so, possibly in an exception group.
+    """
+    clock = trio_clock(plan.begins)
+    server = ApiServer(clock, plan.seed)
+    populate(server, plan.manifests)
+    began, stop = trio.current_time(), trio.Event()
+    activity = Activity(server, frozenset(profile.scheduler_name for profile in plan.settings.config.profiles))
+    async with trio.open_nursery() as kubelets:
+        await kubelets.start(run_kubelets, server)
+        async with _clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
+            daemon = partial(run_daemon, random=Random(plan.seed), wall_clock=clock, stop=stop)
+            await scheduling.start(daemon, plan.settings, clients)
+            with activity.followed(progress):
+                if plan.for_seconds is None:
+                    settled = await activity.settle()
+                else:
+                    await trio.sleep(plan.for_seconds)
+                    settled = activity.is_settled
+            simulated_seconds = (activity.changed_at if plan.for_seconds is None else trio.current_time()) - began
+            outcome = read_outcome(server.store, activity.schedulers, simulated_seconds, settled=settled)
+            stop.set()
+        kubelets.cancel_scope.cancel()
+    return outcome
+
+
+async def serve_until_signal(plan: Plan, host: str, port: int, announce: Callable[[str], None]) -> None:
+    """Keep the cluster of *plan* alive on a port, in real time, until a signal ends it.
+
+    Args:
+        plan: the cluster; how long it says it runs does not count.
+        host: the address to listen on.
+        port: 0 lets the system choose.
+        announce: is told the server's URL once everything runs.
+
+    Raises:
+        ManifestError: an object is refused.
+        OSError: nobody can listen there.
+        TrioSchedError: the daemon cannot run so, possibly in an exception group.
+    """
+    clock = trio_clock(plan.begins)
+    server, stop = ApiServer(clock, plan.seed), trio.Event()
+    populate(server, plan.manifests)
+    async with trio.open_nursery() as cluster:
+        await cluster.start(stop_on_signal, stop)
+        url = await cluster.start(partial(serve, server, host=host, port=port))
+        await cluster.start(run_kubelets, server)
+        async with _clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
+            daemon = partial(run_daemon, random=Random(plan.seed), wall_clock=clock, stop=stop)
+            await scheduling.start(daemon, plan.settings, clients)
+            announce(url)
+        cluster.cancel_scope.cancel()
+
+
+@define(eq=False)
+class Activity:
+    """Watches from inside the server whether anything still happens to the pods.
+
+    Args:
+        server: where they are.
+        schedulers: whose pods are to be decided on.
+    """
+
+    server: ApiServer
+    schedulers: frozenset[str]
+    changed_at: float = field(factory=trio.current_time, init=False)
+    _undecided: set[str] = field(factory=set, init=False)
+    _ending: set[str] = field(factory=set, init=False)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every pod has its verdict and none will end by itself."""
+        return not self._undecided and not self._ending
+
+    @contextmanager
+    def followed(self, progress: Progress) -> Generator[None, None, None]:
+        """Keep up with the pods, and tell *progress* of them."""
+        pods = self.server.store.collection("pods")
+
+        def see(change: Change) -> None:
+            self.changed_at = trio.current_time()
+            self._note(change.current, gone=change.type == "DELETED")
+            progress(len(pods.objects) - len(self._undecided), len(pods.objects))
+
+        for stored in pods.objects.values():
+            self._note(stored, gone=False)
+        end = pods.listen(see)
+        try:
+            yield
+        finally:
+            end()
+
+    async def settle(self) -> bool:
+        """Wait until nothing has happened for a while and nothing is to be expected; False if that never comes."""
+        until = trio.current_time() + LONGEST_SECONDS
+        while trio.current_time() < until:
+            quiet = trio.current_time() - self.changed_at
+            if quiet >= QUIET_SECONDS and self.is_settled:
+                return True
+            await trio.sleep(QUIET_SECONDS - quiet if quiet < QUIET_SECONDS else QUIET_SECONDS)
+        return False
+
+    def _note(self, stored: StoredObject, *, gone: bool) -> None:
+        fields, key = stored.fields, stored.key
+        if gone or is_decided(fields, self.schedulers):
+            self._undecided.discard(key)
+        else:
+            self._undecided.add(key)
+        annotations = fields["metadata"].get("annotations") or {}
+        phase = (fields.get("status") or {}).get("phase")
+        if not gone and RUN_SECONDS in annotations and phase == "Running":
+            self._ending.add(key)
+        else:
+            self._ending.discard(key)
+
+
+@asynccontextmanager
+async def _clients(server: ApiServer, settings: DaemonSettings) -> AsyncGenerator[Clients, None]:
+    limits: ClientConnection = settings.config.client_connection
+    open_client = partial(connect, EMBEDDED, qps=limits.qps, burst=limits.burst, transport=InProcessTransport(server))
+    async with open_client() as main, open_client() as events, open_client() as leases:
+        yield Clients(main=main, events=events, leases=leases)

@@ -1,0 +1,44 @@
+"""Which Kubernetes this stands in for, and which trio-sched it is."""
+
+import re
+import sys
+from typing import Final
+
+import trio_sched
+from trio_sched.config.go_text import quote
+from trio_sched.errors import TrioSchedError
+
+KUBERNETES: Final = "v1.36.2"
+"""The kube-scheduler whose behaviour this is."""
+
+_OVERRIDE: Final = re.compile(r"v(\d+\.\d+\.\d+)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+
+
+class VersionError(TrioSchedError):
+    """A version to report that this program is not."""
+
+
+def version_text(asked: str) -> str:
+    """What ``--version`` prints.
+
+    Args:
+        asked: the flag's value: ``true``, ``raw``, or a version of the same number to report instead.
+
+    Raises:
+        VersionError: another number than ours.
+    """
+    if asked == "raw":
+        major, minor, _patch = KUBERNETES.removeprefix("v").split(".")
+        platform = f"{sys.platform}/{sys.implementation.name}"
+        return (
+            f'version.Info{{Major:"{major}", Minor:"{minor}", GitVersion:"{KUBERNETES}", '
+            f'TrioSchedVersion:"{trio_sched.__version__}", PythonVersion:"{sys.version.split()[0]}", '
+            f'Platform:"{platform}"}}'
+        )
+    reported = KUBERNETES if asked == "true" else asked
+    found = _OVERRIDE.fullmatch(reported)
+    if found is None or f"v{found[1]}" != KUBERNETES:
+        raise VersionError(
+            f"version {quote(reported)} must match major/minor/patch of default version {quote(KUBERNETES)}"
+        )
+    return f"Kubernetes {reported} (trio-sched {trio_sched.__version__})"

@@ -1,0 +1,120 @@
+"""Logging as kube-scheduler's: klog's text lines, or JSON; always to stderr.
+
+What is said goes through `logging.getLogger(__name__)`; fields come with ``extra=``. A line without fields is a bare
+sentence in the text format, one with fields stands in quotes, so that log parsers made for klog work.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from typing import IO, Any, Final, Literal
+
+import msgspec
+
+LogFormat = Literal["text", "json"]
+
+DEBUG_FROM: Final = 4
+"""The verbosity from which on debug lines are shown: kube-scheduler's internal decisions begin there."""
+OTHERS_DEBUG_FROM: Final = 6
+"""The same for what httpx, hypercorn and other libraries say; below, they are heard from warnings on."""
+
+_LETTERS: Final = ((logging.CRITICAL, "F"), (logging.ERROR, "E"), (logging.WARNING, "W"))
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+def set_up_logging(log_format: LogFormat, verbosity: int, stream: IO[str] | None = None) -> None:
+    """Send everything that is logged, Python's warnings included, to *stream* (stderr).
+
+    Args:
+        log_format: how lines look.
+        verbosity: ``-v``; from 4 on, debug lines of ours are shown, from 6 on those of libraries.
+        stream: where to; stderr unless given.
+    """
+    handler = logging.StreamHandler(sys.stderr if stream is None else stream)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    root = logging.getLogger()
+    for former in list(root.handlers):
+        root.removeHandler(former)
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG if verbosity >= OTHERS_DEBUG_FROM else logging.WARNING)
+    ours = logging.DEBUG if verbosity >= DEBUG_FROM else logging.INFO
+    for room in ("trio_sched", "plugins_builtin"):
+        logging.getLogger(room).setLevel(ours)
+    logging.captureWarnings(True)
+    logging.raiseExceptions = False  # a log that cannot be written must not fill stderr with tracebacks about it
+
+
+class TextFormatter(logging.Formatter):
+    """``Lmmdd hh:mm:ss.uuuuuu PID file.py:line] "message" key="value"``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._process = f"{os.getpid():>7}"
+        self._second = -1
+        self._second_text = ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line; values of several lines are indented below it."""
+        second = int(record.created)
+        if second != self._second:
+            self._second, self._second_text = second, time.strftime("%m%d %H:%M:%S", time.localtime(second))
+        micros = int((record.created - second) * 1_000_000)
+        head = (
+            f"{_letter(record.levelno)}{self._second_text}.{micros:06d} {self._process} "
+            f"{record.filename}:{record.lineno}] "
+        )
+        message = record.getMessage()
+        fields = [f" {key}={_text_value(value)}" for key, value in _fields(record)]
+        if not fields and "\n" not in message:
+            return head + message
+        return f"{head}{_text_value(message)}{''.join(fields)}"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: ``ts`` in milliseconds, ``caller``, ``msg``, then the fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        folder = os.path.basename(os.path.dirname(record.pathname))
+        line: dict[str, Any] = {
+            "ts": round(record.created * 1000, 4),
+            "caller": f"{folder}/{record.filename}:{record.lineno}",
+            "msg": record.getMessage(),
+        }
+        if record.levelno < logging.ERROR:
+            line["v"] = 0 if record.levelno >= logging.INFO else DEBUG_FROM
+        for key, value in _fields(record):
+            line.setdefault(key, value)
+        return _encode(line).decode()
+
+
+def _letter(level: int) -> str:
+    return next((letter for lowest, letter in _LETTERS if level >= lowest), "I")
+
+
+def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
+    for key, value in vars(record).items():
+        if key not in _STANDARD:
+            yield key, value
+    if record.exc_info and record.exc_info[1] is not None:
+        yield "err", "".join(traceback.format_exception(record.exc_info[1])).rstrip()
+
+
+def _text_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, str):
+        if "\n" in value:
+            return "<\n\t" + value.replace("\n", "\n\t") + "\n >"
+        return _encode(value).decode()
+    if isinstance(value, BaseException):
+        return _text_value(str(value))
+    return _encode(value).decode()
