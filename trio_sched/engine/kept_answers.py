@@ -55,7 +55,9 @@ class KeptAnswers:
     profile: Profile
     table: NodeTable
     keep: int = KEEP
-    _answers: OrderedDict[Signature, KeptAnswer | None] = field(factory=OrderedDict)
+    _answers: OrderedDict[Signature, KeptAnswer] = field(factory=OrderedDict)
+    _left_to_plain: OrderedDict[Signature, None] = field(factory=OrderedDict)
+    """Signatures of which nothing is kept; apart, so that the pods of a DaemonSet do not push the others out."""
 
     def decide(self, pod: Pod, signature: Signature, nominated: NominatedPods, rng: Random) -> Decision | None:
         """Decide on *pod* if that can be done from what is kept.
@@ -94,16 +96,22 @@ class KeptAnswers:
 
     def _answer(self, pod: Pod, signature: Signature) -> KeptAnswer | None:
         answers = self._answers
-        if signature in answers:
+        found = answers.get(signature)
+        if found is not None and not found.is_outdated:
             answers.move_to_end(signature)
-            found = answers[signature]
-            if found is None or not found.is_outdated:
-                return found
+            return found
+        if signature in self._left_to_plain:
+            return None
         try:
             answer = _new_answer(self.profile, self.table, pod, signature)
         except (NotKept, CycleFailed):
-            answer = None
+            answers.pop(signature, None)
+            self._left_to_plain[signature] = None
+            if len(self._left_to_plain) > self.keep:
+                self._left_to_plain.popitem(last=False)
+            return None
         answers[signature] = answer
+        answers.move_to_end(signature)
         if len(answers) > self.keep:
             answers.popitem(last=False)
         return answer
