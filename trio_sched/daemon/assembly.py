@@ -109,10 +109,17 @@ def assemble(
         recorder,
         status_writer,
         failures,
+        ready.ring,
         gates.enabled("NominatedNodeNameForExpectation"),
     )
+
+    def wake() -> None:
+        ready.ring()
+        if not queue.pop_from_backoff:  # then it takes the timer to get a pod out of its backoff
+            queue_changed.ring()
+
     mirror = ClusterMirror(
-        scheduler, pending, ready.ring, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others
+        scheduler, pending, wake, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others
     )
     schedule_one = ScheduleOne(scheduler, pending, binding, failures, recorder, ready)
     return Assembly(

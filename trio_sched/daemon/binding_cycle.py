@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -44,6 +44,8 @@ class BindingCycle:
     recorder: EventRecorder
     status_writer: PodStatusWriter
     failures: FailureHandler
+    wake: Callable[[], None]
+    """Called when pods may have become ready."""
     nominate_while_binding: bool = True
     """Gate NominatedNodeNameForExpectation."""
 
@@ -62,6 +64,7 @@ class BindingCycle:
     async def _whole_cycle(self, profile: Profile, info: QueuedPodInfo, placed: Placed) -> None:
         skipped, parallel, problem = self._pre_flight(profile, info.pod, placed)
         if problem is not None:
+            self.waiting.drop(info.uid)
             self._fail(info, placed, problem)
             return
         waits = info.uid in self.waiting.by_uid
@@ -124,6 +127,7 @@ class BindingCycle:
 
     async def _bind(self, profile: Profile, info: QueuedPodInfo, placed: Placed) -> None:
         pod, node_name, state = info.pod, placed.node_name, placed.state
+        await self.status_writer.withdraw(info.uid)
         status: Status | None = Status(Code.SKIP)
         for caller in profile.bind:
             try:
@@ -167,7 +171,9 @@ class BindingCycle:
                 await _answer(caller.call(info.pod, placed.node_name, placed.state))
             except Exception:  # the pod is bound, whatever anybody thinks of it
                 log.exception("post_bind of plugin %s failed", caller.plugin, extra={"pod": info.key})
-        activate_collected(self.scheduler, placed)
+        if placed.state.pods_to_activate:
+            activate_collected(self.scheduler, placed)
+            self.wake()
 
     # --- failure ----------------------------------------------------------------------------------------------------
 

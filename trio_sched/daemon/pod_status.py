@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import trio
-from attrs import define
+from attrs import define, field
 
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.kube_client.connection import KubeClient
@@ -28,43 +28,88 @@ PAUSE_JITTER = 0.1
 
 
 @define(eq=False)
+class _Telling:
+    """What there is to be said about one pod: a patch that waits, and whether another is on its way."""
+
+    patch: dict[str, Any] | None
+    is_sending: bool = False
+    is_withdrawn: bool = False
+    over: trio.Event = field(factory=trio.Event)
+
+
+@define(eq=False)
 class PodStatusWriter:
-    """Patches the status of pods in the background; returns at once."""
+    """Patches the status of pods in the background; returns at once.
+
+    One patch per pod at a time, and what has not been sent yet is made one with what comes later: an old reason must
+    not overtake a newer one, nor the pod's own binding.
+    """
 
     client: KubeClient
     pool: WorkPool
     wall_clock: Callable[[], datetime]
     random: Random
+    _tellings: dict[str, _Telling] = field(factory=dict)
 
     def write(self, pod: Pod, *, reason: str, message: str, nominated_node_name: str | None) -> None:
         """Say that *pod* was not scheduled, and why; nothing is sent if its status says so already."""
         now = self.wall_clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         patch = status_patch(pod, reason=reason, message=message, nominated_node_name=nominated_node_name, now=now)
         if patch:
-            self.pool.submit(partial(self._send, pod, patch))
+            self._tell(pod, patch)
 
     def write_nomination(self, pod: Pod, node_name: str) -> None:
         """Say that a place on *node_name* is promised to *pod*."""
         if pod.nominated_node_name != node_name:
-            self.pool.submit(partial(self._send, pod, {"nominatedNodeName": node_name}))
+            self._tell(pod, {"nominatedNodeName": node_name})
 
-    async def _send(self, pod: Pod, patch: dict[str, Any]) -> None:
-        pause = FIRST_PAUSE_SECONDS
-        for attempt in range(1, TRIES + 1):
-            try:
-                await patch_pod_status(self.client, namespace=pod.namespace, name=pod.name, status=patch)
-                return
-            except NotFound:
-                return
-            except (ServerError, Conflict, ConnectionFailed) as problem:
-                if attempt == TRIES:
+    async def withdraw(self, uid: str) -> None:
+        """The pod *uid* will be bound now: what was not sent is obsolete, what is on its way must arrive first."""
+        telling = self._tellings.get(uid)
+        if telling is None:
+            return
+        telling.patch, telling.is_withdrawn = None, True
+        if telling.is_sending:
+            await telling.over.wait()
+        else:
+            del self._tellings[uid]
+
+    def _tell(self, pod: Pod, patch: dict[str, Any]) -> None:
+        telling = self._tellings.get(pod.uid)
+        if telling is not None and not telling.is_withdrawn:
+            telling.patch = {**(telling.patch or {}), **patch}
+            return
+        telling = self._tellings[pod.uid] = _Telling(patch)
+        self.pool.submit(partial(self._send, pod, telling))
+
+    async def _send(self, pod: Pod, telling: _Telling) -> None:
+        telling.is_sending = True
+        attempts, pause = 0, FIRST_PAUSE_SECONDS
+        try:
+            while telling.patch:
+                patch, telling.patch = telling.patch, None
+                try:
+                    await patch_pod_status(self.client, namespace=pod.namespace, name=pod.name, status=patch)
+                    continue
+                except NotFound:
+                    return
+                except (ServerError, Conflict, ConnectionFailed) as problem:
+                    attempts += 1
+                    if attempts == TRIES:
+                        log.error("Error updating pod pod=%s: %s", pod.key, problem)
+                        return
+                except KubeClientError as problem:
                     log.error("Error updating pod pod=%s: %s", pod.key, problem)
                     return
-            except KubeClientError as problem:
-                log.error("Error updating pod pod=%s: %s", pod.key, problem)
-                return
-            await trio.sleep(pause * (1 + PAUSE_JITTER * self.random.random()))
-            pause *= PAUSE_FACTOR
+                if telling.is_withdrawn:
+                    return
+                telling.patch = {**patch, **(telling.patch or {})}
+                await trio.sleep(pause * (1 + PAUSE_JITTER * self.random.random()))
+                pause *= PAUSE_FACTOR
+        finally:
+            telling.over.set()
+            if self._tellings.get(pod.uid) is telling:
+                del self._tellings[pod.uid]
 
 
 def status_patch(pod: Pod, *, reason: str, message: str, nominated_node_name: str | None, now: str) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class ScheduleOne:
         queue = self.scheduler.queue
         while True:
             if not queue.has_next:
+                self._log_plugin_failures()  # they may be the reason why there is nothing to do
                 await self.bell.wait()
                 continue
             slice_ends = trio.current_time() + SLICE_SECONDS

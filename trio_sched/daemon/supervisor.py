@@ -3,17 +3,18 @@
 ::
 
     services                                  until everything is over
-    ├── event recorder, binder tasks, status writer
+    ├── event recorder
     ├── watches: nodes, further kinds, pods → cluster mirror → cache and queue
     ├── queue timers
     ├── background tasks of plugins
     └── term                                  while we lead (or at once, without an election)
         ├── renewing the lease
+        ├── binder tasks, status writer
         └── schedule_one
             └── pods that wait for permission or pre_bind
 
-On ``stop`` the term ends: no pod is popped any more, binds in flight are drained, the lease is released; then the
-services.
+On ``stop`` the term ends: no pod is popped any more, binds in flight are drained, what is not done by then is given up,
+and only then the lease is released: whoever leads next must not be surprised by our writes. Then the services.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ async def run_daemon(
     stop: trio.Event,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Schedule until *stop* is set; reports started once the caches are filled.
+    """Schedule until *stop* is set; reports started once the caches are filled, or *stop* was faster.
 
     Raises:
         PluginError: a plugin is missing or broken; nothing was started.
@@ -83,40 +84,52 @@ async def run_daemon(
     elector = Elector(clients.leases, election, settings.identity, wall_clock, random, lambda note: announce(note=note))
     async with trio.open_nursery() as services:
         services.start_soon(assembly.recorder.run)
-        services.start_soon(assembly.binders.run)
-        services.start_soon(assembly.status_writers.run)
         term = partial(_term, assembly, stop)
         if election.leader_elect and settings.config.delay_cache_until_active:
             task_status.started()
-            await elector.lead(partial(_fill_then, assembly, clients.main, services, term), stop)
+            await elector.lead(partial(_fill_then, assembly, clients.main, services, stop, term), stop)
         else:
-            await _fill(assembly, clients.main, services)
+            is_filled = await _fill(assembly, clients.main, services, stop)
             task_status.started()
-            if election.leader_elect:
+            if is_filled and election.leader_elect:
                 await elector.lead(term, stop)
-            else:
+            elif is_filled:
                 await term()
         with trio.move_on_after(DRAIN_SECONDS):
             await assembly.recorder.pool.drained()
-            await assembly.status_writers.drained()
         services.cancel_scope.cancel()
 
 
 async def _fill_then(
-    assembly: Assembly, client: KubeClient, services: trio.Nursery, term: Callable[[], Awaitable[None]]
+    assembly: Assembly,
+    client: KubeClient,
+    services: trio.Nursery,
+    stop: trio.Event,
+    term: Callable[[], Awaitable[None]],
 ) -> None:
-    await _fill(assembly, client, services)
-    await term()
+    if await _fill(assembly, client, services, stop):
+        await term()
 
 
-async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery) -> None:
-    """Start the watches and wait until each has its first list; the collector would only look for garbage in vain."""
+async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, stop: trio.Event) -> bool:
+    """Start the watches and wait until each has its first list; the collector would only look for garbage in vain.
+
+    Returns:
+        Whether that was done before *stop*: an API server that is away can keep us here for any time.
+    """
     log.info("Starting informers and waiting for sync...")
+    is_filled = False
     gc.disable()
     try:
-        await services.start(run_watches, assembly, client)
+        async with trio.open_nursery() as patience:
+            patience.start_soon(_cancel_on, stop, patience.cancel_scope)
+            await services.start(run_watches, assembly, client)
+            is_filled = True
+            patience.cancel_scope.cancel()
     finally:
         gc.enable()
+    if not is_filled:
+        return False
     settle_down()
     log.info("Sync completed")
     queue = assembly.scheduler.queue
@@ -124,6 +137,7 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery) 
     for profile in assembly.scheduler.profiles.values():
         for caller in profile.run:
             services.start_soon(_run_plugin, caller)
+    return True
 
 
 async def _run_plugin(caller: Caller) -> None:
@@ -135,12 +149,17 @@ async def _run_plugin(caller: Caller) -> None:
 
 async def _term(assembly: Assembly, stop: trio.Event) -> None:
     """Schedule until *stop*, then let what is under way come to its end."""
-    async with trio.open_nursery() as nursery:  # holds the pods that wait for permission or pre_bind
-        with trio.CancelScope() as scheduling:
-            nursery.start_soon(_cancel_on, stop, scheduling)
-            await assembly.schedule_one.run(nursery)
-        nursery.cancel_scope.deadline = trio.current_time() + DRAIN_SECONDS
-        await assembly.binders.drained()
+    async with trio.open_nursery() as writers:
+        writers.start_soon(assembly.binders.run)
+        writers.start_soon(assembly.status_writers.run)
+        async with trio.open_nursery() as nursery:  # holds the pods that wait for permission or pre_bind
+            with trio.CancelScope() as scheduling:
+                nursery.start_soon(_cancel_on, stop, scheduling)
+                await assembly.schedule_one.run(nursery)
+            nursery.cancel_scope.deadline = trio.current_time() + DRAIN_SECONDS
+            await assembly.binders.drained()
+            await assembly.status_writers.drained()
+        writers.cancel_scope.cancel()
     if nursery.cancel_scope.cancelled_caught:
         log.warning("binds still under way after %.0f s are given up", DRAIN_SECONDS)
 

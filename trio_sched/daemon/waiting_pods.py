@@ -74,6 +74,10 @@ class WaitingPods:
         """Let *pod* wait."""
         self.by_uid[pod.uid] = WaitingPod(pod, timeout_seconds)
 
+    def drop(self, uid: str) -> None:
+        """The pod *uid* failed before anybody was asked for permission; no matter if it does not wait."""
+        self.by_uid.pop(uid, None)
+
     def remove_deleted(self, uid: str) -> bool:
         """The pod is gone from the cluster; returns whether it waited."""
         waiting = self.by_uid.get(uid)

@@ -126,15 +126,31 @@ class VirtualCluster:
     async def create(self, thing: _T) -> _T:
         """Create *thing*; returns it as the API server has it now.
 
-        A uid that it brings is not kept: the server gives one.
+        A uid that it brings is not kept: the server gives one. A pod from a builder gets its priority as users give it:
+        from a priority class, which is made if need be.
 
         Raises:
             Refused: the server did not take it.
         """
         manifest = _manifest(thing)
+        if isinstance(thing, Pod) and "priority" in manifest["spec"]:
+            manifest["spec"]["priorityClassName"] = await self._priority_class(manifest["spec"].pop("priority"))
         metadata = {name: value for name, value in manifest["metadata"].items() if name != "uid"}
         body = await self._request("POST", self._path(manifest, in_collection=True), {**manifest, "metadata": metadata})
         return _decode(body, thing)
+
+    async def _priority_class(self, value: int) -> str:
+        name = f"priority-{value}" if value >= 0 else f"priority-minus-{-value}"
+        if self.api.store.get("priorityclasses.scheduling.k8s.io", name) is None:
+            await self.create(
+                {
+                    "apiVersion": "scheduling.k8s.io/v1",
+                    "kind": "PriorityClass",
+                    "metadata": {"name": name},
+                    "value": value,
+                }
+            )
+        return name
 
     async def patch(self, thing: _T, changes: Json, *, subresource: str = "") -> _T:
         """Merge *changes* into *thing* (pods and nodes by strategic merge, all else as JSON); returns the outcome.

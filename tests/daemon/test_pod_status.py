@@ -1,0 +1,257 @@
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+from attrs import define, field
+from msgspec.structs import replace
+from trio.testing import MockClock
+
+from trio_sched.daemon.pod_status import PodStatusWriter, status_patch
+from trio_sched.daemon.work_pool import WorkPool
+from trio_sched.objects.pod import Pod, PodCondition
+from trio_sched.testing import node, pod
+from trio_sched.testing.virtual_cluster import virtual_cluster
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+def patch_of(p: Pod, *, message: str = "no room", nominated: str | None = None) -> dict[str, Any]:
+    return status_patch(p, reason="Unschedulable", message=message, nominated_node_name=nominated, now=NOW)
+
+
+def said(*, message: str = "no room", status: str = "False", moment: str = "2025-12-31T23:00:00Z") -> PodCondition:
+    return PodCondition(
+        type="PodScheduled", status=status, reason="Unschedulable", message=message, last_transition_time=moment
+    )
+
+
+def with_conditions(*conditions: PodCondition, nominated: str = "") -> Pod:
+    p = pod("p", nominated_node_name=nominated)
+    return replace(p, status=replace(p.status, conditions=conditions))
+
+
+def test_a_pod_without_conditions_gets_the_whole_one() -> None:
+    assert patch_of(pod("p")) == {
+        "conditions": [
+            {
+                "lastProbeTime": None,
+                "lastTransitionTime": NOW,
+                "message": "no room",
+                "reason": "Unschedulable",
+                "status": "False",
+                "type": "PodScheduled",
+            }
+        ]
+    }
+
+
+def test_the_generation_that_was_looked_at_is_named() -> None:
+    p = pod("p")
+    patch = patch_of(replace(p, metadata=replace(p.metadata, generation=3)))
+    assert patch["conditions"][0]["observedGeneration"] == 3
+
+
+def test_what_is_said_already_is_not_said_again() -> None:
+    assert patch_of(with_conditions(said())) == {}
+
+
+def test_another_message_keeps_the_time_since_when_it_is_unscheduled() -> None:
+    patch = patch_of(with_conditions(said(message="before")))
+    assert patch["conditions"][0]["lastTransitionTime"] == "2025-12-31T23:00:00Z"
+    assert patch["conditions"][0]["message"] == "no room"
+
+
+def test_turning_from_scheduled_to_unscheduled_is_a_transition() -> None:
+    patch = patch_of(with_conditions(said(status="True")))
+    assert patch["conditions"][0]["lastTransitionTime"] == NOW
+
+
+def test_conditions_of_others_keep_their_order() -> None:
+    other = PodCondition(type="Ready", status="False")
+    last = patch_of(with_conditions(other))
+    assert last["$setElementOrder/conditions"] == [{"type": "Ready"}, {"type": "PodScheduled"}]
+    first = patch_of(with_conditions(said(message="x"), other))
+    assert first["$setElementOrder/conditions"] == [{"type": "PodScheduled"}, {"type": "Ready"}]
+
+
+@pytest.mark.parametrize(
+    ("before", "nominated", "expected"),
+    [
+        ("", None, {}),
+        ("n1", None, {}),
+        ("n1", "n1", {}),
+        ("", "n1", {"nominatedNodeName": "n1"}),
+        ("n2", "n1", {"nominatedNodeName": "n1"}),
+        ("n1", "", {"nominatedNodeName": None}),
+        ("", "", {}),
+    ],
+)
+def test_a_nomination_is_set_cleared_or_left_alone(
+    before: str, nominated: str | None, expected: dict[str, Any]
+) -> None:
+    assert patch_of(with_conditions(said(), nominated=before), nominated=nominated) == expected
+
+
+@define(eq=False)
+class Writing:
+    """A writer at work on one pod of an API server."""
+
+    store: Any
+    writer: PodStatusWriter
+    pod: Pod
+    versions: list[dict[str, Any]] = field(factory=list)
+
+    def say(self, message: str, nominated: str | None = None) -> None:
+        self.writer.write(self.pod, reason="Unschedulable", message=message, nominated_node_name=nominated)
+
+    @property
+    def messages(self) -> list[str]:
+        """What was said, in the order in which it arrived."""
+        return [status["conditions"][0]["message"] for status in self.versions]
+
+
+@pytest.fixture
+async def writing(store: Any, client: Any, api: Any, nursery: trio.Nursery) -> Writing:
+    writer = PodStatusWriter(client, WorkPool(8), api.now, Random(1))
+    made = Writing(store, writer, await store.create_pod(pod("p")))
+    api.store.collection("pods").listen(lambda change: made.versions.append(change.current.fields["status"]))
+    nursery.start_soon(writer.pool.run)
+    return made
+
+
+async def test_a_patch_arrives(writing: Writing, autojump_clock: MockClock) -> None:
+    writing.say("no room", nominated="n1")
+    await writing.writer.pool.drained()
+    status = writing.store.pod("p")["status"]
+    assert status["nominatedNodeName"] == "n1"
+    assert status["conditions"][0]["lastTransitionTime"] == NOW
+
+
+@pytest.mark.parametrize(("code", "reason"), [(500, "InternalError"), (409, "Conflict")])
+async def test_trouble_is_outlived(
+    writing: Writing, autojump_clock: MockClock, api: Any, code: int, reason: str
+) -> None:
+    api.faults.fail_next(3, verb="patch", code=code, reason=reason)
+    writing.say("no room")
+    await writing.writer.pool.drained()
+    assert writing.messages == ["no room"]
+    assert 0.31 <= trio.current_time() <= 0.341  # 10, 50 and 250 ms, up to a tenth more
+
+
+async def test_four_failures_are_enough(
+    writing: Writing, autojump_clock: MockClock, api: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.faults.fail_next(4, verb="patch")
+    writing.say("no room")
+    await writing.writer.pool.drained()
+    assert writing.messages == []
+    assert "Error updating pod pod=default/p" in caplog.text
+    writing.say("still no room")
+    await writing.writer.pool.drained()
+    assert writing.messages == ["still no room"]
+
+
+async def test_a_refusal_is_not_argued_with(
+    writing: Writing, autojump_clock: MockClock, api: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.faults.fail_next(1, verb="patch", code=403, reason="Forbidden", message="not you")
+    writing.say("no room")
+    await writing.writer.pool.drained()
+    assert (writing.messages, trio.current_time()) == ([], 0.0)
+    assert "not you" in caplog.text
+
+
+async def test_a_pod_that_is_gone_needs_no_status(
+    writing: Writing, autojump_clock: MockClock, api: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.faults.fail_next(1, verb="patch", code=404, reason="NotFound")
+    writing.say("no room")
+    await writing.writer.pool.drained()
+    assert caplog.text == ""
+
+
+async def test_a_newer_reason_never_arrives_before_an_older_one(
+    writing: Writing, autojump_clock: MockClock, api: Any
+) -> None:
+    api.faults.set_latency(5, verb="patch")
+    writing.say("first")
+    await trio.sleep(1)
+    api.faults.set_latency(0.1, verb="patch")
+    writing.say("second")
+    await writing.writer.pool.drained()
+    assert writing.messages == ["first", "second"]
+
+
+async def test_what_waits_behind_a_patch_becomes_one_patch(
+    writing: Writing, autojump_clock: MockClock, api: Any
+) -> None:
+    api.faults.set_latency(5, verb="patch")
+    writing.say("first")
+    await trio.sleep(1)
+    writing.say("second", nominated="n1")
+    writing.say("third")
+    await writing.writer.pool.drained()
+    assert writing.messages == ["first", "third"]
+    assert writing.versions[-1]["nominatedNodeName"] == "n1"
+
+
+async def test_a_failed_patch_gives_way_to_a_newer_one(writing: Writing, autojump_clock: MockClock, api: Any) -> None:
+    api.faults.fail_next(1, verb="patch")
+    api.faults.set_latency(1, verb="patch")
+    writing.say("first", nominated="n1")
+    await trio.sleep(0.5)
+    writing.say("second")
+    await writing.writer.pool.drained()
+    assert writing.messages == ["second"]
+    assert writing.versions[-1]["nominatedNodeName"] == "n1"
+
+
+async def test_what_was_not_sent_can_be_withdrawn(writing: Writing, autojump_clock: MockClock) -> None:
+    writing.say("obsolete")
+    await writing.writer.withdraw(writing.pod.uid)
+    await writing.writer.pool.drained()
+    assert writing.messages == []
+    writing.say("news")
+    await writing.writer.pool.drained()
+    assert writing.messages == ["news"]
+
+
+async def test_what_is_on_its_way_arrives_before_a_withdrawal_returns(
+    writing: Writing, autojump_clock: MockClock, api: Any
+) -> None:
+    api.faults.set_latency(5, verb="patch")
+    writing.say("sent")
+    await trio.sleep(1)
+    writing.say("obsolete")
+    await writing.writer.withdraw(writing.pod.uid)
+    assert trio.current_time() == 5.0
+    await writing.writer.pool.drained()
+    assert writing.messages == ["sent"]
+
+
+async def test_a_patch_that_failed_is_not_tried_again_once_withdrawn(
+    writing: Writing, autojump_clock: MockClock, api: Any
+) -> None:
+    api.faults.fail_next(1, verb="patch")
+    api.faults.set_latency(5, verb="patch")
+    writing.say("obsolete")
+    await trio.sleep(1)
+    await writing.writer.withdraw(writing.pod.uid)
+    await writing.writer.pool.drained()
+    assert (writing.messages, trio.current_time()) == ([], 5.0)
+
+
+async def test_a_withdrawal_of_nothing_returns_at_once(writing: Writing, autojump_clock: MockClock) -> None:
+    await writing.writer.withdraw("nobody")
+
+
+async def test_a_late_reason_does_not_overwrite_that_the_pod_was_bound(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(kubelets=False) as cluster:
+        cluster.api.faults.set_latency(5, verb="patch", resource="pods")
+        await cluster.create(pod("p"))
+        await trio.sleep(1.5)
+        await cluster.create(node("n"))
+        await cluster.settle()
+        (condition,) = cluster.pod("p").status.conditions or ()
+        assert (condition.type, condition.status) == ("PodScheduled", "True")

@@ -1,0 +1,154 @@
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_sched.plugin_api import Action, PostFilterResult, Resource, Status, failure, hookimpl, on, unschedulable
+from trio_sched.testing import node, pod
+from trio_sched.testing.virtual_cluster import virtual_cluster
+
+
+class Plugin:
+    log: list[str]
+
+    def __init__(self, args: None, handle: Any) -> None:
+        self.handle = handle
+
+    def __init_subclass__(cls) -> None:
+        cls.name, cls.log = cls.__name__, []
+
+
+async def test_a_plugin_that_fails_at_pre_enqueue_is_named_in_the_log(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Stumbling(Plugin):
+        @hookimpl
+        def pre_enqueue(self, pod: Any) -> None:
+            raise RuntimeError("cannot tell")
+
+    async with virtual_cluster(nodes=1, plugins=[Stumbling]) as cluster:
+        await cluster.create(pod("p"))
+        await trio.sleep(5)
+        assert caplog.text.count("Unexpected error running PreEnqueue plugin Stumbling: cannot tell") == 1
+
+
+async def test_a_hint_that_fails_is_named_in_the_log_and_the_pod_is_tried_all_the_same(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Hinting(Plugin):
+        @hookimpl
+        def filter_node(self, node: Any) -> Status | None:
+            return None if node.name == "good" else unschedulable("not good")
+
+        @hookimpl
+        def events_to_register(self) -> list[Any]:
+            def hint(pod: Any, old: Any, new: Any) -> Any:
+                raise RuntimeError("no idea")
+
+            return [on(Resource.NODE, Action.ADD, hint)]
+
+    async with virtual_cluster(nodes=1, plugins=[Hinting]) as cluster:
+        await cluster.create(pod("p"))
+        await trio.sleep(3)
+        await cluster.create(node("good"))
+        await cluster.settle()
+        assert cluster.pod("p").node_name == "good"
+        assert "QueueingHintFn of Hinting returned an error: no idea" in caplog.text
+
+
+async def test_a_pod_that_is_being_deleted_is_not_scheduled(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1, scheduler=False) as cluster:
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "finalizers": ["example.com/wait"]},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }
+        await cluster.create(manifest)
+        await cluster.delete(manifest)
+        await cluster.start_scheduler()
+        await cluster.settle()
+        assert cluster.pod("p").node_name == ""
+        (event,) = cluster.events(about="p")
+        assert (event.reason, event.message) == ("FailedScheduling", "skip schedule deleting pod: default/p")
+
+
+async def test_post_filter_plugins_speak_in_turn_until_one_has_an_answer(autojump_clock: MockClock) -> None:
+    class First(Plugin):
+        @hookimpl
+        async def post_filter(self, pod: Any) -> PostFilterResult:
+            await trio.sleep(1)
+            self.log.append("first")
+            return PostFilterResult(unschedulable("First sees no way"))
+
+    class Second(Plugin):
+        @hookimpl
+        def post_filter(self, pod: Any) -> PostFilterResult:
+            self.log.append("second")
+            return PostFilterResult(unschedulable("nor does Second"))
+
+    async with virtual_cluster(nodes=1, plugins=[First, Second]) as cluster:
+        await cluster.create(pod("p", cpu=64))
+        await cluster.settle()
+        assert (First.log, Second.log) == (["first"], ["second"])
+        (event,) = cluster.events("FailedScheduling")
+        assert event.message == "0/1 nodes are available: 1 Insufficient cpu. First sees no way, nor does Second"
+
+
+async def test_a_nomination_is_written_and_the_place_is_kept_free(autojump_clock: MockClock) -> None:
+    class Promise(Plugin):
+        @hookimpl
+        def post_filter(self, pod: Any) -> PostFilterResult:
+            return PostFilterResult(nominated_node_name="node-1")
+
+    async with virtual_cluster(nodes=1, plugins=[Promise]) as cluster:
+        lodger = await cluster.create(pod("lodger", cpu=3))
+        await trio.sleep(3)
+        await cluster.create(pod("important", cpu=3, priority=10))
+        await trio.sleep(3)
+        assert cluster.pod("important").nominated_node_name == "node-1"
+        await cluster.create(pod("upstart", cpu=3, priority=1))
+        await cluster.delete(lodger)
+        await cluster.settle()
+        assert cluster.placements() == {"default/important": "node-1", "default/upstart": ""}
+        assert cluster.pod("important").nominated_node_name == ""
+
+
+async def test_a_post_filter_that_fails_has_the_last_word(autojump_clock: MockClock) -> None:
+    class Raising(Plugin):
+        @hookimpl
+        async def post_filter(self, pod: Any) -> PostFilterResult:
+            raise RuntimeError("out of order")
+
+    class Never(Plugin):
+        @hookimpl
+        def post_filter(self, pod: Any) -> PostFilterResult:
+            self.log.append("asked")
+            return PostFilterResult(failure("never"))
+
+    async with virtual_cluster(nodes=1, plugins=[Raising, Never]) as cluster:
+        await cluster.create(pod("p", cpu=64))
+        await cluster.settle()
+        assert Never.log == []
+        (event,) = cluster.events("FailedScheduling")
+        assert event.message == "0/1 nodes are available: 1 Insufficient cpu. out of order"
+
+
+async def test_a_pod_deleted_while_post_filter_thinks_is_not_queued_again(autojump_clock: MockClock) -> None:
+    class Thinker(Plugin):
+        @hookimpl
+        async def post_filter(self, pod: Any) -> None:
+            self.log.append(pod.name)
+            await trio.sleep(5)
+
+    async with virtual_cluster(nodes=1, plugins=[Thinker]) as cluster:
+        doomed = await cluster.create(pod("p", cpu=64))
+        await trio.sleep(2)
+        await cluster.delete(doomed)
+        await cluster.create(pod("p", cpu=1))
+        await trio.sleep(1)
+        await cluster.create(node("n", cpu=64))
+        await cluster.settle()
+        assert Thinker.log == ["p"]
+        assert cluster.pod("p").node_name

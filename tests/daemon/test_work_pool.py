@@ -1,0 +1,91 @@
+from functools import partial
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from trio_sched.daemon.work_pool import WorkPool
+
+
+async def test_jobs_are_started_in_the_order_in_which_they_were_given(nursery: trio.Nursery) -> None:
+    pool, done = WorkPool(1), []
+
+    async def job(number: int) -> None:
+        done.append(number)
+
+    for number in range(5):
+        pool.submit(partial(job, number))
+    nursery.start_soon(pool.run)
+    await pool.drained()
+    assert done == [0, 1, 2, 3, 4]
+
+
+async def test_no_more_jobs_run_at_once_than_there_are_tasks(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+    pool, running, most = WorkPool(3), 0, 0
+
+    async def job() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await trio.sleep(1)
+        running -= 1
+
+    nursery.start_soon(pool.run)
+    for _ in range(7):
+        pool.submit(job)
+    assert pool.unfinished == 7
+    await pool.drained()
+    assert (most, trio.current_time(), pool.unfinished) == (3, 3.0, 0)
+
+
+async def test_idle_tasks_wake_up_for_later_jobs(nursery: trio.Nursery) -> None:
+    pool, done = WorkPool(2), trio.Event()
+
+    async def job() -> None:
+        done.set()
+
+    nursery.start_soon(pool.run)
+    await wait_all_tasks_blocked()
+    pool.submit(job)
+    await done.wait()
+
+
+async def test_everybody_who_waits_for_the_end_hears_of_it(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+    pool = WorkPool(1)
+    nursery.start_soon(pool.run)
+    pool.submit(partial(trio.sleep, 5))
+    async with trio.open_nursery() as waiters:
+        waiters.start_soon(pool.drained)
+        waiters.start_soon(pool.drained)
+    assert trio.current_time() == 5.0
+
+
+async def test_waiting_for_an_idle_pool_returns_at_once() -> None:
+    await WorkPool(1).drained()
+
+
+async def test_a_job_that_is_given_while_others_drain_is_waited_for(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    pool = WorkPool(1)
+    nursery.start_soon(pool.run)
+
+    async def first() -> None:
+        await trio.sleep(1)
+        pool.submit(partial(trio.sleep, 1))
+
+    pool.submit(first)
+    await pool.drained()
+    assert trio.current_time() == 2.0
+
+
+async def test_what_a_job_raises_ends_the_pool() -> None:
+    pool = WorkPool(2)
+
+    async def job() -> None:
+        raise ZeroDivisionError
+
+    pool.submit(job)
+    with pytest.RaisesGroup(ZeroDivisionError, flatten_subgroups=True):
+        await pool.run()
+    assert pool.unfinished == 0
