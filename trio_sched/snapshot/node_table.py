@@ -120,7 +120,8 @@ class NodeTable:
     def views(self) -> ColumnViews:
         """The columns, read-only, cut to `count`."""
         views = self._views
-        if views is None:
+        # A what-if copy shares the vocabulary and may have met a resource that nobody here has.
+        if views is None or len(views.allocatable) < len(self.resources.values):
             views = self._views = self._make_views()
         return views
 

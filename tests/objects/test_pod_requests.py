@@ -1,0 +1,177 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from trio_sched.objects.pod import ContainerPort, Pod
+from trio_sched.objects.pod_requests import (
+    HostPort,
+    ResourceAmounts,
+    ResourceOptions,
+    host_ports,
+    is_extended,
+    is_qualified_name,
+    is_scalar,
+    nano_requests,
+    pod_usage,
+    to_amounts,
+)
+from trio_sched.testing import container, pod
+
+MIB = 1024 * 1024
+
+
+def decoded(spec: dict[str, Any], status: dict[str, Any] | None = None) -> Pod:
+    return msgspec.convert({"spec": spec, "status": status or {}}, Pod)
+
+
+def requested(pod: Pod, **more: Any) -> ResourceAmounts:
+    return to_amounts(nano_requests(pod, **more))
+
+
+def test_containers_run_together_and_init_containers_before_them() -> None:
+    both = pod(containers=[container(cpu="1"), container(cpu="500m")], init_containers=[container(cpu="1200m")])
+    assert requested(both).cpu_milli == 1500
+    heavy_start = pod(containers=[container(cpu="1")], init_containers=[container(cpu="3"), container(cpu="2")])
+    assert requested(heavy_start).cpu_milli == 3000
+
+
+def test_sidecars_count_beside_what_runs_after_them() -> None:
+    mixed = pod(
+        containers=[container(cpu="1")],
+        init_containers=[container(cpu="2"), container(cpu="500m", sidecar=True), container(cpu="3")],
+    )
+    assert requested(mixed).cpu_milli == 3500
+    sidecar_last = pod(
+        containers=[container(cpu="1")], init_containers=[container(cpu="3"), container(cpu="1", sidecar=True)]
+    )
+    assert requested(sidecar_last).cpu_milli == 3000
+
+
+def test_sums_are_exact_and_rounded_once() -> None:
+    thirds = pod(containers=[container(cpu="100.4m", memory="0.4") for _ in range(5)])
+    assert requested(thirds).cpu_milli == 502
+    assert requested(thirds).memory_bytes == 2
+
+
+def test_overhead_comes_on_top_of_everything() -> None:
+    pod_level = decoded(
+        {
+            "containers": [{"resources": {"requests": {"cpu": "1", "example.com/gpu": "1"}}}],
+            "resources": {"requests": {"cpu": "4", "example.com/gpu": "8"}},
+            "overhead": {"cpu": "250m"},
+        }
+    )
+    assert requested(pod_level) == ResourceAmounts(4250, 0, 0, (("example.com/gpu", 1),))
+    assert requested(pod_level, use_pod_level=False).cpu_milli == 1250
+    assert requested(pod_level, options=ResourceOptions(pod_level=False)).cpu_milli == 1250
+
+
+def test_pod_level_resources_without_a_supported_name_do_not_count() -> None:
+    odd = decoded(
+        {"containers": [{"resources": {"requests": {"cpu": "1"}}}], "resources": {"requests": {"example.com/x": "1"}}}
+    )
+    assert requested(odd) == ResourceAmounts(cpu_milli=1000)
+
+
+RESIZED: dict[str, Any] = {
+    "containerStatuses": [
+        {"name": "c", "resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "2", "memory": "5"}}
+    ]
+}
+
+
+def test_a_resize_in_progress_holds_the_most_of_what_is_wanted_in_force_and_set_aside() -> None:
+    resizing = decoded({"containers": [{"name": "c", "resources": {"requests": {"cpu": "1", "memory": "9"}}}]}, RESIZED)
+    assert requested(resizing).cpu_milli == 1000
+    assert requested(resizing, use_status=True) == ResourceAmounts(cpu_milli=3000, memory_bytes=9)
+
+
+def test_a_resize_that_cannot_happen_wants_nothing() -> None:
+    status = {**RESIZED, "conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]}
+    infeasible = decoded(
+        {"containers": [{"name": "c", "resources": {"requests": {"cpu": "9", "memory": "9"}}}]}, status
+    )
+    assert requested(infeasible, use_status=True) == ResourceAmounts(cpu_milli=3000, memory_bytes=5)
+
+
+def test_a_pod_level_resize_counts_where_its_gate_is_on() -> None:
+    resizing = decoded(
+        {"resources": {"requests": {"cpu": "1"}}}, {"resources": {"requests": {"cpu": "2"}}, "allocatedResources": {}}
+    )
+    assert requested(resizing, use_status=True).cpu_milli == 2000
+    assert requested(resizing, use_status=True, options=ResourceOptions(pod_level_resize=False)).cpu_milli == 1000
+
+
+def test_scores_count_containers_that_ask_for_nothing_with_defaults() -> None:
+    usage = pod_usage(pod(containers=[container(), container(cpu="0", memory="1Mi")]))
+    assert usage.requested == ResourceAmounts(memory_bytes=MIB)
+    assert (usage.nonzero_cpu_milli, usage.nonzero_memory_bytes) == (100, 201 * MIB)
+
+
+def test_what_a_pod_asks_as_a_whole_is_not_topped_up_by_container() -> None:
+    whole = decoded({"containers": [{}, {}], "resources": {"requests": {"cpu": "1"}}})
+    usage = pod_usage(whole)
+    assert (usage.nonzero_cpu_milli, usage.nonzero_memory_bytes) == (1000, 400 * MIB)
+
+
+def test_host_ports_are_those_of_what_keeps_running() -> None:
+    ports = pod(
+        containers=[
+            container(host_ports=[80, ContainerPort(53, 5353, host_ip="10.0.0.1", protocol="UDP"), ContainerPort(9)])
+        ],
+        init_containers=[container(host_ports=[1]), container(host_ports=[2], sidecar=True)],
+    )
+    assert host_ports(ports) == (
+        HostPort("0.0.0.0", "TCP", 2),
+        HostPort("0.0.0.0", "TCP", 80),
+        HostPort("10.0.0.1", "UDP", 5353),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "scalar", "extended"),
+    [
+        ("cpu", False, False),
+        ("example.com/gpu", True, True),
+        ("hugepages-2Mi", True, False),
+        ("attachable-volumes-csi-x", True, False),
+        ("kubernetes.io/thing", True, False),
+        ("deviceclass.resource.kubernetes.io/gpu", True, False),
+        ("requests.example.com/gpu", False, False),
+        ("whatever", False, False),
+        ("Example.com/gpu", False, False),
+        ("example.com/", False, False),
+        ("-.com/gpu", False, False),
+    ],
+)
+def test_which_other_resources_nodes_are_counted_by(name: str, scalar: bool, extended: bool) -> None:
+    assert is_scalar(name) is scalar
+    assert is_extended(name) is extended
+
+
+def test_amounts_are_found_by_name_and_unknown_ones_are_dropped() -> None:
+    amounts = requested(
+        pod(cpu="1", memory="2", requests={"ephemeral-storage": "3", "b.c/d": "4", "a.b/c": 0, "x": 9, "pods": 7})
+    )
+    assert [amounts.amount(n) for n in ("cpu", "memory", "ephemeral-storage", "b.c/d", "nope")] == [1000, 2, 3, 4, 0]
+    assert amounts.scalars == (("a.b/c", 0), ("b.c/d", 4))
+
+
+@pytest.mark.parametrize(
+    ("name", "fine"),
+    [
+        ("app", True),
+        ("app.kubernetes.io/name", True),
+        ("a" * 63, True),
+        ("a" * 64, False),
+        ("", False),
+        ("/name", False),
+        ("pre_fix.io/name", False),
+        ("a" * 254 + "/name", False),
+        ("-name", False),
+        ("nam é", False),
+    ],
+)
+def test_qualified_names(name: str, fine: bool) -> None:
+    assert is_qualified_name(name) is fine

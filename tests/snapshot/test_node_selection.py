@@ -1,0 +1,146 @@
+import pytest
+
+from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from trio_sched.plugin_api import NodeColumns
+from trio_sched.snapshot.node_selection import (
+    is_label_value,
+    match_labels,
+    match_node_selector,
+    match_term,
+    node_selector_matches,
+    parse_int64,
+    term_is_empty,
+    term_problem,
+)
+from trio_sched.testing import make_table, node, requirement, term
+
+NODES = [
+    node("a", labels={"disk": "ssd", "cores": "8"}),
+    node("b", labels={"disk": "hdd", "cores": "-3"}),
+    node("c", labels={"cores": "many", "disk": ""}),
+    node("d"),
+]
+
+
+def names(selector: NodeSelector, nodes: NodeColumns) -> str:
+    matched = match_node_selector(selector, nodes)
+    return "".join(name for name, hit in zip(nodes.names, matched.tolist(), strict=True) if hit)
+
+
+def selector(*terms: NodeSelectorTerm) -> NodeSelector:
+    return NodeSelector(node_selector_terms=terms)
+
+
+MATCHES = [
+    (selector(term("disk In ssd hdd")), "ab"),
+    (selector(term("disk In tape")), ""),
+    (selector(term("disk NotIn ssd")), "bcd"),
+    (selector(term("disk Exists")), "abc"),
+    (selector(term("disk DoesNotExist")), "d"),
+    (selector(term("cores Gt 5")), "a"),
+    (selector(term("cores Lt 5")), "b"),
+    (selector(term("cores Gt 007")), "a"),
+    (selector(term("disk Exists", "cores Gt 5")), "a"),
+    (selector(term("disk In ssd"), term("disk DoesNotExist")), "ad"),
+    (selector(term(fields=["metadata.name In b"])), "b"),
+    (selector(term(fields=["metadata.name NotIn b"])), "acd"),
+    (selector(term(fields=["metadata.name In nowhere"])), ""),
+    (selector(term("disk Exists", fields=["metadata.name In a"])), "a"),
+    (selector(term("disk Exists", fields=["metadata.name In d"])), ""),
+    (selector(term(fields=["spec.nodeName In x"])), ""),
+    (selector(term(fields=["spec.nodeName NotIn x"])), "abcd"),
+    (selector(term("nobody/has-it Gt 0")), ""),
+    (selector(), ""),
+    (NodeSelector(), ""),
+    (selector(term()), ""),
+    (selector(term(), term("disk In ssd")), "a"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "expected"), MATCHES)
+def test_nodes_match_one_of_the_terms_entirely(wanted: NodeSelector, expected: str) -> None:
+    assert names(wanted, make_table(NODES).columns) == expected
+
+
+@pytest.mark.parametrize(("wanted", "expected"), MATCHES)
+def test_a_single_node_matches_as_it_does_among_others(wanted: NodeSelector, expected: str) -> None:
+    found = [each.name for each in NODES if node_selector_matches(wanted, each.name, each.labels)]
+    assert "".join(found) == expected
+
+
+BROKEN = [
+    (term("disk In"), "values set can't be empty"),
+    (term("disk NotIn"), "values set can't be empty"),
+    (term("disk Exists ssd"), "values set must be empty for exists and does not exist"),
+    (term("cores Gt"), "exactly one value is required"),
+    (term("cores Lt 1 2"), "exactly one value is required"),
+    (term("cores Gt many"), "the value must be an integer"),
+    (term("cores Gt 9223372036854775808"), "the value must be an integer"),
+    (term("cores Gt -5"), "'-5' is not a valid label value"),
+    (term("cores Like 5"), "'Like' is not a valid node selector operator; one of In, NotIn, Exists"),
+    (term("-bad- Exists"), "'-bad-' is not a valid label key"),
+    (term("disk In " + "x" * 64), "is not a valid label value"),
+    (term(fields=["metadata.name Exists"]), "'Exists' is not a valid node field selector operator"),
+    (term(fields=["metadata.name In a b"]), "unexpected number of values (2) for field 'metadata.name'"),
+    (term("disk In ssd", fields=["metadata.name In"]), "unexpected number of values (0)"),
+]
+
+
+@pytest.mark.parametrize(("broken", "problem"), BROKEN)
+def test_a_term_that_does_not_parse_matches_nothing_and_says_why(broken: NodeSelectorTerm, problem: str) -> None:
+    assert problem in (term_problem(broken) or "")
+    assert names(selector(broken), make_table(NODES).columns) == ""
+    assert names(selector(broken, term("disk In hdd")), make_table(NODES).columns) == "b"
+    with pytest.raises(ValueError, match=r".") as caught:
+        node_selector_matches(selector(broken), "a", NODES[0].labels)
+    assert problem in str(caught.value)
+    assert node_selector_matches(selector(broken, term("disk In ssd")), "a", NODES[0].labels)
+
+
+def test_an_operator_is_needed() -> None:
+    broken = NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key="disk"),))
+    assert (
+        term_problem(broken)
+        == "'' is not a valid node selector operator; one of In, NotIn, Exists, DoesNotExist, Gt, Lt is"
+    )
+
+
+def test_a_term_asks_for_nothing_only_without_labels_and_fields() -> None:
+    assert term_is_empty(NodeSelectorTerm(match_expressions=()))
+    assert not term_is_empty(term("disk Exists"))
+    assert not term_is_empty(term(fields=["metadata.name In a"]))
+
+
+def test_all_labels_must_be_there() -> None:
+    nodes = make_table(NODES).columns
+    assert match_labels({"disk": "ssd", "cores": "8"}, nodes).tolist() == [True, False, False, False]
+    assert match_labels({"disk": ""}, nodes).tolist() == [False, False, True, False]
+    assert match_labels({}, nodes).all()
+
+
+def test_columns_of_some_nodes_give_the_same_answers() -> None:
+    nodes = make_table(NODES).columns
+    whole = match_term(term("cores Gt 5"), nodes).tolist()
+    assert match_term(term("cores Gt 5"), nodes.take(slice(0, 2))).tolist() == whole[:2]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("+5", 5), ("-5", -5), ("005", 5), ("5_0", None), ("", None), ("5 ", None), ("9" * 19, None)]
+)
+def test_numbers_in_labels_are_read_as_go_reads_them(text: str, number: int | None) -> None:
+    assert parse_int64(text) == number
+
+
+def test_label_values_may_be_empty_but_not_just_anything() -> None:
+    assert [is_label_value(text) for text in ("", "a", "a-b_c.d", "-a", "a" * 63, "a" * 64)] == [
+        True,
+        True,
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_requirements_are_read_from_words() -> None:
+    assert requirement("disk In ssd") == NodeSelectorRequirement(key="disk", operator="In", values=("ssd",))

@@ -1,0 +1,232 @@
+from random import Random
+
+import msgspec
+import numpy as np
+import pytest
+
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import pod_usage
+from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.testing import make_table, node, pod
+
+GPU = "example.com/gpu"
+
+
+def placed(pod: Pod) -> PlacedPod:
+    return PlacedPod(pod, pod_usage(pod))
+
+
+def table_of(*names: str) -> NodeTable:
+    return make_table([node(name, cpu=str(i + 1), labels={"zone": name}) for i, name in enumerate(names)])
+
+
+def holders(table: NodeTable, image: str) -> tuple[int, int, list[int]]:
+    size, count, positions = table.columns.image_holders(image)
+    return size, count, list(positions)
+
+
+def test_a_node_becomes_a_column_entry() -> None:
+    table = make_table(
+        [
+            node(
+                "n",
+                cpu="2",
+                memory="4Gi",
+                pods=7,
+                allocatable={GPU: 3},
+                taints=["a:NoSchedule"],
+                unschedulable=True,
+                declared_features=["F"],
+            )
+        ]
+    )
+    views = table.views
+    assert views.allocatable[:, 0].tolist() == [2000, 4 << 30, 0, 3]
+    assert (views.allowed_pods[0], views.unschedulable[0]) == (7, True)
+    assert table.taint_lists.values[views.taint_sets[0]][0].key == "a"
+    assert table.feature_lists.values[views.feature_sets[0]] == ("F",)
+
+
+def test_pods_add_up_and_go_again() -> None:
+    table = table_of("a", "b")
+    table.add_pod(1, placed(pod("p", cpu="500m", memory="1Gi", requests={GPU: 2}, host_ports=[80])))
+    table.add_pod(1, placed(pod("q")))
+    columns = table.columns
+    assert columns.requested[:, 1].tolist() == [500, 1 << 30, 0, 2]
+    assert columns.nonzero_requested[:, 1].tolist() == [600, (1 << 30) + (200 << 20)]
+    assert columns.pod_count.tolist() == [0, 2]
+    assert columns.host_port_users("TCP", 80) == [(1, {"0.0.0.0"})]
+    removed = table.remove_pod(1, pod("p").uid)
+    assert removed.pod.name == "p"
+    assert table.columns.requested[:, 1].tolist() == [0, 0, 0, 0]
+    assert table.columns.host_port_users("TCP", 80) == []
+    assert [each.name for each in table.columns.node(1).pods] == ["q"]
+
+
+def test_the_last_node_takes_the_place_of_a_removed_one() -> None:
+    table = table_of("a", "b", "c")
+    zones = table.columns.label_values("zone")
+    assert zones.tolist() == [1, 2, 3]
+    table.add_pod(2, placed(pod("p", cpu="100m", host_ports=[80])))
+    gone = table.remove_node("a")
+    assert gone == []
+    assert table.names == ["c", "b"]
+    assert table.row_of == {"c": 0, "b": 1}
+    columns = table.columns
+    assert columns.allocatable[0].tolist() == [3000, 2000]
+    assert columns.requested[0].tolist() == [100, 0]
+    assert columns.label_values("zone").tolist() == [3, 2]
+    assert columns.host_port_users("TCP", 80) == [(0, {"0.0.0.0"})]
+
+
+def test_removing_a_node_returns_its_pods_and_frees_its_images() -> None:
+    table = make_table([node("a", images={"i:1": 5}), node("b")], [pod("p", node_name="a")])
+    (left,) = table.remove_node("a")
+    assert left.pod.name == "p"
+    assert holders(table, "i:1") == (0, 0, [])
+    table.add_node(node("a"), [left])
+    assert table.columns.pod_count.tolist() == [0, 1]
+
+
+def test_an_update_shows_only_if_it_can_matter_to_a_plugin() -> None:
+    table = table_of("a")
+    same = node("a", cpu="1", labels={"zone": "a"})
+    heartbeat = msgspec.structs.replace(
+        same, metadata=msgspec.structs.replace(same.metadata, resource_version="99", generation=4)
+    )
+    position = table.node_log.position
+    assert not table.update_node(heartbeat)
+    assert table.node_log.since(position) == []
+    assert table.columns.node(0).node.metadata.resource_version == "99"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        node("a", cpu="9", labels={"zone": "a"}),
+        node("a", cpu="1", labels={"zone": "z"}),
+        node("a", cpu="1", labels={"zone": "a"}, taints=["x:NoSchedule"]),
+        node("a", cpu="1", labels={"zone": "a"}, unschedulable=True),
+        node("a", cpu="1", labels={"zone": "a"}, annotations={"x": "y"}),
+        node("a", cpu="1", labels={"zone": "a"}, images={"i:1": 1}),
+        node("a", cpu="1", labels={"zone": "a"}, declared_features=["F"]),
+    ],
+)
+def test_every_change_that_matters_is_logged(changed: Node) -> None:
+    table = table_of("a", "b")
+    position, generations = table.node_log.position, table.views.node_generation.tolist()
+    assert table.update_node(changed)
+    assert table.node_log.since(position) == [0]
+    assert table.views.node_generation[0] > generations[0]
+    assert table.views.node_generation[1] == generations[1]
+
+
+def test_an_image_that_stays_keeps_the_size_first_reported() -> None:
+    table = make_table([node("a", images={"i:1": 5, "j:1": 6})])
+    table.update_node(node("a", images={"i:1": 9}))
+    assert holders(table, "i:1") == (5, 1, [0])
+    assert holders(table, "j:1") == (0, 0, [])
+
+
+def test_pods_are_logged_apart_from_nodes() -> None:
+    table = table_of("a", "b")
+    node_position, usage_position = table.node_log.position, table.usage_log.position
+    table.add_pod(1, placed(pod("p")))
+    assert table.node_log.since(node_position) == []
+    assert table.usage_log.since(usage_position) == [1]
+
+
+def test_generations_tell_membership_from_change() -> None:
+    table = table_of("a", "b")
+    before = table.membership_generation
+    table.update_node(node("a", cpu="7"))
+    assert table.membership_generation == before
+    changes = table.nodes_generation
+    table.remove_node("b")
+    assert table.membership_generation == before + 1
+    assert table.nodes_generation == changes + 1
+
+
+def test_a_label_column_is_made_when_first_asked_for_and_follows_from_then_on() -> None:
+    table = table_of("a", "b")
+    assert table.columns.label_values("disk").tolist() == [0, 0]
+    table.update_node(node("b", labels={"disk": "ssd"}))
+    table.add_node(node("c", labels={"disk": "hdd"}))
+    assert table.columns.label_values("disk").tolist() == [0, 1, 2]
+    assert list(table.columns.label_vocabulary("disk")) == [None, "ssd", "hdd"]
+    assert table.columns.label_value_id("disk", "hdd") == 2
+    assert table.columns.label_value_id("disk", "tape") is None
+
+
+def test_columns_cannot_be_written_to() -> None:
+    columns = table_of("a").columns
+    for column in (columns.allocatable, columns.requested, columns.pod_count, columns.unschedulable):
+        with pytest.raises(ValueError, match="read-only"):
+            column[...] = 0
+
+
+def test_columns_grow_beyond_their_first_capacity_and_their_first_resources() -> None:
+    names = [f"n{i}" for i in range(200)]
+    table = make_table([node(name, cpu=str(i), allocatable={f"r.io/{i % 9}": i}) for i, name in enumerate(names)])
+    table.columns.label_values("kubernetes.io/hostname")
+    assert table.columns.names == names
+    assert table.columns.allocatable[0].tolist() == [1000 * i for i in range(200)]
+    row = table.columns.resource_row("r.io/8")
+    assert row is not None
+    assert table.columns.allocatable[row].sum() == sum(range(8, 200, 9))
+    assert table.capacity >= 200
+
+
+def test_a_resource_that_only_pods_mention_gets_a_row() -> None:
+    table = table_of("a")
+    assert table.columns.resource_row(GPU) is None
+    table.add_pod(0, placed(pod("p", requests={GPU: 1})))
+    row = table.columns.resource_row(GPU)
+    assert row is not None
+    assert table.columns.requested[row].tolist() == [1]
+    assert table.columns.allocatable[row].tolist() == [0]
+
+
+def test_after_any_history_the_columns_are_those_of_a_fresh_table() -> None:
+    rng = Random(7)
+    table = NodeTable()
+    pods: dict[str, PlacedPod] = {}
+    table.label_column("zone")
+    for step in range(600):
+        name = f"n{rng.randrange(12)}"
+        made = node(
+            name,
+            cpu=str(rng.randrange(1, 9)),
+            labels={"zone": rng.choice("abc")},
+            taints=["t:NoSchedule"] if rng.random() < 0.3 else (),
+            images={rng.choice(["i:1", "j:1"]): 5},
+        )
+        if name not in table.row_of:
+            table.add_node(made)
+        elif rng.random() < 0.3:
+            for gone in table.remove_node(name):
+                del pods[gone.pod.uid]
+        elif rng.random() < 0.4:
+            table.update_node(made)
+        elif table.pods[table.row_of[name]] and rng.random() < 0.5:
+            uid = rng.choice(list(table.pods[table.row_of[name]]))
+            table.remove_pod(table.row_of[name], uid)
+            del pods[uid]
+        else:
+            new = placed(pod(f"p{step}", cpu=f"{rng.randrange(900)}m", host_ports=[step + 1], node_name=name))
+            table.add_pod(table.row_of[name], new)
+            pods[new.pod.uid] = new
+    fresh = make_table(table.nodes, [each.pod for each in pods.values()])
+    assert fresh.names == table.names
+    for column in ("allocatable", "requested", "nonzero_requested", "pod_count", "allowed_pods", "unschedulable"):
+        assert np.array_equal(getattr(fresh.views, column), getattr(table.views, column)), column
+    for key in ("zone", "kubernetes.io/hostname"):
+        values = [
+            [view.label_vocabulary(key)[i] for i in view.label_values(key)] for view in (fresh.columns, table.columns)
+        ]
+        assert values[0] == values[1]
+    for image in ("i:1", "j:1"):
+        assert sorted(fresh.columns.image_holders(image)[2]) == sorted(table.columns.image_holders(image)[2])
+    for row in range(table.count):
+        assert fresh.host_ports.of_row(row) == table.host_ports.of_row(row)
