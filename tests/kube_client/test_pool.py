@@ -279,3 +279,17 @@ async def test_a_head_request_does_not_wait_for_the_body_it_hears_about(start_se
     server = await start_server(head)
     async with unlimited(server.settings) as client:
         assert (await client.http.head("/x")).status_code == 200
+
+
+async def test_the_watchdog_survives_a_request_that_is_over_before_it_wakes(start_server: Any) -> None:
+    server = await start_server(answer)
+    async with unlimited(server.settings) as client:
+        pool = client.pool
+        assert pool is not None
+        await trio.testing.wait_all_tasks_blocked()
+        rest = pool._watchdog_rest
+        assert rest is not None
+        rest.set()  # as a request does that then fails without waiting for anything
+        await trio.testing.wait_all_tasks_blocked()
+        assert pool._watchdog_rest is not None
+        assert await client.call(b"POST", b"/x", body=b"1") == b'{"echo":"1"}'

@@ -114,8 +114,16 @@ class Elector:
         while True:
             if await self._try():
                 break
-            await trio.sleep(retry_pause(self._retry_seconds, self.random.random()))
+            await trio.sleep_until(self._next_look())
         log.info("Successfully acquired lease", extra={"lock": self.lock})
+
+    def _next_look(self) -> float:
+        """When to look again: after the usual pause, or as soon as the holder's time is over."""
+        now = trio.current_time()
+        next_look = now + retry_pause(self._retry_seconds, self.random.random())
+        if self._observed is not None and self._observed.is_valid(now):
+            next_look = min(next_look, self._observed.valid_until)
+        return next_look
 
     async def _keep_renewing(self) -> None:
         """Renew for as long as it works.

@@ -38,9 +38,14 @@ class Observed:
         """What is known after another look at *now*."""
         return self if record == self.record else Observed(spec, record, now)
 
+    @property
+    def valid_until(self) -> float:
+        """Until when, on our clock, its holder may believe to be the leader."""
+        return self.at + (self.spec.lease_duration_seconds or 0)
+
     def is_valid(self, now: float) -> bool:
         """Whether its holder may still believe to be the leader."""
-        return self.at + (self.spec.lease_duration_seconds or 0) > now
+        return self.valid_until > now
 
 
 @frozen(kw_only=True)

@@ -123,6 +123,7 @@ class Pool:
                 self._watchdog_rest = trio.Event()
                 await self._watchdog_rest.wait()
                 self._watchdog_rest = None
+                continue  # whatever woke us can be over already
             # Every request has the same time, so whatever begins while we sleep ends later than the earliest of these.
             await trio.sleep_until(min(connection.deadline for connection in self._busy))
             now = trio.current_time()
