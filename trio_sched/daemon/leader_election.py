@@ -11,15 +11,19 @@ from datetime import UTC, datetime
 from random import Random
 
 import trio
-from attrs import define
+from attrs import define, evolve
 
 from trio_sched.config.schema import LeaderElection
+from trio_sched.daemon.wakeup import Bell
 from trio_sched.engine.lease_rules import Candidate, Observed, Step, retry_pause
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client import leases
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import KubeClientError, NotFound
-from trio_sched.kube_client.leases import StoredLease
+from trio_sched.kube_client.kinds import LEASE_KIND
+from trio_sched.kube_client.leases import StoredLease, record_of
+from trio_sched.kube_client.watch import Changes, Listed, follow
+from trio_sched.objects.lease import Lease, LeaseSpec
 
 log = logging.getLogger(__name__)
 
@@ -109,13 +113,47 @@ class Elector:
             await self._release()
 
     async def acquire(self) -> None:
-        """Wait until the lease is ours."""
+        """Wait until the lease is ours.
+
+        Beside the tries that the protocol asks for the lease is watched: a renewal is seen when it happens, so the
+        holder's time runs out for us when it does for itself, and a released lease is taken at once.
+        """
         log.info("Attempting to acquire leader lease...", extra={"lock": self.lock})
-        while True:
-            if await self._try():
-                break
-            await trio.sleep_until(self._next_look())
+        changed = Bell()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._watch, changed)
+            while True:
+                if await self._try():
+                    break
+                with trio.move_on_at(self._next_look()):
+                    await changed.wait()
+            nursery.cancel_scope.cancel()
         log.info("Successfully acquired lease", extra={"lock": self.lock})
+
+    async def _watch(self, changed: Bell) -> None:
+        """Note every change of the lease; where watching is not possible the tries have to do."""
+        election = self.settings
+
+        def take(batch: Listed[Lease] | Changes[Lease]) -> None:
+            leases_seen = batch.objects if isinstance(batch, Listed) else [change.new for change in batch.changes]
+            for lease in leases_seen:
+                if lease is not None:
+                    self._note(lease.spec, record_of(lease.spec))
+                if lease is None or not lease.spec.holder_identity:
+                    changed.ring()
+
+        def on_trouble(_plural: str, trouble: KubeClientError) -> None:
+            log.debug("cannot watch the lease %s: %s", self.lock, trouble)
+
+        kind = evolve(LEASE_KIND, field_selector=f"metadata.name={election.resource_name}")
+        await follow(
+            self.client,
+            kind,
+            take,
+            random=self.random,
+            namespace=election.resource_namespace,
+            on_trouble=on_trouble,
+        )
 
     def _next_look(self) -> float:
         """When to look again: after the usual pause, or as soon as the holder's time is over."""
@@ -199,12 +237,15 @@ class Elector:
         self._observe(stored)
 
     def _observe(self, stored: StoredLease) -> None:
-        now = trio.current_time()
         self._stored = stored
+        self._note(stored.lease.spec, stored.record)
+
+    def _note(self, spec: LeaseSpec, record: bytes) -> None:
+        now = trio.current_time()
         if self._observed is None:
-            self._observed = Observed(stored.lease.spec, stored.record, now)
+            self._observed = Observed(spec, record, now)
         else:
-            self._observed = self._observed.seen_again(stored.lease.spec, stored.record, now)
+            self._observed = self._observed.seen_again(spec, record, now)
 
     async def _release(self) -> None:
         """Let somebody else take over at once; we may be cancelled here, and the API server may be away."""

@@ -40,7 +40,12 @@ class StoredLease:
             lease = msgspec.convert(raw, Lease)
         except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
             raise UndecodableObject("leases", "", "", str(problem)) from problem
-        return cls(lease=lease, raw=raw, record=_encode(lease.spec))
+        return cls(lease=lease, raw=raw, record=record_of(lease.spec))
+
+
+def record_of(spec: LeaseSpec) -> bytes:
+    """*spec* as text; differs whenever the holder has renewed."""
+    return _encode(spec)
 
 
 async def get_lease(
