@@ -51,7 +51,9 @@ def device_class_maps(resource: str, handle: Handle) -> bool:
 def request_signature(pod: Pod) -> Hashable:
     """A value equal for pods whose requests are written the same way; cheap, because nothing is parsed."""
     spec, status = pod.spec, pod.status
-    resized = status.container_statuses or status.resources or status.allocated_resources
+    resized = (
+        status.container_statuses or status.init_container_statuses or status.resources or status.allocated_resources
+    )
     return (
         tuple(_container_signature(spec.containers or ())),
         tuple(_container_signature(spec.init_containers)) if spec.init_containers else (),

@@ -1,0 +1,83 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api import Action, ClusterEvent, Code, Hint, Resource
+from trio_sched.testing import ask_hint, make_plugin, node, pod, schedule
+
+FEATURES = "NodeDeclaredFeatures"
+RESTART, NETWORK = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
+
+
+def needing(**spec: Any) -> Pod:
+    return msgspec.convert({"metadata": {"name": "p", "uid": "u"}, "spec": spec}, Pod)
+
+
+RESTARTING = needing(containers=[{"restartPolicyRules": [{"action": "RestartAllContainers"}]}])
+RESTARTING_INIT = needing(initContainers=[{"restartPolicyRules": [{"action": "RestartAllContainers"}]}])
+OWN_USERS = needing(hostNetwork=True, hostUsers=False)
+BOTH = needing(
+    hostNetwork=True, hostUsers=False, containers=[{"restartPolicyRules": [{"action": "RestartAllContainers"}]}]
+)
+NODES = [
+    node("none"),
+    node("restart", declared_features=["Other", RESTART]),
+    node("all", declared_features=[RESTART, NETWORK]),
+]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "feasible"),
+    [
+        (RESTARTING, ("restart", "all")),
+        (RESTARTING_INIT, ("restart", "all")),
+        (OWN_USERS, ("all",)),
+        (BOTH, ("all",)),
+    ],
+)
+def test_nodes_must_declare_what_the_pod_needs(waiting: Pod, feasible: tuple[str, ...]) -> None:
+    outcome = schedule(waiting, on=NODES, plugins=[FEATURES])
+    assert outcome.feasible == feasible
+    assert outcome.reasons["none"] == ["node(s) didn't match Pod's required features"]
+    assert outcome.statuses["none"].code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        needing(containers=[{"restartPolicyRules": [{"action": "Restart"}]}]),
+        needing(hostNetwork=True),
+        needing(hostNetwork=True, hostUsers=True),
+        needing(hostUsers=False),
+    ],
+)
+def test_pods_that_need_nothing_special_are_no_business_of_it(waiting: Pod) -> None:
+    assert schedule(waiting, on=NODES, plugins=[FEATURES]).state.skip_filter == {FEATURES}
+
+
+NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
+DECLARED = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_DECLARED_FEATURE)
+POD_UPDATE = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE)
+
+
+@pytest.mark.parametrize(
+    ("event", "old", "new", "expected"),
+    [
+        (NODE_ADD, None, NODES[0], Hint.QUEUE),
+        (DECLARED, NODES[0], NODES[1], Hint.QUEUE),
+        (DECLARED, NODES[0], NODES[0], Hint.SKIP),
+        (POD_UPDATE, RESTARTING, needing(), Hint.QUEUE),
+        (POD_UPDATE, RESTARTING, RESTARTING, Hint.SKIP),
+        (POD_UPDATE, pod("other"), pod("other"), Hint.SKIP),
+    ],
+)
+def test_hints(event: ClusterEvent, old: Any, new: Any, expected: Hint) -> None:
+    assert ask_hint(FEATURES, event, RESTARTING, old=old, new=new) is expected
+
+
+def test_what_is_needed_is_the_signature() -> None:
+    sign = make_plugin(FEATURES).sign
+    assert sign(RESTARTING) == sign(RESTARTING_INIT) != sign(OWN_USERS)
+    assert sign(pod()) == frozenset()
