@@ -190,7 +190,7 @@ class BindingCycle:
             queue.done(info.uid)
             return
         uid, now = info.uid, trio.current_time()
-        old = cached.pod if cached is not None else info.pod
+        old = cached.pod_on_node if cached is not None else info.pod
         if outcome.status.is_rejected:
             self.failures.handle(info, outcome)
             queue.move_all(ASSIGNED_POD_DELETE, old, None, now=now, only=lambda pod: pod.uid != uid)

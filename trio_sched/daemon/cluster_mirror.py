@@ -157,7 +157,7 @@ class ClusterMirror:
             return
         if not self.reject_waiting(pod.uid):
             self._cache(lambda p: self.scheduler.cache.forget(p.uid), pod)
-        self.scheduler.queue.move_all(ASSIGNED_POD_DELETE, cached.pod, None, now=now)
+        self.scheduler.queue.move_all(ASSIGNED_POD_DELETE, cached.pod_on_node, None, now=now)
 
     def _cache(self, step: Callable[[Pod], object], pod: Pod) -> None:
         try:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attrs import define, field
+from msgspec import structs
 
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
@@ -38,6 +39,14 @@ class CachedPod:
     def pod(self) -> Pod:
         """The newest version that is known."""
         return self.placed.pod
+
+    @property
+    def pod_on_node(self) -> Pod:
+        """The same with its node, which the API server may not have heard of yet; hints want to know it."""
+        pod = self.placed.pod
+        if pod.node_name == self.node_name:
+            return pod
+        return structs.replace(pod, spec=structs.replace(pod.spec, node_name=self.node_name))
 
 
 @define(eq=False)

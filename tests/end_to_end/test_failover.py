@@ -1,0 +1,206 @@
+"""Several schedulers, of which one schedules."""
+
+from typing import Any
+
+import trio
+from trio.testing import MockClock
+
+from trio_sched.daemon.leader_election import LostLease
+from trio_sched.testing import node, pod
+from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+
+LEASES = "leases.coordination.k8s.io"
+LEASE_SECONDS = 15.0
+LONGEST_RETRY_SECONDS = 2 * (1 + 1.2)
+
+
+def holder(cluster: VirtualCluster) -> str:
+    stored = cluster.api.store.get(LEASES, "kube-system/kube-scheduler")
+    return stored.fields["spec"]["holderIdentity"] if stored is not None else ""
+
+
+async def keep_creating(cluster: VirtualCluster, count: int, *, every_seconds: float = 0.25) -> None:
+    for number in range(count):
+        await cluster.create(pod(f"p{number}", cpu="100m"))
+        await trio.sleep(every_seconds)
+
+
+async def test_only_the_leader_schedules(autojump_clock: MockClock, watch_history: Any, assemblies: Any) -> None:
+    async with virtual_cluster(nodes=5, leader_elect=True) as cluster:
+        history = watch_history(cluster)
+        await trio.sleep(1)
+        await cluster.start_scheduler()
+        await keep_creating(cluster, 40)
+        await cluster.settle()
+        assert holder(cluster) == "scheduler-1"
+        assert len(history.binds) == 40
+        history.check()
+        assert len(cluster.events("Scheduled")) == 40
+        first, second = (assembly.scheduler for assembly in assemblies)
+        assert (first.queue.cycle, second.queue.cycle) == (40, 0)
+        # The other one is up to date all the same.
+        assert len(second.cache) == 40
+        assert len(second.queue.active) == 0
+
+
+async def test_of_two_that_start_together_one_leads(autojump_clock: MockClock, watch_history: Any) -> None:
+    async with virtual_cluster(nodes=2, leader_elect=True, scheduler=False) as cluster:
+        history = watch_history(cluster)
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(cluster.start_scheduler)
+        await keep_creating(cluster, 10)
+        await cluster.settle()
+        assert holder(cluster) in {"scheduler-1", "scheduler-2", "scheduler-3"}
+        assert len(history.binds) == 10
+        history.check()
+
+
+async def test_after_a_kill_the_other_takes_over_within_the_lease_duration(
+    autojump_clock: MockClock, watch_history: Any
+) -> None:
+    async with virtual_cluster(nodes=50, leader_elect=True) as cluster:
+        history = watch_history(cluster)
+        await trio.sleep(1)
+        leader = cluster.scheduler
+        await cluster.start_scheduler()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(keep_creating, cluster, 200)
+            await trio.sleep(10)
+            killed = trio.current_time()
+            await leader.kill()
+            assert holder(cluster) == "scheduler-1"
+        await cluster.settle()
+        assert holder(cluster) == "scheduler-2"
+        assert len(history.binds) == 200
+        history.check()
+        gap = min(moment for moment in history.bound_at if moment > killed) - killed
+        assert LEASE_SECONDS - 2 <= gap <= LEASE_SECONDS + LONGEST_RETRY_SECONDS
+
+
+async def test_after_a_stop_the_other_takes_over_at_its_next_look(
+    autojump_clock: MockClock, watch_history: Any
+) -> None:
+    async with virtual_cluster(nodes=50, leader_elect=True) as cluster:
+        history = watch_history(cluster)
+        await trio.sleep(1)
+        leader = cluster.scheduler
+        await cluster.start_scheduler()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(keep_creating, cluster, 200)
+            await trio.sleep(10)
+            stopped = trio.current_time()
+            await leader.stop()
+        await cluster.settle()
+        assert holder(cluster) == "scheduler-2"
+        assert len(history.binds) == 200
+        history.check()
+        gap = min(moment for moment in history.bound_at if moment > stopped) - stopped
+        assert gap <= LONGEST_RETRY_SECONDS + 1
+
+
+async def test_a_leader_killed_while_it_binds_loses_nothing(autojump_clock: MockClock, watch_history: Any) -> None:
+    """A tight cluster: whoever gave the same room away twice would be found out."""
+    nodes = [node(f"n{number}", cpu=10) for number in range(20)]
+    async with virtual_cluster(nodes=nodes, leader_elect=True, bind_latency_seconds=3) as cluster:
+        history = watch_history(cluster)
+        await trio.sleep(1)
+        leader = cluster.scheduler
+        await cluster.start_scheduler()
+        for number in range(200):
+            await cluster.create(pod(f"p{number}", cpu=1))
+        await trio.sleep(7)
+        assert 0 < len(history.binds) < 200
+        await leader.kill()
+        await cluster.settle()
+        assert len(history.binds) == 200
+        history.check()
+
+
+async def test_one_leader_after_the_other_in_a_tight_cluster(autojump_clock: MockClock, watch_history: Any) -> None:
+    nodes = [node(f"n{number}", cpu=10) for number in range(20)]
+    async with virtual_cluster(nodes=nodes, leader_elect=True, bind_latency_seconds=2) as cluster:
+        history = watch_history(cluster)
+        for number in range(220):
+            await cluster.create(pod(f"p{number}", cpu=1))
+        for round_ in range(6):
+            await trio.sleep(2.5)
+            following = await cluster.start_scheduler()
+            leader = cluster.schedulers[-2]
+            await (leader.stop() if round_ % 2 else leader.kill())
+            await trio.sleep(20)
+            assert holder(cluster) == following.identity
+        await cluster.settle()
+        assert len(history.binds) == 200
+        history.check()
+
+
+async def test_whoever_takes_the_lease_away_ends_the_leader(autojump_clock: MockClock, watch_history: Any) -> None:
+    async with virtual_cluster(nodes=2, leader_elect=True, bind_latency_seconds=30) as cluster:
+        history = watch_history(cluster)
+        await trio.sleep(5)
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "kube-scheduler", "namespace": "kube-system"},
+        }
+        stolen = trio.current_time()
+        await cluster.patch(lease, {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 600}})
+        await cluster.create(pod("p"))
+        failure = await cluster.scheduler.failed()
+        assert isinstance(failure, LostLease)
+        assert str(failure) == (
+            "leader election lost: the lease kube-system/kube-scheduler could not be renewed in time"
+        )
+        # A renewal may just have been over; from then on the deadline of ten seconds counts.
+        assert 10 <= trio.current_time() - stolen <= 12.1
+        await cluster.settle()
+        assert history.binds == {}
+        assert holder(cluster) == "thief"
+
+
+async def test_a_leader_that_cannot_renew_ends_before_another_can_lead(
+    autojump_clock: MockClock, watch_history: Any
+) -> None:
+    async with virtual_cluster(nodes=5, leader_elect=True) as cluster:
+        history = watch_history(cluster)
+        await trio.sleep(5)
+        cluster.api.faults.set_latency(1000, resource="leases")
+        failed = trio.current_time()
+        assert isinstance(await cluster.scheduler.failed(), LostLease)
+        assert 10 <= trio.current_time() - failed <= 12.1
+        cluster.api.faults.clear()
+        await cluster.start_scheduler()
+        await keep_creating(cluster, 5)
+        await cluster.settle()
+        assert len(history.binds) == 5
+        assert min(history.bound_at) - failed >= LEASE_SECONDS - 2
+
+
+async def test_the_same_identity_that_comes_back_leads_at_once(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1, leader_elect=True, scheduler=False) as cluster:
+        await cluster.start_scheduler("me")
+        await trio.sleep(3)
+        await cluster.scheduler.kill()
+        await cluster.start_scheduler("me")
+        await cluster.create(pod("p"))
+        await trio.sleep(1)
+        assert cluster.pod("p").node_name == "node-1"
+
+
+async def test_an_outage_shorter_than_the_renew_deadline_costs_nobody_the_lead(
+    autojump_clock: MockClock, watch_history: Any
+) -> None:
+    async with virtual_cluster(nodes=5, leader_elect=True) as cluster:
+        history = watch_history(cluster)
+        await trio.sleep(1)
+        await cluster.start_scheduler()
+        await trio.sleep(4)
+        cluster.api.stop()
+        await trio.sleep(7)
+        cluster.api.resume()
+        await keep_creating(cluster, 5)
+        await cluster.settle()
+        assert holder(cluster) == "scheduler-1"
+        assert len(history.binds) == 5
+        history.check()

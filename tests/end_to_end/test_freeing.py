@@ -1,0 +1,154 @@
+"""What lets a pod that fitted nowhere go on, and when."""
+
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from attrs import frozen
+from trio.testing import MockClock
+
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api import Action, EventRegistration, Resource, Status, hookimpl, on, unschedulable
+from trio_sched.testing import node, node_affinity, pod, term
+from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+
+FULL = node("n", cpu=2)
+
+
+@frozen
+class Case:
+    """A node on which *waiting* cannot run, until *change* happens."""
+
+    node: Node
+    waiting: Pod
+    change: Callable[[VirtualCluster], Awaitable[Any]]
+    lodger: Pod | None = None
+
+
+async def label(cluster: VirtualCluster) -> None:
+    await cluster.patch(FULL, {"metadata": {"labels": {"disk": "ssd"}}})
+
+
+async def tolerate(cluster: VirtualCluster) -> None:
+    given = [msgspec.to_builtins(one) for one in cluster.pod("p").spec.tolerations or ()]
+    await cluster.patch(pod("p"), {"spec": {"tolerations": [*given, {"key": "a", "operator": "Exists"}]}})
+
+
+CASES = {
+    "a node is added": Case(FULL, pod("p", cpu=3), lambda c: c.create(node("big", cpu=4))),
+    "a node grows": Case(
+        FULL,
+        pod("p", cpu=3),
+        lambda c: c.patch(FULL, {"status": {"allocatable": {"cpu": "4"}}}, subresource="status"),
+    ),
+    "a node is uncordoned": Case(
+        node("n", unschedulable=True), pod("p"), lambda c: c.patch(FULL, {"spec": {"unschedulable": None}})
+    ),
+    "a taint is taken away": Case(
+        node("n", taints=["a=b:NoSchedule"]), pod("p"), lambda c: c.patch(FULL, {"spec": {"taints": None}})
+    ),
+    "a node gets a label": Case(FULL, pod("p", node_selector={"disk": "ssd"}), label),
+    "a node gets a label that an affinity wants": Case(
+        FULL, pod("p", affinity=node_affinity(term("disk In ssd nvme"))), label
+    ),
+    "a pod is deleted": Case(FULL, pod("p", cpu=2), lambda c: c.delete(pod("lodger")), lodger=pod("lodger", cpu=1)),
+    "a port becomes free": Case(
+        FULL, pod("p", host_ports=[80]), lambda c: c.delete(pod("lodger")), lodger=pod("lodger", host_ports=[80])
+    ),
+    "the pod gets a toleration": Case(
+        node("n", taints=["a=b:NoSchedule"]),
+        pod("p"),
+        tolerate,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+async def test_a_pod_goes_on_when(
+    case: Case, autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=[case.node]) as cluster:
+        if case.lodger is not None:
+            await cluster.create(case.lodger)
+        await trio.sleep(3)
+        await cluster.create(case.waiting)
+        await trio.sleep(20)
+        assert cluster.pod("p").node_name == ""
+        changed = trio.current_time()
+        history = watch_history(cluster)
+        await case.change(cluster)
+        await trio.sleep(5)
+        assert cluster.pod("p").node_name
+        assert history.binds[cluster.pod("p").uid][0][0] - changed < 2
+        await cluster.settle()
+        check_nothing_left(*assemblies)
+
+
+IRRELEVANT = {
+    "a node that is as small is added": lambda c: c.create(node("another", cpu=2)),
+    "a label changes": label,
+    "a small pod elsewhere is deleted": lambda c: c.delete(pod("elsewhere")),
+}
+
+
+@pytest.mark.parametrize("change", IRRELEVANT.values(), ids=IRRELEVANT.keys())
+async def test_a_pod_is_not_tried_again_when(change: Any, autojump_clock: MockClock, assemblies: Any) -> None:
+    async with virtual_cluster(nodes=[FULL]) as cluster:
+        await cluster.create(pod("elsewhere", cpu="1m", scheduler_name="other", node_name="gone"))
+        await cluster.create(pod("p", cpu=3))
+        await trio.sleep(20)
+        queue = assemblies[0].scheduler.queue
+        attempts = queue.cycle
+        await change(cluster)
+        await trio.sleep(20)
+        assert queue.cycle == attempts
+
+
+class Never:
+    """Refuses, and wants to be asked again whenever a label of a node changes."""
+
+    name = "Never"
+    asked: list[float]
+
+    def __init__(self, args: None, handle: Any) -> None:
+        Never.asked = []
+
+    @hookimpl
+    def filter_node(self, pod: Pod) -> Status:
+        self.asked.append(trio.current_time())
+        return unschedulable("never")
+
+    @hookimpl
+    def events_to_register(self) -> list[EventRegistration]:
+        return [on(Resource.NODE, Action.UPDATE_NODE_LABEL)]
+
+
+async def test_a_pod_that_was_freed_in_vain_waits_longer_each_time(autojump_clock: MockClock) -> None:
+    gates = {"SchedulerPopFromBackoffQ": False}  # with it, a pod that is alone is tried at once
+    async with virtual_cluster(nodes=1, plugins=[Never], gates=gates) as cluster:
+        await cluster.create(pod("p"))
+        for step in range(800):
+            await trio.sleep(0.05)
+            await cluster.patch(node("node-1"), {"metadata": {"labels": {"step": str(step)}}})
+    pauses = [later - earlier for earlier, later in pairwise(dict.fromkeys(Never.asked))]
+    assert len(pauses) >= 5
+    for pause, nominal in zip(pauses, (1, 2, 4, 8, 10), strict=False):
+        assert nominal <= pause <= nominal + 0.11
+
+
+async def test_many_waiting_pods_fill_up_what_is_added(autojump_clock: MockClock, watch_history: Any) -> None:
+    async with virtual_cluster(nodes=[FULL]) as cluster:
+        history = watch_history(cluster)
+        for number in range(60):
+            await cluster.create(pod(f"p{number}", cpu=1))
+        await cluster.settle()
+        for number in range(5):
+            await cluster.create(node(f"more-{number}", cpu=4))
+            await trio.sleep(1)
+        await cluster.settle()
+        assert len(history.binds) == 22
+        history.check()

@@ -1,0 +1,203 @@
+"""The API server goes away, forgets, loses replies, refuses; pods get bound all the same, once."""
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_sched.testing import node, pod
+from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+
+
+async def create_pods(cluster: VirtualCluster, count: int, **details: Any) -> None:
+    for number in range(count):
+        await cluster.create(pod(f"p{number}", cpu="100m", **details))
+
+
+@pytest.mark.parametrize("loses_history", [False, True])
+async def test_an_outage_of_30_seconds_in_the_middle_of_2000_pods(
+    loses_history: bool,
+    autojump_clock: MockClock,
+    watch_history: Any,
+    assemblies: Any,
+    check_nothing_left: Any,
+) -> None:
+    async with virtual_cluster(nodes=100) as cluster:
+        history = watch_history(cluster)
+        await create_pods(cluster, 2000)
+        await trio.sleep(15)
+        assert 100 < len(history.binds) < 1900
+        cluster.api.stop()
+        await trio.sleep(30)
+        cluster.api.resume()
+        cluster.api.restart(lose_history=loses_history)
+        await cluster.settle()
+        assert len(history.binds) == 2000
+        assert all(cluster.placements().values())
+        history.check()
+        assert len(cluster.events("Scheduled")) == 2000
+        check_nothing_left(*assemblies)
+
+
+async def test_what_was_deleted_while_the_history_was_lost_is_forgotten(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=[node("a", cpu=2), node("b", cpu=2)], kubelets=False) as cluster:
+        history = watch_history(cluster)
+        for name in ("placed-1", "placed-2", "placed-3", "placed-4"):
+            await cluster.create(pod(name, cpu=1))
+        await trio.sleep(3)
+        await cluster.create(pod("waiting", cpu=1))
+        await trio.sleep(3)
+        # Watches break, and before they are back everything changes and is forgotten.
+        cluster.api.restart()
+        await cluster.delete(pod("waiting"))
+        doomed = cluster.pod("placed-1")
+        await cluster.delete(doomed, grace_seconds=0)
+        other = "b" if doomed.node_name == "a" else "a"
+        await cluster.delete(node(other))
+        await cluster.create(pod("waiting", cpu=1))
+        cluster.api.compact()
+        await cluster.settle()
+        assert cluster.pod("waiting").node_name == doomed.node_name
+        history.check()
+        scheduler = assemblies[0].scheduler
+        assert list(scheduler.cache.table.row_of) == [doomed.node_name]
+        check_nothing_left(*assemblies)
+
+
+async def test_watches_that_break_all_the_time_lose_nothing(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=10) as cluster:
+        history = watch_history(cluster)
+        for number in range(100):
+            await cluster.create(pod(f"p{number}", cpu="100m"))
+            await trio.sleep(0.5)
+            cluster.api.restart(lose_history=number % 3 == 0)
+        await cluster.settle()
+        assert len(history.binds) == 100
+        history.check()
+        check_nothing_left(*assemblies)
+
+
+async def test_a_bind_whose_reply_is_lost_counts_as_done(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=5) as cluster:
+        history = watch_history(cluster)
+        cluster.api.faults.drop_next(20, verb="bind", resource="pods")
+        await create_pods(cluster, 50)
+        await cluster.settle()
+        assert len(history.binds) == 50
+        history.check()
+        assert len(cluster.events("Scheduled")) == 50
+        assert cluster.events("FailedScheduling") == []
+        check_nothing_left(*assemblies)
+
+
+async def test_a_lost_reply_and_then_no_server_to_ask(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=2) as cluster:
+        history = watch_history(cluster)
+        cluster.api.faults.drop_next(1, verb="bind", resource="pods")
+        cluster.api.faults.fail_next(3, verb="get", resource="pods", code=503, reason="ServiceUnavailable")
+        await create_pods(cluster, 1)
+        await trio.sleep(0.01)
+        cluster.api.stop()
+        await trio.sleep(20)
+        cluster.api.resume()
+        await cluster.settle(quiet_seconds=300)  # it asks ever more rarely while it is refused
+        history.check()
+        assert len(history.binds) == 1
+        assert cluster.events("FailedScheduling") == []
+        check_nothing_left(*assemblies)
+
+
+@pytest.mark.parametrize(("code", "reason"), [(500, "InternalError"), (503, "ServiceUnavailable"), (409, "Conflict")])
+async def test_refused_binds_are_tried_again_after_a_backoff(
+    code: int,
+    reason: str,
+    autojump_clock: MockClock,
+    watch_history: Any,
+    assemblies: Any,
+    check_nothing_left: Any,
+) -> None:
+    async with virtual_cluster(nodes=5) as cluster:
+        history = watch_history(cluster)
+        cluster.api.faults.fail_next(30, verb="bind", resource="pods", code=code, reason=reason)
+        await create_pods(cluster, 20)
+        await cluster.settle()
+        assert len(history.binds) == 20
+        assert 1.0 <= max(history.bound_at) < 10.0
+        history.check()
+        failures = cluster.events("FailedScheduling")
+        assert failures[0].message == (
+            'running Bind plugin "DefaultBinder": Internal error occurred: injected by the simulator'
+        )
+        assert {c.status for p in cluster.pods() for c in p.status.conditions or ()} == {"True"}
+        check_nothing_left(*assemblies)
+
+
+async def test_a_server_that_is_too_busy_is_waited_for(autojump_clock: MockClock, watch_history: Any) -> None:
+    async with virtual_cluster(nodes=5) as cluster:
+        history = watch_history(cluster)
+        cluster.api.faults.fail_next(
+            10, verb="bind", resource="pods", code=429, reason="TooManyRequests", retry_after_seconds=2
+        )
+        await create_pods(cluster, 10)
+        await cluster.settle()
+        assert len(history.binds) == 10
+        assert min(history.bound_at) == pytest.approx(2, abs=0.5)
+        assert cluster.events("FailedScheduling") == []
+
+
+async def test_binds_that_take_too_long_are_looked_up(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=2, bind_latency_seconds=400) as cluster:
+        history = watch_history(cluster)
+        await create_pods(cluster, 3)
+        await trio.sleep(30)
+        cluster.api.faults.clear()
+        await cluster.settle()
+        assert len(history.binds) == 3
+        history.check()
+        check_nothing_left(*assemblies)
+
+
+async def test_lost_replies_to_everything_that_is_written(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=2) as cluster:
+        history = watch_history(cluster)
+        await create_pods(cluster, 5)
+        for number in range(5):
+            await cluster.create(pod(f"big{number}", cpu=64))
+        for verb, resource in (("bind", "pods"), ("patch", "pods"), ("create", "events"), ("patch", "events")):
+            cluster.api.faults.drop_next(3, verb=verb, resource=resource)
+        await cluster.settle()
+        assert len(history.binds) == 5
+        history.check()
+        assert len({event.involved_object.name for event in cluster.events()}) == len(cluster.events()) == 10
+        for number in range(5):
+            (condition,) = cluster.pod(f"big{number}").status.conditions or ()
+            assert condition.reason == "Unschedulable"
+        check_nothing_left(*assemblies)
+
+
+async def test_a_scheduler_that_starts_without_a_server_waits_for_it(
+    autojump_clock: MockClock, watch_history: Any
+) -> None:
+    async with virtual_cluster(nodes=1, scheduler=False) as cluster:
+        history = watch_history(cluster)
+        await create_pods(cluster, 3)
+        cluster.api.stop()
+        scheduler = await cluster.start_scheduler(wait=False)
+        await trio.sleep(300)
+        assert scheduler.running
+        cluster.api.resume()
+        await cluster.settle()
+        assert len(history.binds) == 3

@@ -1,0 +1,214 @@
+"""Pods and nodes come and go while somebody is deciding about them."""
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_sched.testing import node, pod
+from trio_sched.testing.virtual_cluster import Refused, virtual_cluster
+
+
+@pytest.mark.parametrize("after_seconds", [0.0, 0.001, 1.0, 4.999, 5.0, 5.001, 7.0])
+async def test_a_pod_deleted_at_any_moment_leaves_nothing_behind(
+    after_seconds: float, autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=[node("n", cpu=1)], bind_latency_seconds=5) as cluster:
+        history = watch_history(cluster)
+        doomed = await cluster.create(pod("p", cpu=1))
+        await trio.sleep(after_seconds)
+        await cluster.delete(doomed, grace_seconds=0)
+        await cluster.create(pod("next", cpu=1))
+        await cluster.settle()
+        assert cluster.placements() == {"default/next": "n"}
+        history.check()
+        check_nothing_left(*assemblies)
+
+
+@pytest.mark.parametrize("after_seconds", [0.0, 0.001, 1.0, 4.999, 5.0, 5.001, 7.0])
+async def test_a_pod_recreated_under_its_name_is_another_pod(
+    after_seconds: float, autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=[node("n", cpu=1)], bind_latency_seconds=5) as cluster:
+        history = watch_history(cluster)
+        first = await cluster.create(pod("p", cpu=1))
+        await trio.sleep(after_seconds)
+        await cluster.delete(first, grace_seconds=0)
+        second = await cluster.create(pod("p", cpu="600m"))
+        await cluster.settle()
+        assert (cluster.pod("p").uid, cluster.pod("p").node_name) == (second.uid, "n")
+        history.check()
+        assert [e.reason for e in cluster.events() if e.involved_object.uid == second.uid] == ["Scheduled"]
+        check_nothing_left(*assemblies)
+
+
+async def test_pods_deleted_in_every_state_at_once(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    """Bound, being bound, waiting in line to be bound, and unschedulable."""
+    async with virtual_cluster(nodes=[node("n", cpu=100)], bind_latency_seconds=2) as cluster:
+        history = watch_history(cluster)
+        for number in range(120):
+            await cluster.create(pod(f"p{number}", cpu=1))
+        await trio.sleep(3)
+        for number in range(0, 120, 2):
+            await cluster.delete(pod(f"p{number}"), grace_seconds=0)
+        await cluster.settle()
+        assert len(cluster.pods()) == 60
+        assert all(cluster.placements().values())
+        history.check()
+        check_nothing_left(*assemblies)
+
+
+async def test_a_pod_with_a_finalizer_deleted_while_it_is_bound_gives_its_room_back(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any
+) -> None:
+    async with virtual_cluster(nodes=[node("n", cpu=1)], bind_latency_seconds=5) as cluster:
+        history = watch_history(cluster)
+        doomed = pod("p", cpu=1)
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "finalizers": ["example.com/wait"]},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]},
+        }
+        await cluster.create(manifest)
+        await trio.sleep(1)
+        await cluster.delete(doomed)
+        await cluster.create(pod("next", cpu=1))
+        await cluster.settle()
+        assert cluster.placements() == {"default/next": "n", "default/p": ""}
+        history.check()
+        assert assemblies[0].scheduler.cache.assumed_count == 0
+        await cluster.patch(manifest, {"metadata": {"finalizers": None}})
+        await cluster.settle()
+        assert cluster.placements() == {"default/next": "n"}
+        assert len(assemblies[0].mirror.pending) == 0
+
+
+async def test_somebody_else_binds_our_pod_first(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    nodes = [node("favourite", cpu=8), node("elsewhere", cpu=2)]
+    async with virtual_cluster(nodes=nodes, bind_latency_seconds=5) as cluster:
+        history = watch_history(cluster)
+        created = await cluster.create(pod("p", cpu=1))
+        await trio.sleep(1)
+        binding = b'{"target": {"kind": "Node", "name": "elsewhere"}, "metadata": {"name": "p"}}'
+        path = "/api/v1/namespaces/default/pods/p/binding"
+        cluster.api.faults.clear()
+        await cluster.api.handle("POST", path, "", {"content-type": "application/json"}, binding)
+        await cluster.settle()
+        assert history.binds[created.uid][0][1] == "elsewhere"
+        history.check()
+        await cluster.create(pod("big", cpu=8))
+        await cluster.settle()
+        assert cluster.pod("big").node_name == "favourite"
+        check_nothing_left(*assemblies)
+
+
+async def test_a_node_deleted_while_a_pod_is_bound_to_it(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=[node("n", cpu=2)], bind_latency_seconds=5) as cluster:
+        history = watch_history(cluster)
+        await cluster.create(pod("p", cpu=1))
+        await trio.sleep(1)
+        await cluster.delete(node("n"))
+        await trio.sleep(5)
+        assert cluster.pod("p").node_name == "n"
+        # It counts on the node that comes back under the name, as the API server says.
+        await cluster.create(node("n", cpu=2))
+        await cluster.create(pod("two", cpu=2))
+        await cluster.create(pod("one", cpu=1))
+        await cluster.settle()
+        assert cluster.placements() == {"default/one": "n", "default/p": "n", "default/two": ""}
+        history.check()
+        check_nothing_left(*assemblies)
+
+
+async def test_a_node_deleted_while_its_bind_fails(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=[node("n", cpu=2)], bind_latency_seconds=5) as cluster:
+        history = watch_history(cluster)
+        cluster.api.faults.fail_next(1, verb="bind")
+        await cluster.create(pod("p", cpu=2))
+        await trio.sleep(1)
+        await cluster.delete(node("n"))
+        await trio.sleep(10)
+        assert cluster.pod("p").node_name == ""
+        await cluster.create(node("other", cpu=2))
+        await cluster.settle()
+        assert cluster.pod("p").node_name == "other"
+        history.check()
+        check_nothing_left(*assemblies)
+
+
+async def test_a_node_recreated_smaller_is_believed(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=[node("n", cpu=8)]) as cluster:
+        for number in range(3):
+            await cluster.create(pod(f"p{number}", cpu=1))
+        await cluster.settle()
+        await cluster.delete(node("n"))
+        await cluster.create(node("n", cpu=4))
+        history = watch_history(cluster)
+        await cluster.create(pod("two", cpu=2))
+        await cluster.create(pod("one", cpu=1))
+        await cluster.settle()
+        assert (cluster.pod("one").node_name, cluster.pod("two").node_name) == ("n", "")
+        history.check()
+        check_nothing_left(*assemblies)
+
+
+async def test_pods_of_a_deleted_node_leave_without_harm(
+    autojump_clock: MockClock, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=[node("n", cpu=2)]) as cluster:
+        for number in range(2):
+            await cluster.create(pod(f"p{number}", cpu=1))
+        await cluster.settle()
+        await cluster.delete(node("n"))
+        for number in range(2):
+            await cluster.delete(pod(f"p{number}"), grace_seconds=0)
+        await cluster.create(node("n", cpu=2))
+        await cluster.create(pod("two", cpu=2))
+        await cluster.settle()
+        assert cluster.pod("two").node_name == "n"
+        assert len(assemblies[0].scheduler.cache) == 1
+        check_nothing_left(*assemblies)
+
+
+async def test_labels_changed_while_a_pod_is_bound_do_not_disturb_it(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    async with virtual_cluster(nodes=1, bind_latency_seconds=5) as cluster:
+        history = watch_history(cluster)
+        created = await cluster.create(pod("p"))
+        cluster.api.faults.fail_next(1, verb="bind")
+        await trio.sleep(1)
+        await cluster.patch(created, {"metadata": {"labels": {"a": "b"}}})
+        await cluster.settle()
+        assert cluster.pod("p").node_name == "node-1"
+        history.check()
+        assert len(cluster.events("Scheduled")) == 1
+        check_nothing_left(*assemblies)
+
+
+async def test_a_namespace_that_refuses_events_does_not_stop_anybody(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1) as cluster:
+        cluster.api.faults.fail_next(1000, verb="create", resource="events", code=403, reason="Forbidden")
+        for number in range(5):
+            await cluster.create(pod(f"p{number}"))
+        await cluster.settle()
+        assert all(cluster.placements().values())
+
+
+async def test_what_the_virtual_cluster_refuses_is_said(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1) as cluster:
+        await cluster.create(pod("p"))
+        with pytest.raises(Refused, match='409: pods "p" already exists'):
+            await cluster.create(pod("p"))
