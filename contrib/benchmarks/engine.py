@@ -16,9 +16,10 @@ from trio_sched.config.load import load_configuration
 from trio_sched.daemon.memory import keep_freed_memory
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.decision import Placed
+from trio_sched.engine.gates import ProfileQueueing
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import Profile, build_profile
-from trio_sched.engine.queue import ProfileQueueing, SchedulingQueue
+from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import build_hint_table
 from trio_sched.engine.scheduler import Scheduler

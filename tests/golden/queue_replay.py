@@ -7,8 +7,9 @@ from typing import Any
 from golden_objects import event_of, object_of
 
 from trio_sched.engine.backoff import Backoff
+from trio_sched.engine.gates import ProfileQueueing
 from trio_sched.engine.profile import Caller
-from trio_sched.engine.queue import AlreadyQueued, ProfileQueueing, SchedulingQueue
+from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import HintEntry, HintTable
 from trio_sched.plugin_api import Hint, Pod, QueuedPod, Status, unresolvable

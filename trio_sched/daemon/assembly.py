@@ -26,8 +26,9 @@ from trio_sched.daemon.wakeup import Bell
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cache import Cache
+from trio_sched.engine.gates import ProfileQueueing
 from trio_sched.engine.profile import Profile, build_profile
-from trio_sched.engine.queue import ProfileQueueing, SchedulingQueue
+from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queueing_hints import build_hint_table
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod

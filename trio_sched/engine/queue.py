@@ -9,11 +9,10 @@ Source: the scheduling queue of kube-scheduler 1.36, quirks that others can obse
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cluster_changes import (
@@ -26,18 +25,17 @@ from trio_sched.engine.cluster_changes import (
     UNSCHEDULABLE_TIMEOUT,
     pod_update_events,
 )
+from trio_sched.engine.gates import Gates, ProfileQueueing, QueueCounters
 from trio_sched.engine.in_flight import Happened, InFlight
 from trio_sched.engine.nominator import Nominator
 from trio_sched.engine.pod_heap import PodHeap
-from trio_sched.engine.profile import Caller
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.queueing_hints import HintTable, Strategy
+from trio_sched.engine.queueing_hints import Strategy
 from trio_sched.engine.rejected_pods import RejectedPods
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions
 from trio_sched.plugin_api.cluster_events import ClusterEvent
-from trio_sched.plugin_api.status import Code
 from trio_sched.plugin_api.verdicts import QueuedPod
 
 MAX_IN_UNSCHEDULABLE_SECONDS = 300.0
@@ -45,24 +43,6 @@ MAX_IN_UNSCHEDULABLE_SECONDS = 300.0
 
 class AlreadyQueued(TrioSchedError):
     """A pod came back that is in the queue already; nothing was changed."""
-
-
-@frozen(eq=False)
-class ProfileQueueing:
-    """What the queue needs of one profile."""
-
-    pre_enqueue: Sequence[Caller]
-    hints: HintTable
-
-
-@define(eq=False)
-class QueueCounters:
-    """What the queue has counted, for the metrics."""
-
-    incoming: Counter[tuple[str, str]] = field(factory=Counter)
-    """(queue, event) → pods that entered."""
-    unschedulable: Counter[tuple[str, str]] = field(factory=Counter)
-    """(plugin, profile) → pods that it keeps from being scheduled."""
 
 
 @define(eq=False)
@@ -82,8 +62,6 @@ class SchedulingQueue:
     resource_options: ResourceOptions = DEFAULT_OPTIONS
     sign: Callable[[Pod], tuple[Any, ...] | None] = lambda _pod: None
     counters: QueueCounters = field(factory=QueueCounters)
-    gate_errors: list[tuple[str, str, BaseException]] = field(factory=list)
-    """(plugin, pod, error) of pre_enqueue plugins that failed, for the daemon to log and clear."""
     cycle: int = 0
     """Pods popped so far."""
     closed: bool = False
@@ -95,8 +73,10 @@ class SchedulingQueue:
     backing_off: PodHeap = field(init=False)
     error_backing_off: PodHeap = field(init=False)
     nominator: Nominator = field(init=False)
+    _gates: Gates = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._gates = Gates(self.profiles, self.counters)
         self.active = PodHeap(lambda info: info.sort_key)
         if self.pop_from_backoff:
             self.backing_off = PodHeap(lambda info: (info.sort_time, info.sort_key))
@@ -111,6 +91,11 @@ class SchedulingQueue:
     def has_next(self) -> bool:
         """Whether `pop` would return a pod now."""
         return len(self.active) > 0 or (self.pop_from_backoff and len(self.backing_off) > 0)
+
+    @property
+    def gate_errors(self) -> list[tuple[str, str, BaseException]]:
+        """(plugin, pod, error) of pre_enqueue plugins that failed, for the daemon to log and clear."""
+        return self._gates.errors
 
     def next_backoff_check(self) -> float:
         """When `flush_backoff` will next have something to do; infinity if nothing backs off."""
@@ -395,7 +380,7 @@ class SchedulingQueue:
         self, info: QueuedPodInfo, event: ClusterEvent, now: float, *, from_backoff: bool = False
     ) -> bool:
         key = info.key
-        if not (from_backoff and self.pop_from_backoff) and not self._passes_gates(info):
+        if not (from_backoff and self.pop_from_backoff) and not self._gates.lets_pass(info):
             if key not in self.active and key not in self.backing_off and key not in self.error_backing_off:
                 self._put_unschedulable(info, event)
             return False
@@ -412,7 +397,7 @@ class SchedulingQueue:
         return True
 
     def _move_to_backoff(self, info: QueuedPodInfo, event: ClusterEvent) -> bool:
-        if self.pop_from_backoff and not self._passes_gates(info):
+        if self.pop_from_backoff and not self._gates.lets_pass(info):
             if info.key not in self.backing_off and info.key not in self.error_backing_off:
                 self._put_unschedulable(info, event)
             return False
@@ -427,31 +412,6 @@ class SchedulingQueue:
         if info.key not in self.unschedulable:
             self.counters.incoming["unschedulable", event.label] += 1
         self.unschedulable.put(info)
-
-    def _passes_gates(self, info: QueuedPodInfo) -> bool:
-        """Ask the pre_enqueue plugins, the one that keeps it back first."""
-        profile = self.profiles.get(info.pod.scheduler_name)
-        if profile is None or not profile.pre_enqueue:
-            info.gating_plugin = ""
-            return True
-        callers = profile.pre_enqueue
-        if info.gating_plugin:
-            callers = sorted(callers, key=lambda caller: caller.plugin != info.gating_plugin)
-        for caller in callers:
-            try:
-                status = caller.call(info.pod)
-                refused = status is not None and status.code != Code.SUCCESS
-            except Exception as exc:  # a plugin that cannot answer keeps the pod back, as one that says no
-                self.gate_errors.append((caller.plugin, info.key, exc))
-                refused = True
-            if refused:
-                if caller.plugin not in info.rejectors:
-                    self.counters.unschedulable[caller.plugin, info.pod.scheduler_name] += 1
-                info.unschedulable_plugins.add(caller.plugin)
-                info.gating_plugin = caller.plugin
-                return False
-        info.gating_plugin = ""
-        return True
 
     def _sign(self, info: QueuedPodInfo) -> None:
         if info.signature is None:
