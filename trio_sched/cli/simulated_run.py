@@ -146,10 +146,14 @@ class Activity:
         """Wait until nothing has happened for a while and nothing is to be expected; False if that never comes."""
         until = trio.current_time() + LONGEST_SECONDS
         while trio.current_time() < until:
-            quiet = trio.current_time() - self.changed_at
-            if quiet >= QUIET_SECONDS and self.is_settled:
+            # Compared as the moment that was slept for: a difference of times may be off by one bit, for ever.
+            quiet_from = self.changed_at + QUIET_SECONDS
+            if trio.current_time() < quiet_from:
+                await trio.sleep_until(quiet_from)
+            elif self.is_settled:
                 return True
-            await trio.sleep(QUIET_SECONDS - quiet if quiet < QUIET_SECONDS else QUIET_SECONDS)
+            else:
+                await trio.sleep(QUIET_SECONDS)
         return False
 
     def _note(self, stored: StoredObject, *, gone: bool) -> None:
