@@ -75,6 +75,11 @@ class SchedulerProcess:
         self._scope.cancel()
         await self._has_ended.wait()
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has ended by itself and nobody has asked `failed` for the reason."""
+        return self._failure is not None
+
     async def failed(self) -> TrioSchedError:
         """Wait until it has ended by itself, and why; who asks for the reason is not told of it otherwise."""
         await self._has_ended.wait()
