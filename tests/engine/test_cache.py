@@ -1,0 +1,146 @@
+import pytest
+from msgspec import structs
+
+from trio_sched.engine.cache import Cache, CacheError
+from trio_sched.objects.pod import Pod
+from trio_sched.testing import node, pod
+
+
+@pytest.fixture
+def cache() -> Cache:
+    filled = Cache()
+    for name in ("a", "b"):
+        filled.add_node(node(name))
+    return filled
+
+
+def cpu(cache: Cache) -> dict[str, int]:
+    columns = cache.table.columns
+    return dict(zip(columns.names, columns.requested[0].tolist(), strict=True))
+
+
+def bound(waiting: Pod, node_name: str) -> Pod:
+    return structs.replace(waiting, spec=structs.replace(waiting.spec, node_name=node_name))
+
+
+WAITING = pod("p", cpu="1")
+
+
+def test_an_assumed_pod_counts_at_once_and_is_confirmed_without_counting_twice(cache: Cache) -> None:
+    cache.assume(WAITING, "a")
+    assert (cpu(cache), cache.is_assumed(WAITING.uid), cache.assumed_count) == ({"a": 1000, "b": 0}, True, 1)
+    position = cache.table.usage_log.position
+    cache.add(bound(WAITING, "a"))
+    assert (cpu(cache), cache.is_assumed(WAITING.uid), cache.assumed_count) == ({"a": 1000, "b": 0}, False, 0)
+    assert cache.table.usage_log.position == position  # nothing changed, so nobody looks again
+    known = cache.get(WAITING.uid)
+    assert known is not None
+    assert known.pod.node_name == "a"
+
+
+def test_a_forgotten_pod_gives_its_place_back(cache: Cache) -> None:
+    cache.assume(WAITING, "a")
+    assert cache.forget(WAITING.uid)
+    assert (cpu(cache), len(cache)) == ({"a": 0, "b": 0}, 0)
+    assert not cache.forget(WAITING.uid)
+
+
+def test_a_pod_confirmed_elsewhere_counts_there(cache: Cache) -> None:
+    cache.assume(WAITING, "a")
+    cache.add(bound(WAITING, "b"))
+    assert cpu(cache) == {"a": 0, "b": 1000}
+
+
+def test_a_pod_confirmed_with_other_requests_counts_with_those(cache: Cache) -> None:
+    cache.assume(WAITING, "a")
+    cache.add(pod("p", cpu="3", node_name="a"))
+    assert cpu(cache) == {"a": 3000, "b": 0}
+
+
+def test_steps_that_the_state_does_not_allow_change_nothing(cache: Cache) -> None:
+    cache.assume(WAITING, "a")
+    with pytest.raises(CacheError, match=r"pod uid-of-default/p\(default/p\) is in the cache, so can't be assumed"):
+        cache.assume(WAITING, "b")
+    with pytest.raises(CacheError, match=r"assumed pod .* should not be updated"):
+        cache.update(bound(WAITING, "a"))
+    cache.add(bound(WAITING, "a"))
+    with pytest.raises(CacheError, match="wasn't assumed so cannot be forgotten"):
+        cache.forget(WAITING.uid)
+    with pytest.raises(CacheError, match="was already in added state"):
+        cache.add(bound(WAITING, "a"))
+    with pytest.raises(CacheError, match="is not added to scheduler cache, so cannot be updated"):
+        cache.update(pod("q", node_name="a"))
+    with pytest.raises(CacheError, match="pod nobody is not found in scheduler cache, so cannot be removed from it"):
+        cache.remove("nobody")
+    with pytest.raises(CacheError, match="node c is not found"):
+        cache.remove_node("c")
+    assert cpu(cache) == {"a": 1000, "b": 0}
+
+
+def test_an_update_that_takes_the_same_touches_no_column(cache: Cache) -> None:
+    cache.add(bound(WAITING, "a"))
+    position = cache.table.usage_log.position
+    labelled = pod("p", cpu="1", node_name="a", labels={"new": "yes"})
+    cache.update(labelled)
+    respelled = pod("p", cpu="1000m", node_name="a")
+    cache.update(respelled)
+    assert cache.table.usage_log.position == position
+    assert cache.table.columns.node(0).pods == [respelled]
+    cache.update(pod("p", cpu="2", node_name="a"))
+    assert cpu(cache)["a"] == 2000
+
+
+def test_a_removed_pod_is_returned_as_it_was_known(cache: Cache) -> None:
+    cache.add(bound(WAITING, "a"))
+    assert cache.remove(WAITING.uid) == bound(WAITING, "a")
+    assert cpu(cache)["a"] == 0
+
+
+def test_an_assumed_pod_that_is_deleted_is_gone(cache: Cache) -> None:
+    cache.assume(WAITING, "a")
+    assert cache.remove(WAITING.uid) is WAITING
+    assert (len(cache), cpu(cache)["a"]) == (0, 0)
+
+
+def test_two_pods_of_one_name_are_two_pods(cache: Cache) -> None:
+    cache.add(pod("p", uid="1", cpu="1", node_name="a"))
+    cache.add(pod("p", uid="2", cpu="1", node_name="a"))
+    cache.remove("1")
+    assert [each.pod.uid for each in cache] == ["2"]
+    assert cpu(cache)["a"] == 1000
+
+
+def test_pods_that_come_before_their_node_count_once_it_is_there(cache: Cache) -> None:
+    cache.add(pod("early", cpu="1", node_name="c"))
+    cache.assume(pod("bold", cpu="1"), "c")
+    cache.add(pod("gone", cpu="1", node_name="c"))
+    cache.remove(pod("gone").uid)
+    cache.add_node(node("c"))
+    assert cpu(cache)["c"] == 2000
+
+
+def test_pods_of_a_removed_node_are_kept_in_mind_until_they_are_gone(cache: Cache) -> None:
+    cache.add(bound(WAITING, "a"))
+    cache.add(pod("q", cpu="2", node_name="a"))
+    cache.remove_node("a")
+    assert len(cache) == 2
+    cache.remove(pod("q").uid)
+    cache.update(pod("p", cpu="1500m", node_name="a"))
+    cache.add_node(node("a"))
+    assert cpu(cache)["a"] == 1500
+
+
+def test_the_pod_is_shown_with_the_node_that_was_chosen_for_it(cache: Cache) -> None:
+    cache.assume(WAITING, "b")
+    known = cache.get(WAITING.uid)
+    assert known is not None
+    assert (known.pod.node_name, known.pod_on_node.node_name) == ("", "b")
+    cache.add(bound(WAITING, "b"))
+    assert known.pod_on_node is known.pod
+
+
+def test_a_node_that_comes_again_is_an_update(cache: Cache) -> None:
+    cache.add(bound(WAITING, "a"))
+    cache.add_node(node("a", cpu="64"))
+    assert cache.table.columns.allocatable[0].tolist() == [64000, 4000]
+    assert cpu(cache)["a"] == 1000

@@ -1,0 +1,51 @@
+import pytest
+
+from trio_sched.engine.in_flight import Happened, InFlight
+from trio_sched.plugin_api import Action, ClusterEvent, Resource
+
+ADDED, GONE = (Happened(ClusterEvent(Resource.NODE, action)) for action in (Action.ADD, Action.DELETE))
+
+
+def test_a_pod_hears_of_what_happened_since_it_was_popped() -> None:
+    flying = InFlight()
+    flying.start("u1", "ns/a")
+    flying.note(ADDED)
+    flying.start("u2", "ns/b")
+    flying.note(GONE)
+    assert list(flying.since("u1")) == [ADDED, GONE]
+    assert list(flying.since("u2")) == [GONE]
+    assert list(flying) == [("ns/a", "u1"), ADDED.event, ("ns/b", "u2"), GONE.event]
+    assert len(flying) == 2
+
+
+def test_events_that_nobody_is_interested_in_are_dropped() -> None:
+    flying = InFlight()
+    flying.start("u1", "ns/a")
+    flying.note(ADDED)
+    flying.start("u2", "ns/b")
+    flying.note(GONE)
+    flying.done("u1")
+    assert list(flying) == [("ns/b", "u2"), GONE.event]
+    flying.done("u2")
+    assert list(flying) == []
+
+
+def test_what_an_earlier_pod_still_waits_for_is_kept() -> None:
+    flying = InFlight()
+    flying.start("u1", "ns/a")
+    flying.start("u2", "ns/b")
+    flying.note(ADDED)
+    flying.done("u2")
+    flying.done("u2")
+    assert list(flying.since("u1")) == [ADDED]
+    assert "u2" not in flying
+
+
+def test_nobody_is_in_flight_after_clearing() -> None:
+    flying = InFlight()
+    flying.start("u1", "ns/a")
+    flying.note(ADDED)
+    flying.clear_markers()
+    assert (len(flying), list(flying)) == (0, [])
+    with pytest.raises(KeyError):
+        list(flying.since("u1"))

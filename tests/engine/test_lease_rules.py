@@ -1,0 +1,74 @@
+import pytest
+
+from trio_sched.engine.lease_rules import Candidate, Observed, Step, retry_pause
+from trio_sched.objects.lease import LeaseSpec
+
+ME = Candidate(identity="me", lease_seconds=15)
+
+
+def seen(holder: str | None, at: float = 100.0, *, duration: int | None = 15, transitions: int | None = 3) -> Observed:
+    spec = LeaseSpec(
+        holder_identity=holder, lease_duration_seconds=duration, acquire_time="then", lease_transitions=transitions
+    )
+    return Observed(spec, b"text", at)
+
+
+@pytest.mark.parametrize(
+    ("observed", "now", "step"),
+    [
+        (None, 0.0, Step.ACQUIRE),
+        (seen(None), 100.0, Step.ACQUIRE),
+        (seen(""), 100.0, Step.ACQUIRE),
+        (seen("me"), 100.0, Step.RENEW),
+        (seen("me"), 999.0, Step.RENEW),
+        (seen("other"), 100.0, Step.WAIT),
+        (seen("other"), 114.9, Step.WAIT),
+        (seen("other"), 115.0, Step.ACQUIRE),
+        (seen("other", duration=None), 100.0, Step.ACQUIRE),
+    ],
+)
+def test_a_lease_is_valid_for_as_long_as_its_record_says_on_our_clock(
+    observed: Observed | None, now: float, step: Step
+) -> None:
+    assert ME.next_step(observed, now) is step
+
+
+def test_only_a_changed_record_starts_its_time_anew() -> None:
+    first = seen("other", at=100.0)
+    assert first.seen_again(first.spec, b"text", 110.0) is first
+    changed = first.seen_again(first.spec, b"renewed", 110.0)
+    assert (changed.at, changed.is_valid(124.9), changed.is_valid(125.0)) == (110.0, True, False)
+
+
+def test_renewing_keeps_when_it_was_acquired() -> None:
+    assert ME.claim(seen("me"), "now") == LeaseSpec(
+        holder_identity="me", lease_duration_seconds=15, acquire_time="then", renew_time="now", lease_transitions=3
+    )
+
+
+@pytest.mark.parametrize(
+    ("observed", "transitions"), [(None, 0), (seen("other"), 4), (seen(""), 4), (seen("other", transitions=None), 1)]
+)
+def test_taking_over_counts_a_transition(observed: Observed | None, transitions: int) -> None:
+    assert ME.claim(observed, "now") == LeaseSpec(
+        holder_identity="me",
+        lease_duration_seconds=15,
+        acquire_time="now",
+        renew_time="now",
+        lease_transitions=transitions,
+    )
+
+
+def test_releasing_lets_somebody_else_take_over_at_once() -> None:
+    released = ME.release(seen("me"), "now")
+    assert (released.holder_identity, released.lease_duration_seconds, released.lease_transitions) == ("", 1, 3)
+    other = Candidate(identity="other", lease_seconds=15)
+    assert other.next_step(Observed(released, b"", 100.0), 100.0) is Step.ACQUIRE
+
+
+def test_we_hold_it_as_far_as_we_know() -> None:
+    assert [ME.holds(each) for each in (None, seen("me"), seen("other"))] == [False, True, False]
+
+
+def test_those_who_wait_spread_over_the_retry_period() -> None:
+    assert [retry_pause(2.0, draw) for draw in (0.0, 0.5, 1.0)] == pytest.approx([2.0, 3.2, 4.4])

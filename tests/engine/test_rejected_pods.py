@@ -1,0 +1,39 @@
+from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.rejected_pods import RejectedPods
+from trio_sched.testing import pod
+
+
+def info(name: str, *plugins: str, pending: str = "") -> QueuedPodInfo:
+    return QueuedPodInfo(
+        pod(name), 0.0, unschedulable_plugins=set(plugins), pending_plugins={pending} if pending else set()
+    )
+
+
+def test_pods_are_found_by_who_turned_them_away_each_once() -> None:
+    pods = RejectedPods()
+    a, b, c = info("a", "X", "Y"), info("b", "Y"), info("c", pending="Z")
+    for each in (a, b, c):
+        pods.put(each)
+    assert pods.rejected_by(["X", "Y"]) == [a, b]
+    assert pods.rejected_by(["Z", "nobody"]) == [c]
+    assert list(pods.values()) == [a, b, c]
+    assert ("default/a" in pods, pods.get("default/b"), len(pods)) == (True, b, 3)
+
+
+def test_new_rejectors_are_noted_when_the_pod_is_put_again() -> None:
+    pods = RejectedPods()
+    a = info("a", "X")
+    pods.put(a)
+    a.unschedulable_plugins = {"Y"}
+    pods.put(a)
+    assert (pods.rejected_by(["X"]), pods.rejected_by(["Y"])) == ([], [a])
+
+
+def test_removing_forgets_the_pod_even_if_its_rejectors_changed_meanwhile() -> None:
+    pods = RejectedPods()
+    a = info("a", "X")
+    pods.put(a)
+    a.unschedulable_plugins.clear()
+    assert pods.remove("default/a") is a
+    assert pods.remove("default/a") is None
+    assert pods.rejected_by(["X"]) == []

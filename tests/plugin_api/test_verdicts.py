@@ -1,0 +1,31 @@
+import numpy as np
+
+from trio_sched.plugin_api import NodeStatuses, Verdicts, int_scores, unresolvable, unschedulable
+
+
+def test_a_mask_is_enough_for_one_reason() -> None:
+    full = unschedulable("full")
+    verdicts = Verdicts.where(np.array([True, False, True]), full)
+    assert verdicts.passes.tolist() == [True, False, True]
+    assert verdicts.codes.tolist() == [0, 1, 0]
+    assert verdicts.explain(1) is full
+
+
+def test_statuses_are_grouped_and_found_by_name() -> None:
+    full, none = unschedulable("full"), unresolvable()
+    statuses = NodeStatuses(((full, [0, 2]), (unschedulable("old"), [1])), ["a", "b", "c", "d"], none)
+    assert statuses.by_node() == {"a": full, "c": full, "b": unschedulable("old")}
+    assert statuses.counts() == [(full, 2), (unschedulable("old"), 1)]
+    assert (statuses.get("c"), statuses.get("d"), statuses.get("elsewhere")) == (full, none, none)
+
+
+def test_statuses_by_name_become_groups() -> None:
+    statuses = NodeStatuses.of({"a": unschedulable("x"), "b": unschedulable("y")}, unresolvable("z"))
+    assert statuses.by_node() == {"a": unschedulable("x"), "b": unschedulable("y")}
+    assert statuses.get("c") == unresolvable("z")
+
+
+def test_scores_come_from_any_numbers() -> None:
+    for values in ([1, 2], (n for n in (1, 2)), np.array([1.9, 2.1])):
+        scores = int_scores(values)
+        assert (scores.tolist(), scores.dtype) == ([1, 2], np.int64)
