@@ -21,7 +21,7 @@ REGISTRY: Final = "registry.shop.example"
 MIB: Final = 1024 * 1024
 
 HEADER: Final = """\
-# A web shop's cluster: 60 nodes in three zones, 520 pods of all sorts. Plain manifests; nothing is special to
+# A web shop's cluster: 60 nodes in three zones, about 520 pods of all sorts. Plain manifests; nothing is special to
 # trio-sched except two annotations (trio-sched.dev/run-seconds: the pod ends by itself after that time).
 #
 #   general  24 nodes   web shop, search, databases

@@ -1,0 +1,59 @@
+"""Writes docs/reference/hooks.md from the docstrings of the hooks: ``python -m contrib.docs.make_hooks``."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from trio_sched.config.wire_types import POINTS
+from trio_sched.plugin_api.extension_points import HOOK_NAMES, POINT_OF_HOOK, ExtensionPoints
+
+TARGET: Final = Path(__file__).parents[2] / "docs" / "reference" / "hooks.md"
+HEADER: Final = """\
+# Hooks
+
+The moments in which a plugin can act, in the order a pod meets them. A plugin is a class with a `name` and an
+`__init__(self, args, handle)`; its methods marked with `@hookimpl` answer at the hook of the same name. A method may name
+fewer arguments than are listed here, never others.
+
+Everything until `permit` answers at once; `post_filter`, `pre_bind`, `bind`, `post_bind` and `run` may be `async`. An
+exception costs the pod this attempt, not the process.
+
+*Switched on at* is the key in the configuration file; `multiPoint` switches on all of a plugin's points.
+
+This page is made from the docstrings: change `trio_sched/plugin_api/extension_points.py` and run `make docs`.
+"""
+_WRITTEN: Final = {point: written for written, point in POINTS.items()}
+_PART: Final = re.compile(r"^(When|Args|Return): ", re.MULTILINE)
+
+
+def text() -> str:
+    """The whole page."""
+    return "\n".join([HEADER, *(section for hook in HOOK_NAMES for section in _section(hook))])
+
+
+def _section(hook: str) -> Iterator[str]:
+    function = getattr(ExtensionPoints, hook)
+    yield f"## {hook}\n"
+    yield f"```python\n{_signature(hook, function)}\n```\n"
+    yield _PART.sub(lambda found: f"\n*{found[1]}:* ", inspect.getdoc(function) or "") + "\n"
+    point = POINT_OF_HOOK.get(hook)
+    yield f"Switched on at: {f'`{_WRITTEN[point]}`' if point else 'any point of the plugin'}.\n"
+
+
+def _signature(hook: str, function: Callable[..., Any]) -> str:
+    start = "async def" if inspect.iscoroutinefunction(function) else "def"
+    return f"{start} {hook}{inspect.signature(function)}".replace("'", "")
+
+
+def main() -> None:
+    TARGET.write_text(text(), encoding="utf-8")
+    sys.stdout.write(f"wrote {TARGET.relative_to(TARGET.parents[2])}\n")
+
+
+if __name__ == "__main__":
+    main()

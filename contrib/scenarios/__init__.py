@@ -1,0 +1,1 @@
+"""Clusters and workloads to schedule, and the programs that wrote them."""
