@@ -225,7 +225,7 @@ def test_arguments_that_need_something_the_file_does_not_say_are_found() -> None
             return 0
 
     Broken.Args = Args  # type: ignore[attr-defined]
-    assert "required field missing @ args.seats" in problems_of(Broken)[0]
+    assert "args.seats: required field missing" in problems_of(Broken)[0]
     check_conformance(Broken, args={"seats": 3})
 
 

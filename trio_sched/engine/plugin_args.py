@@ -10,10 +10,13 @@ import attrs
 import cattrs
 from cattrs import transform_error
 from cattrs.gen import make_dict_structure_fn, override
+from cattrs.v import format_exception
 
 from trio_sched.engine.plugin_errors import PluginArgsError
 
 _OF_FRAMEWORK = ("apiVersion", "kind")
+_WORDS: dict[type[Any], str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+_KEY_OR_INDEX = re.compile(r"\[[^\]]*\]|_([a-z0-9])")
 
 
 def plugin_args(name: str, plugin: type[Any], given: Any) -> Any:
@@ -23,8 +26,7 @@ def plugin_args(name: str, plugin: type[Any], given: Any) -> Any:
         name: the plugin's name.
         plugin: its class; ``Args``, if it has one, is an attrs class.
         given: the entry of the completed configuration: an instance already (the plugins that Kubernetes knows), a
-        mapping as
-            it stands in the file, or None.
+            mapping as it stands in the file, or None.
 
     Raises:
         PluginArgsError: every problem at once.
@@ -44,7 +46,7 @@ def plugin_args(name: str, plugin: type[Any], given: Any) -> Any:
     try:
         return _converter().structure(raw, wanted)
     except Exception as exc:  # cattrs gathers everything, the validators' own exceptions included
-        raise PluginArgsError(name, transform_error(exc, path="args")) from exc
+        raise PluginArgsError(name, map(_as_in_the_file, transform_error(exc, "args", _describe))) from exc
 
 
 def _converter() -> cattrs.Converter:
@@ -65,8 +67,22 @@ def _strict(value: Any, wanted: type[Any]) -> Any:
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, wanted) or (wanted is not bool and isinstance(value, bool)):
-        raise TypeError(f"expected {wanted.__name__}, got {value!r}")
+        raise TypeError(f"expected {_WORDS[wanted]}, got {value!r}")
     return value
+
+
+def _describe(exc: BaseException, wanted: type[Any] | None) -> str:
+    """What is wrong, in the words of whoever noticed: us, or a validator of the plugin's author."""
+    if isinstance(exc, TypeError | ValueError) and exc.args and isinstance(exc.args[0], str):
+        return exc.args[0]  # attrs' validators put the attribute and the value behind their text
+    return format_exception(exc, wanted)
+
+
+def _as_in_the_file(problem: str) -> str:
+    """The place first, and its keys in camelCase."""
+    text, _at, path = problem.rpartition(" @ ")
+    keys = _KEY_OR_INDEX.sub(lambda match: match[0] if match[1] is None else match[1].upper(), path)
+    return f"{keys}: {text}"
 
 
 def _camel(name: str) -> str:

@@ -1,0 +1,106 @@
+from typing import Any, ClassVar
+
+import pytest
+from attrs import field, frozen
+from attrs import validators as v
+
+from trio_sched.engine.plugin_args import plugin_args
+from trio_sched.engine.plugin_errors import PluginArgsError
+
+
+@frozen(kw_only=True)
+class Limit:
+    resource: str
+    at_most: int = 5
+
+
+@frozen(kw_only=True)
+class Args:
+    seats: int = field(default=3, validator=[v.instance_of(int), v.ge(1)])
+    wait_seconds: float = 1.5
+    strict_mode: bool = False
+    limits: tuple[Limit, ...] = ()
+    by_zone: dict[str, int] = field(factory=dict)
+    note: str | None = None
+
+
+class Plain:
+    name: ClassVar[str] = "Plain"
+
+
+class Configured:
+    name: ClassVar[str] = "Configured"
+    Args: ClassVar[type[Args]] = Args
+
+
+def problems(given: Any) -> list[str]:
+    with pytest.raises(PluginArgsError) as caught:
+        plugin_args("Configured", Configured, given)
+    assert str(caught.value).startswith("pluginConfig of 'Configured': ")
+    return list(caught.value.problems)
+
+
+def test_what_is_not_said_has_its_default() -> None:
+    assert plugin_args("Configured", Configured, None) == plugin_args("Configured", Configured, {}) == Args()
+
+
+def test_keys_are_camel_case_and_values_nest() -> None:
+    given = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "ConfiguredArgs",
+        "seats": 4,
+        "waitSeconds": 2,
+        "strictMode": True,
+        "limits": [{"resource": "cpu"}, {"resource": "gpu", "atMost": 1}],
+        "byZone": {"a": 1},
+        "note": "hello",
+    }
+    assert plugin_args("Configured", Configured, given) == Args(
+        seats=4,
+        wait_seconds=2.0,
+        strict_mode=True,
+        limits=(Limit(resource="cpu"), Limit(resource="gpu", at_most=1)),
+        by_zone={"a": 1},
+        note="hello",
+    )
+
+
+def test_an_instance_is_taken_as_it_is() -> None:
+    made = Args(seats=9)
+    assert plugin_args("Configured", Configured, made) is made
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"seats": "four"}, "args.seats: expected a whole number, got 'four'"),
+        ({"seats": True}, "args.seats: expected a whole number, got True"),
+        ({"waitSeconds": "1s"}, "args.waitSeconds: expected a number, got '1s'"),
+        ({"strictMode": 1}, "args.strictMode: expected true or false, got 1"),
+        ({"note": 5}, "args.note: expected a text, got 5"),
+        ({"seats": 0}, "args: 'seats' must be >= 1: 0"),
+        ({"seat": 1}, "args: extra fields found (seat)"),
+        ({"wait_seconds": 1}, "args: extra fields found (wait_seconds)"),
+        ({"limits": [{"atMost": 1}]}, "args.limits[0].resource: required field missing"),
+        (
+            {"limits": [{"resource": "cpu", "atMost": "x"}]},
+            "args.limits[0].atMost: expected a whole number, got 'x'",
+        ),
+        ({"byZone": {"a_b": "x"}}, "args.byZone['a_b']: expected a whole number, got 'x'"),
+        ([1], "args: expected a mapping, got list"),
+    ],
+)
+def test_what_does_not_fit_is_told_with_its_place(given: Any, problem: str) -> None:
+    (found,) = problems(given)
+    assert found == problem
+
+
+def test_all_problems_are_told_at_once() -> None:
+    assert len(problems({"seats": "x", "strictMode": "y", "nonsense": 1})) == 3
+
+
+def test_a_plugin_without_arguments_takes_none() -> None:
+    assert plugin_args("Plain", Plain, None) is None
+    assert plugin_args("Plain", Plain, {"kind": "PlainArgs", "apiVersion": "x"}) is None
+    with pytest.raises(PluginArgsError, match="the plugin takes no arguments; remove the entry"):
+        plugin_args("Plain", Plain, {"seats": 1})

@@ -1,0 +1,210 @@
+import sys
+from collections.abc import Iterator
+from importlib.metadata import Distribution, EntryPoint
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+import pytest
+
+from trio_sched.engine.plugin_errors import AmbiguousPlugin, BadPlugin, PluginLoadError, UnknownPlugin
+from trio_sched.engine.plugin_registry import PluginRegistry, hooks_of, points_of
+from trio_sched.plugin_api import Handle, NodeColumns, NodeView, Pod, hookimpl
+
+
+class InstalledPackage(Distribution):
+    """A distribution that somebody has installed."""
+
+    def __init__(self, name: str, version: str = "1.0") -> None:
+        self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+
+    def read_text(self, filename: str) -> str | None:
+        return self._text if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        return Path(path)
+
+
+class Good:
+    name: ClassVar[str] = "Good"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def score_node(self, pod: Pod, node: NodeView) -> int:
+        return 1
+
+    @hookimpl
+    def pre_enqueue(self, pod: Pod) -> None:
+        pass
+
+    def helper(self) -> None:
+        pass
+
+
+@pytest.fixture
+def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    module = ModuleType("somebodys_plugins")
+    monkeypatch.setitem(sys.modules, "somebodys_plugins", module)
+    return module
+
+
+def offered(name: str, attribute: str, *, by: str = "somebodys-plugins") -> EntryPoint:
+    entry_point = EntryPoint(name, f"somebodys_plugins:{attribute}", "trio_sched")
+    vars(entry_point)["dist"] = InstalledPackage(by)
+    return entry_point
+
+
+def load_error(package: ModuleType, plugin: object, name: str = "Mine") -> str:
+    package.Mine = plugin  # type: ignore[attr-defined]
+    with pytest.raises(BadPlugin) as caught:
+        PluginRegistry.of([offered(name, "Mine")]).load(name)
+    text = str(caught.value)
+    start = f"plugin '{name}' from somebodys-plugins 1.0 (somebodys_plugins:Mine): "
+    assert text.startswith(start)
+    return text.removeprefix(start)
+
+
+def test_a_plugin_is_loaded_when_it_is_asked_for_and_not_before(package: ModuleType) -> None:
+    registry = PluginRegistry.of([offered("Good", "Good"), offered("Broken", "nothing")])
+    assert registry.names == ["Broken", "Good"]
+    assert "Good" in registry
+    package.Good = Good  # type: ignore[attr-defined]
+    assert registry.load("Good") is registry.load("Good") is Good
+    assert registry.sources("Good") == ["somebodys-plugins 1.0 (somebodys_plugins:Good)"]
+    assert [found.name for found in registry.entry_points("Good")] == ["Good"]
+    assert registry.sources("Nobody") == []
+
+
+def test_our_own_plugins_come_through_the_same_door() -> None:
+    registry = PluginRegistry.discover()
+    assert registry.sources("NodeName")[0].startswith("trio-sched ")
+    assert registry.load("NodeName").__module__ == "plugins_builtin.node_name"
+
+
+def test_an_unknown_name_is_told_with_the_one_that_was_probably_meant() -> None:
+    registry = PluginRegistry.of([offered("NodeAffinity", "x")])
+    with pytest.raises(UnknownPlugin) as caught:
+        registry.load("NodeAffinty")
+    assert str(caught.value) == (
+        "no installed distribution offers a plugin named 'NodeAffinty'; did you mean 'NodeAffinity'? Otherwise "
+        "pip install the package that brings it, or remove the name from the configuration "
+        "(`trio-sched plugins` lists what is installed)"
+    )
+    with pytest.raises(UnknownPlugin, match=r"named 'Zebra'; pip install"):
+        registry.load("Zebra")
+
+
+def test_two_distributions_that_offer_one_name_are_both_named() -> None:
+    registry = PluginRegistry.of([offered("Mine", "A", by="first"), offered("Mine", "B", by="second")])
+    with pytest.raises(AmbiguousPlugin) as caught:
+        registry.load("Mine")
+    assert str(caught.value) == (
+        "plugin 'Mine' is offered by first 1.0 (somebodys_plugins:A) and by second 1.0 (somebodys_plugins:B); "
+        "which one is meant cannot be known: uninstall all but one of these distributions"
+    )
+
+
+def test_one_distribution_that_is_found_twice_is_one(package: ModuleType) -> None:
+    package.Good = Good  # type: ignore[attr-defined]
+    assert PluginRegistry.of([offered("Good", "Good"), offered("Good", "Good")]).load("Good") is Good
+
+
+def test_an_import_that_fails_is_the_plugins_failure_with_its_cause() -> None:
+    entry_point = EntryPoint("Mine", "no_such_module:Mine", "trio_sched")
+    with pytest.raises(PluginLoadError) as caught:
+        PluginRegistry.of([entry_point]).load("Mine")
+    assert str(caught.value) == (
+        "plugin 'Mine' from no_such_module:Mine failed to import: ModuleNotFoundError: No module named "
+        "'no_such_module'. Fix or uninstall that distribution, or disable 'Mine' in the profile"
+    )
+    assert isinstance(caught.value.__cause__, ModuleNotFoundError)
+
+
+def test_a_misspelt_hook_is_told_with_the_one_that_was_meant(package: ModuleType) -> None:
+    class Mine(Good):
+        name: ClassVar[str] = "Mine"
+
+        @hookimpl
+        def prefilter(self, pod: Pod) -> None: ...
+
+    assert load_error(package, Mine) == "there is no hook 'prefilter'; did you mean 'pre_filter'?"
+
+
+def test_a_hook_that_resembles_none_is_told_with_all_there_are(package: ModuleType) -> None:
+    class Mine(Good):
+        name: ClassVar[str] = "Mine"
+
+        @hookimpl
+        def zzz(self) -> None: ...
+
+    assert load_error(package, Mine).startswith("there is no hook 'zzz'; hooks are pre_enqueue, queue_sort, ")
+
+
+def test_an_argument_that_is_not_offered_is_told_with_those_that_are(package: ModuleType) -> None:
+    class Mine(Good):
+        name: ClassVar[str] = "Mine"
+
+        @hookimpl
+        def score_node(self, pod: Pod, nodes: NodeColumns) -> int:
+            return 0
+
+    assert load_error(package, Mine) == (
+        "hook 'score_node' has an argument 'nodes' that is not offered (offered: pod, node, state); "
+        "did you mean 'node'?"
+    )
+
+
+@pytest.mark.parametrize("kind", ["*args", "**kwargs", "*, pod"])
+def test_hooks_take_plain_arguments(package: ModuleType, kind: str) -> None:
+    scope: dict[str, Any] = {"hookimpl": hookimpl}
+    exec(f"class Mine:\n  name = 'Mine'\n  @hookimpl\n  def pre_enqueue(self, {kind}): ...", scope)
+    assert load_error(package, scope["Mine"]).startswith("hook 'pre_enqueue' must take plain arguments, not ")
+
+
+def test_all_nodes_or_one_at_a_time_but_not_both(package: ModuleType) -> None:
+    class Mine(Good):
+        name: ClassVar[str] = "Mine"
+
+        @hookimpl
+        def score(self, pod: Pod, nodes: NodeColumns) -> None: ...
+
+    assert load_error(package, Mine) == "it has both 'score' and 'score_node'; keep one of them"
+
+
+def test_a_class_says_the_name_of_its_entry_point(package: ModuleType) -> None:
+    assert load_error(package, Good) == "its class says name = 'Good'; set it to 'Mine', the key of its entry point"
+
+
+def test_an_entry_point_names_a_class(package: ModuleType) -> None:
+    assert load_error(package, Good(None, None)) == (  # type: ignore[arg-type]
+        "the entry point must name a class, but it names a Good"
+    )
+
+
+def test_a_plugin_without_hooks_would_never_be_called(package: ModuleType) -> None:
+    class Mine:
+        name: ClassVar[str] = "Mine"
+
+        def filter(self) -> None: ...
+
+    assert load_error(package, Mine) == "no method is marked with @hookimpl, so it would never be called"
+
+
+def test_a_class_can_be_offered_directly_unless_its_name_is_taken() -> None:
+    registry = PluginRegistry.of([])
+    registry.add(Good)
+    assert "Good" in registry
+    assert registry.load("Good") is Good
+    with pytest.raises(AmbiguousPlugin, match=r"offered by class .*Good"):
+        registry.add(Good)
+    with pytest.raises(AmbiguousPlugin, match=r"somebodys-plugins 1.0 \(somebodys_plugins:x\) and by class"):
+        PluginRegistry.of([offered("Good", "x")]).add(Good)
+    with pytest.raises(UnknownPlugin, match="did you mean 'Good'"):
+        registry.load("Goood")
+
+
+def test_hooks_are_listed_in_the_order_a_pod_meets_them_and_points_as_the_file_names_them() -> None:
+    assert hooks_of(Good) == ["pre_enqueue", "score_node"]
+    assert points_of(Good) == {"pre_enqueue", "score"}

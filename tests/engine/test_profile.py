@@ -1,0 +1,189 @@
+from collections.abc import Hashable
+from typing import Any, ClassVar
+
+import pytest
+
+from trio_sched.engine.plugin_errors import BadPlugin, PluginArgsError, UnknownPlugin
+from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.profile import Profile, build_profile
+from trio_sched.plugin_api import (
+    CycleState,
+    Handle,
+    Input,
+    Int64Array,
+    NodeColumns,
+    NodeView,
+    Pod,
+    Status,
+    hookimpl,
+)
+from trio_sched.testing import FakeHandle, make_table, node, pod
+
+LOG: list[tuple[Any, ...]] = []
+
+
+class First:
+    """Names its arguments in another order, and not all of them."""
+
+    name: ClassVar[str] = "First"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.USAGE})
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self.handle = handle
+
+    @hookimpl
+    def filter(self, nodes: NodeColumns) -> str:
+        return f"{len(nodes)} nodes"
+
+    @hookimpl
+    def score(self, state: CycleState, pod: Pod) -> str:
+        return f"{pod.name} {state.get('x')}"
+
+    @hookimpl
+    def normalize_score(self, scores: Int64Array) -> Int64Array:
+        return scores
+
+    @hookimpl
+    def reserve(self, pod: Pod, node_name: str) -> None: ...
+
+    @hookimpl
+    def unreserve(self, pod: Pod) -> str:
+        return "first gives back"
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return pod.priority
+
+    @hookimpl
+    def add_pod(self, added: Pod) -> None: ...
+
+    @hookimpl
+    def pre_filter(self) -> str:
+        return "prepared"
+
+
+class Second:
+    """Looks at nodes one by one; has a sign but does not say what it depends on."""
+
+    name: ClassVar[str] = "Second"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def filter_node(self, pod: Pod, node: NodeView, state: CycleState) -> Status | None:
+        return None
+
+    @hookimpl
+    def unreserve(self, pod: Pod, node_name: str, state: CycleState) -> str:
+        return "second gives back"
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return pod.name
+
+    @hookimpl
+    async def run(self) -> None: ...
+
+    @hookimpl
+    def events_to_register(self) -> list[Any]:
+        return []
+
+
+class Fussy:
+    name: ClassVar[str] = "Fussy"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        raise OSError("no licence")
+
+    @hookimpl
+    def pre_enqueue(self, pod: Pod) -> None: ...
+
+
+REGISTRY = PluginRegistry.of([])
+for plugin in (First, Second, Fussy):
+    REGISTRY.add(plugin)
+
+
+def build(arguments: dict[str, Any] | None = None, **points: list[str]) -> Profile:
+    refs = {point: [(name, weight) for weight, name in enumerate(names, start=0)] for point, names in points.items()}
+    return build_profile("mine", refs, arguments or {}, REGISTRY, FakeHandle(profile_name="mine"))
+
+
+def test_plugins_are_called_in_the_order_of_the_profile_at_each_point() -> None:
+    forward = build(filter=["First", "Second"], score=["First"], reserve=["First", "Second"])
+    assert [caller.plugin for caller in forward.filter] == ["First", "Second"]
+    assert [caller.plugin for caller in build(filter=["Second", "First"]).filter] == ["Second", "First"]
+    assert list(forward.plugins) == ["First", "Second"]
+
+
+def test_unreserve_goes_backwards_and_for_plugins_that_only_give_back_too() -> None:
+    profile = build(reserve=["First", "Second"])
+    assert [caller.plugin for caller in profile.reserve] == ["First"]
+    given_back = [caller.call(pod("p"), "n", CycleState()) for caller in profile.unreserve]
+    assert given_back == ["second gives back", "first gives back"]
+
+
+def test_a_hook_gets_the_arguments_it_names_in_the_order_it_names_them() -> None:
+    profile = build(pre_filter=["First"], filter=["First"], score=["First"])
+    nodes, state = make_table([node("a"), node("b")]).columns, CycleState()
+    state.write("x", 7)
+    assert profile.filter[0].call(pod("p"), nodes, state) == "2 nodes"
+    assert profile.score[0].call(pod("p"), nodes, state) == "p 7"
+    assert profile.pre_filter[0].call(pod("p"), nodes, state) == "prepared"
+    assert set(profile.add_pod) == {"First"}
+    assert profile.remove_pod == {}
+
+
+def test_a_plugin_runs_only_where_the_profile_enables_it() -> None:
+    profile = build(filter=["First"])
+    assert (profile.score, profile.reserve, profile.pre_filter) == ((), (), ())
+    assert dict(profile.add_pod) == {}
+
+
+def test_a_weight_of_nothing_is_one() -> None:
+    assert [scorer.weight for scorer in build(score=["First"]).score] == [1]
+
+
+def test_per_node_hooks_are_known_as_such() -> None:
+    profile = build(filter=["First", "Second"], score=["First"])
+    assert [caller.per_node for caller in profile.filter] == [False, True]
+    (scorer,) = profile.score
+    assert (scorer.per_node, scorer.normalize is not None) == (False, True)
+
+
+def test_background_tasks_and_events_belong_to_every_plugin_of_the_profile() -> None:
+    profile = build(filter=["First", "Second"])
+    assert [caller.plugin for caller in profile.run] == ["Second"]
+    assert [caller.plugin for caller in profile.events] == ["Second"]
+
+
+def test_who_can_turn_pods_away() -> None:
+    assert build(filter=["Second"], reserve=["First"]).rejecting == {"First", "Second"}
+    assert build(score=["First"]).rejecting == frozenset()
+
+
+def test_answers_are_kept_of_plugins_that_sign_and_say_what_they_depend_on() -> None:
+    profile = build(filter=["First", "Second"])
+    assert profile.inputs == {"First": {Input.USAGE}}
+    assert profile.signature(pod("p", priority=5)) == (5,)
+    assert profile.kept_plugins((5,)) == {"First"}
+    assert profile.kept_plugins((None,)) == frozenset()
+    assert build(reserve=["First"]).signature(pod("p", priority=5)) == ()
+
+
+def test_a_constructor_that_raises_is_the_plugins_failure() -> None:
+    with pytest.raises(BadPlugin, match=r"'Fussy' from class .*Fussy: initializing failed: no licence") as caught:
+        build(pre_enqueue=["Fussy"])
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_missing_plugins_and_wrong_arguments_are_told() -> None:
+    with pytest.raises(UnknownPlugin):
+        build(filter=["Third"])
+    with pytest.raises(PluginArgsError):
+        build({"First": {"unknown": 1}}, filter=["First"])
+
+
+def test_the_handle_is_that_of_the_profile() -> None:
+    assert build(filter=["First"]).plugins["First"].handle.profile_name == "mine"
