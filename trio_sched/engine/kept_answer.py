@@ -18,6 +18,9 @@ from trio_sched.snapshot.change_log import as_index
 from trio_sched.snapshot.node_columns import BoolArray, Int64Array, NodeColumns, RowIndex
 from trio_sched.snapshot.node_table import NodeTable
 
+_FAILED = b"\0"
+"""How a node that did not pass looks in the bytes of a mask."""
+
 INFEASIBLE = -1
 """The rank of nodes that did not pass; ranks of others are never negative."""
 
@@ -160,14 +163,14 @@ class KeptAnswer:
         if self.normalized:
             self._look_at_normalized(rows, nodes, passes, total, node_changed)
         self.passes[rows] = passes
-        if not passes.all():
+        if _FAILED in passes.tobytes():
             total[~passes] = INFEASIBLE
         self.ranks[rows] = total
 
     def _look_at_normalized(
         self, rows: RowIndex, nodes: NodeColumns, passes: BoolArray, total: Int64Array, node_changed: bool
     ) -> None:
-        stale = bool((passes != self.passes[rows]).any())
+        stale = passes.tobytes() != self.passes[rows].tobytes()  # for a single row much faster than comparing arrays
         for kept in self.normalized:
             if node_changed or kept.on_usage:
                 raw = raw_scores(kept.caller, self.pod, nodes, self.state)
