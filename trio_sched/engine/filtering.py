@@ -121,7 +121,7 @@ class FilterOutcome:
                 continue
             nodes, codes = failed[given], codes[given]
             for code in np.unique(codes).tolist():
-                yield verdicts.explain(code).by(plugin), nodes[codes == code].tolist()
+                yield verdicts.explain(int(code)).by(plugin), nodes[codes == code].tolist()
             failed = failed[~given]
 
     def statuses(self) -> dict[str, Status]:

@@ -184,10 +184,10 @@ class KeptAnswer:
         passes: BoolArray | None = None
         for caller in filters:
             try:
-                codes = caller.call(self.pod, nodes, self.state).codes
+                verdict: BoolArray = caller.call(self.pod, nodes, self.state).passes
             except Exception as exc:
                 raise plugin_failed(f'running "{caller.plugin}" filter plugin', caller.plugin, exc) from exc
-            passes = codes == 0 if passes is None else passes & (codes == 0)
+            passes = verdict if passes is None else passes & verdict
         return passes
 
     def _score(self, scorers: Sequence[ScoreCaller], nodes: NodeColumns) -> Int64Array | None:

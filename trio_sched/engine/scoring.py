@@ -82,6 +82,8 @@ def raw_scores(caller: ScoreCaller, pod: Pod, nodes: NodeColumns, state: CycleSt
         raw: Int64Array = caller.call(pod, nodes, state)
         if raw.shape != (len(nodes),):
             raise ValueError(f"answered with shape {raw.shape}, expected ({len(nodes)},)")
+        if raw.dtype != np.int64:
+            raw = raw.astype(np.int64)
     except CycleFailed:
         raise
     except Exception as exc:
@@ -102,7 +104,7 @@ def normalize(caller: ScoreCaller, pod: Pod, raw: Int64Array, state: CycleState)
     except Exception as exc:
         prefix = f'running Normalize on Score plugins: plugin "{caller.plugin}" failed with'
         raise plugin_failed(prefix, caller.plugin, exc) from exc
-    return normalized
+    return normalized if normalized.dtype == np.int64 else normalized.astype(np.int64)
 
 
 def check_range(plugin: str, scores: Int64Array) -> None:
@@ -111,17 +113,17 @@ def check_range(plugin: str, scores: Int64Array) -> None:
     Raises:
         CycleFailed: one is not.
     """
-    if len(scores) == 0:
-        return
     if len(scores) == 1:
-        lowest = highest = int(scores[0])
-    else:
-        lowest, highest = int(scores.min()), int(scores.max())
-    if lowest < 0 or highest > MAX_SCORE:
-        bad = lowest if lowest < 0 else highest
-        raise plugin_failed(
-            "applying score defaultWeights on Score plugins",
-            plugin,
-            f'plugin "{plugin}" returns an invalid score {bad}, '
-            f"it should in the range of [0, {MAX_SCORE}] after normalizing",
-        )
+        if 0 <= int(scores[0]) <= MAX_SCORE:
+            return
+    # Read as unsigned, negative numbers are huge: one look at the highest finds both kinds of offenders.
+    elif len(scores) == 0 or scores.view(np.uint64).max() <= MAX_SCORE:
+        return
+    lowest, highest = int(scores.min()), int(scores.max())
+    bad = lowest if lowest < 0 else highest
+    raise plugin_failed(
+        "applying score defaultWeights on Score plugins",
+        plugin,
+        f'plugin "{plugin}" returns an invalid score {bad}, '
+        f"it should in the range of [0, {MAX_SCORE}] after normalizing",
+    )

@@ -30,21 +30,22 @@ class Verdicts:
     """A filter's answer for all nodes at once.
 
     *codes* has shape (nodes,): 0 where the node passes, else any number that *explain* turns into the Status of that
-    node. Numbers keep the common case cheap: the text is only made when nothing fits.
+    node (or booleans: True fails). Numbers keep the common case cheap: the text is only made when nothing fits.
     """
 
-    codes: NDArray[np.int64]
+    codes: NDArray[np.int64] | NDArray[np.bool_]
     explain: Callable[[int], Status]
 
     @classmethod
     def where(cls, passes: NDArray[np.bool_], otherwise: Status) -> Verdicts:
         """Nodes for which *passes* is false get the status *otherwise*."""
-        return cls((~passes).astype(np.int64), lambda _code: otherwise)
+        return cls(~passes, lambda _code: otherwise)
 
     @property
     def passes(self) -> NDArray[np.bool_]:
         """Shape (nodes,): which nodes pass."""
-        passes: NDArray[np.bool_] = self.codes == 0
+        codes: NDArray[Any] = self.codes
+        passes: NDArray[np.bool_] = ~codes if codes.dtype == np.bool_ else codes == 0
         return passes
 
 
