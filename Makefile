@@ -37,6 +37,9 @@ golden: dev ## every decision recorded from kube-scheduler
 cov: dev ## tests with a coverage report
 	$(BIN)/pytest -q --cov --cov-report=term-missing:skip-covered
 
+docs: dev ## write the hook reference anew from the docstrings
+	$(BIN)/python -m contrib.docs.make_hooks
+
 demo: dev ## schedule a realistic cluster on the embedded API server
 	$(BIN)/trio-sched simulate -f contrib/scenarios/shop.yaml
 

@@ -17,8 +17,8 @@ HEADER: Final = """\
 # Hooks
 
 The moments in which a plugin can act, in the order a pod meets them. A plugin is a class with a `name` and an
-`__init__(self, args, handle)`; its methods marked with `@hookimpl` answer at the hook of the same name. A method may name
-fewer arguments than are listed here, never others.
+`__init__(self, args, handle)`; its methods marked with `@hookimpl` answer at the hook of the same name. A method may
+name fewer arguments than are listed here, never others.
 
 Everything until `permit` answers at once; `post_filter`, `pre_bind`, `bind`, `post_bind` and `run` may be `async`. An
 exception costs the pod this attempt, not the process.
@@ -28,7 +28,7 @@ exception costs the pod this attempt, not the process.
 This page is made from the docstrings: change `trio_sched/plugin_api/extension_points.py` and run `make docs`.
 """
 _WRITTEN: Final = {point: written for written, point in POINTS.items()}
-_PART: Final = re.compile(r"^(When|Args|Return): ", re.MULTILINE)
+_PART: Final = re.compile(r"\n+(When|Args|Return): ")
 
 
 def text() -> str:
@@ -40,7 +40,7 @@ def _section(hook: str) -> Iterator[str]:
     function = getattr(ExtensionPoints, hook)
     yield f"## {hook}\n"
     yield f"```python\n{_signature(hook, function)}\n```\n"
-    yield _PART.sub(lambda found: f"\n*{found[1]}:* ", inspect.getdoc(function) or "") + "\n"
+    yield _PART.sub(lambda found: f"\n\n*{found[1]}:* ", inspect.getdoc(function) or "") + "\n"
     point = POINT_OF_HOOK.get(hook)
     yield f"Switched on at: {f'`{_WRITTEN[point]}`' if point else 'any point of the plugin'}.\n"
 

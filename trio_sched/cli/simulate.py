@@ -30,6 +30,7 @@ from trio_sched.cli.run import daemon_settings
 from trio_sched.cli.simulated_run import EMBEDDED, Plan, Progress, serve_until_signal, simulate_until_settled
 from trio_sched.cli.terminal import answer_console
 from trio_sched.config.durations import parse_duration
+from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.log_setup import set_up_logging
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.engine.plugin_registry import PluginRegistry
@@ -158,7 +159,10 @@ def _settings(config: Path | None, feature_gates: str) -> DaemonSettings:
     if feature_gates:
         arguments.append(f"--feature-gates={feature_gates}")
     registry = PluginRegistry.discover()
-    prepared = prepare(parse_flags(arguments), points_of=PointsByPlugin(registry), connection=EMBEDDED)
+    try:
+        prepared = prepare(parse_flags(arguments), points_of=PointsByPlugin(registry), connection=EMBEDDED)
+    except ConfigError as error:
+        raise error.within(f"{config}: " if config else "") from error
     return daemon_settings(prepared, registry)
 
 

@@ -1,0 +1,209 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import trio
+
+from trio_sched.cli.exit_code import ExitCode
+from trio_sched.cli.main import main
+from trio_sched.simulator import ApiServer, load_manifests, populate, run_kubelets, serve
+
+InstallPlugin = Callable[..., Path]
+Capture = pytest.CaptureFixture[str]
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+MASTER = "--master=http://127.0.0.1:1"
+PICKY = """
+from trio_sched.plugin_api import hookimpl, unschedulable
+
+class Picky:
+    name = "Picky"
+    def __init__(self, args, handle): pass
+    @hookimpl
+    def filter_node(self, pod, node):
+        return unschedulable("node(s) were not b") if node.name != "b" else None
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Callable[[str], str]:
+    def write(body: str) -> str:
+        path = tmp_path / "config.yaml"
+        path.write_text(HEAD + body)
+        return f"--config={path}"
+
+    return write
+
+
+def command_failed(capsys: Capture) -> str:
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if '"command failed"' in line]
+    found = re.fullmatch(r'E\d{4} [\d:.]+ +\d+ run\.py:\d+\] "command failed" err=(".*")', line)
+    assert found, line
+    return json.loads(found[1])
+
+
+def test_a_start_that_is_refused_is_one_log_line(capsys: Capture, config: Callable[[str], str]) -> None:
+    assert main([MASTER, config("parallelism: 0\n")]) == ExitCode.FAILURE
+    assert command_failed(capsys).startswith("parallelism: Invalid value: 0")
+
+
+def test_the_line_is_json_where_the_log_is(capsys: Capture, config: Callable[[str], str]) -> None:
+    assert main([MASTER, config("parallelism: 0\n"), "--logging-format=json"]) == ExitCode.FAILURE
+    line = json.loads(capsys.readouterr().err)
+    assert line["msg"] == "command failed"
+    assert line["err"].startswith("parallelism: Invalid value: 0")
+    assert "v" not in line
+
+
+def test_contradictory_logging_flags_are_told_without_a_log(capsys: Capture) -> None:
+    assert main([MASTER, "--logging-format=foo"]) == ExitCode.FAILURE
+    assert capsys.readouterr().err == 'format: Invalid value: "foo": Unsupported log format\n'
+
+
+def test_the_effective_configuration_is_written_and_reads_back(tmp_path: Path, capsys: Capture) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    assert main([MASTER, f"--write-config-to={first}"]) == ExitCode.OK
+    assert f'"Wrote configuration" file="{first}"' in capsys.readouterr().err
+    assert main([MASTER, f"--config={first}", f"--write-config-to={second}"]) == ExitCode.OK
+    assert first.read_text() == second.read_text()
+    assert "- name: VolumeBinding\n" in first.read_text()
+
+
+def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "nowhere" / "x"
+    assert main([MASTER, f"--write-config-to={path}"]) == ExitCode.FAILURE
+    assert command_failed(capsys) == f"open {path}: no such file or directory"
+
+
+@pytest.mark.parametrize(
+    "point", ["preBind: {enabled: [{name: VolumeBinding}]}", "filter: {enabled: [{name: VolumeZone}]}"]
+)
+def test_a_plugin_of_kubernetes_that_is_missing_may_not_be_named(
+    point: str, capsys: Capture, config: Callable[[str], str]
+) -> None:
+    assert main([MASTER, config(f"profiles: [{{plugins: {{{point}}}}}]\n")]) == ExitCode.FAILURE
+    assert "is not available in this version of trio-sched yet" in command_failed(capsys)
+
+
+def test_a_missing_plugin_beyond_the_defaults_is_refused_at_multi_point_too(
+    capsys: Capture, config: Callable[[str], str]
+) -> None:
+    body = "profiles: [{plugins: {multiPoint: {enabled: [{name: GangScheduling}]}}}]\n"
+    assert main([MASTER, config(body)]) == ExitCode.FAILURE
+    assert "plugin 'GangScheduling' is not available in this version" in command_failed(capsys)
+
+
+def test_a_plugin_that_nobody_has_installed_is_named_with_the_mend(
+    capsys: Capture, config: Callable[[str], str]
+) -> None:
+    body = "profiles: [{plugins: {multiPoint: {enabled: [{name: NodeAffinty}]}}}]\n"
+    assert main([MASTER, config(body)]) == ExitCode.FAILURE
+    said = command_failed(capsys)
+    assert "no installed distribution offers a plugin named 'NodeAffinty'; did you mean 'NodeAffinity'?" in said
+
+
+def test_a_broken_plugin_stops_only_those_who_enable_it(
+    install_plugin: InstallPlugin, capsys: Capture, config: Callable[[str], str], tmp_path: Path
+) -> None:
+    install_plugin("Broken", "raise RuntimeError('out of order')")
+    flag = config("profiles: [{plugins: {multiPoint: {enabled: [{name: Broken}]}}}]\n")
+    assert main([MASTER, flag]) == ExitCode.FAILURE
+    assert "failed to import: RuntimeError: out of order" in command_failed(capsys)
+    assert main([MASTER, f"--write-config-to={tmp_path / 'out'}"]) == ExitCode.OK
+
+
+def test_a_point_that_a_plugin_does_not_extend_is_refused(
+    install_plugin: InstallPlugin, capsys: Capture, config: Callable[[str], str]
+) -> None:
+    install_plugin("Picky", PICKY)
+    assert main([MASTER, config("profiles: [{plugins: {score: {enabled: [{name: Picky}]}}}]\n")]) == ExitCode.FAILURE
+    assert 'plugin "Picky" does not extend ScorePlugin plugin' in command_failed(capsys)
+
+
+def test_an_installed_plugin_of_somebody_else_filters_until_it_is_uninstalled(
+    install_plugin: InstallPlugin,
+    capsys: Capture,
+    config: Callable[[str], str],
+    small_cluster: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flag = config("profiles: [{plugins: {multiPoint: {enabled: [{name: Picky}]}}}]\n")
+    folder = install_plugin("Picky", PICKY)
+    command = ["simulate", "-f", str(small_cluster), *flag.split("="), "-o", "json"]
+    assert main(command) == ExitCode.OK
+    found = json.loads(capsys.readouterr().out)
+    assert {one["pod"]: one["node"] for one in found["placements"]} == {"web-1": "b", "web-2": "b", "db": "b"}
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(folder)])
+    assert main(command) == ExitCode.FAILURE
+    assert "no installed distribution offers a plugin named 'Picky'" in capsys.readouterr().err
+
+
+@pytest.fixture
+def served_cluster(small_cluster: Path) -> Iterator[tuple[str, ApiServer]]:
+    """The simulator on a port, in a thread with an event loop of its own."""
+    server = ApiServer()
+    populate(server, load_manifests([small_cluster]))
+    started: list[str] = []
+    scopes: list[tuple[trio.lowlevel.TrioToken, trio.CancelScope]] = []
+
+    async def live() -> None:
+        async with trio.open_nursery() as nursery:
+            scopes.append((trio.lowlevel.current_trio_token(), nursery.cancel_scope))
+            await nursery.start(run_kubelets, server)
+            started.append(await nursery.start(partial(serve, server)))
+            ready.write(b"!")
+
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb", buffering=0) as waiting, os.fdopen(writing, "wb", buffering=0) as ready:
+        thread = Thread(target=trio.run, args=(live,))
+        thread.start()
+        waiting.read(1)
+        yield started[0], server
+        token, scope = scopes[0]
+        trio.from_thread.run_sync(scope.cancel, trio_token=token)
+        thread.join()
+
+
+def _run_until(line: str, flags: list[str], *signals: signal.Signals) -> tuple[int, str]:
+    """Run the daemon in a process, send it *signals* once it has logged *line*, and wait for its end."""
+    with subprocess.Popen([sys.executable, "-m", "trio_sched", *flags], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        seen = ""
+        for text in process.stderr:
+            seen += text
+            if line in text:
+                break
+        for number in signals:
+            process.send_signal(number)
+        seen += process.stderr.read()
+        return process.wait(), seen
+
+
+def test_with_an_election_a_signal_ends_the_daemon_in_order(served_cluster: tuple[str, ApiServer]) -> None:
+    url, server = served_cluster
+    code, said = _run_until("Unable to schedule pod", [f"--master={url}"], signal.SIGTERM)
+    assert code == ExitCode.OK, said
+    assert '"Successfully acquired lease"' in said
+    lease = server.store.get("leases.coordination.k8s.io", "kube-system/kube-scheduler")
+    assert lease is not None
+    assert not lease.fields["spec"].get("holderIdentity")
+    placed = [pod for pod in server.store.collection("pods").objects.values() if pod.fields["spec"].get("nodeName")]
+    assert len(placed) == 3
+
+
+def test_without_an_election_the_end_is_a_failure_as_kube_scheduler_has_it(
+    served_cluster: tuple[str, ApiServer],
+) -> None:
+    url, _server = served_cluster
+    code, said = _run_until("Sync completed", [f"--master={url}", "--leader-elect=false"], signal.SIGINT)
+    assert code == ExitCode.FAILURE
+    assert '"command failed" err="finished without leader elect"' in said
+    assert "Traceback" not in said

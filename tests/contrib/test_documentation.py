@@ -1,0 +1,103 @@
+"""What the README and the docs say can be pasted, and works."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from contrib.docs import make_hooks
+from trio_sched.config.known_plugins import KNOWN_PLUGINS
+from trio_sched.engine.plugin_registry import PluginRegistry
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+TUTORIAL = ROOT / "docs" / "tutorial" / "write_a_plugin.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_NAMED_BLOCK = re.compile(r"^```\w+\n# (\S+\.\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
+
+
+def paste(page: Path, folder: Path) -> set[str]:
+    """Write the files of *page* into *folder*, and what pip would write for the package that they make up."""
+    files = dict(_NAMED_BLOCK.findall(page.read_text(encoding="utf-8")))
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    project = tomllib.loads(files["pyproject.toml"])["project"]
+    metadata = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    metadata.mkdir()
+    about = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    (metadata / "METADATA").write_text(about)
+    entries = [f"{name} = {value}" for name, value in project["entry-points"]["trio_sched"].items()]
+    (metadata / "entry_points.txt").write_text("\n".join(["[trio_sched]", *entries]))
+    return set(files)
+
+
+def run(folder: Path, *arguments: str) -> str:
+    """What a command says that runs with *folder* installed."""
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments],
+        capture_output=True,
+        check=True,
+        text=True,
+        cwd=ROOT,
+        env={"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    return done.stdout
+
+
+def test_the_plugin_of_the_readme_keeps_pods_out_of_the_zone(tmp_path: Path) -> None:
+    assert paste(README, tmp_path) >= {"quiet_zone.py", "pyproject.toml", "quiet.yaml"}
+    scenario = "contrib/scenarios/shop.yaml"
+    said = run(tmp_path, "trio_sched", "simulate", "-f", scenario, "--config", str(tmp_path / "quiet.yaml"))
+    assert "node(s) were in a zone under repair" in said
+    general = re.findall(r"^ general-\d\d +general +(eu-1.) +(\d+)/110", said, re.MULTILINE)
+    assert len(general) == 24
+    assert all(pods == "0" for zone, pods in general if zone == "eu-1a")
+    assert any(int(pods) > 1 for zone, pods in general if zone == "eu-1b")
+
+
+def test_the_plugin_of_the_readme_is_as_short_as_promised() -> None:
+    files = dict(_NAMED_BLOCK.findall(README.read_text(encoding="utf-8")))
+    assert len(files["quiet_zone.py"].split("\n")) <= 22
+    assert sum(1 for line in files["quiet_zone.py"].split("\n") if line.strip()) <= 15
+
+
+def test_the_tutorial_works_from_its_first_file_to_its_last(tmp_path: Path) -> None:
+    written = paste(TUTORIAL, tmp_path)
+    assert written == {"pyproject.toml", "team_nodes.py", "scheduler.yaml", "cluster.yaml", "test_team_nodes.py"}
+    assert re.search(r"TeamNodes +team-nodes 0\.1\.0 +filter", run(tmp_path, "trio_sched", "plugins"))
+    cluster, config = str(tmp_path / "cluster.yaml"), str(tmp_path / "scheduler.yaml")
+    said = run(tmp_path, "trio_sched", "simulate", "-f", cluster, "--config", config, "--pods")
+    assert re.search(r"fits +node-1 +Running", said)
+    assert "0/1 nodes are available: 1 node(s) belonged to another team." in said
+    assert "1 passed" in run(tmp_path, "pytest", "-q", "--rootdir", str(tmp_path), str(tmp_path / "test_team_nodes.py"))
+
+
+def test_the_hook_reference_is_up_to_date() -> None:
+    assert make_hooks.TARGET.read_text(encoding="utf-8") == make_hooks.text(), "run make docs"
+
+
+def test_the_readme_names_exactly_the_plugins_that_are_missing() -> None:
+    text = README.read_text(encoding="utf-8")
+    have, _start, missing = text.partition("## Status")[2].partition("Not yet:")
+    installed = PluginRegistry.discover()
+    for name in KNOWN_PLUGINS:
+        assert re.search(rf"\b{name}\b", have if name in installed else missing), name
+        assert not re.search(rf"\b{name}\b", missing if name in installed else have), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in _LINK.findall(page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_make_knows_every_verb_that_is_promised() -> None:
+    verbs = set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for page in PAGES:
+        # Only commands: prose may make do, make sense, and make room.
+        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            assert set(re.findall(r"^make (\w+)", block, re.MULTILINE)) <= verbs, page.name

@@ -1,0 +1,62 @@
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from contrib.scenarios import make_shop
+
+SCENARIO = make_shop.TARGET
+
+
+@pytest.fixture(scope="module")
+def shop() -> dict[str, Any]:
+    """What becomes of the scenario, by the command that ``make demo`` runs."""
+    command = [sys.executable, "-m", "trio_sched", "simulate", "-f", str(SCENARIO), "--output", "json"]
+    done = subprocess.run(command, capture_output=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_file_is_what_its_generator_writes() -> None:
+    assert SCENARIO.read_text(encoding="utf-8") == make_shop.text(), "python -m contrib.scenarios.make_shop"
+
+
+def test_it_is_a_cluster_of_a_realistic_size_in_three_zones(shop: dict[str, Any]) -> None:
+    assert shop["summary"]["nodes"] >= 50
+    assert shop["summary"]["placed"] + shop["summary"]["pending"] >= 500
+    assert {node["zone"] for node in shop["nodes"]} == {"eu-1a", "eu-1b", "eu-1c"}
+    assert {pool["name"] for pool in shop["pools"]} == {"general", "memory", "gpu", "spot", "edge"}
+
+
+def test_only_the_misfits_are_pending_each_kind_for_its_own_reason(shop: dict[str, Any]) -> None:
+    reasons: dict[str, str] = {}
+    for group in shop["pending"]:
+        for pod in group["pods"]:
+            namespace, name = pod.split("/")
+            assert namespace == "misfits"
+            reasons[name.rpartition("-")[0]] = group["message"]
+    expected = {
+        "too-big": "38 Insufficient cpu",
+        "too-much-memory": "38 Insufficient memory",
+        "gpu-hungry": "Insufficient nvidia.com/gpu",
+        "wrong-label": "didn't match Pod's node affinity/selector",
+        "untolerated": "1 node(s) had untolerated taint(s), 59",
+        "cordoned": "1 node(s) were unschedulable, 59",
+        "unknown-node": "60 node(s) didn't satisfy plugin(s) [NodeAffinity]",
+        "port-taken": "60 node(s) didn't have free ports",
+        "gated": "Scheduling is blocked due to non-empty scheduling gates",
+    }
+    assert reasons.keys() == expected.keys()
+    for workload, part in expected.items():
+        assert part in reasons[workload]
+
+
+def test_every_node_has_its_agent_and_nothing_is_overcommitted(shop: dict[str, Any]) -> None:
+    agents = [one["node"] for one in shop["placements"] if one["workload"] == "node-agent"]
+    assert sorted(agents) == sorted(node["name"] for node in shop["nodes"])
+    for node in shop["nodes"]:
+        assert node["pods"] <= node["podsAllocatable"]
+        for resource, amount in node["requested"].items():
+            assert amount <= node["allocatable"][resource]

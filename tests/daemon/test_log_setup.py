@@ -1,0 +1,109 @@
+import io
+import json
+import logging
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from trio_sched.daemon.log_setup import JsonFormatter, TextFormatter, set_up_logging
+
+log = logging.getLogger("trio_sched.daemon.test_log_setup")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level, raised = list(root.handlers), root.level, logging.raiseExceptions
+    levels = {name: logging.getLogger(name).level for name in ("trio_sched", "plugins_builtin")}
+    yield
+    logging.captureWarnings(False)
+    logging.raiseExceptions = raised
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name, former in levels.items():
+        logging.getLogger(name).setLevel(former)
+
+
+def record(message: str, level: int = logging.INFO, **fields: object) -> logging.LogRecord:
+    made = logging.LogRecord("trio_sched.x", level, "/somewhere/daemon/thing.py", 7, message, (), None)
+    made.created = 1_000_000_000.25
+    vars(made).update(fields)
+    return made
+
+
+def text(message: str, level: int = logging.INFO, **fields: object) -> str:
+    return TextFormatter().format(record(message, level, **fields))
+
+
+def test_a_line_begins_as_klogs_do() -> None:
+    assert re.fullmatch(r"I\d{4} \d\d:\d\d:\d\d\.250000 +\d+ thing\.py:7\] Sync completed", text("Sync completed"))
+    assert text("x", logging.WARNING)[0] == "W"
+    assert text("x", logging.ERROR)[0] == "E"
+    assert text("x", logging.CRITICAL)[0] == "F"
+    assert text("x", logging.DEBUG)[0] == "I"
+
+
+def test_fields_follow_the_message_and_only_text_is_quoted() -> None:
+    line = text("Bound", pod="a/b", tries=3, hot=True, share=0.5, err=ValueError('no "x"'), names=["a", "b"])
+    assert line.endswith(r'] "Bound" pod="a/b" tries=3 hot=true share=0.5 err="no \"x\"" names=["a","b"]')
+
+
+def test_values_of_several_lines_are_indented() -> None:
+    assert text("Failed", err="one\ntwo").endswith('] "Failed" err=<\n\tone\n\ttwo\n >')
+
+
+def test_an_exception_is_told_with_its_traceback() -> None:
+    made = record("Failed", logging.ERROR)
+    try:
+        raise ValueError("no")
+    except ValueError:
+        made.exc_info = sys.exc_info()
+    assert "\tValueError: no\n >" in TextFormatter().format(made)
+    assert json.loads(JsonFormatter().format(made))["err"].endswith("ValueError: no")
+
+
+def test_json_has_klogs_keys() -> None:
+    line = json.loads(JsonFormatter().format(record("Bound", pod="a/b", object=object)))
+    assert line == {
+        "ts": 1_000_000_000_250.0,
+        "caller": "daemon/thing.py:7",
+        "msg": "Bound",
+        "v": 0,
+        "pod": "a/b",
+        "object": "<class 'object'>",
+    }
+    assert "v" not in json.loads(JsonFormatter().format(record("Failed", logging.ERROR)))
+
+
+@pytest.mark.parametrize(("verbosity", "shown"), [(0, ["info"]), (3, ["info"]), (4, ["debug", "info"])])
+def test_verbosity_opens_debug_lines(verbosity: int, shown: list[str]) -> None:
+    stream = io.StringIO()
+    set_up_logging("json", verbosity, stream)
+    log.debug("debug")
+    log.info("info")
+    logging.getLogger("httpx").info("of a library")
+    assert [json.loads(line)["msg"] for line in stream.getvalue().splitlines()] == shown
+
+
+def test_libraries_are_heard_from_warnings_on_and_python_s_own_warnings_too() -> None:
+    stream = io.StringIO()
+    set_up_logging("text", 0, stream)
+    logging.getLogger("httpx").warning("careful")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logging.captureWarnings(False)
+        logging.captureWarnings(True)
+        warnings.warn("deprecated", UserWarning, stacklevel=1)
+    assert "careful" in stream.getvalue()
+    assert "UserWarning: deprecated" in stream.getvalue()
+
+
+def test_setting_up_twice_says_everything_once() -> None:
+    stream = io.StringIO()
+    set_up_logging("text", 0, io.StringIO())
+    set_up_logging("text", 0, stream)
+    log.info("once")
+    assert stream.getvalue().count("once") == 1
