@@ -1,0 +1,280 @@
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from trio_sched.engine.filtering import (
+    CycleFailed,
+    apply_nominated,
+    filter_with_pods_added,
+    node_statuses,
+    run_filters,
+    run_pre_filters,
+)
+from trio_sched.engine.profile import Caller, FilterCaller
+from trio_sched.objects.pod_requests import pod_usage
+from trio_sched.plugin_api import (
+    SKIP,
+    Code,
+    CycleState,
+    Handle,
+    NodeColumns,
+    NodeView,
+    Pod,
+    PreFilterResult,
+    Status,
+    Verdicts,
+    failure,
+    hookimpl,
+    pending,
+    unresolvable,
+    unschedulable,
+)
+from trio_sched.snapshot.node_table import PlacedPod
+from trio_sched.testing import make_profile, make_table, node, pod
+
+NODES = [node(f"n{i}") for i in range(6)]
+Answer = Callable[..., Any]
+
+
+def columns() -> NodeColumns:
+    return make_table(NODES).columns
+
+
+# --- pre_filter -----------------------------------------------------------------------------------------------------
+
+
+def pre_filters(**answers: Any) -> list[Caller]:
+    def answering(answer: Any) -> Answer:
+        def call(*_args: Any) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+    return [Caller(name, answering(answer)) for name, answer in answers.items()]
+
+
+def only(*names: str) -> PreFilterResult:
+    return PreFilterResult(frozenset(names))
+
+
+def test_pre_filters_narrow_the_nodes_together() -> None:
+    outcome = run_pre_filters(
+        pre_filters(A=only("n1", "n2"), B=None, C=PreFilterResult(None), D=only("n2", "n3")),
+        pod(),
+        columns(),
+        CycleState(),
+    )
+    assert (outcome.node_names, outcome.narrowed_by, outcome.rejected) == ({"n2"}, ("A", "D"), None)
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ({"B": only()}, "node(s) didn't satisfy plugin B"),
+        ({"B": only("n1"), "A": only("n2")}, "node(s) didn't satisfy plugin(s) [A B] simultaneously"),
+    ],
+)
+def test_pre_filters_that_leave_no_node_reject_the_pod(answers: dict[str, Any], reason: str) -> None:
+    outcome = run_pre_filters(pre_filters(**answers), pod(), columns(), CycleState())
+    assert outcome.rejected == unresolvable(reason)
+
+
+def test_a_hopeless_pod_ends_the_cycle_at_once_and_an_unlucky_one_after_everybody_was_asked() -> None:
+    asked = []
+
+    def note(*_args: Any) -> None:
+        asked.append("C")
+
+    hopeless = [*pre_filters(A=unresolvable("never")), Caller("C", note)]
+    assert run_pre_filters(hopeless, pod(), columns(), CycleState()).rejected == unresolvable("never").by("A")
+    assert asked == []
+    unlucky = [*pre_filters(A=unschedulable("not now")), Caller("C", note)]
+    assert run_pre_filters(unlucky, pod(), columns(), CycleState()).rejected == unschedulable("not now").by("A")
+    assert asked == ["C"]
+
+
+def test_plugins_with_nothing_to_do_are_noted() -> None:
+    state = CycleState()
+    state.skip_filter = frozenset({"Z"})
+    run_pre_filters(pre_filters(A=SKIP, B=None), pod(), columns(), state)
+    assert state.skip_filter == {"A", "Z"}
+
+
+@pytest.mark.parametrize(
+    "answer", [LookupError("broken"), failure(LookupError("broken")), failure("broken"), pending("broken")]
+)
+def test_a_pre_filter_that_fails_fails_the_cycle_in_the_frameworks_words(answer: Any) -> None:
+    state = CycleState()
+    with pytest.raises(CycleFailed, match='running PreFilter plugin "B": broken') as caught:
+        run_pre_filters(pre_filters(A=SKIP, B=answer), pod(), columns(), state)
+    assert (caught.value.status.code, caught.value.status.plugin) == (Code.ERROR, "B")
+    assert state.skip_filter == {"A"}
+
+
+# --- filter ---------------------------------------------------------------------------------------------------------
+
+
+def whole(name: str, failing: set[str], reason: str) -> FilterCaller:
+    def call(_pod: Pod, nodes: NodeColumns, _state: CycleState) -> Verdicts:
+        return Verdicts.where(np.array([n not in failing for n in nodes.names], dtype=np.bool_), unschedulable(reason))
+
+    return FilterCaller(name, call)
+
+
+def single(name: str, answer: Answer) -> FilterCaller:
+    return FilterCaller(name, lambda _pod, node, _state: answer(node), per_node=True)
+
+
+def test_a_node_fails_for_the_first_plugin_that_turns_it_away() -> None:
+    filters = [whole("A", {"n0", "n1"}, "a"), whole("B", {"n1", "n2"}, "b"), whole("C", set(), "c")]
+    outcome = run_filters(filters, pod(), columns(), CycleState())
+    assert {name: (s.plugin, s.reasons) for name, s in outcome.statuses().items()} == {
+        "n0": ("A", ("a",)),
+        "n1": ("A", ("a",)),
+        "n2": ("B", ("b",)),
+    }
+    assert outcome.passes.tolist() == [False, False, False, True, True, True]
+    assert [outcome.is_examined(position) for position in range(6)] == [True] * 6
+    assert outcome.status(1) == unschedulable("a").by("A")
+    assert outcome.status(5) is None
+
+
+def test_filters_that_were_skipped_are_not_asked() -> None:
+    state = CycleState()
+    state.skip_filter = frozenset({"A"})
+    assert run_filters([whole("A", {"n0"}, "a")], pod(), columns(), state).passes.all()
+
+
+def test_nodes_are_looked_at_one_by_one_only_where_all_others_let_them_pass() -> None:
+    asked = []
+
+    def answer(view: NodeView) -> Status | None:
+        asked.append(view.name)
+        return unschedulable("odd") if view.name in ("n3", "n5") else None
+
+    outcome = run_filters([single("N", answer), whole("A", {"n0", "n3"}, "a")], pod(), columns(), CycleState())
+    assert asked == ["n1", "n2", "n4", "n5"]
+    assert {name: s.plugin for name, s in outcome.statuses().items()} == {"n0": "A", "n3": "A", "n5": "N"}
+
+
+def test_looking_ends_when_enough_are_found_and_begins_where_it_is_told() -> None:
+    asked = []
+
+    def answer(view: NodeView) -> Status | None:
+        asked.append(view.name)
+        return unschedulable("no") if view.name == "n5" else None
+
+    outcome = run_filters([single("N", answer)], pod(), columns(), CycleState(), enough=2, start=10)
+    assert asked == ["n4", "n5", "n0"]
+    assert np.flatnonzero(outcome.passes).tolist() == [0, 4]
+    assert outcome.unexamined == 3
+    assert outcome.statuses() == {"n5": unschedulable("no").by("N")}
+    assert [outcome.is_examined(position) for position in range(6)] == [True, False, False, False, True, True]
+
+
+def raising(*_args: Any) -> Any:
+    raise LookupError("broken")
+
+
+@pytest.mark.parametrize(
+    ("caller", "message"),
+    [
+        (FilterCaller("F", raising), "broken"),
+        (FilterCaller("F", raising, per_node=True), "broken"),
+        (FilterCaller("F", lambda *_: failure("broken"), per_node=True), "broken"),
+        (FilterCaller("F", lambda *_: Status(Code.SKIP, ("odd",)), per_node=True), "odd"),
+        (
+            FilterCaller("F", lambda *_: Verdicts.where(np.ones(2, dtype=np.bool_), unschedulable())),
+            r"answered with shape \(2,\), expected \(6,\)",
+        ),
+    ],
+)
+def test_a_filter_that_fails_fails_the_cycle_in_the_frameworks_words(caller: FilterCaller, message: str) -> None:
+    with pytest.raises(CycleFailed, match=f'^running "F" filter plugin: {message}$') as caught:
+        run_filters([caller], pod(), columns(), CycleState())
+    assert caught.value.status.plugin == "F"
+
+
+def test_statuses_name_those_that_were_left_out_too() -> None:
+    outcome = run_filters([whole("A", {"n0"}, "a")], pod(), columns().take(slice(0, 2)), CycleState())
+    statuses = node_statuses(outcome, ["Z", "B"])
+    assert statuses.by_node() == {"n0": unschedulable("a").by("A")}
+    assert statuses.get("n4") == unresolvable("node(s) didn't satisfy plugin(s) [B Z]")
+    assert node_statuses(outcome, []).get("n4") == unresolvable()
+
+
+# --- nominated pods -------------------------------------------------------------------------------------------------
+
+
+class Counting:
+    """Keeps a count in the cycle's state, as plugins do that look at pods."""
+
+    name: ClassVar[str] = "Counting"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self.fails_on = ""
+
+    @hookimpl
+    def pre_filter(self, pod: Pod, state: CycleState) -> Status | None:
+        state.write("seen", [])
+        return SKIP if pod.name == "skipping" else None
+
+    @hookimpl
+    def add_pod(self, added: Pod, node: NodeView, state: CycleState) -> Status | None:
+        if added.name == "exploding":
+            raise LookupError("broken")
+        if added.name == "failing":
+            return failure("cannot say")
+        state.read("seen").append((added.name, node.name, len(node.pods)))
+        return None
+
+    @hookimpl
+    def filter(self, nodes: NodeColumns, state: CycleState) -> Verdicts:
+        return Verdicts.where(np.full(len(nodes), len(state.read("seen")) < 2), unschedulable("two are too many"))
+
+
+def placed(waiting: Pod) -> PlacedPod:
+    return PlacedPod(waiting, pod_usage(waiting))
+
+
+def added(waiting: Pod, *promised: Pod) -> tuple[Status | None, CycleState]:
+    profile = make_profile([Counting, "NodeResourcesFit"])
+    table, state = make_table(NODES), CycleState()
+    run_pre_filters(profile.pre_filter, waiting, table.columns, state)
+    return filter_with_pods_added(profile, waiting, table, "n1", [placed(p) for p in promised], state), state
+
+
+def test_pods_that_are_promised_the_node_count_as_if_they_had_arrived() -> None:
+    assert added(pod(cpu="1"), pod("a", cpu="3"))[0] is None
+    status, _state = added(pod(cpu="2"), pod("a", cpu="3"))
+    assert status == unschedulable("Insufficient cpu").by("NodeResourcesFit")
+
+
+def test_plugins_that_keep_counts_are_told_of_them_on_a_clone_of_the_state() -> None:
+    status, state = added(pod(), pod("a"), pod("b"))
+    assert status == unschedulable("two are too many").by("Counting")
+    assert state.read("seen") == []
+    assert added(pod("skipping"), pod("a"), pod("b"))[0] is None
+
+
+@pytest.mark.parametrize(("name", "message"), [("exploding", "broken"), ("failing", "cannot say")])
+def test_a_plugin_that_fails_at_it_fails_the_cycle(name: str, message: str) -> None:
+    with pytest.raises(CycleFailed, match=f'running AddPod on PreFilter plugin "Counting": {message}'):
+        added(pod(), pod(name))
+
+
+def test_reasons_are_those_with_the_nominated_pods_even_where_the_node_fails_anyway() -> None:
+    profile = make_profile(["NodeResourcesFit"])
+    table = make_table([node("n", cpu="2", pods=2), node("m")], [pod("r", cpu="1", node_name="n")])
+    waiting = pod(cpu="1500m")
+    state = CycleState()
+    run_pre_filters(profile.pre_filter, waiting, table.columns, state)
+    outcome = run_filters(profile.filter, waiting, table.columns, state)
+    assert outcome.statuses()["n"].reasons == ("Insufficient cpu",)
+    apply_nominated(profile, waiting, outcome, state, table, {"n": [placed(pod("promised"))], "gone": []})
+    assert outcome.statuses()["n"].reasons == ("Too many pods", "Insufficient cpu")
+    assert outcome.passes.tolist() == [False, True]

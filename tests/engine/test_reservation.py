@@ -1,0 +1,116 @@
+from typing import Any
+
+import pytest
+
+from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.profile import Profile, build_profile
+from trio_sched.engine.reservation import LONGEST_WAIT_SECONDS, Waits, run_permit, run_reserve, run_unreserve
+from trio_sched.plugin_api import CycleState, Handle, Pod, Wait, failure, hookimpl, pending, unresolvable, unschedulable
+from trio_sched.testing import FakeHandle, pod
+
+
+def plugin(name: str, log: list[str], **answers: Any) -> type[Any]:
+    """A plugin that says at each hook what *answers* say; an exception is raised."""
+
+    def answer(hook: str) -> Any:
+        log.append(f"{name}.{hook}")
+        found = answers.get(hook)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    class Answering:
+        def __init__(self, args: None, handle: Handle) -> None:
+            pass
+
+        @hookimpl
+        def reserve(self, pod: Pod, node_name: str) -> Any:
+            return answer("reserve")
+
+        @hookimpl
+        def unreserve(self, pod: Pod, node_name: str) -> None:
+            answer("unreserve")
+
+        @hookimpl
+        def permit(self, pod: Pod, node_name: str) -> Any:
+            return answer("permit")
+
+    Answering.name = name  # type: ignore[attr-defined]
+    return Answering
+
+
+def profile(*plugins: type[Any]) -> Profile:
+    registry = PluginRegistry.of([])
+    for each in plugins:
+        registry.add(each)
+    refs = [(each.name, 0) for each in plugins]
+    return build_profile("p", {"reserve": refs, "permit": refs}, {}, registry, FakeHandle())
+
+
+def test_everybody_sets_aside_and_gives_back_in_reverse() -> None:
+    log: list[str] = []
+    both = profile(plugin("A", log), plugin("B", log))
+    assert run_reserve(both, pod(), "n", CycleState()) is None
+    assert run_unreserve(both, pod(), "n", CycleState()) == []
+    assert log == ["A.reserve", "B.reserve", "B.unreserve", "A.unreserve"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message", "plugins", "waiting"),
+    [
+        (unschedulable("full"), "0/1 nodes are available: 1 full.", {"A"}, set()),
+        (unresolvable("never"), "0/1 nodes are available: 1 never.", {"A"}, set()),
+        (pending("soon"), "0/1 nodes are available: 1 soon.", {"A"}, {"A"}),
+    ],
+)
+@pytest.mark.parametrize("hook", ["reserve", "permit"])
+def test_a_refusal_ends_it_with_the_plugins_reason(
+    hook: str, answer: Any, message: str, plugins: set[str], waiting: set[str]
+) -> None:
+    log: list[str] = []
+    run = run_reserve if hook == "reserve" else run_permit
+    refused = run(profile(plugin("A", log, **{hook: answer}), plugin("B", log)), pod(), "n", CycleState())
+    assert isinstance(refused, Unplaced)
+    assert (refused.message, refused.status.code) == (message, answer.code)
+    assert refused.diagnosis is not None
+    assert refused.diagnosis.unschedulable_plugins == plugins
+    assert refused.diagnosis.pending_plugins == waiting
+    assert refused.diagnosis.statuses.by_node() == {"n": answer.by("A")}
+    assert log == [f"A.{hook}"]
+
+
+@pytest.mark.parametrize("answer", [LookupError("broken"), failure("broken")])
+@pytest.mark.parametrize(("hook", "words"), [("reserve", "Reserve"), ("permit", "Permit")])
+def test_a_failure_is_told_in_the_frameworks_words(hook: str, words: str, answer: Any) -> None:
+    run = run_reserve if hook == "reserve" else run_permit
+    failed = run(profile(plugin("A", [], **{hook: answer})), pod(), "n", CycleState())
+    assert isinstance(failed, Unplaced)
+    assert (failed.message, failed.diagnosis) == (f'running {words} plugin "A": broken', None)
+
+
+def test_giving_back_goes_on_when_somebody_fails_at_it() -> None:
+    log: list[str] = []
+    broken = LookupError("broken")
+    failures = run_unreserve(profile(plugin("A", log), plugin("B", log, unreserve=broken)), pod(), "n", CycleState())
+    assert failures == [("B", broken)]
+    assert log == ["B.unreserve", "A.unreserve"]
+
+
+def test_plugins_may_make_the_pod_wait_but_not_for_ever() -> None:
+    waiting = run_permit(
+        profile(plugin("A", [], permit=Wait(5.0)), plugin("B", []), plugin("C", [], permit=Wait(99999.0))),
+        pod(),
+        "n",
+        CycleState(),
+    )
+    assert waiting == Waits({"A": 5.0, "C": LONGEST_WAIT_SECONDS})
+
+
+def test_a_refusal_wins_over_waiting() -> None:
+    both = profile(plugin("A", [], permit=Wait(5.0)), plugin("B", [], permit=unschedulable("no")))
+    assert isinstance(run_permit(both, pod(), "n", CycleState()), Unplaced)
+
+
+def test_nobody_minds() -> None:
+    assert run_permit(profile(plugin("A", [])), pod(), "n", CycleState()) is None

@@ -1,0 +1,198 @@
+from random import Random
+from typing import Any, ClassVar
+
+import pytest
+
+from trio_sched.engine.decision import Decision, Placed, Unplaced
+from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES, Feasible, SchedulingCycle
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod_requests import pod_usage
+from trio_sched.plugin_api import (
+    Code,
+    CycleState,
+    Handle,
+    NodeView,
+    Pod,
+    PreFilterResult,
+    Status,
+    hookimpl,
+    pending,
+    unschedulable,
+)
+from trio_sched.snapshot.node_table import PlacedPod
+from trio_sched.testing import make_profile, make_table, node, pod
+
+
+class PerNode:
+    """Answers about one node at a time, by its labels."""
+
+    name: ClassVar[str] = "PerNode"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self.asked: list[str] = []
+
+    @hookimpl
+    def filter_node(self, node: NodeView) -> Status | None:
+        self.asked.append(node.name)
+        match node.labels.get("say"):
+            case "no":
+                return unschedulable("no")
+            case "wait":
+                return pending("wait")
+            case "fail":
+                raise LookupError("broken")
+        return None
+
+
+class Narrowing:
+    name: ClassVar[str] = "Narrowing"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def pre_filter(self, pod: Pod) -> PreFilterResult | Status | None:
+        if pod.name == "refused":
+            return unschedulable("not this one")
+        return PreFilterResult(frozenset({"n1", "n2", "elsewhere"}))
+
+
+def cycle(waiting: Pod, nodes: list[Node], *plugins: Any, percentage: int = 0, **more: Any) -> SchedulingCycle:
+    profile = make_profile(plugins, percentage_of_nodes_to_score=percentage)
+    return SchedulingCycle(
+        profile, make_table(nodes, more.pop("running", ())), waiting, more.pop("nominated", {}), CycleState(), **more
+    )
+
+
+def decide(*args: Any, **more: Any) -> Decision:
+    return cycle(*args, **more).decide(Random(0))
+
+
+NODES = [node(f"n{i}") for i in range(4)]
+
+
+def test_the_only_node_that_fits_is_taken_without_ranking() -> None:
+    class Unranked:
+        name: ClassVar[str] = "Unranked"
+
+        def __init__(self, args: None, handle: Handle) -> None:
+            pass
+
+        @hookimpl
+        def score_node(self, node: NodeView) -> int:
+            raise AssertionError("nobody should ask")
+
+    decision = decide(pod(cpu="8"), [node("small"), node("big", cpu="8")], "NodeResourcesFit", Unranked)
+    assert isinstance(decision, Placed)
+    assert (decision.node_name, decision.feasible_nodes, decision.evaluated_nodes) == ("big", 1, 2)
+
+
+def test_an_empty_cluster_is_an_error_of_its_own() -> None:
+    decision = decide(pod(), [], "NodeResourcesFit")
+    assert isinstance(decision, Unplaced)
+    assert (decision.message, decision.diagnosis) == ("no nodes available to schedule pods", None)
+    assert decision.reason == "Unschedulable"
+
+
+def test_a_pod_that_fits_nowhere_says_who_turned_it_away() -> None:
+    nodes = [node("a", labels={"say": "no"}), node("b", labels={"say": "wait"}), node("c", cpu="1")]
+    decision = decide(pod(cpu="2"), nodes, "NodeResourcesFit", PerNode)
+    assert isinstance(decision, Unplaced)
+    assert decision.message == "0/3 nodes are available: 1 Insufficient cpu, 1 no, 1 wait."
+    assert decision.diagnosis is not None
+    assert decision.diagnosis.unschedulable_plugins == {"NodeResourcesFit", "PerNode"}
+    assert decision.diagnosis.pending_plugins == {"PerNode"}
+    assert (decision.reason, decision.status.code) == ("Unschedulable", Code.UNSCHEDULABLE)
+    assert decision.state is not None
+
+
+def test_a_plugin_that_fails_leaves_no_diagnosis() -> None:
+    decision = decide(pod(), [node("a", labels={"say": "fail"}), node("b")], PerNode)
+    assert isinstance(decision, Unplaced)
+    assert decision.message == 'running "PerNode" filter plugin: broken'
+    assert (decision.diagnosis, decision.reason) == (None, "SchedulerError")
+
+
+def test_nodes_left_out_by_pre_filter_are_not_looked_at() -> None:
+    searching = cycle(pod(cpu="8"), NODES, Narrowing, "NodeResourcesFit")
+    decision = searching.decide(Random(0))
+    assert isinstance(decision, Unplaced)
+    assert decision.message == (
+        "0/4 nodes are available: 2 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [Narrowing]."
+    )
+    assert decision.diagnosis is not None
+    assert decision.diagnosis.unschedulable_plugins == {"Narrowing", "NodeResourcesFit"}
+    found = cycle(pod(), NODES, Narrowing, "NodeResourcesFit").find_feasible()
+    assert isinstance(found, Feasible)
+    assert (found.nodes.names, found.evaluated) == (["n1", "n2"], 2)
+    assert found.statuses.get("n0").reasons == ("node(s) didn't satisfy plugin(s) [Narrowing]",)
+
+
+def test_a_pod_rejected_by_pre_filter_has_one_status_for_all_nodes() -> None:
+    decision = decide(pod("refused"), NODES, Narrowing)
+    assert isinstance(decision, Unplaced)
+    assert decision.message == "0/4 nodes are available: not this one."
+    assert decision.diagnosis is not None
+    assert decision.diagnosis.statuses.get("n3") == unschedulable("not this one").by("Narrowing")
+    assert decision.diagnosis.unschedulable_plugins == {"Narrowing"}
+
+
+def test_the_promised_node_is_taken_if_it_still_fits_and_no_other_is_looked_at() -> None:
+    waiting = pod(cpu="3", nominated_node_name="n2")
+    searching = cycle(waiting, NODES, "NodeResourcesFit")
+    found = searching.find_feasible()
+    assert isinstance(found, Feasible)
+    assert (found.nodes.names, found.only_nominated, found.evaluated) == (["n2"], True, 1)
+    full = [pod("r", cpu="2", node_name="n2")]
+    elsewhere = cycle(waiting, NODES, "NodeResourcesFit", running=full).find_feasible()
+    assert isinstance(elsewhere, Feasible)
+    assert (elsewhere.nodes.names, elsewhere.only_nominated) == (["n0", "n1", "n3"], False)
+
+
+@pytest.mark.parametrize("promised", ["gone", "failing"])
+def test_a_promise_that_cannot_be_kept_means_looking_further(promised: str) -> None:
+    nodes = [*NODES, node("failing", labels={"say": "fail"})] if promised == "failing" else NODES
+    outcome = cycle(pod(nominated_node_name=promised), nodes, PerNode)
+    if promised == "gone":
+        assert isinstance(outcome.find_feasible(), Feasible)
+    else:
+        decision = outcome.decide(Random(0))
+        assert isinstance(decision, Unplaced)
+        assert decision.message == 'running "PerNode" filter plugin: broken'
+
+
+def test_the_promised_node_must_be_among_those_that_pods_promised_more_leave() -> None:
+    rival = pod("rival", cpu="2", priority=9)
+    nominated = {"n2": [PlacedPod(rival, pod_usage(rival))]}
+    found = cycle(
+        pod(cpu="3", nominated_node_name="n2"), NODES, "NodeResourcesFit", nominated=nominated
+    ).find_feasible()
+    assert isinstance(found, Feasible)
+    assert found.nodes.names == ["n0", "n1", "n3"]
+
+
+def test_a_sample_is_enough_where_per_node_hooks_make_it_worth_while() -> None:
+    many = [node(f"n{i}") for i in range(300)]
+    found = cycle(pod(), many, PerNode, percentage=40, start=290).find_feasible()
+    assert isinstance(found, Feasible)
+    assert (len(found.nodes), found.evaluated) == (120, 120)
+    assert {"n290", "n299", "n0", "n109"} <= set(found.nodes.names)
+    assert "n110" not in found.nodes.names
+    least = cycle(pod(), many, PerNode, percentage=1).find_feasible()
+    assert isinstance(least, Feasible)
+    assert len(least.nodes) == MIN_FEASIBLE_NODES
+
+
+@pytest.mark.parametrize(("plugins", "count"), [(("NodeResourcesFit",), 300), ((PerNode,), 50)])
+def test_otherwise_all_nodes_are_looked_at(plugins: tuple[Any, ...], count: int) -> None:
+    found = cycle(pod(), [node(f"n{i}") for i in range(count)], *plugins, percentage=40).find_feasible()
+    assert isinstance(found, Feasible)
+    assert len(found.nodes) == count
+
+
+def test_the_best_node_wins() -> None:
+    nodes = [node("full"), node("empty"), node("half")]
+    running = [pod("r", cpu="3", node_name="full"), pod("s", cpu="1", node_name="half")]
+    decision = decide(pod(cpu="500m"), nodes, "NodeResourcesFit", running=running)
+    assert isinstance(decision, Placed)
+    assert (decision.node_name, decision.feasible_nodes) == ("empty", 3)
