@@ -116,6 +116,34 @@ async def test_it_creates_shows_and_describes(kubectl: Kubectl, server: ApiServe
     assert "cpu                100m (2%)  100m (2%)" in await kubectl("describe", "node", "n1")
 
 
+async def test_it_creates_from_arguments_which_it_sends_as_protobuf(kubectl: Kubectl) -> None:
+    assert await kubectl("create", "namespace", "shop") == "namespace/shop created\n"
+    assert await kubectl("create", "priorityclass", "high", "--value=1000") == (
+        "priorityclass.scheduling.k8s.io/high created\n"
+    )
+    assert (
+        await kubectl("create", "deployment", "web", "--image=web:1", "-n", "shop") == "deployment.apps/web created\n"
+    )
+    images = "jsonpath={.spec.template.spec.containers[*].image}"
+    assert await kubectl("get", "deployment", "web", "-n", "shop", "-o", images) == "web:1"
+    assert "already exists" in await kubectl("create", "namespace", "shop", fails=True)
+
+
+async def test_it_creates_and_applies_lists_as_it_prints_them(kubectl: Kubectl) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    both = json.dumps({"apiVersion": "v1", "kind": "List", "items": [namespace, pod]})
+    assert await kubectl("create", "-f", "-", stdin=both) == "namespace/shop created\npod/p created\n"
+    printed = await kubectl("get", "namespace/shop", "pod/p", "-o", "yaml")
+    assert "kind: List" in printed
+    await kubectl("apply", "-f", "-", stdin=printed)
+
+
 async def test_it_applies_and_sees_what_changed(kubectl: Kubectl) -> None:
     assert await kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/d created\n"
     assert await kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/d unchanged\n"

@@ -10,7 +10,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.errors import TrioSchedError
-from trio_sched.simulator import discovery, openapi
+from trio_sched.simulator import discovery, openapi, openapi_v2
 from trio_sched.simulator.clock import Clock, wall_clock
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.faults import Faults, ReplyDropped
@@ -287,6 +287,8 @@ class ApiServer:
             return Response(200, b"ok", {"content-type": "text/plain; charset=utf-8"})
         if path == "/version":
             return Response(200, _encode(discovery.VERSION))
+        if path == "/openapi/v2":
+            return Response(200, openapi_v2.openapi_v2_document(types), {"content-type": openapi_v2.MEDIA_TYPE})
         found: Json | None = None
         parts = path.strip("/").split("/")
         match parts:
