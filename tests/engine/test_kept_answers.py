@@ -362,7 +362,9 @@ def test_what_fits_nowhere_is_said_again_until_a_row_changes() -> None:
     outcome = SchedulingCycle(kept.profile, kept.table, huge, {}, CycleState()).decide(Random(0))
     assert isinstance(outcome, Unplaced)
     kept.remember_unfit(signature, outcome)
-    assert decide(kept, huge) is outcome
+    again = decide(kept, huge)
+    assert isinstance(again, Unplaced)
+    assert again.diagnosis is outcome.diagnosis
     kept.table.add_pod(0, PlacedPod(pod("other"), pod_usage(pod("other"))))
     assert decide(kept, huge) is None
 

@@ -16,7 +16,7 @@ from collections.abc import Hashable
 from random import Random
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.filtering import (
@@ -90,7 +90,9 @@ class KeptAnswers:
         answer.normalize_again()
         feasible = int(np.count_nonzero(answer.passes))
         if feasible == 0:
-            return answer.unfit
+            unfit = answer.unfit
+            # The state is the pod's own: post_filter may leave things in it.
+            return None if unfit is None else evolve(unfit, state=answer.state.fork())
         row = select_host(answer.ranks, rng)
         return Placed(self.table.names[row], answer.state.fork(), self.table.count, feasible)
 

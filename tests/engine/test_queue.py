@@ -1,0 +1,452 @@
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+from trio_sched.engine.backoff import Backoff
+from trio_sched.engine.gates import ProfileQueueing
+from trio_sched.engine.profile import Caller
+from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
+from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.queueing_hints import HintEntry, HintTable
+from trio_sched.plugin_api import Action, ClusterEvent, Hint, Pod, QueuedPod, Resource, Status, unschedulable
+from trio_sched.testing import node, pod
+
+NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
+NODE_DELETE = ClusterEvent(Resource.NODE, Action.DELETE)
+GATE_GONE = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+
+
+def keeps_back(waiting: Pod) -> Status | None:
+    if waiting.labels.get("gate") == "broken":
+        raise LookupError("the gate is broken")
+    return unschedulable("gated") if waiting.spec.scheduling_gates else None
+
+
+def by_label(waiting: Pod, _old: Any, _new: Any) -> Hint:
+    return Hint.SKIP if waiting.labels.get("stubborn") else Hint.QUEUE
+
+
+HINTS = HintTable(
+    (
+        HintEntry("Fit", NODE_ADD, by_label),
+        HintEntry("Slow", NODE_ADD, None),
+        HintEntry("Gates", GATE_GONE, None),
+    )
+)
+
+
+@define(eq=False)
+class Line:
+    """A queue with a list of the pods that exist, and short words for what happens."""
+
+    pop_from_backoff: bool = True
+    known: dict[str, Pod] = field(factory=dict)
+    queue: SchedulingQueue = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.queue = SchedulingQueue(
+            profiles={"default-scheduler": ProfileQueueing([Caller("Gates", keeps_back)], HINTS)},
+            queue_sort=lambda queued: (-queued.pod.priority, queued.timestamp),
+            known_pod=self.known.get,
+            backoff=Backoff(windowed=self.pop_from_backoff),
+            pop_from_backoff=self.pop_from_backoff,
+        )
+
+    def add(self, *pods: Pod, now: float = 0.0) -> None:
+        for each in pods:
+            self.known[each.key] = each
+            self.queue.add(each, now=now)
+
+    def pop(self) -> QueuedPodInfo:
+        info = self.queue.pop()
+        assert info is not None
+        return info
+
+    def fail(self, info: QueuedPodInfo, *plugins: str, now: float, pending: tuple[str, ...] = ()) -> None:
+        info.unschedulable_plugins, info.pending_plugins = set(plugins), set(pending)
+        self.queue.add_unschedulable(info, now=now)
+
+    def reject(self, waiting: Pod, *plugins: str, now: float = 0.0) -> QueuedPodInfo:
+        self.add(waiting, now=now)
+        info = self.pop()
+        self.fail(info, *plugins, now=now)
+        return info
+
+    @property
+    def where(self) -> dict[str, list[str]]:
+        queue = self.queue
+        places = {
+            "active": [each.pod.name for each in queue.active],
+            "backoff": [each.pod.name for each in queue.backing_off],
+            "errors": [each.pod.name for each in queue.error_backing_off],
+            "waiting": sorted(each.pod.name for each in queue.unschedulable.values() if not each.gating_plugin),
+            "gated": sorted(each.pod.name for each in queue.unschedulable.values() if each.gating_plugin),
+        }
+        return {place: names for place, names in places.items() if names}
+
+
+@pytest.fixture
+def line() -> Line:
+    return Line()
+
+
+# --- coming and being popped ----------------------------------------------------------------------------------------
+
+
+def test_the_most_important_pod_is_popped_first_then_the_one_that_waits_longest(line: Line) -> None:
+    line.add(pod("late"), now=2.0)
+    line.add(pod("early"), now=1.0)
+    line.add(pod("important", priority=5), now=3.0)
+    assert [line.pop().pod.name for _ in range(3)] == ["important", "early", "late"]
+    assert line.queue.pop() is None
+    assert not line.queue.has_next
+    assert line.queue.cycle == 3
+
+
+def test_popping_counts_an_attempt_and_remembers_the_first(line: Line) -> None:
+    line.add(pod("p"), now=7.0)
+    info = line.pop()
+    assert (info.attempts, info.initial_attempt_timestamp, info.timestamp) == (1, 7.0, 7.0)
+    assert info.uid in line.queue.in_flight
+    line.queue.done(info.uid)
+    assert info.uid not in line.queue.in_flight
+
+
+def test_a_pod_tracked_twice_is_popped_once(line: Line) -> None:
+    line.add(pod("p"))
+    line.pop()
+    line.queue.add(pod("p"), now=1.0)
+    assert line.queue.pop() is None
+
+
+def test_a_pod_that_is_kept_back_waits_until_its_gates_are_gone(line: Line) -> None:
+    gated = pod("p", gates=["g"])
+    line.add(gated)
+    assert line.where == {"gated": ["p"]}
+    assert line.queue.sizes() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
+    assert line.queue.counters.unschedulable["Gates", "default-scheduler"] == 1
+    line.queue.update(gated, pod("p"), now=1.0)
+    assert line.where == {"active": ["p"]}
+    info = line.pop()
+    assert (info.gating_plugin, line.queue.counters.unschedulable["Gates", "default-scheduler"]) == ("", 0)
+
+
+def test_a_gate_that_fails_keeps_the_pod_back_and_is_noted(line: Line) -> None:
+    line.add(pod("p", labels={"gate": "broken"}))
+    assert line.where == {"gated": ["p"]}
+    ((plugin, key, error),) = line.queue.gate_errors
+    assert (plugin, key, str(error)) == ("Gates", "default/p", "the gate is broken")
+
+
+def test_pods_of_an_unknown_profile_meet_no_gates(line: Line) -> None:
+    line.add(pod("p", scheduler_name="other", gates=["g"]))
+    assert line.where == {"active": ["p"]}
+
+
+# --- coming back ----------------------------------------------------------------------------------------------------
+
+
+def test_a_rejected_pod_waits_for_an_event_that_its_rejector_waits_for(line: Line) -> None:
+    line.reject(pod("p"), "Fit")
+    assert line.where == {"waiting": ["p"]}
+    line.queue.move_all(NODE_DELETE, now=20.0)
+    assert line.where == {"waiting": ["p"]}
+    line.queue.move_all(NODE_ADD, new=node(), now=20.0)
+    assert line.where == {"active": ["p"]}
+    assert line.queue.counters.incoming["active", "NodeAdd"] == 1
+
+
+def test_a_pod_whose_hint_says_no_stays(line: Line) -> None:
+    line.reject(pod("p", labels={"stubborn": "yes"}), "Fit")
+    line.queue.move_all(NODE_ADD, new=node(), now=20.0)
+    assert line.where == {"waiting": ["p"]}
+
+
+def test_events_can_be_limited_to_some_pods(line: Line) -> None:
+    line.reject(pod("p", priority=1), "Fit")
+    line.reject(pod("q"), "Fit")
+    line.queue.move_all(NODE_ADD, new=node(), now=20.0, only=lambda each: each.priority == 1)
+    assert line.where == {"active": ["p"], "waiting": ["q"]}
+
+
+def test_a_pod_goes_through_backoff_unless_that_is_over(line: Line) -> None:
+    line.reject(pod("p"), "Fit", now=10.0)
+    line.queue.move_all(NODE_ADD, new=node(), now=10.5)
+    assert line.where == {"backoff": ["p"]}
+    assert line.queue.next_backoff_check() == 12.0
+    line.queue.flush_backoff(now=11.9)
+    assert line.where == {"backoff": ["p"]}
+    line.queue.flush_backoff(now=12.0)
+    assert line.where == {"active": ["p"]}
+    assert line.queue.next_backoff_check() == math.inf
+
+
+def test_the_backoff_doubles_with_every_rejection(line: Line) -> None:
+    info = line.reject(pod("p"), "Fit", now=0.0)
+    waits = []
+    for now in (100.0, 200.0, 300.0, 400.0):
+        line.queue.activate([info.pod], now=now)
+        line.fail(line.pop(), "Fit", now=now)
+        line.queue.move_all(NODE_ADD, new=node(), now=now)
+        assert line.where == {"backoff": ["p"]}
+        waits.append(info.sort_time - now)
+    assert waits == [2.0, 4.0, 8.0, 10.0]
+
+
+def test_an_idle_scheduler_does_not_wait_for_the_backoff_to_end(line: Line) -> None:
+    line.reject(pod("p"), "Fit", now=10.0)
+    line.queue.move_all(NODE_ADD, new=node(), now=10.0)
+    assert line.queue.has_next
+    assert line.pop().pod.name == "p"
+    assert line.queue.counters.incoming["active", "PopFromBackoffQ"] == 1
+
+
+def test_without_that_gate_it_does() -> None:
+    line = Line(pop_from_backoff=False)
+    line.reject(pod("p"), "Fit", now=10.3)
+    line.queue.move_all(NODE_ADD, new=node(), now=10.4)
+    assert not line.queue.has_next
+    line.queue.flush_backoff(now=11.3)
+    assert line.where == {"backoff": ["p"]}
+    line.queue.flush_backoff(now=11.31)
+    assert line.where == {"active": ["p"]}
+
+
+def test_a_pod_that_nobody_turned_away_has_failed_and_always_backs_off(line: Line) -> None:
+    line.add(pod("p"))
+    info = line.pop()
+    line.fail(info, now=5.0)
+    assert (line.where, info.consecutive_errors, info.unschedulable_count) == ({"errors": ["p"]}, 1, 0)
+    assert not line.queue.has_next
+    line.queue.flush_backoff(now=7.0)
+    line.fail(line.pop(), "Fit", now=7.0)
+    assert (info.consecutive_errors, info.unschedulable_count) == (0, 1)
+
+
+def test_a_pod_with_something_pending_comes_back_at_once(line: Line) -> None:
+    line.add(pod("p"))
+    info = line.pop()
+    line.fail(info, "Slow", pending=("Slow",), now=10.0)
+    line.queue.move_all(NODE_ADD, new=node(), now=10.0)
+    assert line.where == {"active": ["p"]}
+
+
+def test_what_happened_while_a_pod_was_tried_counts(line: Line) -> None:
+    line.add(pod("p"), pod("q"), pod("r"))
+    first, second, third = (line.pop() for _ in range(3))
+    line.queue.move_all(NODE_ADD, new=node(), now=1.0)
+    line.fail(first, "Fit", now=10.0)
+    line.fail(second, "Other", now=10.0)
+    line.fail(third, "Slow", pending=("Slow",), now=10.0)
+    assert line.where == {"active": ["r"], "backoff": ["p"], "waiting": ["q"]}
+
+
+def test_what_nobody_registered_is_not_remembered(line: Line) -> None:
+    line.add(pod("p"))
+    info = line.pop()
+    line.queue.move_all(NODE_DELETE, now=1.0)
+    assert list(line.queue.in_flight) == [("default/p", info.uid)]
+
+
+def test_coming_back_without_having_been_popped_goes_through_backoff(line: Line) -> None:
+    line.add(pod("p"))
+    info = line.pop()
+    line.queue.done(info.uid)
+    line.fail(info, "Fit", now=10.0)
+    assert line.where == {"backoff": ["p"]}
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        (lambda line: line.queue.add(pod("p"), now=1.0), "Pod default/p is already present in the active queue"),
+        (
+            lambda line: line.reject(pod("p", uid="second"), "Fit"),
+            "Pod default/p is already present in unschedulable queue",
+        ),
+        (
+            lambda line: line.reject(pod("p", uid="second"), now=5.0),
+            "Pod default/p is already present in the backoff queue",
+        ),
+    ],
+)
+def test_a_pod_cannot_come_back_twice(line: Line, place: Callable[[Line], Any], text: str) -> None:
+    line.add(pod("p"))
+    info = line.pop()
+    place(line)
+    with pytest.raises(AlreadyQueued, match=f"^{text}$"):
+        line.fail(info, "Fit", now=10.0)
+    assert info.uid not in line.queue.in_flight
+
+
+# --- changes --------------------------------------------------------------------------------------------------------
+
+
+def test_a_waiting_pod_that_changes_is_seen_as_it_is_now(line: Line) -> None:
+    line.add(pod("p"), pod("q", priority=1))
+    line.queue.update(pod("p"), pod("p", priority=9), now=1.0)
+    info = line.pop()
+    assert (info.pod.name, info.pod.priority) == ("p", 9)
+
+
+def test_a_pod_in_backoff_that_changes_stays_there(line: Line) -> None:
+    line.reject(pod("p"), "Fit", now=10.0)
+    line.queue.move_all(NODE_ADD, new=node(), now=10.0)
+    line.queue.update(pod("p"), pod("p", labels={"a": "b"}), now=10.0)
+    assert line.where == {"backoff": ["p"]}
+    assert line.pop().pod.labels == {"a": "b"}
+
+
+def test_a_change_while_the_pod_is_tried_is_an_event_for_it(line: Line) -> None:
+    line.add(pod("p"))
+    info = line.pop()
+    changed = pod("p", labels={"a": "b"})
+    line.queue.update(pod("p"), changed, now=1.0)
+    labels = [entry.label for entry in line.queue.in_flight if isinstance(entry, ClusterEvent)]
+    assert labels == ["UnschedulablePodUpdatePodLabel"]
+    assert info.pod.labels == {}
+
+
+def test_an_update_of_an_unknown_pod_is_a_new_pod(line: Line) -> None:
+    line.queue.update(pod("p"), pod("p", labels={"a": "b"}), now=1.0)
+    assert line.where == {"active": ["p"]}
+    assert line.queue.counters.incoming["active", "UnschedulablePodUpdate"] == 1
+
+
+@pytest.mark.parametrize("state", ["active", "backoff", "waiting"])
+def test_a_deleted_pod_is_gone_wherever_it_waits(line: Line, state: str) -> None:
+    if state == "active":
+        line.add(pod("p"))
+    else:
+        line.reject(pod("p"), "Fit", now=10.0)
+    if state == "backoff":
+        line.queue.move_all(NODE_ADD, new=node(), now=10.0)
+    assert list(line.where) == [state]
+    line.queue.delete(pod("p"))
+    assert line.where == {}
+    if state == "waiting":
+        assert line.queue.counters.unschedulable["Fit", "default-scheduler"] == 0
+
+
+# --- being moved on -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("event", [None, NODE_ADD], ids=["waiting", "backoff"])
+def test_an_activated_pod_is_tried_next_whatever_it_waits_for(line: Line, event: ClusterEvent | None) -> None:
+    line.reject(pod("p"), "Fit", now=10.0)
+    if event is not None:
+        line.queue.move_all(event, new=node(), now=10.0)
+    line.queue.activate([pod("p"), pod("unknown")], now=10.0)
+    assert line.where == {"active": ["p"]}
+    assert line.queue.counters.incoming["active", "ForceActivate"] == 1
+
+
+def test_activating_does_not_open_gates(line: Line) -> None:
+    line.add(pod("p", gates=["g"]))
+    line.queue.activate([pod("p")], now=1.0)
+    assert line.where == {"gated": ["p"]}
+
+
+def test_activating_a_pod_that_is_being_tried_helps_it_when_it_comes_back(line: Line) -> None:
+    line.add(pod("p"), pod("q"))
+    first, second = line.pop(), line.pop()
+    line.queue.activate([first.pod], now=1.0)
+    line.fail(first, "Other", now=10.0)
+    line.fail(second, "Other", now=10.0)
+    assert line.where == {"backoff": ["p"], "waiting": ["q"]}
+
+
+def test_a_pod_that_has_waited_too_long_is_tried_again(line: Line) -> None:
+    info = line.reject(pod("p"), "Fit", now=10.0)
+    line.add(pod("gated", gates=["g"]), now=10.0)
+    line.queue.flush_unschedulable(now=310.0)
+    assert line.where == {"waiting": ["p"], "gated": ["gated"]}
+    line.queue.flush_unschedulable(now=310.1)
+    assert line.where == {"active": ["p"], "gated": ["gated"]}
+    assert info.was_flushed
+    assert line.queue.counters.incoming["active", "UnschedulableTimeout"] == 1
+
+
+def test_one_very_pod_can_be_taken(line: Line) -> None:
+    line.reject(pod("p"), "Fit")
+    line.add(pod("important", priority=5))
+    info = line.queue.pop_specific(pod("p"), now=1.0)
+    assert info is not None
+    assert (info.pod.name, info.uid in line.queue.in_flight) == ("p", True)
+    assert line.queue.pop_specific(pod("p"), now=1.0) is None
+    line.add(pod("gated", gates=["g"]))
+    assert line.queue.pop_specific(pod("gated"), now=1.0) is None
+
+
+def test_a_closed_queue_is_emptied_but_remembers_nobody_in_flight(line: Line) -> None:
+    line.add(pod("p"), pod("q"))
+    line.pop()
+    line.queue.close()
+    assert (line.queue.closed, len(line.queue.in_flight)) == (True, 0)
+    assert line.pop().pod.name == "q"
+
+
+# --- promises -------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_pod_is_promised_what_its_status_says_and_loses_it_when_deleted(line: Line) -> None:
+    waiting = pod("p", nominated_node_name="n")
+    line.add(waiting)
+    (promised,) = line.queue.nominated_pods("n")
+    assert isinstance(promised, QueuedPodInfo)
+    assert promised.pod is waiting
+    assert line.queue.nominated_pods("elsewhere") == []
+    line.queue.delete(waiting)
+    assert line.queue.nominated_pods("n") == []
+
+
+def test_a_promised_pod_that_is_not_in_the_queue_is_given_as_it_was_nominated(line: Line) -> None:
+    waiting = pod("p", nominated_node_name="n")
+    line.add(waiting)
+    line.pop()
+    assert line.queue.nominated_pods("n") == [waiting]
+
+
+def test_a_promise_follows_the_pod(line: Line) -> None:
+    line.reject(pod("p"), "Fit")
+    line.queue.update(pod("p"), pod("p", nominated_node_name="n"), now=1.0)
+    assert [each.pod.name for each in line.queue.nominated_pods("n") if isinstance(each, QueuedPodInfo)] == ["p"]
+
+
+# --- signatures -----------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_is_signed_once_per_version() -> None:
+    signed: list[str] = []
+
+    def sign(waiting: Pod) -> tuple[Any, ...]:
+        signed.append(waiting.metadata.resource_version or waiting.name)
+        return (waiting.name,)
+
+    queue = SchedulingQueue(
+        profiles={}, queue_sort=lambda queued: queued.timestamp, known_pod=lambda _key: None, sign=sign
+    )
+    queue.add(pod("p"), now=0.0)
+    queue.update(pod("p"), pod("p", labels={"a": "b"}), now=1.0)
+    info = queue.pop()
+    assert info is not None
+    assert info.signature == ("p",)
+    assert signed == ["p", "p"]
+
+
+def test_the_sort_key_is_that_of_the_queue_sort_plugin() -> None:
+    keys: list[QueuedPod] = []
+
+    def by_name(queued: QueuedPod) -> str:
+        keys.append(queued)
+        return queued.pod.name
+
+    queue = SchedulingQueue(profiles={}, queue_sort=by_name, known_pod=lambda _key: None)
+    for name in ("c", "a", "b"):
+        queue.add(pod(name), now=0.0)
+    popped = [queue.pop() for _ in range(3)]
+    assert [info.pod.name for info in popped if info] == ["a", "b", "c"]
+    assert {key.attempts for key in keys} == {0}

@@ -1,0 +1,175 @@
+from typing import Any, ClassVar
+
+import pytest
+
+from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.queueing_hints import (
+    EXTENDER,
+    HintEntry,
+    HintTable,
+    Strategy,
+    build_hint_table,
+    watched_resources,
+)
+from trio_sched.plugin_api import (
+    Action,
+    ClusterEvent,
+    EventRegistration,
+    Handle,
+    Hint,
+    NodeView,
+    Pod,
+    Resource,
+    hookimpl,
+    on,
+)
+from trio_sched.testing import make_profile, node, pod
+
+NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
+NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
+ANYTHING = ClusterEvent(Resource.WILDCARD, Action.ALL, "Anything")
+WAITING = pod("waiting")
+
+
+def saying(hint: Hint) -> Any:
+    return lambda _pod, _old, _new: hint
+
+
+def failing(_pod: Pod, _old: Any, _new: Any) -> Hint:
+    raise LookupError("broken")
+
+
+def info(*plugins: str, pending: tuple[str, ...] = ()) -> QueuedPodInfo:
+    return QueuedPodInfo(WAITING, 0.0, unschedulable_plugins=set(plugins), pending_plugins=set(pending))
+
+
+TABLE = HintTable(
+    (
+        HintEntry("Yes", NODE_ADD, saying(Hint.QUEUE)),
+        HintEntry("No", NODE_ADD, saying(Hint.SKIP)),
+        HintEntry("Always", NODE_ADD, None),
+        HintEntry("Label", NODE_LABEL, saying(Hint.QUEUE)),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "event", "strategy"),
+    [
+        (info("Yes"), NODE_ADD, Strategy.AFTER_BACKOFF),
+        (info("No"), NODE_ADD, Strategy.SKIP),
+        (info("No", "Yes"), NODE_ADD, Strategy.AFTER_BACKOFF),
+        (info("Always"), NODE_ADD, Strategy.AFTER_BACKOFF),
+        (info("Label"), NODE_ADD, Strategy.SKIP),
+        (info("Label"), NODE_LABEL, Strategy.AFTER_BACKOFF),
+        (info("Unknown"), NODE_ADD, Strategy.SKIP),
+        (info(), NODE_LABEL, Strategy.AFTER_BACKOFF),
+        (info("Yes", pending=("Yes",)), NODE_ADD, Strategy.IMMEDIATELY),
+        (info("Yes", pending=("Always",)), NODE_ADD, Strategy.IMMEDIATELY),
+        (info("Yes", pending=("No",)), NODE_ADD, Strategy.AFTER_BACKOFF),
+        (info(pending=("Label",)), NODE_ADD, Strategy.SKIP),
+    ],
+)
+def test_only_who_turned_the_pod_away_is_asked(waiting: QueuedPodInfo, event: ClusterEvent, strategy: Strategy) -> None:
+    assert TABLE.worth_requeuing(waiting, event, None, node()) is strategy
+
+
+@pytest.mark.parametrize(
+    ("new", "strategy"),
+    [
+        (None, Strategy.AFTER_BACKOFF),
+        (WAITING, Strategy.AFTER_BACKOFF),
+        (pod("other"), Strategy.SKIP),
+        (node(), Strategy.SKIP),
+    ],
+)
+def test_anything_whatsoever_concerns_everybody_unless_it_names_another_pod(new: Any, strategy: Strategy) -> None:
+    assert TABLE.worth_requeuing(info("No"), ANYTHING, None, new) is strategy
+
+
+def test_a_hint_that_fails_counts_as_worth_a_try_and_is_noted() -> None:
+    table = HintTable((HintEntry("Broken", NODE_ADD, failing),))
+    assert table.worth_requeuing(info("Broken"), NODE_ADD, None, node()) is Strategy.AFTER_BACKOFF
+    ((plugin, key, error),) = table.hint_errors
+    assert (plugin, key, str(error)) == ("Broken", "default/waiting", "broken")
+
+
+class Rejecting:
+    name: ClassVar[str] = "Rejecting"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def filter_node(self, node: NodeView) -> None: ...
+
+    @hookimpl
+    def events_to_register(self) -> list[EventRegistration]:
+        return [
+            on(Resource.NODE, Action.ADD),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
+            on("x.v1.y", Action.ALL),
+        ]
+
+
+class Silent:
+    """Can turn pods away but does not say what may free them."""
+
+    name: ClassVar[str] = "Silent"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def permit(self, pod: Pod) -> None: ...
+
+
+class Ranking(Silent):
+    """Cannot turn pods away, so nobody asks for its events."""
+
+    name: ClassVar[str] = "Ranking"
+    permit = None  # type: ignore[assignment]
+
+    @hookimpl
+    def score_node(self, node: NodeView) -> int:
+        return 0
+
+    @hookimpl
+    def events_to_register(self) -> list[EventRegistration]:
+        return [on(Resource.NODE, Action.ALL)]
+
+
+def test_who_waits_for_new_nodes_also_hears_of_taints() -> None:
+    table = build_hint_table(make_profile([Rejecting]))
+    assert table.events_of("Rejecting") == [
+        NODE_ADD,
+        ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
+        ClusterEvent("x.v1.y", Action.ALL),
+        ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT),
+    ]
+    assert [entry.event for entry in table.matching(NODE_ADD)] == table.events_of("Rejecting")[:2]
+
+
+def test_who_does_not_say_is_asked_after_everything() -> None:
+    events = build_hint_table(make_profile([Silent]), extra=["scheduling.k8s.io/PodGroup"]).events_of("Silent")
+    assert ClusterEvent(Resource.POD, Action.ALL) in events
+    assert ClusterEvent(Resource.CSI_DRIVER, Action.ALL) in events
+    assert ClusterEvent("scheduling.k8s.io/PodGroup", Action.ALL) in events
+
+
+def test_who_cannot_turn_pods_away_registers_nothing() -> None:
+    assert build_hint_table(make_profile([Ranking])).entries == ()
+
+
+def test_extenders_are_asked_after_everything() -> None:
+    table = build_hint_table(make_profile([Ranking]), extenders=True)
+    assert {entry.plugin for entry in table.entries} == {EXTENDER}
+    assert ClusterEvent(Resource.NODE, Action.ALL) in table.events_of(EXTENDER)
+
+
+def test_what_must_be_watched_is_the_union_over_all_profiles() -> None:
+    tables = {"a": build_hint_table(make_profile([Rejecting])), "b": HintTable((HintEntry("L", NODE_LABEL, None),))}
+    assert watched_resources(tables) == {
+        Resource.NODE: Action.ADD | Action.UPDATE_NODE_TAINT | Action.UPDATE_NODE_LABEL,
+        "x.v1.y": Action.ALL,
+    }

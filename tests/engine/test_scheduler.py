@@ -1,0 +1,201 @@
+from random import Random
+from typing import Any, ClassVar
+
+import pytest
+from msgspec import structs
+
+from trio_sched.engine.cache import Cache, CacheError
+from trio_sched.engine.decision import Placed, Unplaced
+from trio_sched.engine.gates import ProfileQueueing
+from trio_sched.engine.queue import SchedulingQueue
+from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.queueing_hints import build_hint_table
+from trio_sched.engine.reservation import Waits
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.plugin_api import CycleState, Handle, NodeView, Pod, Status, Wait, hookimpl, unschedulable
+from trio_sched.testing import make_profile, node, pod
+
+
+class Deposit:
+    """Keeps accounts of what is reserved; refuses or waits as the pod's labels say."""
+
+    name: ClassVar[str] = "Deposit"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self.held: list[str] = []
+
+    @hookimpl
+    def reserve(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
+        state.write("Deposit", node_name)
+        self.held.append(pod.name)
+        return unschedulable("no deposit") if pod.labels.get("deposit") == "refuse" else None
+
+    @hookimpl
+    def unreserve(self, pod: Pod, state: CycleState) -> None:
+        if pod.labels.get("deposit") == "lost":
+            raise LookupError("lost")
+        self.held.remove(pod.name)
+
+    @hookimpl
+    def permit(self, pod: Pod, state: CycleState) -> Status | Wait | None:
+        match pod.labels.get("permit"):
+            case "wait":
+                return Wait(3.0)
+            case "refuse":
+                return unschedulable(f"not on {state.read('Deposit')}")
+        return None
+
+
+class OneByOne:
+    name: ClassVar[str] = "OneByOne"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self.asked: list[str] = []
+
+    @hookimpl
+    def filter_node(self, node: NodeView) -> None:
+        self.asked.append(node.name)
+
+
+def scheduler(*plugins: Any, nodes: int = 3, percentage: int = 0) -> Scheduler:
+    profile = make_profile(plugins or ["NodeResourcesFit", Deposit], percentage_of_nodes_to_score=percentage)
+    cache, known = Cache(), dict[str, Pod]()
+    queue = SchedulingQueue(
+        profiles={profile.name: ProfileQueueing(profile.pre_enqueue, build_hint_table(profile))},
+        queue_sort=lambda queued: queued.timestamp,
+        known_pod=known.get,
+    )
+    made = Scheduler({profile.name: profile}, cache, queue, Random(0))
+    queue.sign = made.sign
+    for i in range(nodes):
+        cache.add_node(node(f"n{i}", cpu="4"))
+    return made
+
+
+def popped(made: Scheduler, waiting: Pod) -> QueuedPodInfo:
+    made.queue.add(waiting, now=0.0)
+    info = made.queue.pop()
+    assert info is not None
+    return info
+
+
+def place(made: Scheduler, waiting: Pod) -> tuple[Placed, Waits | Unplaced | None]:
+    decision = made.decide(popped(made, waiting))
+    assert isinstance(decision, Placed)
+    return decision, made.settle(waiting, decision)
+
+
+def deposit(made: Scheduler) -> list[str]:
+    held: list[str] = made.profiles["default-scheduler"].plugins["Deposit"].held
+    return held
+
+
+def test_the_next_pod_already_sees_the_one_before_on_its_node() -> None:
+    made = scheduler()
+    nodes = [place(made, pod(f"p{i}", cpu="3"))[0].node_name for i in range(3)]
+    assert sorted(nodes) == ["n0", "n1", "n2"]
+    fourth = made.decide(popped(made, pod("p3", cpu="3")))
+    assert isinstance(fourth, Unplaced)
+    assert fourth.message == "0/3 nodes are available: 3 Insufficient cpu."
+
+
+def test_what_fits_nowhere_is_explained_alike_for_every_pod_of_the_kind() -> None:
+    made = scheduler()
+    first, second = (made.decide(popped(made, pod(f"p{i}", cpu="64"))) for i in range(2))
+    assert isinstance(first, Unplaced)
+    assert isinstance(second, Unplaced)
+    assert first.message == second.message
+    assert first.state is not second.state  # a post_filter of one pod leaves its notes to itself
+    made.cache.add_node(node("big", cpu="65"))
+    third = made.decide(popped(made, pod("p2", cpu="64")))
+    assert isinstance(third, Placed)
+    assert third.node_name == "big"
+
+
+def test_a_settled_pod_is_assumed_and_reserved() -> None:
+    made = scheduler()
+    decision, outcome = place(made, pod("p", cpu="1"))
+    assert outcome is None
+    assert made.cache.is_assumed(pod("p").uid)
+    assert deposit(made) == ["p"]
+    assert decision.state.read("Deposit") == decision.node_name
+
+
+def test_a_pod_may_have_to_wait_for_permission() -> None:
+    made = scheduler()
+    _decision, outcome = place(made, pod("p", labels={"permit": "wait"}))
+    assert outcome == Waits({"Deposit": 3.0})
+    assert made.cache.is_assumed(pod("p").uid)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"deposit": "refuse"}, "0/1 nodes are available: 1 no deposit."),
+        ({"permit": "refuse"}, "0/1 nodes are available: 1 not on n0."),
+    ],
+)
+def test_a_refusal_leaves_nothing_behind(labels: dict[str, str], message: str) -> None:
+    made = scheduler(nodes=1)
+    _decision, outcome = place(made, pod("p", cpu="1", labels=labels))
+    assert isinstance(outcome, Unplaced)
+    assert outcome.message == message
+    assert (len(made.cache), deposit(made)) == (0, [])
+    assert made.cache.table.columns.requested[0].tolist() == [0]
+
+
+def test_giving_back_names_those_that_failed_at_it() -> None:
+    made = scheduler(nodes=1)
+    waiting = pod("p", labels={"deposit": "lost"})
+    decision, _outcome = place(made, waiting)
+    ((plugin, error),) = made.give_back(waiting, decision)
+    assert (plugin, str(error)) == ("Deposit", "lost")
+    assert len(made.cache) == 0
+
+
+def test_a_confirmed_pod_cannot_be_given_back() -> None:
+    made = scheduler(nodes=1)
+    decision, _outcome = place(made, pod("p"))
+    made.cache.add(structs.replace(pod("p"), spec=structs.replace(pod("p").spec, node_name="n0")))
+    with pytest.raises(CacheError):
+        made.give_back(pod("p"), decision)
+
+
+def test_pods_nominated_elsewhere_keep_their_place_from_those_that_matter_less() -> None:
+    made = scheduler(nodes=1)
+    made.queue.known_pod = {"default/promised": pod("promised")}.get
+    made.queue.nominator = type(made.queue.nominator)(made.queue.known_pod)
+    promised = pod("promised", cpu="3", priority=5, nominated_node_name="n0")
+    made.queue.nominator.add(promised, None)
+    made.queue.nominator.add(pod("lost", cpu="3", priority=5), "no-such-node")
+    assert isinstance(made.decide(popped(made, pod("small", cpu="2"))), Unplaced)
+    assert isinstance(made.decide(popped(made, pod("smaller", cpu="1"))), Placed)
+    assert isinstance(made.decide(popped(made, pod("above", cpu="2", priority=6))), Placed)
+    assert isinstance(made.decide(popped(made, promised)), Placed)
+
+
+def test_a_placed_pod_is_promised_nothing_any_more() -> None:
+    made = scheduler()
+    waiting = pod("p", nominated_node_name="n2")
+    made.queue.nominator.add(waiting, "n2")
+    decision = made.decide(popped(made, waiting))
+    assert isinstance(decision, Placed)
+    assert decision.node_name == "n2"
+    made.settle(waiting, decision)
+    assert not made.queue.nominator
+
+
+def test_searches_for_enough_nodes_begin_where_the_last_one_ended() -> None:
+    made = scheduler(OneByOne, nodes=300, percentage=40)
+    asked = made.profiles["default-scheduler"].plugins["OneByOne"].asked
+    made.decide(popped(made, pod("p")))
+    assert (asked[0], asked[-1], len(asked)) == ("n0", "n119", 120)
+    asked.clear()
+    made.decide(popped(made, pod("q")))
+    assert (asked[0], asked[-1], len(asked)) == ("n120", "n239", 120)
+
+
+def test_pods_of_an_unknown_profile_have_no_signature() -> None:
+    made = scheduler()
+    assert made.sign(pod(scheduler_name="other")) is None
+    assert made.sign(pod()) is not None
