@@ -1,0 +1,255 @@
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+from msgspec.structs import replace
+from trio.testing import MockClock
+
+from trio_sched.daemon import event_recorder
+from trio_sched.daemon.event_recorder import EventRecorder, cut_note
+from trio_sched.objects.pod import Pod
+from trio_sched.testing import pod
+
+
+@pytest.fixture
+async def recorder(api: Any, client: Any, nursery: trio.Nursery) -> EventRecorder:
+    recorder = EventRecorder(client, "host", api.now, Random(1))
+    await nursery.start(recorder.run)
+    return recorder
+
+
+def at_version(version: str, name: str = "p") -> Pod:
+    p = pod(name)
+    return replace(p, metadata=replace(p.metadata, resource_version=version))
+
+
+def fail(recorder: EventRecorder, p: Pod, note: str = "no room") -> None:
+    recorder.record(p, type="Warning", reason="FailedScheduling", action="Scheduling", note=note)
+
+
+async def test_an_event_says_who_what_and_why(recorder: EventRecorder, store: Any, autojump_clock: MockClock) -> None:
+    fail(recorder, at_version("7"))
+    await recorder.pool.drained()
+    (event,) = store.events()
+    assert event["metadata"]["name"].startswith("p.")
+    int(event["metadata"]["name"].removeprefix("p."), 16)
+    assert event["involvedObject"] == {
+        "kind": "Pod",
+        "namespace": "default",
+        "name": "p",
+        "uid": "uid-of-default/p",
+        "apiVersion": "v1",
+        "resourceVersion": "7",
+    }
+    told = {name: event[name] for name in ("type", "reason", "action", "message", "reportingComponent")}
+    assert told == {
+        "type": "Warning",
+        "reason": "FailedScheduling",
+        "action": "Scheduling",
+        "message": "no room",
+        "reportingComponent": "default-scheduler",
+    }
+    assert event["reportingInstance"] == "default-scheduler-host"
+    assert event["eventTime"] == "2026-01-01T00:00:00.000000Z"
+
+
+async def test_events_of_one_moment_have_different_names(
+    recorder: EventRecorder, store: Any, autojump_clock: MockClock
+) -> None:
+    for version in range(50):
+        fail(recorder, at_version(str(version)))
+    await recorder.pool.drained()
+    assert len(store.events()) == 50
+
+
+async def test_a_repetition_becomes_a_series_and_is_then_only_counted(
+    recorder: EventRecorder, store: Any, autojump_clock: MockClock
+) -> None:
+    for note in ("one", "two", "three", "four"):
+        fail(recorder, at_version("1"), note)
+        await recorder.pool.drained()
+        await trio.sleep(10)
+    (event,) = store.events()
+    assert (event["message"], event["series"]["count"]) == ("one", 2)
+    assert event["series"]["lastObservedTime"] == "2026-01-01T00:00:10.000000Z"
+
+
+async def test_the_last_count_of_a_series_is_told_when_it_is_over(
+    recorder: EventRecorder, store: Any, autojump_clock: MockClock
+) -> None:
+    for _ in range(5):
+        fail(recorder, at_version("1"))
+    await trio.sleep(800)
+    (event,) = store.events()
+    assert event["series"]["count"] == 5
+    fail(recorder, at_version("1"))
+    await recorder.pool.drained()
+    assert len(store.events()) == 2
+
+
+async def test_a_series_that_goes_on_is_told_every_half_hour(
+    recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock
+) -> None:
+    counts: list[tuple[float, int]] = []
+    began = trio.current_time()
+
+    def see(change: Any) -> None:
+        count = (change.current.fields.get("series") or {}).get("count", 1)
+        counts.append((round(trio.current_time() - began), count))
+
+    api.store.collection("events").listen(see)
+    for _ in range(75):
+        fail(recorder, at_version("1"))
+        await trio.sleep(60)
+    assert counts[:2] == [(0, 1), (60, 2)]
+    later = [moment for moment, _count in counts[2:]]
+    assert len(later) == 2
+    assert all(1800 <= after - before <= 2220 for before, after in zip([60, *later], later, strict=False))
+
+
+async def test_another_version_of_the_pod_is_another_event(
+    recorder: EventRecorder, store: Any, autojump_clock: MockClock
+) -> None:
+    fail(recorder, at_version("1"))
+    fail(recorder, at_version("2"))
+    await recorder.pool.drained()
+    assert len(store.events()) == 2
+
+
+async def test_what_can_happen_once_only_is_never_counted(
+    recorder: EventRecorder, store: Any, autojump_clock: MockClock
+) -> None:
+    for _ in range(2):
+        recorder.record(pod("p"), type="Normal", reason="Scheduled", action="Binding", note="n", once=True)
+    await recorder.pool.drained()
+    assert [event.get("series") for event in store.events()] == [None, None]
+
+
+async def test_a_series_whose_event_the_server_forgot_begins_anew(
+    recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock
+) -> None:
+    fail(recorder, at_version("1"))
+    await recorder.pool.drained()
+    (stored,) = api.store.collection("events").objects.values()
+    api.store.delete("events", stored)
+    fail(recorder, at_version("1"))
+    await recorder.pool.drained()
+    (event,) = store.events()
+    assert event["series"]["count"] == 2
+
+
+async def test_an_outage_is_outlived(recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock) -> None:
+    api.stop()
+    fail(recorder, at_version("1"))
+    await trio.sleep(60)
+    assert store.events() == []
+    api.resume()
+    await recorder.pool.drained()
+    assert len(store.events()) == 1
+
+
+async def test_twelve_tries_are_enough(
+    recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    began = trio.current_time()
+    api.stop()
+    fail(recorder, at_version("1"))
+    await recorder.pool.drained()
+    assert 120 <= trio.current_time() - began <= 150
+    assert "gave up sending an event after 12 tries" in caplog.text
+
+
+async def test_a_lost_reply_makes_no_second_event(
+    recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock
+) -> None:
+    api.faults.drop_next(1, verb="create", resource="events")
+    fail(recorder, at_version("1"))
+    await recorder.pool.drained()
+    assert len(store.events()) == 1
+
+
+async def test_what_the_server_rejects_is_not_sent_again(
+    recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.faults.fail_next(1, verb="create", resource="events", code=403, reason="Forbidden", message="quota")
+    fail(recorder, at_version("1"))
+    await recorder.pool.drained()
+    assert store.events() == []
+    assert "Server rejected event (will not retry!)" in caplog.text
+
+
+async def test_too_many_events_are_dropped_aloud(
+    recorder: EventRecorder,
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(event_recorder, "ROOM", 10)
+    for version in range(15):
+        fail(recorder, at_version(str(version)))
+    assert (recorder.dropped, recorder.pool.unfinished) == (5, 10)
+    assert caplog.text.count("too many events wait to be sent") == 1
+
+
+async def test_a_leader_is_announced_on_the_lease(
+    recorder: EventRecorder, store: Any, autojump_clock: MockClock
+) -> None:
+    recorder.record_leadership(
+        namespace="kube-system", name="kube-scheduler", component="default-scheduler", note="me became leader"
+    )
+    await recorder.pool.drained()
+    (event,) = store.events()
+    assert (event["reason"], event["message"]) == ("LeaderElection", "me became leader")
+    assert (event["involvedObject"]["kind"], event["metadata"]["namespace"]) == ("Lease", "kube-system")
+
+
+@pytest.mark.parametrize(
+    ("note", "expected"),
+    [
+        ("short", "short"),
+        ("x" * 1024, "x" * 1024),
+        ("x" * 1025, "x" * 1020 + " ..."),
+        ("é" * 512, "é" * 512),
+        ("x" + "é" * 600, "x" + "é" * 509 + " ..."),
+    ],
+    ids=["short", "just fits", "a byte too long", "two bytes each", "cut inside a character"],
+)
+def test_notes_are_cut_to_a_kilobyte(note: str, expected: str) -> None:
+    assert cut_note(note) == expected
+    assert len(expected.encode()) <= 1024
+
+
+async def test_a_server_without_the_newer_shape_gets_the_older_one(
+    api: Any, client: Any, store: Any, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """The paths of the newer shape are hidden by a transport that knows nothing of them."""
+    import httpx
+
+    from trio_sched.kube_client.connection import connect
+    from trio_sched.kube_client.settings import ConnectionSettings
+    from trio_sched.simulator import InProcessTransport
+
+    class Older(httpx.AsyncBaseTransport):
+        inner = InProcessTransport(api)
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if request.url.path.startswith("/apis/events.k8s.io"):
+                await trio.lowlevel.checkpoint()
+                return httpx.Response(404, content=b"404 page not found")
+            return await self.inner.handle_async_request(request)
+
+    async with connect(ConnectionSettings(server="http://api.test"), qps=-1, transport=Older()) as older:
+        recorder = EventRecorder(older, "host", api.now, Random(1))
+        fail(recorder, at_version("1"))
+        async with trio.open_nursery() as running:
+            await running.start(recorder.run)
+            await recorder.pool.drained()
+            fail(recorder, at_version("2"))
+            fail(recorder, at_version("2"))
+            await recorder.pool.drained()
+            running.cancel_scope.cancel()
+    assert [(event["message"], (event.get("series") or {}).get("count")) for event in store.events()] == [
+        ("no room", None),
+        ("no room", 2),
+    ]
