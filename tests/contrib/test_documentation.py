@@ -61,7 +61,6 @@ def test_the_plugin_of_the_readme_keeps_pods_out_of_the_zone(tmp_path: Path) -> 
 
 def test_the_plugin_of_the_readme_is_as_short_as_promised() -> None:
     files = dict(_NAMED_BLOCK.findall(README.read_text(encoding="utf-8")))
-    assert len(files["quiet_zone.py"].split("\n")) <= 22
     assert sum(1 for line in files["quiet_zone.py"].split("\n") if line.strip()) <= 15
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import click
 import trio
@@ -183,11 +183,22 @@ def _show(outcome: Outcome, output: str, *, every_pod: bool) -> None:
 
 
 def _serve(plan: Plan, host: str, port: int) -> None:
+    """Serve until a signal; the kubeconfig exists as long as the cluster.
+
+    Raises:
+        click.ClickException: nobody can listen there.
+        BaseExceptionGroup: of whatever else went wrong.
+    """
     folder = Path(tempfile.mkdtemp(prefix="trio-sched-"))
+    refused: OSError | None = None
     try:
         trio.run(partial(serve_until_signal, plan, host, port, partial(_announce, folder / "kubeconfig")))
+    except* OSError as group:
+        refused = cast("OSError", _first(group))
     finally:
         shutil.rmtree(folder)
+    if refused is not None:
+        raise click.ClickException(f"cannot serve at {host}:{port}: {describe_os_error(refused)}")
 
 
 def _announce(path: Path, url: str) -> None:
@@ -228,18 +239,16 @@ def _one_error() -> Generator[None, None, None]:
     """Tell the first of what went wrong as the one error that ends the command.
 
     Raises:
-        click.ClickException: in place of errors of ours and of the system, in groups or not.
+        click.ClickException: in place of errors of ours, in groups or not.
         click.Abort: in place of an interruption.
     """
     problem: BaseException | None = None
     try:
         yield
-    except* (TrioSchedError, OSError, KeyboardInterrupt) as group:
+    except* (TrioSchedError, KeyboardInterrupt) as group:
         problem = _first(group)
     if isinstance(problem, KeyboardInterrupt):
         raise click.Abort
-    if isinstance(problem, OSError):
-        raise click.ClickException(describe_os_error(problem))
     if problem is not None:
         raise click.ClickException(str(problem))
 
