@@ -1,0 +1,319 @@
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+from attrs import define, evolve, field
+from trio.testing import MockClock
+
+from trio_sched.config.schema import LeaderElection
+from trio_sched.daemon.leader_election import Elector, LostLease
+from trio_sched.kube_client import leases
+from trio_sched.objects.lease import LeaseSpec
+from trio_sched.plugin_api.arguments import SECOND_NS
+
+KEY = "kube-system/kube-scheduler"
+
+
+@define(eq=False)
+class Draws(Random):
+    """A die that always shows the same."""
+
+    value: float
+
+    def random(self) -> float:
+        return self.value
+
+
+@define(eq=False)
+class Election:
+    """Electors for one lease, and everything that was written into it."""
+
+    api: Any
+    client: Any
+    settings: LeaderElection = field(factory=LeaderElection)
+    written: list[tuple[float, dict[str, Any]]] = field(factory=list)
+    said: list[str] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        began = trio.current_time()
+
+        def see(change: Any) -> None:
+            self.written.append((trio.current_time() - began, change.current.fields["spec"]))
+
+        self.api.store.collection("leases.coordination.k8s.io").listen(see)
+
+    def elector(self, identity: str = "me", *, draw: float = 0.0) -> Elector:
+        return Elector(self.client, self.settings, identity, self.api.now, Draws(draw), self.said.append)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        stored = self.api.store.get("leases.coordination.k8s.io", KEY)
+        assert stored is not None
+        return stored.fields["spec"]
+
+    @property
+    def moments(self) -> list[float]:
+        return [round(moment, 3) for moment, _spec in self.written]
+
+    async def put(self, holder: str, *, seconds: int = 15) -> None:
+        spec = LeaseSpec(holder_identity=holder, lease_duration_seconds=seconds, lease_transitions=4)
+        await leases.create_lease(self.client, namespace="kube-system", name="kube-scheduler", spec=spec)
+
+
+@pytest.fixture
+async def election(api: Any, client: Any) -> Election:
+    return Election(api, client)
+
+
+async def test_a_lease_that_does_not_exist_is_created_and_then_renewed_every_other_second(
+    election: Election, autojump_clock: MockClock
+) -> None:
+    stop = trio.Event()
+
+    async def work() -> None:
+        await trio.sleep(5)
+
+    await election.elector().lead(work, stop)
+    assert election.moments == [0, 2, 4, 5]  # a renewal at 0 s changes nothing, so it makes no version
+    assert election.written[0][1] == {
+        "holderIdentity": "me",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2026-01-01T00:00:00.000000Z",
+        "renewTime": "2026-01-01T00:00:00.000000Z",
+        "leaseTransitions": 0,
+    }
+    renewed = election.written[2][1]
+    assert (renewed["acquireTime"], renewed["renewTime"]) == (
+        "2026-01-01T00:00:00.000000Z",
+        "2026-01-01T00:00:04.000000Z",
+    )
+    assert election.written[3][1] == {
+        "holderIdentity": "",
+        "leaseDurationSeconds": 1,
+        "acquireTime": "2026-01-01T00:00:05.000000Z",
+        "renewTime": "2026-01-01T00:00:05.000000Z",
+        "leaseTransitions": 0,
+    }
+    assert election.said == ["me became leader", "me stopped leading"]
+
+
+@pytest.mark.parametrize("draw", [0.0, 0.5, 0.999])
+async def test_a_lease_of_somebody_who_is_silent_is_taken_the_moment_it_expires(
+    election: Election, autojump_clock: MockClock, draw: float
+) -> None:
+    """Whatever the pause between two looks would have been."""
+    await election.put("other")
+    await election.elector(draw=draw).acquire()
+    assert election.moments == [0, 15]
+    assert (election.spec["holderIdentity"], election.spec["leaseTransitions"]) == ("me", 5)
+
+
+async def test_the_time_of_a_holder_counts_from_its_last_renewal(election: Election, autojump_clock: MockClock) -> None:
+    living = trio.CancelScope()
+
+    async def live() -> None:
+        with living:
+            await election.elector("leader").lead(trio.sleep_forever, trio.Event())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(live)
+        await trio.sleep(0.5)
+        nursery.start_soon(election.elector("follower", draw=0.9).acquire)
+        await trio.sleep(4.5)
+        election.api.faults.set_latency(1000, verb="update", resource="leases")
+        living.cancel()
+        await trio.sleep(1)
+        election.api.faults.clear()
+    # The last renewal was at 4 s, and the one who was cut off could not give the lease back.
+    assert election.moments[-1] == 19
+    assert election.spec["holderIdentity"] == "follower"
+
+
+async def test_a_lease_that_is_given_back_is_taken_at_once(election: Election, autojump_clock: MockClock) -> None:
+    stop = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(election.elector("leader").lead, stop.wait, stop)
+        await trio.sleep(0.5)
+        nursery.start_soon(election.elector("follower", draw=0.9).acquire)
+        await trio.sleep(6)
+        stop.set()
+    assert election.moments[-1] == 6.5
+    assert election.spec["holderIdentity"] == "follower"
+
+
+async def test_a_lease_that_is_renewed_is_not_taken(election: Election, autojump_clock: MockClock) -> None:
+    async with trio.open_nursery() as nursery:
+        leader, follower = election.elector("leader"), election.elector("follower")
+        stop = trio.Event()
+        nursery.start_soon(leader.lead, trio.sleep_forever, stop)
+        await trio.sleep(1)
+        with trio.move_on_after(300):
+            await follower.acquire()
+            pytest.fail("there are two leaders")
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_lease_that_was_given_back_is_taken_at_the_next_look(
+    election: Election, autojump_clock: MockClock
+) -> None:
+    await election.put("")
+    await election.elector().acquire()
+    assert election.moments == [0, 0]
+    assert election.spec["leaseTransitions"] == 5
+
+
+async def test_of_two_who_are_equally_fast_one_loses(election: Election, autojump_clock: MockClock) -> None:
+    won: list[str] = []
+
+    async def run(name: str) -> None:
+        await election.elector(name).acquire()
+        won.append(name)
+
+    with trio.move_on_after(14):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run, "a")
+            nursery.start_soon(run, "b")
+    assert len(won) == 1
+    assert election.spec["holderIdentity"] == won[0]
+
+
+async def test_a_stop_while_waiting_ends_the_waiting_and_writes_nothing(
+    election: Election, autojump_clock: MockClock
+) -> None:
+    await election.put("other", seconds=600)
+    stop = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(election.elector().lead, trio.sleep_forever, stop)
+        await trio.sleep(5.5)
+        stop.set()
+    assert election.moments == [0]
+    assert election.said == []
+
+
+async def test_refusals_for_less_than_the_renew_deadline_are_survived(
+    election: Election, autojump_clock: MockClock
+) -> None:
+    async def work() -> None:
+        await trio.sleep(1)
+        election.api.stop()
+        await trio.sleep(9)
+        election.api.resume()
+        await trio.sleep(5)
+
+    await election.elector().lead(work, trio.Event())
+    # The renewal due at 2 s succeeds at 10 s, the last try before its deadline at 12 s.
+    assert election.moments == [0, 10, 12, 14, 15]
+
+
+async def test_the_lease_is_lost_when_it_could_not_be_renewed_for_the_renew_deadline(
+    election: Election, autojump_clock: MockClock
+) -> None:
+    ended: list[float] = []
+    began = trio.current_time()
+
+    async def work() -> None:
+        try:
+            await trio.sleep(1)
+            election.api.stop()
+            await trio.sleep_forever()
+        finally:
+            ended.append(trio.current_time() - began)
+
+    with pytest.RaisesGroup(LostLease, flatten_subgroups=True):
+        await election.elector().lead(work, trio.Event())
+    assert ended == [pytest.approx(12.0)]
+    assert election.said == ["me became leader", "me stopped leading"]
+
+
+async def test_a_server_that_does_not_answer_loses_the_lease_just_as_well(
+    election: Election, autojump_clock: MockClock
+) -> None:
+    began = trio.current_time()
+    election.settings = evolve(election.settings, renew_deadline_ns=5 * SECOND_NS)
+
+    async def work() -> None:
+        election.api.faults.set_latency(1000, resource="leases")
+        await trio.sleep_forever()
+
+    with pytest.RaisesGroup(LostLease, flatten_subgroups=True):
+        await election.elector().lead(work, trio.Event())
+    assert trio.current_time() - began <= 7.0
+
+
+async def test_a_lost_reply_to_a_renewal_costs_one_more_look(election: Election, autojump_clock: MockClock) -> None:
+    async def work() -> None:
+        await trio.sleep(1)
+        election.api.faults.drop_next(1, verb="update", resource="leases")
+        await trio.sleep(4)
+
+    await election.elector().lead(work, trio.Event())
+    assert election.moments == [0, 2, 4, 5]
+
+
+async def test_a_lease_that_is_deleted_is_made_anew(election: Election, autojump_clock: MockClock) -> None:
+    async def work() -> None:
+        await trio.sleep(1)
+        store = election.api.store
+        store.delete("leases.coordination.k8s.io", store.get("leases.coordination.k8s.io", KEY))
+        await trio.sleep(2)
+        assert election.spec["holderIdentity"] == "me"
+        assert election.spec["leaseTransitions"] == 0
+
+    await election.elector().lead(work, trio.Event())
+
+
+async def test_what_work_raises_gives_the_lease_back(election: Election, autojump_clock: MockClock) -> None:
+    async def work() -> None:
+        await trio.sleep(1)
+        raise ZeroDivisionError
+
+    with pytest.RaisesGroup(ZeroDivisionError, flatten_subgroups=True):
+        await election.elector().lead(work, trio.Event())
+    assert election.spec["holderIdentity"] == ""
+
+
+async def test_somebody_elses_lease_is_not_given_back(election: Election, autojump_clock: MockClock) -> None:
+    async def work() -> None:
+        await trio.sleep(1)
+        store = election.api.store
+        stored = store.get("leases.coordination.k8s.io", KEY)
+        fields = {**stored.fields, "metadata": dict(stored.fields["metadata"])}
+        fields["spec"] = {**stored.fields["spec"], "holderIdentity": "thief"}
+        store.replace("leases.coordination.k8s.io", stored, fields)
+
+    await election.elector().lead(work, trio.Event())
+    assert election.spec["holderIdentity"] == "thief"
+
+
+async def test_a_server_that_is_away_at_the_end_is_waited_for_only_so_long(
+    election: Election, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    began = trio.current_time()
+
+    async def work() -> None:
+        await trio.sleep(1)
+        election.api.faults.set_latency(1000, resource="leases")
+
+    await election.elector().lead(work, trio.Event())
+    assert trio.current_time() - began == pytest.approx(11.0)
+    assert "lease not released in 10 s; a follower must wait for it to expire" in caplog.text
+
+
+async def test_names_and_durations_come_from_the_configuration(election: Election, autojump_clock: MockClock) -> None:
+    election.settings = evolve(
+        election.settings,
+        resource_name="mine",
+        resource_namespace="default",
+        lease_duration_ns=60 * SECOND_NS,
+        retry_period_ns=7 * SECOND_NS,
+    )
+
+    async def work() -> None:
+        await trio.sleep(15)
+
+    elector = election.elector()
+    await elector.lead(work, trio.Event())
+    assert elector.lock == "default/mine"
+    assert election.written[0][1]["leaseDurationSeconds"] == 60
+    assert election.moments == [0, 7, 14, 15]
