@@ -55,7 +55,12 @@ class First:
         return pod.priority
 
     @hookimpl
-    def add_pod(self, added: Pod) -> None: ...
+    def add_pod(self, added: Pod) -> str:
+        return f"{added.name} comes"
+
+    @hookimpl
+    def remove_pod(self, removed: Pod, node: NodeView) -> str:
+        return f"{removed.name} leaves {node.name}"
 
     @hookimpl
     def pre_filter(self) -> str:
@@ -131,14 +136,15 @@ def test_a_hook_gets_the_arguments_it_names_in_the_order_it_names_them() -> None
     assert profile.filter[0].call(pod("p"), nodes, state) == "2 nodes"
     assert profile.score[0].call(pod("p"), nodes, state) == "p 7"
     assert profile.pre_filter[0].call(pod("p"), nodes, state) == "prepared"
-    assert set(profile.add_pod) == {"First"}
-    assert profile.remove_pod == {}
+    view = nodes.node(1)
+    assert profile.add_pod["First"](pod("p"), pod("q"), view, state) == "q comes"
+    assert profile.remove_pod["First"](pod("p"), pod("q"), view, state) == "q leaves b"
 
 
 def test_a_plugin_runs_only_where_the_profile_enables_it() -> None:
     profile = build(filter=["First"])
     assert (profile.score, profile.reserve, profile.pre_filter) == ((), (), ())
-    assert dict(profile.add_pod) == {}
+    assert dict(profile.add_pod) == dict(profile.remove_pod) == {}
 
 
 def test_a_weight_of_nothing_is_one() -> None:

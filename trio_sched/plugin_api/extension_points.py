@@ -120,6 +120,7 @@ class ExtensionPoints:
 
         When: while the framework tries out nominated pods; *state* is a clone. Only for plugins that keep counts in
         *state*.
+        Return: None; any other Status ends this attempt.
         """
         raise NotImplementedError
 
@@ -128,6 +129,7 @@ class ExtensionPoints:
         """Bring what you left in *state* up to date as if *removed* did not run on *node*.
 
         When: while preemption tries out victims; *state* is a clone.
+        Return: None; any other Status ends this attempt.
         """
         raise NotImplementedError
 
@@ -188,6 +190,7 @@ class ExtensionPoints:
         """Set aside what *pod* will use on the node.
 
         When: the pod has just been assumed there. If anybody refuses from here on, every ``unreserve`` runs.
+        Return: None once it is set aside; a rejecting Status sends the pod back.
         """
         raise NotImplementedError
 
@@ -223,7 +226,11 @@ class ExtensionPoints:
 
     @hookspec
     def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
-        """Do what must be done before the pod can run on the node. May be ``async``."""
+        """Do what must be done before the pod can run on the node. May be ``async``.
+
+        When: once nobody makes the pod wait any more; not for plugins whose pre_bind_pre_flight answered `SKIP`.
+        Return: None when it is done; a rejecting Status sends the pod back.
+        """
         raise NotImplementedError
 
     @hookspec
@@ -231,12 +238,17 @@ class ExtensionPoints:
         """Tell the API server. May be ``async``.
 
         When: in order, until one does not answer `SKIP`.
+        Return: None when the API server knows; `SKIP` leaves it to the next plugin; any other Status sends the pod
+        back.
         """
         raise NotImplementedError
 
     @hookspec
     def post_bind(self, pod: Pod, node_name: str, state: CycleState) -> None:
-        """Take note that the pod is bound. May be ``async``."""
+        """Take note that the pod is bound. May be ``async``.
+
+        When: the API server has accepted the binding. Nothing can be refused any more; a failure is only logged.
+        """
         raise NotImplementedError
 
     # --- beside the pods ------------------------------------------------------------------------------------------
