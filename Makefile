@@ -1,7 +1,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := trio_sched plugins_builtin tests contrib
 
 .DEFAULT_GOAL := help
 .PHONY: help dev check format test golden cov docs demo bench build clean
