@@ -44,9 +44,9 @@ BUILT_IN = (
     "NodePorts",
     "NodeResourcesFit",
     "NodeResourcesBalancedAllocation",
-    "ImageLocality",
     "NodeDeclaredFeatures",
 )
+"""Plugins that judge each node by itself; with ImageLocality, which looks at all, every change means starting over."""
 
 
 class Licensed:
@@ -136,7 +136,7 @@ class Zoned:
         return ()
 
 
-NODE_NAMES = [f"node-{i}" for i in range(8)]
+NODE_NAMES = [f"node-{i}" for i in range(10)]
 
 
 def a_node(rng: Random, name: str) -> Node:
@@ -189,7 +189,7 @@ class ChangingCluster:
         self.shapes = [a_shape(self.rng) for _ in range(8)]
         self.uids = 0
         self.placed_from_kept = 0
-        for name in NODE_NAMES[:6]:
+        for name in NODE_NAMES[:9]:
             self.cache.add_node(a_node(self.rng, name))
 
     def step(self) -> None:
@@ -284,8 +284,17 @@ class ChangingCluster:
 
 @pytest.mark.parametrize(
     "plugins",
-    [BUILT_IN, (*BUILT_IN, Licensed), (*BUILT_IN, Moody, Licensed), (*BUILT_IN, Picky), (*BUILT_IN, Zoned)],
-    ids=lambda plugins: "+".join(["built-in", *(p.name for p in plugins if not isinstance(p, str))]),
+    [
+        BUILT_IN,
+        (*BUILT_IN, "ImageLocality"),
+        (*BUILT_IN, Licensed),
+        (*BUILT_IN, Moody, Licensed),
+        (*BUILT_IN, Picky),
+        (*BUILT_IN, "ImageLocality", Zoned),
+    ],
+    ids=lambda plugins: "+".join(
+        ["built-in", *(p if isinstance(p, str) else p.name for p in plugins[len(BUILT_IN) :])]
+    ),
 )
 @settings(derandomize=True, deadline=None, database=None, max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1))
@@ -344,6 +353,35 @@ def test_the_signature_used_longest_ago_is_forgotten_first() -> None:
     for priority in (1, 2, 1, 3, 1, 2):
         decide(kept, pod(priority=priority))
     assert kept.profile.plugins["Asked"].asked == [20, 20, 20, 20]  # 1, 2, 3, and 2 again
+
+
+class Fragile:
+    """Fails on some nodes."""
+
+    name: ClassVar[str] = "Fragile"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def filter(self, nodes: NodeColumns) -> Verdicts:
+        if any("broken" in node.labels for node in nodes):
+            raise LookupError("broken")
+        return Verdicts.where(np.ones(len(nodes), dtype=np.bool_), unschedulable())
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return ()
+
+
+def test_a_failure_is_left_to_the_plain_evaluation_and_forgotten() -> None:
+    kept = kept_for(Fragile)
+    assert isinstance(decide(kept, pod()), Placed)
+    kept.table.update_node(node("node-7", labels={"broken": "yes"}))
+    assert decide(kept, pod()) is None
+    kept.table.update_node(node("node-7"))
+    assert isinstance(decide(kept, pod()), Placed)
 
 
 def test_pods_that_name_a_nominated_node_are_left_to_the_plain_evaluation() -> None:
