@@ -1,14 +1,18 @@
 from random import Random
 from typing import Any
 
+import httpx
 import pytest
 import trio
 from msgspec.structs import replace
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_sched.daemon import event_recorder
 from trio_sched.daemon.event_recorder import EventRecorder, cut_note
+from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.objects.pod import Pod
+from trio_sched.simulator import InProcessTransport
 from trio_sched.testing import pod
 
 
@@ -139,6 +143,19 @@ async def test_a_series_whose_event_the_server_forgot_begins_anew(
     assert event["series"]["count"] == 2
 
 
+@pytest.mark.parametrize("seconds", [0.0, 1.0])
+async def test_a_repetition_may_arrive_before_the_event_itself(
+    seconds: float, recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock
+) -> None:
+    api.faults.set_latency(seconds, verb="create", resource="events")
+    fail(recorder, at_version("1"))
+    await wait_all_tasks_blocked()
+    fail(recorder, at_version("1"))
+    await recorder.pool.drained()
+    (event,) = store.events()
+    assert event["series"]["count"] == 2
+
+
 async def test_an_outage_is_outlived(recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock) -> None:
     api.stop()
     fail(recorder, at_version("1"))
@@ -224,11 +241,6 @@ async def test_a_server_without_the_newer_shape_gets_the_older_one(
     api: Any, client: Any, store: Any, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     """The paths of the newer shape are hidden by a transport that knows nothing of them."""
-    import httpx
-
-    from trio_sched.kube_client.connection import connect
-    from trio_sched.kube_client.settings import ConnectionSettings
-    from trio_sched.simulator import InProcessTransport
 
     class Older(httpx.AsyncBaseTransport):
         inner = InProcessTransport(api)

@@ -46,6 +46,8 @@ class _Series:
     last: float
     told: int
     told_at: float
+    created: trio.Event = field(factory=trio.Event)
+    """Set when the first event has been sent: what is not there cannot be patched."""
 
 
 @define(eq=False)
@@ -105,8 +107,10 @@ class EventRecorder:
                 if series.count == 2:
                     self._tell(series)
                 return
-            self._series[key] = _Series(event, 1, now, 1, now)
-        self.pool.submit(partial(self._send, event))
+            series = self._series[key] = _Series(event, 1, now, 1, now)
+            self.pool.submit(partial(self._begin_series, series))
+        else:
+            self.pool.submit(partial(self._send, event))
 
     def record_leadership(self, *, namespace: str, name: str, component: str, note: str) -> None:
         """Record on a lease who leads now, or no longer does; always in the older shape, as kube-scheduler does."""
@@ -155,30 +159,47 @@ class EventRecorder:
         )
 
     async def _send(self, event: Event) -> None:
-        async def send() -> None:
-            if self._in_core_shape:
-                await events.create_core_event(self.client, events.as_core_event(event))
-            else:
-                await events.create_event(self.client, event)
+        await self._try(partial(self._create, event))
 
-        await self._try(send)
+    async def _create(self, event: Event) -> None:
+        if self._in_core_shape:
+            await events.create_core_event(self.client, events.as_core_event(event))
+        else:
+            await events.create_event(self.client, event)
+
+    async def _begin_series(self, series: _Series) -> None:
+        try:
+            await self._send(series.event)
+        finally:
+            series.created.set()
 
     def _tell(self, series: _Series) -> None:
         series.told, series.told_at = series.count, trio.current_time()
         last = self.wall_clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        self.pool.submit(partial(self._send_series, series.event, EventSeries(series.count, last)))
+        self.pool.submit(partial(self._send_series, series, EventSeries(series.count, last)))
 
-    async def _send_series(self, event: Event, series: EventSeries) -> None:
+    async def _send_series(self, begun: _Series, series: EventSeries) -> None:
+        await begun.created.wait()  # jobs start in order, so somebody is at it
+        event = begun.event
+
         async def send() -> None:
             try:
-                if self._in_core_shape:
-                    await events.patch_core_series(self.client, events.as_core_event(event), series)
-                else:
-                    await events.patch_series(self.client, event, series)
+                await self._patch(event, series)
+                return
             except NotFound:  # events are forgotten after an hour
-                await self._send(msgspec.structs.replace(event, series=series))
+                pass
+            try:
+                await self._create(msgspec.structs.replace(event, series=series))
+            except AlreadyExists:  # or this one was still on its way
+                await self._patch(event, series)
 
         await self._try(send)
+
+    async def _patch(self, event: Event, series: EventSeries) -> None:
+        if self._in_core_shape:
+            await events.patch_core_series(self.client, events.as_core_event(event), series)
+        else:
+            await events.patch_series(self.client, event, series)
 
     async def _try(self, send: Callable[[], Awaitable[None]]) -> None:
         for _ in range(TRIES):

@@ -1,0 +1,223 @@
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_sched.daemon import binding_cycle
+from trio_sched.engine.profile import Caller
+from trio_sched.plugin_api import PreFlight, Status, Wait, hookimpl, unschedulable
+from trio_sched.plugin_api.status import SKIP
+from trio_sched.testing import node, pod
+from trio_sched.testing.virtual_cluster import virtual_cluster
+
+
+class Plugin:
+    log: list[Any]
+
+    def __init__(self, args: None, handle: Any) -> None:
+        self.handle = handle
+
+    def __init_subclass__(cls) -> None:
+        cls.name, cls.log = cls.__name__, []
+
+
+def callers(names: str) -> list[Caller]:
+    return [Caller(name, lambda: None) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("plugins", "skipped", "parallel", "expected"),
+    [
+        ("abc", "", "", ["a", "b", "c"]),
+        ("abc", "b", "", ["a", "c"]),
+        ("abc", "", "abc", ["abc"]),
+        ("abcd", "", "bc", ["a", "bc", "d"]),
+        ("abcd", "", "ad", ["a", "b", "c", "d"]),
+        ("abcd", "b", "abc", ["ac", "d"]),
+        ("abcd", "c", "ad", ["a", "b", "d"]),
+        ("ab", "ab", "ab", []),
+    ],
+)
+def test_neighbours_that_allow_it_form_a_group(plugins: str, skipped: str, parallel: str, expected: list[str]) -> None:
+    groups = binding_cycle._groups(callers(plugins), frozenset(skipped), frozenset(parallel))
+    assert ["".join(caller.plugin for caller in group) for group in groups] == expected
+
+
+async def test_a_pre_flight_that_fails_forgets_that_the_pod_waits_for_permission(autojump_clock: MockClock) -> None:
+    class Cautious(Plugin):
+        @hookimpl
+        def permit(self) -> Wait | None:
+            return None if self.log else Wait(60)
+
+        @hookimpl
+        def pre_bind_pre_flight(self) -> None:
+            self.log.append("asked")
+            if len(self.log) == 1:
+                raise RuntimeError("not ready")
+
+        @hookimpl
+        def pre_bind(self) -> None: ...
+
+    async with virtual_cluster(nodes=1, plugins=[Cautious]) as cluster:
+        await cluster.create(pod("p"))
+        await trio.sleep(10)
+        assert cluster.pod("p").node_name == "node-1"
+        (event,) = cluster.events("FailedScheduling")
+        assert event.message == 'running PreBindPreFlight "Cautious": not ready'
+
+
+async def test_a_pre_flight_answers_with_success_or_skip_only(autojump_clock: MockClock) -> None:
+    class Confused(Plugin):
+        @hookimpl
+        def pre_bind_pre_flight(self) -> Status:
+            return unschedulable("what?")
+
+        @hookimpl
+        def pre_bind(self) -> None: ...
+
+    async with virtual_cluster(nodes=1, plugins=[Confused]) as cluster:
+        await cluster.create(pod("p"))
+        await trio.sleep(0.5)
+        (event,) = cluster.events("FailedScheduling")
+        assert event.message == (
+            'PreBindPreFlight Confused returned "Unschedulable", which is unsupported. '
+            "It is supposed to return Success, Skip, or Error status"
+        )
+
+
+async def test_what_pre_flight_skips_is_not_prepared(autojump_clock: MockClock) -> None:
+    class Idle(Plugin):
+        @hookimpl
+        def pre_bind_pre_flight(self) -> Status:
+            return SKIP
+
+        @hookimpl
+        def pre_bind(self) -> None:
+            self.log.append("prepared")
+
+    async with virtual_cluster(nodes=1, plugins=[Idle]) as cluster:
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        assert (cluster.pod("p").node_name, Idle.log) == ("node-1", [])
+
+
+async def test_the_first_failure_of_a_group_cancels_the_others(autojump_clock: MockClock) -> None:
+    class Slow(Plugin):
+        @hookimpl
+        def pre_bind_pre_flight(self) -> PreFlight:
+            return PreFlight(allow_parallel=True)
+
+        @hookimpl
+        async def pre_bind(self) -> None:
+            try:
+                await trio.sleep(1000)
+            except trio.Cancelled:
+                self.log.append("cancelled")
+                raise
+
+    class Failing(Plugin):
+        @hookimpl
+        def pre_bind_pre_flight(self) -> PreFlight:
+            return PreFlight(allow_parallel=True)
+
+        @hookimpl
+        async def pre_bind(self) -> Status:
+            await trio.sleep(1)
+            return unschedulable("no disk")
+
+    async with virtual_cluster(nodes=1, plugins=[Slow, Failing]) as cluster:
+        await cluster.create(pod("p"))
+        await trio.sleep(1.5)
+        assert Slow.log == ["cancelled"]
+        (event,) = cluster.events("FailedScheduling")
+        assert event.message == "no disk"
+
+
+async def test_a_bind_that_fails_frees_who_waits_for_its_room(autojump_clock: MockClock) -> None:
+    class Unwilling(Plugin):
+        @hookimpl
+        async def pre_bind(self, pod: Any) -> Status | None:
+            await trio.sleep(5)
+            return unschedulable("changed my mind") if pod.name == "first" else None
+
+    nodes = [node("n", cpu=1)]
+    async with virtual_cluster(nodes=nodes, plugins=[Unwilling], kubelets=False) as cluster:
+        await cluster.create(pod("first", cpu=1))
+        await trio.sleep(1)
+        await cluster.create(pod("second", cpu=1))
+        await trio.sleep(12)
+        assert cluster.placements() == {"default/first": "", "default/second": "n"}
+
+
+async def test_pods_named_by_a_plugin_are_tried_after_a_slow_post_bind(autojump_clock: MockClock) -> None:
+    class Door(Plugin):
+        is_open = False
+
+        @hookimpl
+        def filter_node(self, pod: Any) -> Status | None:
+            if pod.name == "behind" and not self.is_open:
+                self.behind = pod
+                return unschedulable("the door is shut")
+            return None
+
+        @hookimpl
+        def events_to_register(self) -> list[Any]:
+            return []
+
+        @hookimpl
+        async def post_bind(self, pod: Any, state: Any) -> None:
+            await trio.sleep(5)
+            self.is_open = True
+            if pod.name == "key":
+                state.pods_to_activate["default/behind"] = self.behind
+
+    async with virtual_cluster(nodes=1, plugins=[Door], kubelets=False) as cluster:
+        await cluster.create(pod("behind"))
+        await trio.sleep(1)
+        await cluster.create(pod("key"))
+        await trio.sleep(6)
+        assert cluster.pod("behind").node_name == "node-1"
+
+
+async def test_a_post_bind_that_fails_is_logged_and_the_pod_stays_bound(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Sorry(Plugin):
+        @hookimpl
+        async def post_bind(self) -> None:
+            raise RuntimeError("too late")
+
+    async with virtual_cluster(nodes=1, plugins=[Sorry]) as cluster:
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        assert cluster.pod("p").node_name == "node-1"
+        assert "post_bind of plugin Sorry failed" in caplog.text
+        assert cluster.events("FailedScheduling") == []
+
+
+async def test_who_allows_itself_is_bound_in_its_own_time(autojump_clock: MockClock) -> None:
+    class Timer(Plugin):
+        @hookimpl
+        def permit(self) -> Wait:
+            return Wait(60)
+
+        @hookimpl
+        def score_node(self) -> int:
+            return 0
+
+        @hookimpl
+        async def run(self) -> None:
+            await trio.sleep(20)
+            for waiting in list(self.handle.waiting_pods().values()):
+                assert waiting.pending_plugins == {"Timer"}
+                waiting.allow("Timer")
+
+    async with virtual_cluster(nodes=1, plugins=[Timer]) as cluster:
+        await cluster.create(pod("p"))
+        await trio.sleep(19)
+        assert cluster.pod("p").node_name == ""
+        assert cluster.pod("p").nominated_node_name == "node-1"
+        await trio.sleep(1.1)
+        assert cluster.pod("p").node_name == "node-1"
+        assert cluster.pod("p").nominated_node_name == ""
