@@ -67,10 +67,10 @@ class EventRecorder:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Send what is recorded, until cancelled."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.pool.run)
             nursery.start_soon(self._end_series)
             task_status.started()
             self._in_core_shape = not await self._has_events_v1()
+            await self.pool.run()  # not before: an event in a shape that the server does not know would be lost
 
     async def _has_events_v1(self) -> bool:
         while True:
