@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import trio
-from attrs import define
+from attrs import define, field
 
 from trio_sched.config.schema import RawArguments
 from trio_sched.daemon.binder import Binder
@@ -17,6 +17,7 @@ from trio_sched.daemon.binding_cycle import BindingCycle
 from trio_sched.daemon.cluster_mirror import ClusterMirror, PendingPods
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.failure_handler import FailureHandler
+from trio_sched.daemon.freshness import Freshness
 from trio_sched.daemon.plugin_handle import PluginHandle
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.schedule_one import ScheduleOne
@@ -54,6 +55,7 @@ class Assembly:
     queue_changed: Bell
     """Rung when a pod may have begun to back off."""
     random: Random
+    freshness: Freshness = field(factory=Freshness)
 
 
 def assemble(
@@ -74,6 +76,7 @@ def assemble(
     ready, queue_changed = Bell(), Bell()
     binder = Binder(clients.main, random)
     others: dict[str, dict[tuple[str, str], Any]] = {}
+    asked: set[str] = set()
 
     def activate(pods: Iterable[Pod]) -> None:
         scheduler.queue.activate(pods, now=trio.current_time())
@@ -82,7 +85,9 @@ def assemble(
     profiles: dict[str, Profile] = {}
     for profile, points in zip(config.profiles, settings.profiles, strict=True):
         name = profile.scheduler_name
-        handle = PluginHandle(name, gates.enabled, lambda: cache.table.columns, others, waiting, activate, binder.bind)
+        handle = PluginHandle(
+            name, gates.enabled, lambda: cache.table.columns, others, asked, waiting, activate, binder.bind
+        )
         arguments = {
             entry.name: entry.args.value() if isinstance(entry.args, RawArguments) else entry.args
             for entry in profile.plugin_config
@@ -120,7 +125,7 @@ def assemble(
             queue_changed.ring()
 
     mirror = ClusterMirror(
-        scheduler, pending, wake, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others
+        scheduler, pending, wake, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others, asked
     )
     schedule_one = ScheduleOne(scheduler, pending, binding, failures, recorder, ready)
     return Assembly(

@@ -28,6 +28,9 @@ from trio_sched.plugin_api.status import Status, failure
 
 log = logging.getLogger(__name__)
 
+LOOK_UP_PAUSE_SECONDS = 5.0
+"""The longest pause between looks at a pod whose bind got no answer; it is one request."""
+
 Bind = Callable[[Pod, str], Awaitable[Status | None]]
 
 
@@ -55,7 +58,7 @@ class Binder:
 
     async def _is_bound(self, pod: Pod, node_name: str) -> bool:
         """Ask until there is an answer: the pod counts on its node meanwhile, so nothing can be bound twice."""
-        backoff = Backoff(self.random)
+        backoff = Backoff(self.random, cap_seconds=LOOK_UP_PAUSE_SECONDS)
         while True:
             try:
                 found = await verbs.get(self.client, POD_KIND, pod.name, namespace=pod.namespace)

@@ -68,6 +68,8 @@ class ClusterMirror:
     """Gate NodeDeclaredFeatures."""
     others: dict[str, dict[tuple[str, str], Any]] = field(factory=dict)
     """Further objects by kind, then by namespace and name."""
+    asked: set[str] = field(factory=set)
+    """The kinds among these that plugins have looked at."""
 
     # --- pods -------------------------------------------------------------------------------------------------------
 
@@ -226,6 +228,8 @@ class ClusterMirror:
                 changes = [Change("ADDED", None, one) for one in batch.objects]
             else:
                 changes = batch.changes
+            if changes and kind in self.asked:
+                self.scheduler.forget_kept_answers()
             for change in changes:
                 self._other_changed(objects, resource, actions, change)
             self.wake()

@@ -24,6 +24,8 @@ class PluginHandle:
     _gate: Callable[[str], bool]
     _nodes: Callable[[], NodeColumns]
     _others: Mapping[str, Mapping[tuple[str, str], Any]]
+    _asked: set[str]
+    """Kinds that some plugin has asked for: when one of these changes, answers that were kept are worth nothing."""
     _waiting: WaitingPods
     _activate: Callable[[Iterable[Pod]], None]
     _bind: Bind
@@ -43,6 +45,7 @@ class PluginHandle:
 
     def objects(self, kind: str) -> Iterable[Any]:
         """All known objects of a kind."""
+        self._asked.add(kind)
         return self._others.get(kind, {}).values()
 
     def waiting_pods(self) -> Mapping[str, WaitingPod]:

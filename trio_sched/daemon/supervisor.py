@@ -155,6 +155,7 @@ async def _term(assembly: Assembly, stop: trio.Event) -> None:
         async with trio.open_nursery() as nursery:  # holds the pods that wait for permission or pre_bind
             with trio.CancelScope() as scheduling:
                 nursery.start_soon(_cancel_on, stop, scheduling)
+                await assembly.freshness.regained()
                 await assembly.schedule_one.run(nursery)
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN_SECONDS
             await assembly.binders.drained()

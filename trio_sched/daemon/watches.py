@@ -14,7 +14,7 @@ from trio_sched.engine.queueing_hints import watched_resources
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
-from trio_sched.kube_client.watch import Changes, Listed, follow, log_trouble
+from trio_sched.kube_client.watch import Changes, Listed, Reflector, follow, log_trouble
 
 log = logging.getLogger(__name__)
 
@@ -24,12 +24,13 @@ async def run_watches(
 ) -> None:
     """Follow everything that is needed; reports started when all of it has been listed once."""
     mirror, random = assembly.mirror, assembly.random
+    nodes = Reflector(client, NODE_KIND, mirror.nodes_changed, random)
+    pods = Reflector(client, POD_KIND, mirror.pods_changed, random)
+    assembly.freshness.reflectors[:] = [nodes, pods]
     tables = {name: profile.hints for name, profile in assembly.scheduler.queue.profiles.items()}
     async with trio.open_nursery() as nursery:
         async with trio.open_nursery() as first_lists:
-            first_lists.start_soon(
-                nursery.start, partial(follow, client, NODE_KIND, mirror.nodes_changed, random=random)
-            )
+            first_lists.start_soon(nursery.start, nodes.run)
             for resource, actions in watched_resources(tables).items():
                 found = kind_of(resource)
                 if found is not None:
@@ -37,7 +38,7 @@ async def run_watches(
                     first_lists.start_soon(
                         _start_if_known, nursery, client, kind, mirror.taker(name, resource, actions), assembly
                     )
-        await nursery.start(partial(follow, client, POD_KIND, mirror.pods_changed, random=random))
+        await nursery.start(pods.run)
         task_status.started()
 
 

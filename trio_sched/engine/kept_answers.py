@@ -80,6 +80,11 @@ class KeptAnswers:
             del self._answers[signature]
             return None
 
+    def forget(self) -> None:
+        """Begin anew: plugins may answer differently now, for reasons that neither pods nor nodes show."""
+        self._answers.clear()
+        self._left_to_plain.clear()
+
     def remember_unfit(self, signature: Signature, outcome: Unplaced) -> None:
         """The plain evaluation has found that pods of this signature fit nowhere; the next one need not ask it."""
         answer = self._answers.get(signature)

@@ -60,6 +60,11 @@ class Scheduler:
             self._kept[profile.name].remember_unfit(info.signature, decision)
         return decision
 
+    def forget_kept_answers(self) -> None:
+        """Something has changed that plugins ask about and that no signature shows."""
+        for kept in self._kept.values():
+            kept.forget()
+
     def _nominated_beside(self, pod: Pod) -> NominatedPods:
         """Pods that are promised a place and are at least as important as *pod*, by node."""
         queue = self.queue

@@ -6,7 +6,8 @@ task that reads, a batch per read of the socket: a memory channel in between wou
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -127,9 +128,12 @@ class Reflector(Generic[T]):
     kind: Kind[T]
     deliver: Callable[[Listed[T] | Changes[T]], None]
     random: Random
-    namespace: str
-    on_trouble: Callable[[str, KubeClientError], None]
-    idle_limit_seconds: float
+    namespace: str = ""
+    on_trouble: Callable[[str, KubeClientError], None] = log_trouble
+    idle_limit_seconds: float = IDLE_LIMIT_SECONDS
+    live: trio.Event = field(init=False, factory=trio.Event)
+    """Set while a watch is open; another one is in its place after it has ended."""
+    _rest: trio.CancelScope | None = field(init=False, default=None)
     _codec: Codec[T] = field(init=False)
     _known: dict[_Key, T] | None = field(init=False, default=None)
     _version: str = field(init=False, default="")
@@ -162,7 +166,13 @@ class Reflector(Generic[T]):
                 self.on_trouble(self.kind.plural, trouble)
             except (ApiError, ConnectionFailed, CredentialsError, UndecodableObject, WatchBroken) as trouble:
                 self.on_trouble(self.kind.plural, trouble)
-            await trio.sleep(backoff.pause_seconds(trio.current_time()))
+            with trio.CancelScope() as self._rest:
+                await trio.sleep(backoff.pause_seconds(trio.current_time()))
+
+    def hurry(self) -> None:
+        """Do not wait any longer after a failure, but try again now."""
+        if self._rest is not None:
+            self._rest.cancel()
 
     async def _list(self) -> None:
         """Read everything; hand it over, or what is different from what was handed over before."""
@@ -212,8 +222,10 @@ class Reflector(Generic[T]):
         last_moment = began + seconds + MARGIN_SECONDS
         heard = False
         unfinished: list[bytes] = []
-        with trio.CancelScope(deadline=min(began + self.idle_limit_seconds, last_moment)) as patience:
+        patience = trio.CancelScope(deadline=min(began + self.idle_limit_seconds, last_moment))
+        with patience, self._while_live():
             async with self.client.stream(target) as stream:
+                self.live.set()
                 while piece := await stream.receive():
                     heard = True
                     now = trio.current_time()
@@ -241,6 +253,14 @@ class Reflector(Generic[T]):
                 f"very short watch: {self.kind.plural}: Unexpected watch close - "
                 "watch lasted less than a second and no items received"
             )
+
+    @contextmanager
+    def _while_live(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            if self.live.is_set():
+                self.live = trio.Event()
 
     def _watch_target(self, seconds: int) -> bytes:
         selector = {"fieldSelector": self.kind.field_selector} if self.kind.field_selector else {}
