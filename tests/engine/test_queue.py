@@ -80,8 +80,8 @@ class Line:
         queue = self.queue
         places = {
             "active": [each.pod.name for each in queue.active],
-            "backoff": [each.pod.name for each in queue.backing_off],
-            "errors": [each.pod.name for each in queue.error_backing_off],
+            "backoff": [each.pod.name for each in queue.backing_off.rejected],
+            "errors": [each.pod.name for each in queue.backing_off.errors],
             "waiting": sorted(each.pod.name for each in queue.unschedulable.values() if not each.gating_plugin),
             "gated": sorted(each.pod.name for each in queue.unschedulable.values() if each.gating_plugin),
         }

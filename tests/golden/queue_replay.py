@@ -185,8 +185,8 @@ class TraceReplay:
     def _compare_state(self, expected: Mapping[str, Any]) -> Iterator[str]:
         queue = self.queue
         waiting = queue.unschedulable.values()
-        backoff = [{"pod": i.key, "readyAt": _ready_at(i)} for i in queue.backing_off]
-        errors = sorted(queue.error_backing_off, key=lambda i: (i.sort_time, i.key))  # recorded ties are in this order
+        backoff = [{"pod": i.key, "readyAt": _ready_at(i)} for i in queue.backing_off.rejected]
+        errors = sorted(queue.backing_off.errors, key=lambda i: (i.sort_time, i.key))  # recorded ties are in this order
         backoff += [{"pod": i.key, "readyAt": _ready_at(i), "error": True} for i in errors]
         markers: list[Any] = []
         for entry in queue.in_flight:
@@ -209,7 +209,7 @@ class TraceReplay:
             if value != wanted:
                 yield f"{key}: expected {wanted}, got {value}"
         self.recorded_pods.update(expected.get("pods", {}))
-        for info in (*queue.active, *queue.backing_off, *queue.error_backing_off, *waiting):
+        for info in (*queue.active, *queue.backing_off.rejected, *queue.backing_off.errors, *waiting):
             wanted = self.recorded_pods.get(info.key)
             if wanted != self._record(info):
                 yield f"pods[{info.key}]: expected {wanted}, got {self._record(info)}"

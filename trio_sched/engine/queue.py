@@ -8,13 +8,13 @@ Source: the scheduling queue of kube-scheduler 1.36, quirks that others can obse
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from attrs import define, field
 
 from trio_sched.engine.backoff import Backoff
+from trio_sched.engine.backoff_queues import BackoffQueues
 from trio_sched.engine.cluster_changes import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
@@ -70,19 +70,14 @@ class SchedulingQueue:
     in_flight: InFlight = field(factory=InFlight)
     _registered: dict[ClusterEvent, frozenset[str]] = field(factory=dict)
     active: PodHeap = field(init=False)
-    backing_off: PodHeap = field(init=False)
-    error_backing_off: PodHeap = field(init=False)
+    backing_off: BackoffQueues = field(init=False)
     nominator: Nominator = field(init=False)
     _gates: Gates = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._gates = Gates(self.profiles, self.counters)
         self.active = PodHeap(lambda info: info.sort_key)
-        if self.pop_from_backoff:
-            self.backing_off = PodHeap(lambda info: (info.sort_time, info.sort_key))
-        else:
-            self.backing_off = PodHeap(lambda info: info.sort_time)
-        self.error_backing_off = PodHeap(lambda info: info.sort_time)
+        self.backing_off = BackoffQueues(self.backoff, by_priority=self.pop_from_backoff)
         self.nominator = Nominator(self.known_pod)
 
     # --- what the caller waits for ----------------------------------------------------------------------------------
@@ -90,7 +85,7 @@ class SchedulingQueue:
     @property
     def has_next(self) -> bool:
         """Whether `pop` would return a pod now."""
-        return len(self.active) > 0 or (self.pop_from_backoff and len(self.backing_off) > 0)
+        return len(self.active) > 0 or (self.pop_from_backoff and len(self.backing_off.rejected) > 0)
 
     @property
     def gate_errors(self) -> list[tuple[str, str, BaseException]]:
@@ -99,27 +94,21 @@ class SchedulingQueue:
 
     def next_backoff_check(self) -> float:
         """When `flush_backoff` will next have something to do; infinity if nothing backs off."""
-        heads = (self.backing_off.peek(), self.error_backing_off.peek())
-        return min((self.backoff.next_check(h.sort_time) for h in heads if h is not None), default=math.inf)
+        return self.backing_off.next_check()
 
     def sizes(self) -> dict[str, int]:
         """Pods by where they are, as the gauge pending_pods counts them."""
         gated = sum(1 for info in self.unschedulable.values() if info.gating_plugin)
         return {
             "active": len(self.active),
-            "backoff": len(self.backing_off) + len(self.error_backing_off),
+            "backoff": len(self.backing_off),
             "unschedulable": len(self.unschedulable) - gated,
             "gated": gated,
         }
 
     def find(self, key: str) -> QueuedPodInfo | None:
         """The pod called *key*, wherever it waits."""
-        return (
-            self.active.get(key)
-            or self.unschedulable.get(key)
-            or self.backing_off.get(key)
-            or self.error_backing_off.get(key)
-        )
+        return self.active.get(key) or self.unschedulable.get(key) or self.backing_off.get(key)
 
     def nominated_pods(self, node_name: str) -> list[QueuedPodInfo | Pod]:
         """Pods promised a place on *node_name*, as the queue has them now; as they were nominated if it has not."""
@@ -140,7 +129,7 @@ class SchedulingQueue:
                 self.in_flight.note(Happened(event, old, new))
             return
         key = new.key
-        for heap in (self.active, self.backing_off, self.error_backing_off):
+        for heap in (self.active, self.backing_off):
             info = heap.get(key)
             if info is not None:
                 info.replace_pod(new)
@@ -163,7 +152,7 @@ class SchedulingQueue:
     def delete(self, pod: Pod) -> None:
         """The pod is gone, or has a node."""
         self.nominator.delete(pod.uid)
-        for heap in (self.active, self.backing_off, self.error_backing_off):
+        for heap in (self.active, self.backing_off):
             if heap.remove(pod.key) is not None:
                 return
         info = self.unschedulable.remove(pod.key)
@@ -177,7 +166,7 @@ class SchedulingQueue:
         while True:
             info = self.active.pop()
             if info is None and self.pop_from_backoff:
-                info = self.backing_off.pop()
+                info = self.backing_off.rejected.pop()
                 if info is not None:
                     self.counters.incoming["active", POP_FROM_BACKOFF.label] += 1
             if info is None:
@@ -233,7 +222,7 @@ class SchedulingQueue:
         for where, present in (
             ("unschedulable queue", info.key in self.unschedulable),
             ("the active queue", info.key in self.active),
-            ("the backoff queue", info.key in self.backing_off or info.key in self.error_backing_off),
+            ("the backoff queue", info.key in self.backing_off),
         ):
             if present:
                 raise AlreadyQueued(f"Pod {info.key} is already present in {where}")
@@ -324,21 +313,18 @@ class SchedulingQueue:
         if info is not None:
             self._move_to_active(info, FORCE_ACTIVATE, now)
             return True
-        for heap in (self.backing_off, self.error_backing_off):
-            info = heap.remove(pod.key)
-            if info is not None:
-                self._move_to_active(info, FORCE_ACTIVATE, now, from_backoff=True)
-                return True
+        info = self.backing_off.remove(pod.key)
+        if info is not None:
+            self._move_to_active(info, FORCE_ACTIVATE, now, from_backoff=True)
+            return True
         return False
 
     # --- time passes ------------------------------------------------------------------------------------------------
 
     def flush_backoff(self, *, now: float) -> None:
         """Move on every pod whose backoff is over."""
-        for heap in (self.backing_off, self.error_backing_off):
-            while (info := heap.peek()) is not None and self.backoff.is_over(info.sort_time, now):
-                heap.pop()
-                self._move_to_active(info, BACKOFF_COMPLETE, now, from_backoff=True)
+        for info in self.backing_off.over(now):
+            self._move_to_active(info, BACKOFF_COMPLETE, now, from_backoff=True)
 
     def flush_unschedulable(self, *, now: float) -> None:
         """Move on every pod that has waited for an event too long."""
@@ -364,31 +350,22 @@ class SchedulingQueue:
         if strategy == Strategy.SKIP:
             self._put_unschedulable(info, event)
             return "unschedulable"
-        if strategy == Strategy.AFTER_BACKOFF and self._is_backing_off(info, now):
+        if strategy == Strategy.AFTER_BACKOFF and self.backing_off.must_wait(info, now):
             return "backoff" if self._move_to_backoff(info, event) else "unschedulable"
         return "active" if self._move_to_active(info, event, now) else "unschedulable"
-
-    def _is_backing_off(self, info: QueuedPodInfo, now: float) -> bool:
-        return not self.backoff.is_over(self._expiry(info), now)
-
-    def _expiry(self, info: QueuedPodInfo) -> float:
-        if info.backoff_expiry is None:
-            info.backoff_expiry = self.backoff.expiry(info.timestamp, info.failures)
-        return info.backoff_expiry
 
     def _move_to_active(
         self, info: QueuedPodInfo, event: ClusterEvent, now: float, *, from_backoff: bool = False
     ) -> bool:
         key = info.key
         if not (from_backoff and self.pop_from_backoff) and not self._gates.lets_pass(info):
-            if key not in self.active and key not in self.backing_off and key not in self.error_backing_off:
+            if key not in self.active and key not in self.backing_off:
                 self._put_unschedulable(info, event)
             return False
         if info.initial_attempt_timestamp is None:
             info.initial_attempt_timestamp = now
         self.unschedulable.remove(key)
         self.backing_off.remove(key)
-        self.error_backing_off.remove(key)
         self._sign(info)
         self.active.push(info)
         self.counters.incoming["active", event.label] += 1
@@ -398,13 +375,12 @@ class SchedulingQueue:
 
     def _move_to_backoff(self, info: QueuedPodInfo, event: ClusterEvent) -> bool:
         if self.pop_from_backoff and not self._gates.lets_pass(info):
-            if info.key not in self.backing_off and info.key not in self.error_backing_off:
+            if info.key not in self.backing_off:
                 self._put_unschedulable(info, event)
             return False
         self.unschedulable.remove(info.key)
         self._sign(info)
-        self._expiry(info)
-        (self.error_backing_off if info.had_error else self.backing_off).push(info)
+        self.backing_off.push(info)
         self.counters.incoming["backoff", event.label] += 1
         return True
 
