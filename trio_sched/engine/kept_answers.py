@@ -128,10 +128,12 @@ def _new_answer(profile: Profile, table: NodeTable, pod: Pod, signature: Signatu
     """Ask the pre_filters and pre_scores once and sort the plugins by what their answers depend on.
 
     Raises:
-        NotKept: a pre_filter narrows or rejects, or a pre_score fails.
+        NotKept: a pre_filter narrows or rejects, or node-by-node filters have to be asked about every pod.
     """
     kept = profile.kept_plugins(signature)
-    if profile.percentage_of_nodes_to_score and any(caller.per_node for caller in profile.filter):
+    per_node = [caller for caller in profile.filter if caller.per_node]
+    if per_node and (profile.percentage_of_nodes_to_score or any(caller.plugin not in kept for caller in per_node)):
+        # Asking node by node costs so much more than all that could be kept that it must not be done twice.
         raise NotKept
     answer = KeptAnswer(profile, table, pod, CycleState())
     nodes, state = table.columns, answer.state
@@ -189,15 +191,10 @@ def _assemble(answer: KeptAnswer, pod: Pod, nominated: NominatedPods, rng: Rando
         raise NotKept
     passes = answer.passes.copy()
     for caller in answer.fresh_filters:
-        if not caller.per_node:
-            passes &= run_filters([caller], pod, nodes, state).passes
+        passes &= run_filters([caller], pod, nodes, state).passes
     for memo in answer.memos:
         if isinstance(memo.caller, FilterCaller):
             passes &= memo.filter(pod, table, passes, state)
-    per_node = [caller for caller in answer.fresh_filters if caller.per_node]
-    if per_node:
-        candidates = np.flatnonzero(passes)
-        passes[candidates] = run_filters(per_node, pod, nodes.take(candidates), state).passes
     for name, pods in nominated.items():
         row = table.row_of.get(name)
         if row is not None and passes[row]:
