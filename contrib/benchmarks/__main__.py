@@ -20,7 +20,7 @@ BENCHES: dict[str, Callable[[], Iterator[Figure]]] = {
 @click.argument("benches", nargs=-1, type=click.Choice(list(BENCHES)))
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write the figures to this file as well.")
 @click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Run the path bench on this cluster.")
-@click.option("--nodes", multiple=True, type=int, help="Cluster sizes of the path bench (default: 1000 and 5000).")
+@click.option("--nodes", multiple=True, type=int, help="Cluster sizes of the path bench.")
 @click.option("--pods", type=int, default=2_000, show_default=True, help="Pods of the path bench.")
 def main(
     benches: tuple[str, ...], json_path: Path | None, kubeconfig: str | None, nodes: tuple[int, ...], pods: int
@@ -30,7 +30,7 @@ def main(
     for name in benches or BENCHES:
         click.echo(f"running {name} …", err=True)
         if name == "path":
-            figures.extend(path.run(nodes=nodes or (1_000, 5_000), pods=pods, kubeconfig=kubeconfig))
+            figures.extend(path.run(nodes=nodes or path.NODES, pods=pods, kubeconfig=kubeconfig))
         else:
             figures.extend(BENCHES[name]())
     show(figures)

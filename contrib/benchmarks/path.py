@@ -17,18 +17,26 @@ from contrib.benchmarks.loopback import certificates, server_process
 from contrib.benchmarks.report import Figure
 from contrib.benchmarks.workload import pod
 
+NODES = (1_000, 5_000, 15_000)
 GOAL_CPU = 750.0
+GOAL_GROWTH = 1.3
 SHAPES = 20
 TIMEOUT_SECONDS = 600.0
 NAMESPACE = "trio-sched-benchmark"
 
 
-def run(nodes: Sequence[int] = (1_000, 5_000), pods: int = 2_000, kubeconfig: str | None = None) -> Iterator[Figure]:
+def run(nodes: Sequence[int] = NODES, pods: int = 2_000, kubeconfig: str | None = None) -> Iterator[Figure]:
     if kubeconfig is not None:
         yield from _figures("given cluster", pods, *_on_cluster(kubeconfig, pods))
         return
+    cpu: dict[int, float] = {}
     for count in nodes:
-        yield from _figures(f"{count:,} nodes, {pods:,} pods", pods, *_on_simulator(count, pods))
+        cpu[count], seconds, peak = _on_simulator(count, pods)
+        yield from _figures(f"{count:,} nodes, {pods:,} pods", pods, cpu[count], seconds, peak)
+    if len(cpu) > 1:
+        small, large = min(cpu), max(cpu)
+        case = f"{large:,} nodes against {small:,}"
+        yield Figure("path", case, "scheduler CPU", cpu[large] / cpu[small], "times", GOAL_GROWTH)
 
 
 def _figures(case: str, pods: int, cpu_seconds: float, seconds: float, peak_mib: float) -> Iterator[Figure]:
