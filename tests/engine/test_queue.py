@@ -8,7 +8,7 @@ from attrs import define, field
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.gates import ProfileQueueing
 from trio_sched.engine.profile import Caller
-from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
+from trio_sched.engine.queue import AlreadyQueued, QueueSortFailed, SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import HintEntry, HintTable
 from trio_sched.plugin_api import Action, ClusterEvent, Hint, Pod, QueuedPod, Resource, Status, unschedulable
@@ -450,3 +450,13 @@ def test_the_sort_key_is_that_of_the_queue_sort_plugin() -> None:
     popped = [queue.pop() for _ in range(3)]
     assert [info.pod.name for info in popped if info] == ["a", "b", "c"]
     assert {key.attempts for key in keys} == {0}
+
+
+def test_a_queue_sort_plugin_that_fails_is_named_with_the_pod() -> None:
+    def no_order(_queued: QueuedPod) -> int:
+        raise LookupError("no order")
+
+    queue = SchedulingQueue(profiles={}, queue_sort=no_order, known_pod=lambda _key: None)
+
+    with pytest.raises(QueueSortFailed, match=r"queue_sort plugin failed on pod default/p: LookupError\('no order'\)"):
+        queue.add(pod("p"), now=0.0)

@@ -12,7 +12,7 @@ from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import build_hint_table
 from trio_sched.engine.reservation import Waits
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.plugin_api import CycleState, Handle, NodeView, Pod, Status, Wait, hookimpl, unschedulable
+from trio_sched.plugin_api import CycleState, Handle, Input, NodeView, Pod, Status, Wait, hookimpl, unschedulable
 from trio_sched.testing import make_profile, node, pod
 
 
@@ -199,3 +199,37 @@ def test_pods_of_an_unknown_profile_have_no_signature() -> None:
     made = scheduler()
     assert made.sign(pod(scheduler_name="other")) is None
     assert made.sign(pod()) is not None
+
+
+class Signs:
+    """Signs pods in whatever way the test wants."""
+
+    name: ClassVar[str] = "Signs"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def filter_node(self) -> None:
+        return None
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Any:
+        if pod.name == "raises":
+            raise LookupError("no pen")
+        return ["a list"] if pod.name == "unhashable" else pod.name
+
+
+@pytest.mark.parametrize(("name", "problem"), [("raises", "no pen"), ("unhashable", "unhashable type: 'list'")])
+def test_a_pod_that_cannot_be_signed_is_scheduled_all_the_same(name: str, problem: str) -> None:
+    engine = scheduler(Signs)
+
+    signature = engine.sign(pod(name))
+    decision = engine.decide(QueuedPodInfo(pod(name), 0.0, signature=signature))
+
+    assert signature is None
+    assert isinstance(decision, Placed)
+    ((_profile, key, error),) = engine.sign_errors
+    assert key == f"default/{name}"
+    assert str(error) == problem

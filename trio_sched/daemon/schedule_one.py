@@ -135,6 +135,9 @@ class ScheduleOne:
         for plugin, pod, problem in queue.gate_errors:
             log.error("Unexpected error running PreEnqueue plugin %s: %s", plugin, problem, extra={"pod": pod})
         queue.gate_errors.clear()
+        for profile_name, pod, problem in self.scheduler.sign_errors:
+            log.error("signing a pod of profile %s failed: %s", profile_name, problem, extra={"pod": pod})
+        self.scheduler.sign_errors.clear()
         for profile in queue.profiles.values():
             for plugin, pod, problem in profile.hints.hint_errors:
                 log.error("QueueingHintFn of %s returned an error: %s", plugin, problem, extra={"pod": pod})

@@ -45,6 +45,10 @@ class AlreadyQueued(TrioSchedError):
     """A pod came back that is in the queue already; nothing was changed."""
 
 
+class QueueSortFailed(TrioSchedError):
+    """The one plugin that orders the queue gave no order; without it nothing can be scheduled."""
+
+
 @define(eq=False)
 class SchedulingQueue:
     """All pods that have no node yet."""
@@ -392,7 +396,10 @@ class SchedulingQueue:
     def _sign(self, info: QueuedPodInfo) -> None:
         if info.signature is None:
             info.signature = self.sign(info.pod)
-        info.sort_key = self.queue_sort(QueuedPod(info.pod, info.timestamp, info.attempts))
+        try:
+            info.sort_key = self.queue_sort(QueuedPod(info.pod, info.timestamp, info.attempts))
+        except Exception as exc:
+            raise QueueSortFailed(f"the queue_sort plugin failed on pod {info.key}: {exc!r}") from exc
 
     def _uncount(self, info: QueuedPodInfo) -> None:
         for plugin in info.rejectors:

@@ -31,6 +31,8 @@ class Scheduler:
     cache: Cache
     queue: SchedulingQueue
     rng: Random
+    sign_errors: list[tuple[str, str, BaseException]] = field(factory=list)
+    """(profile, pod, error) of signatures that failed, for the daemon to log and clear."""
     _kept: dict[str, KeptAnswers] = field(init=False)
     _start: int = 0
     """Where the next search for enough nodes begins; shared by all profiles."""
@@ -39,9 +41,17 @@ class Scheduler:
         self._kept = {name: KeptAnswers(profile, self.cache.table) for name, profile in self.profiles.items()}
 
     def sign(self, pod: Pod) -> tuple[Any, ...] | None:
-        """The signature under which answers about *pod* are kept."""
+        """The signature under which answers about *pod* are kept; None if there is none."""
         profile = self.profiles.get(pod.scheduler_name)
-        return None if profile is None else profile.signature(pod)
+        if profile is None:
+            return None
+        try:
+            signature = profile.signature(pod)
+            hash(signature)  # it will be looked up; a part that cannot be is better found here
+            return signature
+        except Exception as exc:  # then nothing is kept for this pod, which is only slower
+            self.sign_errors.append((profile.name, pod.key, exc))
+            return None
 
     def decide(self, info: QueuedPodInfo) -> Decision:
         """Find a node for a popped pod."""
