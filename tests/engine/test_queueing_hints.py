@@ -2,6 +2,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import (
     EXTENDER,
@@ -173,3 +174,22 @@ def test_what_must_be_watched_is_the_union_over_all_profiles() -> None:
         Resource.NODE: Action.ADD | Action.UPDATE_NODE_TAINT | Action.UPDATE_NODE_LABEL,
         "x.v1.y": Action.ALL,
     }
+
+
+def test_a_plugin_that_cannot_say_what_it_waits_for_is_named() -> None:
+    class Mute:
+        name = "Mute"
+
+        def __init__(self, args: None, handle: object) -> None:
+            pass
+
+        @hookimpl
+        def filter_node(self) -> None:
+            return None
+
+        @hookimpl
+        def events_to_register(self) -> list[EventRegistration]:
+            raise LookupError("nothing to say")
+
+    with pytest.raises(BadPlugin, match=r"plugin 'Mute' from class .*Mute: events_to_register failed: LookupError"):
+        build_hint_table(make_profile([Mute]))

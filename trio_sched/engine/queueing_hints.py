@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.profile import Caller, Profile
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.objects.pod import Pod
@@ -113,12 +114,21 @@ def build_hint_table(profile: Profile, *, extenders: bool = False, extra: Iterab
         profile: the profile.
         extenders: whether extenders are configured; pods that they turn away come back after any event.
         extra: resources that further features add to the default set.
+
+    Raises:
+        BadPlugin: a plugin could not say what it waits for.
     """
     registering = {caller.plugin: caller for caller in profile.events}
     entries: list[HintEntry] = []
     for plugin in profile.plugins:
-        if plugin in profile.rejecting:
+        if plugin not in profile.rejecting:
+            continue
+        try:
             entries.extend(_entries_of(plugin, registering.get(plugin), extra))
+        except Exception as exc:  # somebody else's code; without its events its pods would wait in vain
+            found = type(profile.plugins[plugin])
+            source = f"class {found.__module__}.{found.__qualname__}"
+            raise BadPlugin(plugin, source, f"events_to_register failed: {exc!r}") from exc
     if extenders:
         entries.extend(_entries_of(EXTENDER, None, extra))
     return HintTable(tuple(entries))
