@@ -1,0 +1,265 @@
+"""Plugins of somebody else between the choice of a node and the binding: reserve, permit, prepare, bind."""
+
+from typing import Any
+
+import trio
+from trio.testing import MockClock
+
+from trio_sched.plugin_api import (
+    Action,
+    PreFlight,
+    Resource,
+    Status,
+    Wait,
+    failure,
+    hookimpl,
+    on,
+    pending,
+)
+from trio_sched.testing import node, pod
+from trio_sched.testing.virtual_cluster import virtual_cluster
+
+
+class Plugin:
+    log: list[Any]
+
+    def __init__(self, args: None, handle: Any) -> None:
+        self.handle = handle
+
+    def __init_subclass__(cls) -> None:
+        cls.name, cls.log = cls.__name__, []
+
+
+class Gang(Plugin):
+    """Pods start three at a time."""
+
+    @hookimpl
+    def permit(self, pod: Any) -> Wait | None:
+        waiting = list(self.handle.waiting_pods().values())
+        if len(waiting) < 2:
+            return Wait(60)
+        for other in waiting:
+            other.allow(self.name)
+        return None
+
+    @hookimpl
+    def unreserve(self, pod: Any, node_name: str) -> None:
+        self.log.append(pod.name)
+        for other in self.handle.waiting_pods().values():
+            other.reject(self.name, f"{pod.name} has failed")
+
+    @hookimpl
+    def reserve(self, pod: Any) -> None:
+        return None
+
+    @hookimpl
+    def events_to_register(self) -> list[Any]:
+        return [on(Resource.POD, Action.ADD)]
+
+
+async def test_a_gang_starts_when_all_of_it_is_there(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    Gang.log.clear()
+    async with virtual_cluster(nodes=3, plugins=[Gang]) as cluster:
+        history = watch_history(cluster)
+        for number in range(3):
+            await trio.sleep(10)
+            assert history.binds == {}
+            await cluster.create(pod(f"p{number}"))
+        await trio.sleep(1)
+        assert len(history.binds) == 3
+        assert Gang.log == []
+        await cluster.settle()
+        check_nothing_left(*assemblies)
+
+
+async def test_a_gang_that_is_not_complete_in_time_gives_its_room_back(
+    autojump_clock: MockClock, assemblies: Any
+) -> None:
+    Gang.log.clear()
+    async with virtual_cluster(nodes=[node("n", cpu=2)], plugins=[Gang]) as cluster:
+        await cluster.create(pod("a", cpu=1))
+        await trio.sleep(1)
+        assert assemblies[0].scheduler.cache.assumed_count == 1
+        await trio.sleep(59.5)
+        assert Gang.log == ["a"]
+        assert assemblies[0].scheduler.cache.assumed_count == 0
+        (event,) = cluster.events("FailedScheduling")
+        assert event.message == (
+            "0/1 nodes are available: 1 rejected due to timeout after waiting 1m0s at plugin Gang."
+        )
+
+
+async def test_a_waiting_pod_that_is_deleted_gives_its_room_back_at_once(
+    autojump_clock: MockClock, assemblies: Any, check_nothing_left: Any
+) -> None:
+    class Doorman(Plugin):
+        @hookimpl
+        def permit(self, pod: Any) -> Wait | None:
+            return Wait(600) if pod.name == "slow" else None
+
+    async with virtual_cluster(nodes=[node("n", cpu=1)], plugins=[Doorman]) as cluster:
+        await cluster.create(pod("slow", cpu=1))
+        await cluster.create(pod("next", cpu=1))
+        await trio.sleep(20)
+        assert cluster.pod("next").node_name == ""
+        await cluster.delete(pod("slow"))
+        await trio.sleep(2)
+        assert cluster.pod("next").node_name == "n"
+        await cluster.settle()
+        check_nothing_left(*assemblies)
+
+
+async def test_slow_preparations_hold_up_nobody_else(
+    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    class Volume(Plugin):
+        @hookimpl
+        def pre_bind_pre_flight(self, pod: Any) -> Any:
+            return None if pod.name.startswith("slow") else Status(5)
+
+        @hookimpl
+        async def pre_bind(self, pod: Any, node_name: str) -> None:
+            self.log.append((pod.name, node_name))
+            await trio.sleep(50)
+
+    async with virtual_cluster(nodes=4, plugins=[Volume]) as cluster:
+        history = watch_history(cluster)
+        for number in range(40):
+            await cluster.create(pod(f"slow-{number}", cpu="10m"))
+        await cluster.create(pod("quick", cpu="10m"))
+        await trio.sleep(2)
+        assert cluster.pod("quick").node_name
+        assert len(history.binds) == 1
+        assert cluster.pod("slow-7").nominated_node_name == dict(Volume.log)["slow-7"]
+        await cluster.settle()
+        assert len(history.binds) == 41
+        assert {p.nominated_node_name for p in cluster.pods()} == {""}
+        check_nothing_left(*assemblies)
+
+
+async def test_a_preparation_that_fails_gives_everything_back_in_reverse_order(
+    autojump_clock: MockClock, assemblies: Any, check_nothing_left: Any
+) -> None:
+    log: list[str] = []
+
+    class First(Plugin):
+        @hookimpl
+        def reserve(self) -> None:
+            log.append("reserve First")
+
+        @hookimpl
+        def unreserve(self) -> None:
+            log.append("unreserve First")
+            raise RuntimeError("cannot")
+
+    class Second(Plugin):
+        @hookimpl
+        def reserve(self) -> None:
+            log.append("reserve Second")
+
+        @hookimpl
+        def unreserve(self) -> None:
+            log.append("unreserve Second")
+
+        @hookimpl
+        async def pre_bind(self) -> None:
+            await trio.sleep(1)
+            if log.count("reserve First") == 1:
+                raise OSError("disk not found")
+
+        @hookimpl
+        async def post_bind(self, node_name: str) -> None:
+            log.append(f"bound to {node_name}")
+
+    async with virtual_cluster(nodes=1, plugins=[First, Second]) as cluster:
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        assert log == [
+            "reserve First",
+            "reserve Second",
+            "unreserve Second",
+            "unreserve First",
+            "reserve First",
+            "reserve Second",
+            "bound to node-1",
+        ]
+        (event,) = cluster.events("FailedScheduling")
+        assert event.message == 'running PreBind plugin "Second": disk not found'
+        check_nothing_left(*assemblies)
+
+
+async def test_a_pod_whose_condition_a_plugin_brings_about_comes_back_without_backoff(
+    autojump_clock: MockClock,
+) -> None:
+    class Provisioner(Plugin):
+        @hookimpl
+        def reserve(self, pod: Any) -> Status | None:
+            self.log.append(trio.current_time())
+            return pending("disk is being made") if len(self.log) < 4 else None
+
+        @hookimpl
+        def events_to_register(self) -> list[Any]:
+            return [on(Resource.NODE, Action.UPDATE_NODE_LABEL)]
+
+    async with virtual_cluster(nodes=1, plugins=[Provisioner], kubelets=False) as cluster:
+        await cluster.create(pod("p"))
+        for step in range(4):
+            await trio.sleep(0.1)
+            await cluster.patch(node("node-1"), {"metadata": {"labels": {"step": str(step)}}})
+        await trio.sleep(0.01)
+        assert cluster.pod("p").node_name == "node-1"
+
+
+async def test_a_binder_of_ones_own_takes_over(autojump_clock: MockClock) -> None:
+    class OwnBinder(Plugin):
+        @hookimpl
+        async def bind(self, pod: Any, node_name: str) -> Status | None:
+            if pod.name == "theirs":
+                return Status(5)
+            self.log.append(pod.name)
+            if len(self.log) == 1:
+                return failure("not yet")
+            return await self.handle.bind(pod, node_name)  # type: ignore[no-any-return]
+
+    config = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    bind:
+      disabled: [{name: DefaultBinder}]
+      enabled: [{name: OwnBinder}, {name: DefaultBinder}]
+"""
+    async with virtual_cluster(nodes=1, plugins=[OwnBinder], config=config) as cluster:
+        await cluster.create(pod("ours"))
+        await cluster.create(pod("theirs"))
+        await cluster.settle()
+        assert all(cluster.placements().values())
+        assert OwnBinder.log == ["ours", "ours"]
+        (event,) = cluster.events("FailedScheduling")
+        assert event.message == 'running Bind plugin "OwnBinder": not yet'
+
+
+async def test_preparations_that_allow_it_run_side_by_side(autojump_clock: MockClock) -> None:
+    def made(name: str, seconds: float) -> Any:
+        class Preparing(Plugin):
+            @hookimpl
+            def pre_bind_pre_flight(self) -> PreFlight:
+                return PreFlight(allow_parallel=True)
+
+            @hookimpl
+            async def pre_bind(self) -> None:
+                await trio.sleep(seconds)
+
+        Preparing.name = Preparing.__name__ = name
+        return Preparing
+
+    plugins = [made("Ten", 10), made("Twenty", 20), made("Thirty", 30)]
+    async with virtual_cluster(nodes=1, plugins=plugins) as cluster:
+        await cluster.create(pod("p"))
+        await trio.sleep(29.9)
+        assert cluster.pod("p").node_name == ""
+        await trio.sleep(0.2)
+        assert cluster.pod("p").node_name == "node-1"
