@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import trio
 from attrs import define, field
@@ -22,9 +22,12 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.watch import Change, Changes, Listed
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.quantity import QuantityError
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent
 
 log = logging.getLogger(__name__)
+
+K = TypeVar("K")
 
 
 @define(eq=False)
@@ -75,12 +78,11 @@ class ClusterMirror:
 
     def pods_changed(self, batch: Listed[Pod] | Changes[Pod]) -> None:
         """Take in what a watch of pods delivered."""
-        if isinstance(batch, Listed):
-            for pod in batch.objects:
-                self._pod_added(pod)
-        else:
-            for change in batch.changes:
+        for change in _changes(batch):
+            try:
                 self._pod_changed(change)
+            except QuantityError as problem:  # no API server stores such a thing; if one does, the others go on
+                log.error("pod %s is left out: %s", _name(change), problem)
         self.wake()
 
     def _pod_changed(self, change: Change[Pod]) -> None:
@@ -177,25 +179,20 @@ class ClusterMirror:
 
     def nodes_changed(self, batch: Listed[Node] | Changes[Node]) -> None:
         """Take in what a watch of nodes delivered."""
-        if isinstance(batch, Listed):
-            self._nodes_added(batch.objects)
-        else:
-            for change in batch.changes:
+        for change in _changes(batch):
+            try:
                 self._node_changed(change)
+            except QuantityError as problem:
+                log.error("node %s is left out: %s", _name(change), problem)
         self.wake()
-
-    def _nodes_added(self, nodes: Iterable[Node]) -> None:
-        now = trio.current_time()
-        for node in nodes:
-            self.scheduler.cache.add_node(node)
-            self.scheduler.queue.move_all(NODE_ADD, None, node, now=now)
 
     def _node_changed(self, change: Change[Node]) -> None:
         old, new = change.old, change.new
         queue, now = self.scheduler.queue, trio.current_time()
         if change.type == "ADDED":
             assert new is not None
-            self._nodes_added([new])
+            self.scheduler.cache.add_node(new)
+            queue.move_all(NODE_ADD, None, new, now=now)
         elif change.type == "MODIFIED":
             assert old is not None
             assert new is not None
@@ -224,10 +221,7 @@ class ClusterMirror:
         objects = self.others.setdefault(kind, {})
 
         def take(batch: Listed[Any] | Changes[Any]) -> None:
-            if isinstance(batch, Listed):
-                changes = [Change("ADDED", None, one) for one in batch.objects]
-            else:
-                changes = batch.changes
+            changes = _changes(batch)
             if changes and kind in self.asked:
                 self.scheduler.forget_kept_answers()
             for change in changes:
@@ -250,3 +244,14 @@ class ClusterMirror:
             old, new = change.old, change.new
         if actions & action:
             self.scheduler.queue.move_all(ClusterEvent(resource, action), old, new, now=trio.current_time())
+
+
+def _changes(batch: Listed[K] | Changes[K]) -> list[Change[K]]:
+    """A batch as changes: what was listed first was added."""
+    return [Change("ADDED", None, one) for one in batch.objects] if isinstance(batch, Listed) else batch.changes
+
+
+def _name(change: Change[Any]) -> str:
+    subject: Any = change.new if change.new is not None else change.old
+    metadata = subject.metadata
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else str(metadata.name)

@@ -188,7 +188,8 @@ class Cache:
         if node.name in self.table.row_of:
             self.table.update_node(node)
         else:
-            self.table.add_node(node, self._ghosts.pop(node.name, {}).values())
+            self.table.add_node(node, self._ghosts.get(node.name, {}).values())
+            self._ghosts.pop(node.name, None)
 
     def remove_node(self, name: str) -> None:
         """A node is gone; its pods are kept in mind until they are gone too.

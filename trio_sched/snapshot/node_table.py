@@ -146,7 +146,12 @@ class NodeTable:
     # --- nodes ----------------------------------------------------------------------------------------------------
 
     def add_node(self, node: Node, pods: Iterable[PlacedPod] = ()) -> None:
-        """A node that was not there; *pods* are already on it."""
+        """A node that was not there; *pods* are already on it.
+
+        Raises:
+            QuantityError: its resources are unreadable; nothing was changed.
+        """
+        amounts = node_amounts(node)
         row = self.count
         if row >= self._capacity:
             self._grow_nodes()
@@ -156,14 +161,19 @@ class NodeTable:
         self.pods.append({})
         self._views = None
         self._clear_usage(row)
-        self._write_node(row, node)
+        self._write_node(row, node, amounts)
         self.images.add(row, node.status.images or ())
         for placed in pods:
             self.add_pod(row, placed)
         self._membership_changed(row)
 
     def update_node(self, node: Node) -> bool:
-        """The node has changed; returns whether that can matter to a plugin."""
+        """The node has changed; returns whether that can matter to a plugin.
+
+        Raises:
+            QuantityError: its resources are unreadable; nothing was changed.
+        """
+        amounts = node_amounts(node)
         row = self.row_of[node.name]
         old = self.nodes[row]
         self.nodes[row] = node
@@ -173,7 +183,7 @@ class NodeTable:
             # New first: a name that stays keeps the size it was first reported with.
             self.images.add(row, node.status.images or ())
             self.images.remove(row, _image_names(old) - _image_names(node))
-        self._write_node(row, node)
+        self._write_node(row, node, amounts)
         self._node_changed(row)
         return True
 
@@ -207,8 +217,8 @@ class NodeTable:
         for labels in self._labels.values():
             labels.ids[target] = labels.ids[source]
 
-    def _write_node(self, row: int, node: Node) -> None:
-        amounts, allowed_pods = node_amounts(node)
+    def _write_node(self, row: int, node: Node, has: tuple[ResourceAmounts, int]) -> None:
+        amounts, allowed_pods = has
         self._allocatable[:, row] = 0
         for resource, amount in self._rows_of(amounts):
             self._allocatable[resource, row] = amount
