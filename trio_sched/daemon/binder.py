@@ -68,4 +68,4 @@ class Binder:
                 log.warning("cannot find out whether pod %s was bound, asking again: %s", pod.key, problem)
                 await trio.sleep(backoff.pause_seconds(trio.current_time()))
                 continue
-            return found.uid == pod.uid and found.node_name == node_name
+            return found.uid == pod.uid and found.node_name == node_name != ""

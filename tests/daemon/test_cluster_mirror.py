@@ -1,0 +1,360 @@
+from typing import Any
+
+import pytest
+import trio
+from msgspec.structs import replace
+from trio.testing import MockClock
+
+from trio_sched.daemon.cluster_mirror import PendingPods
+from trio_sched.kube_client.watch import Change, Changes, Listed
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api import Action, Resource
+from trio_sched.testing import node, pod
+
+PICKY = pod("waiting", labels={"picky": "yes"})
+
+
+def on_node(one: Pod, name: str) -> Pod:
+    return replace(one, spec=replace(one.spec, node_name=name))
+
+
+def nominated(one: Pod, name: str) -> Pod:
+    return replace(one, status=replace(one.status, nominated_node_name=name))
+
+
+def deleting(one: Pod) -> Pod:
+    return replace(one, metadata=replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
+
+
+def labelled(thing: Any, **labels: str) -> Any:
+    return replace(thing, metadata=replace(thing.metadata, labels={**(thing.metadata.labels or {}), **labels}))
+
+
+# --- pods that come -------------------------------------------------------------------------------------------------
+
+
+async def test_the_first_list_fills_cache_and_queue(stage: Any, autojump_clock: MockClock) -> None:
+    stage.mirror.nodes_changed(Listed([node("n")], "1"))
+    stage.mirror.pods_changed(Listed([pod("runs", cpu=1, node_name="n"), pod("waits")], "1"))
+    assert stage.cpu("n") == 1000
+    assert stage.where(pod("waits")) == "active"
+    assert len(stage.pending) == 1
+
+
+async def test_a_pod_without_a_node_is_queued_and_known_as_pending(stage: Any, autojump_clock: MockClock) -> None:
+    (added,) = stage.add(pod("p"))
+    assert stage.where(added) == "active"
+    assert stage.pending.get("default/p") is added
+    assert stage.cache.get(added.uid) is None
+
+
+async def test_a_pod_of_another_scheduler_is_none_of_our_business_until_it_has_a_node(
+    stage: Any, autojump_clock: MockClock
+) -> None:
+    stage.add(node("n"))
+    (foreign,) = stage.add(pod("p", cpu=1, scheduler_name="somebody-else"))
+    foreign = stage.update(foreign, labelled(foreign, a="b"))
+    assert (stage.where(foreign), len(stage.pending), stage.cpu("n")) == ("", 0, 0)
+    foreign = stage.update(foreign, on_node(foreign, "n"))
+    assert stage.cpu("n") == 1000
+    stage.delete(foreign)
+    assert stage.cpu("n") == 0
+
+
+async def test_a_deleted_pod_of_another_scheduler_that_never_had_a_node_changes_nothing(
+    stage: Any, autojump_clock: MockClock
+) -> None:
+    (foreign,) = stage.add(pod("p", scheduler_name="somebody-else"))
+    (ours,) = stage.add(pod("q"))
+    stage.delete(foreign)
+    assert (stage.where(ours), len(stage.pending)) == ("active", 1)
+
+
+async def test_a_pod_with_a_node_counts_there_and_brings_back_who_waited_for_one(
+    staged: Any, picky: Any, autojump_clock: MockClock
+) -> None:
+    stage = staged(picky((Resource.ASSIGNED_POD, Action.ADD)))
+    stage.add(node("n"))
+    (waiting,) = stage.refuse(PICKY)
+    stage.add(pod("another-without"))
+    assert stage.where(waiting) == "unschedulable"
+    stage.add(pod("friend", cpu=2, node_name="n"))
+    assert stage.where(waiting) == "backoff"
+    assert stage.cpu("n") == 2000
+
+
+async def test_a_pod_that_comes_before_its_node_counts_when_the_node_is_there(
+    stage: Any, autojump_clock: MockClock
+) -> None:
+    stage.add(pod("early", cpu=1, node_name="n"))
+    stage.add(node("n"))
+    assert stage.cpu("n") == 1000
+
+
+async def test_a_pod_that_is_added_twice_counts_once_and_is_a_matter_for_the_log(
+    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    stage.add(node("n"))
+    stage.add(pod("p", cpu=1, node_name="n"), pod("p", cpu=1, node_name="n"))
+    assert stage.cpu("n") == 1000
+    assert "Scheduler cache: pod uid-of-default/p(default/p) was already in added state" in caplog.text
+
+
+async def test_every_batch_wakes_the_scheduler_up(stage: Any, autojump_clock: MockClock) -> None:
+    ready = stage.assembly.ready
+    for happens in (
+        lambda: stage.mirror.nodes_changed(Listed([], "1")),
+        lambda: stage.mirror.pods_changed(Listed([], "1")),
+        lambda: stage.mirror.taker("CSINode", Resource.CSI_NODE, Action.ADD)(Listed([], "1")),
+    ):
+        happens()
+        with trio.fail_after(1):
+            await ready.wait()
+        with trio.move_on_after(1) as patience:
+            await ready.wait()
+        assert patience.cancelled_caught
+
+
+# --- pods that change while they have no node -----------------------------------------------------------------------
+
+
+async def test_a_pending_pod_is_known_and_queued_in_its_newest_version(stage: Any, autojump_clock: MockClock) -> None:
+    (old,) = stage.add(pod("p"))
+    new = stage.update(old, labelled(old, a="b"))
+    queued = stage.queue.find(new.key)
+    assert queued is not None
+    assert queued.pod is new
+    assert stage.pending.get(new.key) is new
+
+
+async def test_an_update_that_the_queue_has_not_heard_the_beginning_of_queues_the_pod(
+    stage: Any, autojump_clock: MockClock
+) -> None:
+    old, new = stage.stamp(pod("p")), stage.stamp(pod("p"))
+    stage.mirror.pods_changed(Changes([Change("MODIFIED", old, new)], "1"))
+    assert stage.where(new) == "active"
+
+
+async def test_the_same_version_again_does_not_queue_a_pod_that_is_being_scheduled(
+    stage: Any, autojump_clock: MockClock
+) -> None:
+    (old,) = stage.add(pod("p"))
+    info = stage.queue.pop()
+    assert info is not None
+    stage.queue.done(info.uid)
+    stage.mirror.pods_changed(Changes([Change("MODIFIED", old, old)], "1"))
+    assert stage.where(old) == ""
+
+
+async def test_a_pod_that_was_assumed_and_is_confirmed_counts_once(stage: Any, autojump_clock: MockClock) -> None:
+    stage.add(node("n"))
+    assumed = stage.assume(pod("p", cpu=1))
+    assert stage.cpu("n") == 1000
+    stage.update(assumed, on_node(assumed, "n"))
+    assert not stage.cache.is_assumed(assumed.uid)
+    assert (stage.cpu("n"), len(stage.pending), stage.where(assumed)) == (1000, 0, "")
+
+
+async def test_a_pod_that_somebody_else_put_elsewhere_counts_there(stage: Any, autojump_clock: MockClock) -> None:
+    stage.add(node("ours"))
+    assumed = stage.assume(pod("p", cpu=1))
+    stage.add(node("theirs"))
+    stage.update(assumed, on_node(assumed, "theirs"))
+    assert (stage.cpu("ours"), stage.cpu("theirs")) == (0, 1000)
+    assert not stage.cache.is_assumed(assumed.uid)
+
+
+async def test_a_queued_pod_that_somebody_else_has_bound_leaves_the_queue(
+    stage: Any, autojump_clock: MockClock
+) -> None:
+    stage.add(node("n"))
+    (refused,) = stage.refuse(pod("big", cpu=64))
+    (active,) = stage.add(pod("next", cpu=1))
+    for each in (refused, active):
+        stage.update(each, on_node(each, "n"))
+    assert [stage.where(each) for each in (refused, active)] == ["", ""]
+    assert (len(stage.pending), stage.cpu("n")) == (0, 65_000)
+
+
+async def test_a_pod_that_gets_a_node_brings_back_who_waited_for_one(
+    staged: Any, picky: Any, autojump_clock: MockClock
+) -> None:
+    stage = staged(picky((Resource.ASSIGNED_POD, Action.ADD)))
+    stage.add(node("n"))
+    (waiting,) = stage.refuse(PICKY)
+    (other,) = stage.add(pod("other"))
+    stage.update(other, on_node(other, "n"))
+    assert stage.where(waiting) == "backoff"
+
+
+async def test_changes_of_an_assumed_pod_are_left_to_its_binding(stage: Any, autojump_clock: MockClock) -> None:
+    stage.add(node("n"))
+    assumed = stage.assume(pod("p", cpu=1))
+    newer = stage.update(assumed, labelled(assumed, a="b"))
+    assert stage.where(assumed) == ""
+    assert stage.cache.is_assumed(assumed.uid)
+    assert stage.pending.get(assumed.key) is newer
+
+
+async def test_an_assumed_pod_that_is_to_go_gives_its_room_back_once(
+    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    stage.add(node("n", cpu=1))
+    assumed = stage.assume(pod("p", cpu=1))
+    (waiting,) = stage.refuse(pod("waiting", cpu=1))
+    going = stage.update(assumed, deleting(assumed))
+    assert (stage.cpu("n"), stage.where(waiting)) == (0, "backoff")
+    going = stage.update(going, labelled(going, a="b"))
+    stage.delete(going)
+    assert (stage.cache.get(going.uid), stage.where(going), len(stage.pending)) == (None, "", 1)
+    assert caplog.text == ""
+
+
+async def test_a_pod_that_waits_for_permission_and_is_to_go_is_rejected_and_given_back_by_its_binding(
+    stage: Any, autojump_clock: MockClock
+) -> None:
+    stage.add(node("n", cpu=1))
+    assumed = stage.assume(pod("p", cpu=1))
+    stage.assembly.binding.waiting.add(assumed, {"Picky": 60.0})
+    (waiting,) = stage.refuse(pod("waiting", cpu=1))
+    stage.update(assumed, deleting(assumed))
+    refusal = await stage.assembly.binding.waiting.permission(assumed.uid)
+    assert refusal is not None
+    assert refusal.message == "removed"
+    assert stage.cache.is_assumed(assumed.uid)
+    assert stage.where(waiting) == "backoff"
+
+
+@pytest.mark.parametrize("elsewhere", ["", "other"])
+async def test_a_place_that_is_promised_no_more_brings_back_who_is_not_more_important(
+    stage: Any, elsewhere: str, autojump_clock: MockClock
+) -> None:
+    stage.add(node("n"))
+    (promised,) = stage.refuse(pod("promised", cpu=64, priority=5, nominated_node_name="n"))
+    waiting = stage.refuse(*(pod(f"p{priority}", cpu=64, priority=priority) for priority in (4, 5, 6)))
+    renamed = stage.update(promised, labelled(promised, a="b"))
+    assert {stage.where(each) for each in waiting} == {"unschedulable"}
+    stage.update(renamed, nominated(renamed, elsewhere))
+    assert [stage.where(each) for each in waiting] == ["backoff", "backoff", "unschedulable"]
+
+
+# --- pods that change on their node ---------------------------------------------------------------------------------
+
+
+async def test_new_labels_of_a_running_pod_bring_back_who_waited_for_labels(
+    staged: Any, picky: Any, autojump_clock: MockClock
+) -> None:
+    stage = staged(picky((Resource.ASSIGNED_POD, Action.UPDATE_POD_LABEL)))
+    stage.add(node("n"))
+    (running,) = stage.add(pod("running", cpu=1, node_name="n"))
+    (waiting,) = stage.refuse(PICKY)
+    running = stage.update(running, replace(running, status=replace(running.status, phase="Running")))
+    assert stage.where(waiting) == "unschedulable"
+    running = stage.update(running, labelled(running, app="friend"))
+    assert stage.where(waiting) == "backoff"
+    cached = stage.cache.get(running.uid)
+    assert cached is not None
+    assert cached.pod is running
+
+
+async def test_a_running_pod_that_shrinks_leaves_room_for_others(stage: Any, autojump_clock: MockClock) -> None:
+    stage.add(node("n", cpu=4))
+    (running,) = stage.add(pod("running", cpu=4, node_name="n"))
+    (waiting,) = stage.refuse(pod("waiting", cpu=2))
+    stage.update(running, pod("running", cpu=1, node_name="n"))
+    assert (stage.cpu("n"), stage.where(waiting)) == (1000, "backoff")
+
+
+async def test_an_update_of_a_running_pod_that_nobody_has_heard_of_is_a_matter_for_the_log(
+    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    stage.update(pod("p", node_name="n"), pod("p", node_name="n"))
+    assert "pod uid-of-default/p(default/p) is not added to scheduler cache, so cannot be updated" in caplog.text
+
+
+# --- pods that go ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_last_state_known", [True, False])
+async def test_a_running_pod_that_goes_leaves_room_for_others(
+    stage: Any, is_last_state_known: bool, autojump_clock: MockClock
+) -> None:
+    stage.add(node("n", cpu=1))
+    (running,) = stage.add(pod("running", cpu=1, node_name="n"))
+    (waiting,) = stage.refuse(pod("waiting", cpu=1))
+    stage.delete(running, running if is_last_state_known else None)
+    assert (stage.cpu("n"), stage.where(waiting), len(stage.cache)) == (0, "backoff", 0)
+
+
+async def test_the_end_of_a_running_pod_that_nobody_has_heard_of_is_a_matter_for_the_log(
+    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    stage.delete(pod("p", node_name="n"))
+    assert "pod uid-of-default/p is not found in scheduler cache" in caplog.text
+
+
+async def test_queued_pods_that_go_are_forgotten_and_free_nobody(stage: Any, autojump_clock: MockClock) -> None:
+    stage.add(node("n"))
+    refused, other = stage.refuse(pod("refused", cpu=64), pod("other", cpu=64))
+    (active,) = stage.add(pod("active"))
+    stage.delete(refused)
+    stage.delete(active, active)
+    assert [stage.where(each) for each in (refused, active, other)] == ["", "", "unschedulable"]
+    assert len(stage.pending) == 1
+
+
+async def test_a_queued_pod_that_got_a_node_and_went_before_we_heard_of_it_leaves_the_queue(
+    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    stage.add(node("n"))
+    (queued,) = stage.add(pod("p", cpu=1))
+    stage.delete(queued, on_node(queued, "n"))
+    assert (stage.where(queued), len(stage.pending), stage.cpu("n")) == ("", 0, 0)
+    assert caplog.text == ""
+
+
+async def test_an_assumed_pod_that_goes_gives_its_room_back(stage: Any, autojump_clock: MockClock) -> None:
+    stage.add(node("n", cpu=1))
+    assumed = stage.assume(pod("p", cpu=1))
+    (waiting,) = stage.refuse(pod("waiting", cpu=1))
+    stage.delete(assumed)
+    assert (stage.cpu("n"), stage.where(waiting), stage.cache.get(assumed.uid)) == (0, "backoff", None)
+
+
+async def test_a_pod_that_goes_and_was_promised_a_place_brings_back_who_is_not_more_important(
+    stage: Any, autojump_clock: MockClock
+) -> None:
+    stage.add(node("n"))
+    (promised,) = stage.refuse(pod("promised", cpu=64, priority=5, nominated_node_name="n"))
+    waiting = stage.refuse(*(pod(f"p{priority}", cpu=64, priority=priority) for priority in (4, 5, 6)))
+    stage.delete(promised)
+    assert [stage.where(each) for each in waiting] == ["backoff", "backoff", "unschedulable"]
+    assert not stage.queue.nominator.nodes.get("n")
+
+
+async def test_a_pod_made_anew_under_the_same_name_is_another_pod(stage: Any, autojump_clock: MockClock) -> None:
+    stage.add(node("n", cpu=1))
+    (refused,) = stage.refuse(pod("p", cpu=64, uid="first"))
+    (running,) = stage.add(pod("q", cpu=1, uid="first-q", node_name="n"))
+    again, also = stage.stamp(pod("p", uid="second")), stage.stamp(pod("q", uid="second-q", node_name="n"))
+    changes = [
+        Change("DELETED", refused, None),
+        Change("DELETED", running, None),
+        Change("ADDED", None, again),
+        Change("ADDED", None, also),
+    ]
+    stage.mirror.pods_changed(Changes(changes, "9", relisted=True))
+    assert stage.where(again) == "active"
+    assert stage.pending.get("default/p") is again
+    assert {cached.pod.uid for cached in stage.cache} == {"second-q"}
+    assert stage.cpu("n") == 0
+
+
+async def test_the_list_of_pending_pods_is_not_misled_by_the_end_of_an_earlier_pod_of_that_name() -> None:
+    pending, second = PendingPods(), pod("p", uid="second")
+    pending.put(second)
+    pending.drop(pod("p", uid="first"))
+    assert pending.get("default/p") is second
+    pending.drop(second)
+    pending.drop(second)
+    assert len(pending) == 0

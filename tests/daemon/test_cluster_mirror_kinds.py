@@ -1,0 +1,162 @@
+"""Kinds besides pods and nodes, and what becomes of answers that were kept when one of them changes."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from trio.testing import MockClock
+
+from trio_sched.engine.decision import Placed, Unplaced
+from trio_sched.kube_client.watch import Change, Changes, Listed
+from trio_sched.objects.any_object import AnyObject
+from trio_sched.objects.device_class import DeviceClass, DeviceClassSpec
+from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.plugin_api import Action, Input, Resource, Verdicts, hookimpl, unschedulable
+from trio_sched.testing import node, pod
+
+PICKY = pod("waiting", labels={"picky": "yes"})
+GPU = "example.com/gpu"
+
+
+def widget(name: str, *, namespace: str = "", **spec: Any) -> AnyObject:
+    return AnyObject(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec)
+
+
+def device_class(name: str, resource: str | None = GPU) -> DeviceClass:
+    return DeviceClass(metadata=ObjectMeta(name=name), spec=DeviceClassSpec(extended_resource_name=resource))
+
+
+def known(stage: Any, kind: str) -> list[Any]:
+    return list(stage.mirror.others[kind].values())
+
+
+async def test_objects_are_kept_in_their_newest_version_until_they_go(stage: Any, autojump_clock: MockClock) -> None:
+    take = stage.mirror.taker("Widget", "widgets.v1.example.com", Action.ALL)
+    assert known(stage, "Widget") == []
+    here, there = widget("w", namespace="here"), widget("w", namespace="there")
+    take(Listed([here], "1"))
+    take(Changes([Change("ADDED", None, there)], "2"))
+    assert known(stage, "Widget") == [here, there]
+    newer = widget("w", namespace="here", size=2)
+    take(Changes([Change("MODIFIED", here, newer)], "3"))
+    assert known(stage, "Widget") == [newer, there]
+    take(Changes([Change("DELETED", newer, None), Change("DELETED", there, there)], "4"))
+    assert known(stage, "Widget") == []
+
+
+async def test_an_object_made_anew_under_the_same_name_stays_known(stage: Any, autojump_clock: MockClock) -> None:
+    take = stage.mirror.taker("Widget", "widgets.v1.example.com", Action.ALL)
+    old, new = widget("w"), widget("w", size=2)
+    take(Listed([old], "1"))
+    take(Changes([Change("DELETED", old, None), Change("ADDED", None, new)], "2", relisted=True))
+    assert known(stage, "Widget") == [new]
+
+
+CHANGES: dict[str, Callable[[AnyObject], Any]] = {
+    "listed": lambda one: Listed([one], "1"),
+    "added": lambda one: Changes([Change("ADDED", None, one)], "1"),
+    "updated": lambda one: Changes([Change("MODIFIED", one, one)], "1"),
+    "deleted": lambda one: Changes([Change("DELETED", one, None)], "1"),
+}
+
+
+@pytest.mark.parametrize(
+    ("registered", "moving"),
+    [
+        (Action.ADD, {"listed", "added"}),
+        (Action.UPDATE, {"updated"}),
+        (Action.DELETE, {"deleted"}),
+        (Action.ADD | Action.UPDATE, {"listed", "added", "updated"}),
+    ],
+)
+@pytest.mark.parametrize("change", CHANGES)
+async def test_only_what_plugins_have_registered_for_moves_pods(
+    staged: Any, picky: Any, change: str, registered: Action, moving: set[str], autojump_clock: MockClock
+) -> None:
+    stage = staged(picky(("widgets.v1.example.com", registered)))
+    stage.add(node("n"))
+    (waiting,) = stage.refuse(PICKY)
+    stage.mirror.taker("Widget", "widgets.v1.example.com", registered)(CHANGES[change](widget("w")))
+    assert stage.where(waiting) == ("backoff" if change in moving else "unschedulable")
+
+
+async def test_a_device_class_that_appears_takes_over_a_resource_that_was_short(
+    stage: Any, autojump_clock: MockClock
+) -> None:
+    stage.add(node("n"))
+    take = stage.mirror.taker("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+    first, second = stage.add(*(pod(name, requests={GPU: 1}) for name in ("first", "second")))
+    refusal = stage.attempt()
+    assert isinstance(refusal, Unplaced)
+    assert refusal.message == f"0/1 nodes are available: 1 Insufficient {GPU}."
+    take(Changes([Change("ADDED", None, device_class("gpus"))], "1"))
+    assert stage.where(first) == "backoff"
+    assert stage.where(second) == "active"
+    assert isinstance(stage.attempt(), Placed)  # of the same signature as the first, queued before the class came
+    assert stage.cache.is_assumed(second.uid)
+
+
+async def test_a_device_class_of_something_else_moves_nobody(stage: Any, autojump_clock: MockClock) -> None:
+    stage.add(node("n"))
+    take = stage.mirror.taker("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+    (waiting,) = stage.refuse(pod("p", requests={GPU: 1}))
+    take(Listed([device_class("nics", "example.com/nic")], "1"))
+    assert stage.where(waiting) == "unschedulable"
+    take(Changes([Change("MODIFIED", device_class("nics", "example.com/nic"), device_class("nics"))], "2"))
+    assert stage.where(waiting) == "backoff"
+
+
+class Licences:
+    """Lets pods through while there is a licence, and says that its answers may be kept."""
+
+    name: ClassVar[str] = "Licences"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+
+    def __init__(self, args: None, handle: Any) -> None:
+        self.handle = handle
+
+    @hookimpl
+    def filter(self, nodes: Any) -> Verdicts:
+        has_licence = bool(list(self.handle.objects("Licence")))
+        return Verdicts.where(np.full(len(nodes), has_licence), unschedulable("no licence"))
+
+    @hookimpl
+    def sign(self, pod: Any) -> tuple[()]:
+        return ()
+
+    @hookimpl
+    def events_to_register(self) -> list[Any]:
+        return []
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("Licence", Placed), ("Other", Unplaced)])
+async def test_kept_answers_are_forgotten_when_a_kind_changes_that_plugins_ask_about(
+    staged: Any, kind: str, expected: type[Any], autojump_clock: MockClock
+) -> None:
+    stage = staged(Licences)
+    stage.add(node("n"))
+    take_licences = stage.mirror.taker("Licence", "licences.v1.example.com", Action.ADD)
+    take_others = stage.mirror.taker("Other", "others.v1.example.com", Action.ADD)
+    stage.add(pod("first"), pod("second"))
+    assert isinstance(stage.attempt(), Unplaced)
+    if kind == "Licence":
+        take_licences(Changes([Change("ADDED", None, widget("l"))], "1"))
+    else:
+        # Nothing would tell the engine of a licence that slips in like this: it goes on with what it has kept.
+        stage.mirror.others["Licence"]["", "l"] = widget("l")
+        take_others(Changes([Change("ADDED", None, widget("o"))], "1"))
+        take_licences(Changes([], "2"))
+    assert isinstance(stage.attempt(), expected)
+
+
+async def test_a_licence_that_goes_is_noticed_although_answers_are_kept(staged: Any, autojump_clock: MockClock) -> None:
+    stage = staged(Licences)
+    stage.add(*(node(name) for name in ("k", "m", "n")))
+    take = stage.mirror.taker("Licence", "licences.v1.example.com", Action.ADD)
+    take(Listed([widget("l")], "1"))
+    stage.add(*(pod(name) for name in ("first", "second", "third")))
+    assert isinstance(stage.attempt(), Placed)
+    assert isinstance(stage.attempt(), Placed)
+    take(Changes([Change("DELETED", widget("l"), None)], "2"))
+    assert isinstance(stage.attempt(), Unplaced)

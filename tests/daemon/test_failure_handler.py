@@ -1,0 +1,288 @@
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+from attrs import define, evolve, field
+from msgspec.structs import replace
+from trio.testing import MockClock
+
+from trio_sched.daemon.assembly import Assembly
+from trio_sched.daemon.event_recorder import NOTE_BYTES
+from trio_sched.daemon.failure_handler import FailureHandler
+from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.kube_client.pods import patch_pod_status
+from trio_sched.kube_client.watch import Change, Changes
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api import Code, Status, failure
+from trio_sched.testing import node, pod
+
+HUGE = pod("p", cpu=64)
+NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
+
+
+def failed(message: str = "disk not found", *, nominated: str | None = "") -> Unplaced:
+    return Unplaced(failure(message), nominated_node_name=nominated)
+
+
+@define(eq=False)
+class Failing:
+    """The handler, with everything that it has to do with, between an API server and one node."""
+
+    assembly: Assembly
+    store: Any
+    calls: list[float] = field(factory=list)
+    handler: FailureHandler = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        parts = self.assembly
+        self.handler = FailureHandler(
+            parts.scheduler.queue,
+            parts.mirror.pending,
+            parts.recorder,
+            parts.schedule_one.failures.status_writer,
+            lambda: self.calls.append(trio.current_time()),
+        )
+
+    @property
+    def queue(self) -> Any:
+        return self.assembly.scheduler.queue
+
+    def show(self, type: str, old: Pod | None, new: Pod | None) -> None:
+        """Let the watch of pods deliver a change."""
+        self.assembly.mirror.pods_changed(Changes([Change(type, old, new)], "1"))
+
+    async def popped(self, made: Pod = HUGE) -> QueuedPodInfo:
+        """Create a pod on the server; returns it in flight."""
+        created = await self.store.create_pod(made)
+        if made.nominated_node_name:  # what a new pod brings of a status is not kept
+            status = {"nominatedNodeName": made.nominated_node_name}
+            await patch_pod_status(self.store.client, namespace=made.namespace, name=made.name, status=status)
+            created = replace(created, status=replace(created.status, nominated_node_name=made.nominated_node_name))
+        self.show("ADDED", None, created)
+        info = self.queue.pop()
+        assert isinstance(info, QueuedPodInfo)
+        return info
+
+    def decide(self, info: QueuedPodInfo) -> Unplaced:
+        decision = self.assembly.scheduler.decide(info)
+        assert isinstance(decision, Unplaced)
+        return decision
+
+    async def told(self) -> None:
+        """Wait until events and conditions have been sent."""
+        await self.assembly.recorder.pool.drained()
+        await self.assembly.status_writers.drained()
+
+    def condition(self) -> dict[str, Any]:
+        (condition,) = self.store.pod("p")["status"]["conditions"]
+        return condition  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+async def failing(assembled: Callable[..., Assembly], store: Any, nursery: trio.Nursery) -> Failing:
+    made = Failing(assembled(), store)
+    made.assembly.scheduler.cache.add_node(node("n"))
+    await nursery.start(made.assembly.recorder.run)
+    nursery.start_soon(made.assembly.status_writers.run)
+    return made
+
+
+# --- back to the queue ----------------------------------------------------------------------------------------------
+
+
+async def test_a_refused_pod_waits_for_events_of_the_plugins_that_refused_it(
+    failing: Failing, autojump_clock: MockClock
+) -> None:
+    info = await failing.popped()
+    info.gating_plugin = "SchedulingGates"
+    failing.handler.handle(info, failing.decide(info))
+    assert failing.queue.unschedulable.get(info.key) is info
+    assert (info.unschedulable_plugins, info.pending_plugins) == ({"NodeResourcesFit"}, set())
+    assert info.gating_plugin == ""
+    assert info.uid not in failing.queue.in_flight
+    assert info.unschedulable_count == 1
+
+
+async def test_what_an_earlier_attempt_came_to_is_forgotten(failing: Failing, autojump_clock: MockClock) -> None:
+    info = await failing.popped()
+    info.unschedulable_plugins, info.pending_plugins = {"Earlier"}, {"Earlier"}
+    failing.handler.handle(info, failed())
+    assert info.rejectors == set()
+
+
+async def test_plugins_that_bring_something_about_are_told_apart(failing: Failing, autojump_clock: MockClock) -> None:
+    info = await failing.popped()
+    outcome = failing.decide(info)
+    assert outcome.diagnosis is not None
+    told = evolve(outcome.diagnosis, pending_plugins=frozenset({"Provisioner"}))
+    failing.handler.handle(info, evolve(outcome, diagnosis=told))
+    assert (info.unschedulable_plugins, info.pending_plugins) == ({"NodeResourcesFit"}, {"Provisioner"})
+
+
+async def test_a_pod_whose_attempt_failed_backs_off(failing: Failing, autojump_clock: MockClock) -> None:
+    info = await failing.popped()
+    failing.handler.handle(info, failed())
+    assert [each.pod.name for each in failing.queue.backing_off.errors] == ["p"]
+    assert (info.consecutive_errors, info.unschedulable_count) == (1, 0)
+    assert info.uid not in failing.queue.in_flight
+
+
+async def test_what_happened_during_the_attempt_counts(failing: Failing, autojump_clock: MockClock) -> None:
+    info = await failing.popped()
+    outcome = failing.decide(info)
+    failing.assembly.mirror.nodes_changed(Changes([Change("ADDED", None, node("large", cpu=128))], "1"))
+    failing.handler.handle(info, outcome)
+    assert info.key in failing.queue.backing_off
+    assert info.key not in failing.queue.unschedulable
+
+
+async def test_the_version_that_came_in_during_the_attempt_is_queued(
+    failing: Failing, autojump_clock: MockClock
+) -> None:
+    info = await failing.popped()
+    outcome, old = failing.decide(info), info.pod
+    new = replace(old, metadata=replace(old.metadata, resource_version="77", labels={"a": "b"}))
+    failing.show("MODIFIED", old, new)
+    failing.handler.handle(info, outcome)
+    assert info.pod is new
+    await failing.told()
+    (event,) = failing.store.events()
+    assert event["involvedObject"]["resourceVersion"] == "77"
+
+
+async def test_a_pod_made_anew_under_the_same_name_is_left_alone(failing: Failing, autojump_clock: MockClock) -> None:
+    info = await failing.popped(replace(HUGE, metadata=replace(HUGE.metadata, uid="first")))
+    outcome = failing.decide(info)
+    failing.show("DELETED", info.pod, None)
+    again = replace(info.pod, metadata=replace(info.pod.metadata, uid="another"))
+    failing.show("ADDED", None, again)
+    failing.handler.handle(info, outcome)
+    queued = failing.queue.find("default/p")
+    assert (queued.uid, queued.unschedulable_plugins) == ("another", set())
+    assert info.uid not in failing.queue.in_flight
+    assert len(failing.calls) == 1
+    await failing.told()
+    assert failing.store.events() == []
+    assert "conditions" not in failing.store.pod("p").get("status", {})
+
+
+async def test_a_pod_that_is_gone_is_not_queued_and_people_are_told_all_the_same(
+    failing: Failing, autojump_clock: MockClock
+) -> None:
+    info = await failing.popped()
+    outcome = failing.decide(info)
+    failing.show("DELETED", info.pod, None)
+    failing.handler.handle(info, outcome)
+    assert failing.queue.find(info.key) is None
+    assert info.uid not in failing.queue.in_flight
+    assert failing.queue.nominator.node_of(info.uid) is None
+    assert len(failing.calls) == 1
+    await failing.told()
+    (event,) = failing.store.events()
+    assert event["reason"] == "FailedScheduling"
+
+
+async def test_a_pod_that_is_queued_already_is_a_matter_for_the_log(
+    failing: Failing, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    info = await failing.popped()
+    outcome = failing.decide(info)
+    failing.queue.add(info.pod, now=0.0)
+    failing.handler.handle(info, outcome)
+    assert "Error occurred: Pod default/p is already present in the active queue" in caplog.text
+    assert info.uid not in failing.queue.in_flight
+    assert len(failing.calls) == 1
+
+
+async def test_the_timers_are_told_once_the_pod_is_back(failing: Failing, autojump_clock: MockClock) -> None:
+    info = await failing.popped()
+    await trio.sleep(5)
+    failing.handler.requeued = lambda: failing.calls.append(failing.queue.next_backoff_check())
+    failing.handler.handle(info, failed())
+    (check,) = failing.calls
+    assert check == 7  # one second, in whole seconds, and over when that one is
+
+
+# --- nominations ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_promised_place_is_kept_free_and_written_into_the_pod(
+    failing: Failing, autojump_clock: MockClock
+) -> None:
+    info = await failing.popped()
+    failing.handler.handle(info, failed(nominated="n"))
+    assert failing.queue.nominator.node_of(info.uid) == "n"
+    await failing.told()
+    assert failing.store.pod("p")["status"]["nominatedNodeName"] == "n"
+
+
+@pytest.mark.parametrize(("outcome", "place", "written"), [(None, "n", "n"), ("", "", None), ("m", "m", "m")])
+async def test_a_promise_of_an_earlier_attempt_is_kept_withdrawn_or_replaced(
+    failing: Failing, outcome: str | None, place: str, written: str | None, autojump_clock: MockClock
+) -> None:
+    info = await failing.popped(pod("p", nominated_node_name="n"))
+    assert failing.queue.nominator.node_of(info.uid) == "n"
+    failing.handler.handle(info, failed(nominated=outcome))
+    assert failing.queue.nominator.node_of(info.uid) == place
+    assert bool(failing.queue.nominated_pods("n")) == (place == "n")
+    await failing.told()
+    assert failing.store.pod("p")["status"].get("nominatedNodeName") == written
+
+
+# --- what people are told -------------------------------------------------------------------------------------------
+
+
+async def test_a_refusal_is_told_by_an_event_and_a_condition(failing: Failing, autojump_clock: MockClock) -> None:
+    info = await failing.popped()
+    failing.handler.handle(info, failing.decide(info))
+    await failing.told()
+    (event,) = failing.store.events()
+    assert (event["type"], event["reason"], event["action"]) == ("Warning", "FailedScheduling", "Scheduling")
+    assert event["message"] == NO_ROOM
+    assert event["involvedObject"]["uid"] == info.uid
+    condition = failing.condition()
+    assert (condition["type"], condition["status"]) == ("PodScheduled", "False")
+    assert (condition["reason"], condition["message"]) == ("Unschedulable", NO_ROOM)
+
+
+async def test_a_failure_is_told_as_one(failing: Failing, autojump_clock: MockClock) -> None:
+    info = await failing.popped()
+    failing.handler.handle(info, failed())
+    await failing.told()
+    assert failing.condition()["reason"] == "SchedulerError"
+
+
+async def test_a_long_message_is_cut_in_the_event_and_whole_in_the_condition(
+    failing: Failing, autojump_clock: MockClock
+) -> None:
+    info, message = await failing.popped(), "no room on any of them, " * 100
+    failing.handler.handle(info, Unplaced(Status(Code.UNSCHEDULABLE, (message,))))
+    await failing.told()
+    (event,) = failing.store.events()
+    assert event["message"] == message[: NOTE_BYTES - 4] + " ..."
+    assert failing.condition()["message"] == message
+
+
+@pytest.mark.parametrize(
+    ("outcome", "level", "words"),
+    [
+        (Unplaced(Status(Code.UNSCHEDULABLE, ("no room",))), "INFO", "Unable to schedule pod; no fit; waiting"),
+        (failed("no room"), "ERROR", "Error scheduling pod; retrying"),
+    ],
+)
+async def test_refusals_are_news_and_failures_are_errors_in_the_log(
+    failing: Failing,
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+    outcome: Unplaced,
+    level: str,
+    words: str,
+) -> None:
+    caplog.set_level(logging.INFO)
+    failing.handler.handle(await failing.popped(), outcome)
+    (record,) = caplog.records
+    assert (record.levelname, record.message) == (level, words)
+    assert (record.pod, record.err) == ("default/p", "no room")  # type: ignore[attr-defined]

@@ -1,0 +1,113 @@
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_sched.daemon.assembly import Assembly
+from trio_sched.kube_client.watch import Listed
+from trio_sched.objects.any_object import AnyObject
+from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.plugin_api import Action, Code, Handle, hookimpl
+from trio_sched.testing import node, pod
+
+
+@pytest.fixture
+def curious() -> type[Any]:
+    """A plugin that does nothing but keep its handle."""
+
+    class Curious:
+        name: ClassVar[str] = "Curious"
+        handle: ClassVar[Any]
+
+        def __init__(self, args: None, handle: Any) -> None:
+            type(self).handle = handle
+
+        @hookimpl
+        def reserve(self) -> None: ...
+
+    return Curious
+
+
+@pytest.fixture
+def assembly(assembled: Callable[..., Assembly], curious: type[Any]) -> Assembly:
+    return assembled(curious, gates={"GenericWorkload": True, "SchedulerPopFromBackoffQ": False})
+
+
+@pytest.fixture
+def handle(assembly: Assembly, curious: type[Any]) -> Handle:
+    return curious.handle  # type: ignore[no-any-return]
+
+
+async def test_a_plugin_knows_its_profile_its_gates_and_the_time(handle: Handle, autojump_clock: MockClock) -> None:
+    assert handle.profile_name == "default-scheduler"
+    assert handle.feature_enabled("GenericWorkload")
+    assert not handle.feature_enabled("SchedulerPopFromBackoffQ")
+    await trio.sleep(42)
+    assert handle.now() == trio.current_time() == 42
+
+
+async def test_nodes_are_those_of_now(assembly: Assembly, handle: Handle) -> None:
+    assert len(handle.nodes) == 0
+    assembly.mirror.nodes_changed(Listed([node("n"), node("m")], "1"))
+    assert list(handle.nodes.names) == ["n", "m"]
+    assembly.scheduler.cache.assume(pod("p", cpu=1), "m")
+    assert handle.nodes.requested[0].tolist() == [0, 1000]
+
+
+async def test_asking_for_a_kind_is_remembered_whether_it_is_watched_or_not(assembly: Assembly, handle: Handle) -> None:
+    assert list(handle.objects("Widget")) == []
+    assert assembly.mirror.asked == {"Widget"}
+    widget = AnyObject(metadata=ObjectMeta(name="w"))
+    assembly.mirror.taker("Widget", "widgets.v1.example.com", Action.ADD)(Listed([widget], "1"))
+    assert list(handle.objects("Widget")) == [widget]
+
+
+async def test_who_waits_for_permission_can_be_looked_at_and_decided_about(
+    assembly: Assembly, handle: Handle, autojump_clock: MockClock
+) -> None:
+    assert handle.waiting_pods() == {}
+    waits, waiting = pod("p"), assembly.binding.waiting
+    waiting.add(waits, {"Curious": 60.0})
+    (uid,) = handle.waiting_pods()
+    assert uid == waits.uid
+    assert handle.waiting_pods()[uid].pending_plugins == {"Curious"}
+    handle.waiting_pods()[uid].allow("Curious")
+    assert await waiting.permission(uid) is None
+    assert handle.waiting_pods() == {}
+
+
+async def test_activated_pods_are_tried_next_and_whoever_schedules_wakes_up(
+    assembly: Assembly, handle: Handle, autojump_clock: MockClock
+) -> None:
+    queue = assembly.scheduler.queue
+    waits = pod("p")
+    assembly.mirror.pods_changed(Listed([waits], "1"))
+    info = queue.pop()
+    assert info is not None
+    info.unschedulable_plugins = {"Curious"}
+    queue.add_unschedulable(info, now=handle.now())
+    await assembly.ready.wait()  # the pod itself had rung
+    assert not queue.has_next
+
+    handle.activate([waits, pod("unknown")])
+    assert queue.pop() is info
+    with trio.fail_after(1):
+        await assembly.ready.wait()
+
+
+async def test_a_plugin_can_bind_through_the_api_server(handle: Handle, store: Any, autojump_clock: MockClock) -> None:
+    await store.create_node(node("n"))
+    created = await store.create_pod(pod("p"))
+    assert await handle.bind(created, "n") is None
+    assert store.pod("p")["spec"]["nodeName"] == "n"
+
+
+async def test_a_plugin_that_binds_to_no_node_at_all_hears_that_it_has_failed(
+    handle: Handle, store: Any, autojump_clock: MockClock
+) -> None:
+    refusal = await handle.bind(await store.create_pod(pod("p")), "")
+    assert refusal is not None
+    assert refusal.code == Code.ERROR
+    assert "target.name: Required value" in refusal.message

@@ -1,0 +1,159 @@
+import logging
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_sched.daemon.watches import run_watches
+from trio_sched.objects.any_object import AnyObject
+from trio_sched.plugin_api import Action, Resource
+from trio_sched.testing import node, pod
+
+DEVICE_CLASSES = "deviceclasses"
+
+
+async def create_device_class(api: Any, name: str) -> None:
+    body = b'{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{"name":"%s"}}' % name.encode()
+    path = "/apis/resource.k8s.io/v1/deviceclasses"
+    response = await api.handle("POST", path, "", {"content-type": "application/json"}, body)
+    assert response.status == 201
+
+
+def names(assembly: Any, kind: str) -> set[str]:
+    return {name for _namespace, name in assembly.mirror.others[kind]}
+
+
+async def test_everything_is_known_when_they_have_started_and_followed_from_then_on(
+    assembled: Any, api: Any, store: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    assembly = assembled()
+    cache = assembly.scheduler.cache
+    await store.create_node(node("n"))
+    await store.create_pod(pod("runs", cpu=1, node_name="n"))
+    await store.create_pod(pod("waits"))
+    await create_device_class(api, "gpus")
+    await nursery.start(run_watches, assembly, client)
+    assert set(cache.table.row_of) == {"n"}
+    assert [cached.pod.name for cached in cache] == ["runs"]
+    assert assembly.scheduler.queue.find("default/waits") is not None
+    assert names(assembly, "DeviceClass") == {"gpus"}
+
+    await store.create_node(node("m"))
+    await store.create_pod(pod("late"))
+    await create_device_class(api, "nics")
+    await trio.sleep(1)
+    assert set(cache.table.row_of) == {"n", "m"}
+    assert assembly.scheduler.queue.find("default/late") is not None
+    assert names(assembly, "DeviceClass") == {"gpus", "nics"}
+
+
+@pytest.mark.parametrize("slow", ["nodes", DEVICE_CLASSES])
+async def test_pods_are_looked_at_when_nodes_and_further_kinds_are_known(
+    assembled: Any,
+    api: Any,
+    store: Any,
+    client: Any,
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,
+    slow: str,
+) -> None:
+    assembly = assembled()
+    await store.create_node(node("n"))
+    await store.create_pod(pod("p"))
+    api.faults.set_latency(20, verb="list", resource=slow)
+    nursery.start_soon(run_watches, assembly, client)
+    await trio.sleep(19)
+    assert len(assembly.mirror.pending) == 0
+    await trio.sleep(2)
+    assert len(assembly.mirror.pending) == 1
+    assert set(assembly.scheduler.cache.table.row_of) == {"n"}
+
+
+async def test_the_watches_that_freshness_depends_on_are_those_of_nodes_and_pods(
+    assembled: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    assembly = assembled()
+    await nursery.start(run_watches, assembly, client)
+    with trio.fail_after(1):
+        for reflector in assembly.freshness.reflectors:
+            await reflector.live.wait()
+    assert [reflector.kind.plural for reflector in assembly.freshness.reflectors] == ["nodes", "pods"]
+
+
+async def test_a_kind_that_the_server_does_not_have_holds_nothing_up(
+    assembled: Any,
+    picky: Any,
+    client: Any,
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    assembly = assembled(picky(("widgets.v1.example.com", Action.ADD)))
+    await nursery.start(run_watches, assembly, client)
+    assert trio.current_time() < 1
+    assert names(assembly, "widgets.v1.example.com") == set()
+    await trio.sleep(600)
+    assert caplog.text.count("widgets cannot be watched, so nothing is known of them") == 1
+    assert "Failed to watch" not in caplog.text
+
+
+async def test_a_kind_that_we_may_not_see_holds_nothing_up_and_is_known_when_we_may(
+    assembled: Any,
+    api: Any,
+    client: Any,
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assembly = assembled()
+    await create_device_class(api, "gpus")
+    api.faults.fail_next(1000, verb="list", resource=DEVICE_CLASSES, code=403, reason="Forbidden")
+    await nursery.start(run_watches, assembly, client)
+    assert trio.current_time() < 1
+    assert "deviceclasses cannot be watched, so nothing is known of them" in caplog.text
+    assert names(assembly, "DeviceClass") == set()
+    api.faults.clear()
+    await trio.sleep(120)
+    assert names(assembly, "DeviceClass") == {"gpus"}
+
+
+async def test_a_server_in_trouble_is_waited_for_and_the_trouble_is_logged(
+    assembled: Any,
+    api: Any,
+    client: Any,
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assembly = assembled()
+    await create_device_class(api, "gpus")
+    api.faults.fail_next(3, verb="list", resource=DEVICE_CLASSES, code=500)
+    await nursery.start(run_watches, assembly, client)
+    assert trio.current_time() > 1
+    assert names(assembly, "DeviceClass") == {"gpus"}
+    assert caplog.text.count("Failed to watch deviceclasses") == 3
+
+
+async def test_only_kinds_that_somebody_waits_for_are_watched(
+    assembled: Any, picky: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    assembly = assembled(
+        picky((Resource.POD, Action.ALL), (Resource.CSI_NODE, Action.ADD)), gates={"DRAExtendedResource": False}
+    )
+    await nursery.start(run_watches, assembly, client)
+    assert set(assembly.mirror.others) == {"CSINode"}
+
+
+async def test_objects_of_any_kind_can_be_asked_for(
+    assembled: Any, picky: Any, api: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    assembly = assembled(picky(("priorityclasses.v1.scheduling.k8s.io", Action.ADD)))
+    body = b'{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"high"},"value":9}'
+    await api.handle(
+        "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", "", {"content-type": "application/json"}, body
+    )
+    await nursery.start(run_watches, assembly, client)
+    found = assembly.mirror.others["priorityclasses.v1.scheduling.k8s.io"]
+    assert isinstance(found["", "high"], AnyObject)
