@@ -217,7 +217,8 @@ async def test_a_pod_that_waits_for_permission_and_is_to_go_is_rejected_and_give
     assumed = stage.assume(pod("p", cpu=1))
     stage.assembly.binding.waiting.add(assumed, {"Picky": 60.0})
     (waiting,) = stage.refuse(pod("waiting", cpu=1))
-    stage.update(assumed, deleting(assumed))
+    going = stage.update(assumed, deleting(assumed))
+    stage.update(going, labelled(going, a="b"))
     refusal = await stage.assembly.binding.waiting.permission(assumed.uid)
     assert refusal is not None
     assert refusal.message == "removed"

@@ -74,7 +74,7 @@ CHANGES: dict[str, Callable[[AnyObject], Any]] = {
 async def test_only_what_plugins_have_registered_for_moves_pods(
     staged: Any, picky: Any, change: str, registered: Action, moving: set[str], autojump_clock: MockClock
 ) -> None:
-    stage = staged(picky(("widgets.v1.example.com", registered)))
+    stage = staged(picky(("widgets.v1.example.com", Action.ALL)))
     stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
     stage.mirror.taker("Widget", "widgets.v1.example.com", registered)(CHANGES[change](widget("w")))
