@@ -36,8 +36,7 @@ class ResourceScorer:
         self._equal_weights = len(set(self._weights.tolist())) == 1
         self._kind = strategy.type
         ratio = strategy.requested_to_capacity_ratio
-        self._shape: Sequence[UtilizationShapePoint] = (ratio.shape if ratio is not None else None) or ()
-
+        self._score_of_utilization = _broken_line((ratio.shape if ratio is not None else None) or ())
         plain = not any(self._is_scalar) and self._equal_weights and self._kind == "LeastAllocated"
         self._few = _least_allocated_few if plain else None
 
@@ -108,7 +107,7 @@ class ResourceScorer:
     def _by_ratio(self, capacity: Int64Array, requested: Int64Array, counts: NDArray[np.bool_]) -> Int64Array:
         over = requested > capacity
         utilization = np.where(over, 100, _times_100_div(np.where(over, 0, requested), capacity))
-        scores = self._broken_line()[np.clip(utilization, 0, 100)]
+        scores = self._score_of_utilization[np.clip(utilization, 0, 100)]
         weights = np.where(counts & (scores > 0), self._weights[:, None], 0)
         weight_sums = weights.sum(axis=0)
         weighted = (scores * weights).sum(axis=0).astype(np.float64)
@@ -116,13 +115,11 @@ class ResourceScorer:
         average: Int64Array = np.floor(weighted / np.maximum(weight_sums, 1) + 0.5).astype(np.int64)
         return average
 
-    def _broken_line(self) -> Int64Array:
-        """Shape (101,): the score of each utilization, by the points of the shape."""
-        points = [(point.utilization, point.score * 10) for point in self._shape]
-        table = np.empty(101, dtype=np.int64)
-        for utilization in range(101):
-            table[utilization] = _on_line(points, utilization)
-        return table
+
+def _broken_line(shape: Sequence[UtilizationShapePoint]) -> Int64Array:
+    """Shape (101,): the score of each utilization, by the points of *shape*; zeros where there is none."""
+    points = [(point.utilization, point.score * 10) for point in shape]
+    return np.array([_on_line(points, utilization) if points else 0 for utilization in range(101)], dtype=np.int64)
 
 
 def _least_allocated_few(wanted: list[int], used: list[list[int]], allocatable: list[list[int]]) -> Int64Array | None:

@@ -103,7 +103,9 @@ def _score_few(wanted: list[int], used: list[list[int]], allocatable: list[list[
 def _evenness_of_two(u0: int, u1: int, a0: int, a1: int) -> int:
     if a0 <= 0 or a1 <= 0:
         return 100
-    return int((1.0 - abs(min(u0 / a0, 1.0) - min(u1 / a1, 1.0)) / 2) * 100.0)
+    # Converted before they are divided, as arrays are: beyond 2^53 Python's own division of integers is more exact.
+    first, second = min(float(u0) / float(a0), 1.0), min(float(u1) / float(a1), 1.0)
+    return int((1.0 - abs(first - second) / 2) * 100.0)
 
 
 def _percent_even(spread: NDArray[np.float64]) -> NDArray[np.float64]:

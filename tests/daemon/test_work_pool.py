@@ -38,7 +38,7 @@ async def test_no_more_jobs_run_at_once_than_there_are_tasks(nursery: trio.Nurse
     assert (most, trio.current_time(), pool.unfinished) == (3, 3.0, 0)
 
 
-async def test_idle_tasks_wake_up_for_later_jobs(nursery: trio.Nursery) -> None:
+async def test_idle_tasks_wake_up_for_later_jobs(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
     pool, done = WorkPool(2), trio.Event()
 
     async def job() -> None:
@@ -47,7 +47,9 @@ async def test_idle_tasks_wake_up_for_later_jobs(nursery: trio.Nursery) -> None:
     nursery.start_soon(pool.run)
     await wait_all_tasks_blocked()
     pool.submit(job)
-    await done.wait()
+    with trio.fail_after(1):
+        await done.wait()
+    assert trio.current_time() == 0
 
 
 async def test_everybody_who_waits_for_the_end_hears_of_it(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
@@ -60,8 +62,10 @@ async def test_everybody_who_waits_for_the_end_hears_of_it(nursery: trio.Nursery
     assert trio.current_time() == 5.0
 
 
-async def test_waiting_for_an_idle_pool_returns_at_once() -> None:
-    await WorkPool(1).drained()
+async def test_waiting_for_an_idle_pool_returns_at_once(autojump_clock: MockClock) -> None:
+    with trio.fail_after(1):
+        await WorkPool(1).drained()
+    assert trio.current_time() == 0
 
 
 async def test_a_job_that_is_given_while_others_drain_is_waited_for(

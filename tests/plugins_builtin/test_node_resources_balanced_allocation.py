@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from plugins_builtin.node_resources_balanced_allocation import _evenness_of_two
 from trio_sched.plugin_api import NodeResourcesBalancedAllocationArgs
 from trio_sched.plugin_api.arguments import ResourceSpec
 from trio_sched.testing import container, make_plugin, node, pod, schedule
@@ -59,6 +60,20 @@ def test_a_resource_that_the_node_or_the_pod_has_not_is_left_out(further_nodes: 
     asked = {**asked, "requests": {GPU: 1}}
     assert score(asked, used, {"cpu": "8", "memory": "32Gi"}, further_nodes, WITH_GPU) == without
     assert score(asked, used, {"cpu": "8", "memory": "0"}, further_nodes) == 75
+
+
+@pytest.mark.parametrize(
+    ("used", "has", "expected"),
+    [
+        (2_966_063_776_943_644_578, 3_370_527_019_254_141_568, 55),
+        (2_879_210_051_066_763_251, 3_998_902_848_703_837_848, 63),
+        (2_991_441_693_173_995_956, 4_273_488_133_105_708_510, 64),
+    ],
+)
+def test_numbers_beyond_what_a_float_holds_are_rounded_before_they_are_divided(
+    used: int, has: int, expected: int
+) -> None:
+    assert _evenness_of_two(0, used, 100, has) == expected
 
 
 def test_what_containers_do_not_ask_for_is_not_made_up() -> None:

@@ -8,6 +8,7 @@ from trio_sched.config.expansion import Expanded
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.schema import SchedulerConfig
 from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.queue import MAX_IN_UNSCHEDULABLE_SECONDS
 from trio_sched.kube_client.connection import KubeClient
 
 
@@ -21,7 +22,7 @@ class DaemonSettings:
     registry: PluginRegistry
     identity: str
     """``<hostname>_<uuid>``: unique among all who may hold the lease."""
-    max_in_unschedulable_seconds: float = 300.0
+    max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
 
 
 @frozen(kw_only=True)

@@ -113,11 +113,6 @@ class Http1Connection:
         """Whether a byte of the request in hand may have left."""
         return self._channel.sent_anything
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether the answer in hand has been read to its end."""
-        return self._complete
-
     def is_stale(self) -> bool:
         """Whether the server has hung up while the connection was idle."""
         return self._channel.is_stale()

@@ -29,14 +29,6 @@ class ObjectMeta(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tr
     owner_references: tuple[OwnerReference, ...] | None = None
 
 
-class TypedObject(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """The least that is known of any object: what it is and which one."""
-
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
-
-
 class ListMeta(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """``metadata`` of a list: where a watch starts, and whether more pages follow."""
 

@@ -1,5 +1,6 @@
 """The forms an object can be shown in: itself, a row of a table, or its metadata alone."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Protocol
@@ -57,15 +58,15 @@ class PlainView:
         return change.line(kind, self._prefix)
 
 
-class ReshapedView:
+class ReshapedView(ABC):
     """Objects in a form that has to be made anew for each: a base for the others."""
 
     list_kind = ""
     list_api_version = ""
 
+    @abstractmethod
     def shape(self, stored: StoredObject) -> Json:
         """The form of one object."""
-        raise NotImplementedError
 
     def one(self, stored: StoredObject) -> bytes:
         """A single object."""
