@@ -29,7 +29,7 @@ def run() -> Iterator[Figure]:
 
 def _measure(lines: bytes) -> float:
     scheduler = _scheduler(_default_profile(), 1_000)
-    scheduler.queue.sign = scheduler.sign
+    scheduler.queue.sign = scheduler.sign_queued
     mirror = ClusterMirror(scheduler, PendingPods(), lambda: None, lambda _uid: False)
     reflector = Reflector(None, POD_KIND, mirror.pods_changed, Random(1), "", lambda *_: None, 60.0)
     reflector._known = {}

@@ -150,6 +150,24 @@ async def test_kept_answers_are_forgotten_when_a_kind_changes_that_plugins_ask_a
     assert isinstance(stage.attempt(), expected)
 
 
+async def test_a_new_version_in_which_nothing_else_is_new_leaves_kept_answers_alone(
+    staged: Any, autojump_clock: MockClock
+) -> None:
+    stage = staged(Licences)
+    stage.add(node("n"))
+    take = stage.mirror.taker("Licence", "licences.v1.example.com", Action.ADD)
+    take(Listed([widget("l")], "1"))
+    stage.add(pod("first"))
+    assert isinstance(stage.attempt(), Placed)
+    signing = stage.assembly.scheduler.signing
+    again = AnyObject(metadata=ObjectMeta(name="l", resource_version="2", generation=2), spec={})
+    take(Changes([Change("MODIFIED", widget("l"), again)], "2"))
+    assert stage.assembly.scheduler.signing == signing
+    labelled = AnyObject(metadata=ObjectMeta(name="l", resource_version="3", labels={"site": "north"}), spec={})
+    take(Changes([Change("MODIFIED", again, labelled)], "3"))
+    assert stage.assembly.scheduler.signing == signing + 1
+
+
 async def test_a_licence_that_goes_is_noticed_although_answers_are_kept(staged: Any, autojump_clock: MockClock) -> None:
     stage = staged(Licences)
     stage.add(*(node(name) for name in ("k", "m", "n")))

@@ -56,12 +56,20 @@ async def test_nodes_are_those_of_now(assembly: Assembly, handle: Handle) -> Non
     assert handle.nodes.requested[0].tolist() == [0, 1000]
 
 
-async def test_asking_for_a_kind_is_remembered_whether_it_is_watched_or_not(assembly: Assembly, handle: Handle) -> None:
-    assert list(handle.objects("Widget")) == []
-    assert assembly.mirror.asked == {"Widget"}
+async def test_asking_for_a_kind_is_remembered_while_answers_are_given_that_will_be_kept(
+    assembly: Assembly, handle: Handle
+) -> None:
+    asked = assembly.scheduler.asked
+    assert list(handle.objects("Gadget")) == []
+    with asked.recording():
+        assert list(handle.objects("Widget")) == []
+        assert handle.object("Gizmo", "g") is None
+    assert asked.kinds == {"Widget", "Gizmo"}
     widget = AnyObject(metadata=ObjectMeta(name="w"))
     assembly.mirror.taker("Widget", "widgets.v1.example.com", Action.ADD)(Listed([widget], "1"))
     assert list(handle.objects("Widget")) == [widget]
+    assert handle.object("Widget", "w") is widget
+    assert handle.object("Widget", "w", "elsewhere") is None
 
 
 async def test_who_waits_for_permission_can_be_looked_at_and_decided_about(

@@ -422,9 +422,9 @@ def test_a_promise_follows_the_pod(line: Line) -> None:
 def test_a_pod_is_signed_once_per_version() -> None:
     signed: list[str] = []
 
-    def sign(waiting: Pod) -> tuple[Any, ...]:
-        signed.append(waiting.metadata.resource_version or waiting.name)
-        return (waiting.name,)
+    def sign(info: QueuedPodInfo) -> None:
+        signed.append(info.pod.metadata.resource_version or info.pod.name)
+        info.signature = (info.pod.name,)
 
     queue = SchedulingQueue(
         profiles={}, queue_sort=lambda queued: queued.timestamp, known_pod=lambda _key: None, sign=sign

@@ -66,7 +66,7 @@ def scheduler(*plugins: Any, nodes: int = 3, percentage: int = 0) -> Scheduler:
         known_pod=known.get,
     )
     made = Scheduler({profile.name: profile}, cache, queue, Random(0))
-    queue.sign = made.sign
+    queue.sign = made.sign_queued
     for i in range(nodes):
         cache.add_node(node(f"n{i}", cpu="4"))
     return made

@@ -5,12 +5,13 @@ from typing import Any
 
 import msgspec
 
-from trio_sched.objects.device_class import DeviceClass
+from trio_sched.daemon.further_kinds import KINDS
+from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, ClusterEvent
 
-_TYPES: dict[str, type[Any]] = {"Pod": Pod, "Node": Node, "DeviceClass": DeviceClass}
+_TYPES: dict[str, type[Any]] = {"Pod": Pod, "Node": Node, **{name: kind.type for name, kind in KINDS.items()}}
 ACTIONS = {
     "Add": Action.ADD,
     "Delete": Action.DELETE,
@@ -39,19 +40,8 @@ def node_of(recorded: Mapping[str, Any]) -> Node:
 
 
 def object_of(recorded: Mapping[str, Any] | None) -> Any:
-    """Pods and nodes as our own; other kinds with the few attributes that hints look at; None stays None."""
-    if recorded is None:
-        return None
-    kind = recorded["kind"]
-    return msgspec.convert(recorded, _TYPES[kind]) if kind in _TYPES else Other(recorded)
-
-
-class Other:
-    """An object of a kind that no plugin of ours reads yet."""
-
-    def __init__(self, recorded: Mapping[str, Any]) -> None:
-        self.name: str = recorded["metadata"]["name"]
-        self.labels: dict[str, str] = recorded["metadata"].get("labels") or {}
+    """As the watches would show it; None stays None."""
+    return None if recorded is None else msgspec.convert(recorded, _TYPES.get(recorded["kind"], AnyObject))
 
 
 def event_of(recorded: Mapping[str, Any]) -> ClusterEvent:

@@ -39,6 +39,12 @@ class ReplayHandle:
     def objects(self, kind: str) -> Iterable[Any]:
         return self._objects.get(kind, ())
 
+    def object(self, kind: str, name: str, namespace: str = "") -> Any | None:
+        for known in self._objects.get(kind, ()):
+            if (known.metadata.namespace, known.metadata.name) == (namespace, name):
+                return known
+        return None
+
     def waiting_pods(self) -> Mapping[str, Any]:
         return {}
 

@@ -254,7 +254,7 @@ def _snake(op: str) -> str:
 def _hint(kind: str) -> Any:
     def hint(pod: Pod, old: Any, new: Any) -> Hint:
         subject = new if new is not None else old
-        labels = subject.labels if subject is not None else {}
+        labels = (subject.metadata.labels or {}) if subject is not None else {}
         match kind.partition(":"):
             case "queue", *_:
                 queue = True

@@ -25,6 +25,7 @@ from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.wakeup import Bell
 from trio_sched.daemon.work_pool import WorkPool
+from trio_sched.engine.asked_kinds import AskedKinds
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.gates import ProfileQueueing
@@ -76,7 +77,7 @@ def assemble(
     ready, queue_changed = Bell(), Bell()
     binder = Binder(clients.main, random)
     others: dict[str, dict[tuple[str, str], Any]] = {}
-    asked: set[str] = set()
+    asked = AskedKinds()
 
     def activate(pods: Iterable[Pod]) -> None:
         scheduler.queue.activate(pods, now=trio.current_time())
@@ -102,8 +103,8 @@ def assemble(
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score if percentage is None else percentage,
         )
     queue = _queue(settings, profiles, pending, options)
-    scheduler = Scheduler(profiles, cache, queue, random)
-    queue.sign = scheduler.sign
+    scheduler = Scheduler(profiles, cache, queue, random, asked)
+    queue.sign = scheduler.sign_queued
     binders, status_writers = WorkPool(BINDS_AT_ONCE), WorkPool(STATUS_PATCHES_AT_ONCE)
     recorder = EventRecorder(clients.events, socket.gethostname(), wall_clock, random)
     status_writer = PodStatusWriter(clients.main, status_writers, wall_clock, random)
@@ -125,7 +126,7 @@ def assemble(
             queue_changed.ring()
 
     mirror = ClusterMirror(
-        scheduler, pending, wake, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others, asked
+        scheduler, pending, wake, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others
     )
     schedule_one = ScheduleOne(scheduler, pending, binding, failures, recorder, ready)
     return Assembly(

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import trio
 from attrs import define, field
+from msgspec import structs
 
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.cluster_changes import (
@@ -71,8 +72,6 @@ class ClusterMirror:
     """Gate NodeDeclaredFeatures."""
     others: dict[str, dict[tuple[str, str], Any]] = field(factory=dict)
     """Further objects by kind, then by namespace and name."""
-    asked: set[str] = field(factory=set)
-    """The kinds among these that plugins have looked at."""
 
     # --- pods -------------------------------------------------------------------------------------------------------
 
@@ -222,7 +221,7 @@ class ClusterMirror:
 
         def take(batch: Listed[Any] | Changes[Any]) -> None:
             changes = _changes(batch)
-            if changes and kind in self.asked:
+            if kind in self.scheduler.asked.kinds and any(map(_matters, changes)):
                 self.scheduler.forget_kept_answers()
             for change in changes:
                 self._other_changed(objects, resource, actions, change)
@@ -249,6 +248,17 @@ class ClusterMirror:
 def _changes(batch: Listed[K] | Changes[K]) -> list[Change[K]]:
     """A batch as changes: what was listed first was added."""
     return [Change("ADDED", None, one) for one in batch.objects] if isinstance(batch, Listed) else batch.changes
+
+
+def _matters(change: Change[Any]) -> bool:
+    """Whether anything is different that plugins can see, besides the version."""
+    if change.old is None or change.new is None:
+        return True
+    return bool(_without_version(change.old) != _without_version(change.new))
+
+
+def _without_version(one: Any) -> Any:
+    return structs.replace(one, metadata=structs.replace(one.metadata, resource_version="", generation=0))
 
 
 def _name(change: Change[Any]) -> str:

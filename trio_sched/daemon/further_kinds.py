@@ -7,45 +7,49 @@ from typing import Any
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.device_class import DeviceClass
-from trio_sched.plugin_api.cluster_events import Resource
+from trio_sched.objects.disruption_budget import PodDisruptionBudget
+from trio_sched.objects.namespace import Namespace
+from trio_sched.objects.workload import ReplicaSet, ReplicationController, Service, StatefulSet
 
 
-def _storage(plural: str, *, namespaced: bool = False) -> Kind[Any]:
-    return Kind(group="storage.k8s.io", version="v1", plural=plural, namespaced=namespaced, type=AnyObject)
+def _core(plural: str, type_: type[Any], *, namespaced: bool = True) -> Kind[Any]:
+    return Kind(version="v1", plural=plural, namespaced=namespaced, type=type_)
 
 
-def _resource(plural: str, *, namespaced: bool = False) -> Kind[Any]:
-    return Kind(group="resource.k8s.io", version="v1", plural=plural, namespaced=namespaced, type=AnyObject)
+def _grouped(group: str, plural: str, type_: type[Any], *, namespaced: bool = False) -> Kind[Any]:
+    return Kind(group=group, version="v1", plural=plural, namespaced=namespaced, type=type_)
 
 
-KINDS: dict[str, tuple[str, Kind[Any]]] = {
-    Resource.PERSISTENT_VOLUME: (
-        "PersistentVolume",
-        Kind(version="v1", plural="persistentvolumes", namespaced=False, type=AnyObject),
-    ),
-    Resource.PERSISTENT_VOLUME_CLAIM: (
-        "PersistentVolumeClaim",
-        Kind(version="v1", plural="persistentvolumeclaims", namespaced=True, type=AnyObject),
-    ),
-    Resource.CSI_NODE: ("CSINode", _storage("csinodes")),
-    Resource.CSI_DRIVER: ("CSIDriver", _storage("csidrivers")),
-    Resource.VOLUME_ATTACHMENT: ("VolumeAttachment", _storage("volumeattachments")),
-    Resource.CSI_STORAGE_CAPACITY: ("CSIStorageCapacity", _storage("csistoragecapacities", namespaced=True)),
-    Resource.STORAGE_CLASS: ("StorageClass", _storage("storageclasses")),
-    Resource.RESOURCE_CLAIM: ("ResourceClaim", _resource("resourceclaims", namespaced=True)),
-    Resource.RESOURCE_SLICE: ("ResourceSlice", _resource("resourceslices")),
-    Resource.DEVICE_CLASS: (
-        "DeviceClass",
-        Kind(group="resource.k8s.io", version="v1", plural="deviceclasses", namespaced=False, type=DeviceClass),
-    ),
+KINDS: dict[str, Kind[Any]] = {
+    "Namespace": _core("namespaces", Namespace, namespaced=False),
+    "Service": _core("services", Service),
+    "ReplicationController": _core("replicationcontrollers", ReplicationController),
+    "ReplicaSet": _grouped("apps", "replicasets", ReplicaSet, namespaced=True),
+    "StatefulSet": _grouped("apps", "statefulsets", StatefulSet, namespaced=True),
+    "PodDisruptionBudget": _grouped("policy", "poddisruptionbudgets", PodDisruptionBudget, namespaced=True),
+    "PersistentVolume": _core("persistentvolumes", AnyObject, namespaced=False),
+    "PersistentVolumeClaim": _core("persistentvolumeclaims", AnyObject),
+    "CSINode": _grouped("storage.k8s.io", "csinodes", AnyObject),
+    "CSIDriver": _grouped("storage.k8s.io", "csidrivers", AnyObject),
+    "VolumeAttachment": _grouped("storage.k8s.io", "volumeattachments", AnyObject),
+    "CSIStorageCapacity": _grouped("storage.k8s.io", "csistoragecapacities", AnyObject, namespaced=True),
+    "StorageClass": _grouped("storage.k8s.io", "storageclasses", AnyObject),
+    "ResourceClaim": _grouped("resource.k8s.io", "resourceclaims", AnyObject, namespaced=True),
+    "ResourceSlice": _grouped("resource.k8s.io", "resourceslices", AnyObject),
+    "DeviceClass": _grouped("resource.k8s.io", "deviceclasses", DeviceClass),
 }
-"""Resource in cluster events → the name under which plugins ask for its objects, and how it is watched."""
+"""The name under which plugins ask for its objects → how it is watched."""
 
 
 def kind_of(resource: str) -> tuple[str, Kind[Any]] | None:
-    """How *resource* is watched; None if it is watched anyway, or is not written ``plural.version.group``."""
-    if resource in KINDS:
-        return KINDS[resource]
+    """The name and the watch of a *resource* of cluster events, or of a kind that plugins look at.
+
+    Returns:
+        None if it is watched anyway, or is neither known nor written ``plural.version.group``.
+    """
+    name = resource.rpartition("/")[2]
+    if name in KINDS:
+        return name, KINDS[name]
     parts = resource.split(".", 2)
     if len(parts) < 3:
         return None

@@ -10,6 +10,7 @@ from attrs import define
 
 from trio_sched.daemon.binder import Bind
 from trio_sched.daemon.waiting_pods import WaitingPods
+from trio_sched.engine.asked_kinds import AskedKinds
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.handle import WaitingPod
 from trio_sched.plugin_api.status import Status
@@ -24,8 +25,7 @@ class PluginHandle:
     _gate: Callable[[str], bool]
     _nodes: Callable[[], NodeColumns]
     _others: Mapping[str, Mapping[tuple[str, str], Any]]
-    _asked: set[str]
-    """Kinds that some plugin has asked for: when one of these changes, answers that were kept are worth nothing."""
+    _asked: AskedKinds
     _waiting: WaitingPods
     _activate: Callable[[Iterable[Pod]], None]
     _bind: Bind
@@ -45,8 +45,14 @@ class PluginHandle:
 
     def objects(self, kind: str) -> Iterable[Any]:
         """All known objects of a kind."""
-        self._asked.add(kind)
+        self._asked.note(kind)
         return self._others.get(kind, {}).values()
+
+    def object(self, kind: str, name: str, namespace: str = "") -> Any | None:
+        """One known object."""
+        self._asked.note(kind)
+        known = self._others.get(kind)
+        return None if known is None else known.get((namespace, name))
 
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
         """Pods that wait for permission."""

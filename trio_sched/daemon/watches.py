@@ -11,10 +11,12 @@ import trio
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.further_kinds import kind_of
 from trio_sched.engine.queueing_hints import watched_resources
+from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.kube_client.watch import Changes, Listed, Reflector, follow, log_trouble
+from trio_sched.plugin_api.cluster_events import Action
 
 log = logging.getLogger(__name__)
 
@@ -27,11 +29,10 @@ async def run_watches(
     nodes = Reflector(client, NODE_KIND, mirror.nodes_changed, random)
     pods = Reflector(client, POD_KIND, mirror.pods_changed, random)
     assembly.freshness.reflectors[:] = [nodes, pods]
-    tables = {name: profile.hints for name, profile in assembly.scheduler.queue.profiles.items()}
     async with trio.open_nursery() as nursery:
         async with trio.open_nursery() as first_lists:
             first_lists.start_soon(nursery.start, nodes.run)
-            for resource, actions in watched_resources(tables).items():
+            for resource, actions in _wanted(assembly.scheduler).items():
                 found = kind_of(resource)
                 if found is not None:
                     name, kind = found
@@ -40,6 +41,15 @@ async def run_watches(
                     )
         await nursery.start(pods.run)
         task_status.started()
+
+
+def _wanted(scheduler: Scheduler) -> dict[str, Action]:
+    """What to watch, and after which changes pods are to move: what plugins have registered for or look at."""
+    wanted = watched_resources({name: profile.hints for name, profile in scheduler.queue.profiles.items()})
+    waited_for = {resource.rpartition("/")[2] for resource in wanted}
+    for profile in scheduler.profiles.values():
+        wanted.update({kind: Action(0) for kind in profile.watches if kind not in waited_for})
+    return wanted
 
 
 async def _start_if_known(

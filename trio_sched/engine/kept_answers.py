@@ -18,6 +18,7 @@ from random import Random
 import numpy as np
 from attrs import define, evolve, field
 
+from trio_sched.engine.asked_kinds import AskedKinds
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.filtering import (
     CycleFailed,
@@ -54,6 +55,7 @@ class KeptAnswers:
 
     profile: Profile
     table: NodeTable
+    asked: AskedKinds = field(factory=AskedKinds)
     keep: int = KEEP
     _answers: OrderedDict[Signature, KeptAnswer] = field(factory=OrderedDict)
     _left_to_plain: OrderedDict[Signature, None] = field(factory=OrderedDict)
@@ -65,11 +67,13 @@ class KeptAnswers:
         Returns:
             The decision, or None if the plain evaluation must say.
         """
-        answer = self._answer(pod, signature)
+        with self.asked.recording():
+            answer = self._answer(pod, signature)
         if answer is None or self.table.count == 0 or pod.nominated_node_name:
             return None
         try:
-            answer.catch_up()
+            with self.asked.recording():
+                answer.catch_up()
             if answer.is_whole and not nominated:
                 return self._from_ranks(answer, rng)
             return _assemble(answer, pod, nominated, rng)

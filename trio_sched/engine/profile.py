@@ -84,6 +84,8 @@ class Profile:
     """What the kept answers depend on; plugins that are missing here are asked anew for every pod."""
     rejecting: frozenset[str]
     """Plugins that can turn a pod away: at pre_enqueue, pre_filter, filter, reserve or permit."""
+    watches: frozenset[str]
+    """Kinds of objects that plugins look at, besides those whose events they have registered for."""
     _signers: tuple[tuple[str, Call], ...] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -203,6 +205,7 @@ def build_profile(
         sign={p: calls[p, "sign"] for p in names if p in inputs},
         inputs=inputs,
         rejecting=frozenset(rejecting),
+        watches=frozenset(kind for instance in instances.values() for kind in getattr(instance, "watches", ())),
     )
 
 

@@ -64,7 +64,8 @@ class SchedulingQueue:
     groups_skip_hints: bool = False
     """Gate GenericWorkload: members of pod groups come back whatever happened."""
     resource_options: ResourceOptions = DEFAULT_OPTIONS
-    sign: Callable[[Pod], tuple[Any, ...] | None] = lambda _pod: None
+    sign: Callable[[QueuedPodInfo], None] = lambda _info: None
+    """Signs a pod that has no signature yet."""
     counters: QueueCounters = field(factory=QueueCounters)
     cycle: int = 0
     """Pods popped so far."""
@@ -395,7 +396,7 @@ class SchedulingQueue:
 
     def _sign(self, info: QueuedPodInfo) -> None:
         if info.signature is None:
-            info.signature = self.sign(info.pod)
+            self.sign(info)
         try:
             info.sort_key = self.queue_sort(QueuedPod(info.pod, info.timestamp, info.attempts))
         except Exception as exc:

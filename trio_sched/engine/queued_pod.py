@@ -31,6 +31,8 @@ class QueuedPodInfo:
     """It was moved because it had waited too long, not because of an event."""
     signature: tuple[Hashable, ...] | None = None
     """Set when a profile has signed this version of the pod."""
+    signed_at: int = 0
+    """How often signatures had become worthless by then."""
     backoff_expiry: float | None = None
     """Computed once per failure."""
     sort_key: Any = None

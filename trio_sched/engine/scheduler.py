@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import define, field
 
+from trio_sched.engine.asked_kinds import AskedKinds
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.filtering import NominatedPods
@@ -31,14 +32,20 @@ class Scheduler:
     cache: Cache
     queue: SchedulingQueue
     rng: Random
+    asked: AskedKinds = field(factory=AskedKinds)
+    """What plugins look at besides pods and nodes; when that changes, call `forget_kept_answers`."""
     sign_errors: list[tuple[str, str, BaseException]] = field(factory=list)
     """(profile, pod, error) of signatures that failed, for the daemon to log and clear."""
+    signing: int = 0
+    """Counts how often signatures became worthless; those made before are made anew."""
     _kept: dict[str, KeptAnswers] = field(init=False)
     _start: int = 0
     """Where the next search for enough nodes begins; shared by all profiles."""
 
     def __attrs_post_init__(self) -> None:
-        self._kept = {name: KeptAnswers(profile, self.cache.table) for name, profile in self.profiles.items()}
+        self._kept = {
+            name: KeptAnswers(profile, self.cache.table, self.asked) for name, profile in self.profiles.items()
+        }
 
     def sign(self, pod: Pod) -> tuple[Any, ...] | None:
         """The signature under which answers about *pod* are kept; None if there is none."""
@@ -46,18 +53,25 @@ class Scheduler:
         if profile is None:
             return None
         try:
-            signature = profile.signature(pod)
+            with self.asked.recording():
+                signature = profile.signature(pod)
             hash(signature)  # it will be looked up; a part that cannot be is better found here
             return signature
         except Exception as exc:  # then nothing is kept for this pod, which is only slower
             self.sign_errors.append((profile.name, pod.key, exc))
             return None
 
+    def sign_queued(self, info: QueuedPodInfo) -> None:
+        """Note the signature of this version of the pod, and when it was made."""
+        info.signature, info.signed_at = self.sign(info.pod), self.signing
+
     def decide(self, info: QueuedPodInfo) -> Decision:
         """Find a node for a popped pod."""
         pod = info.pod
         profile = self.profiles[pod.scheduler_name]
         nominated = self._nominated_beside(pod)
+        if info.signed_at != self.signing:
+            self.sign_queued(info)
         if info.signature is not None:
             decision = self._kept[profile.name].decide(pod, info.signature, nominated, self.rng)
             if decision is not None:
@@ -72,6 +86,7 @@ class Scheduler:
 
     def forget_kept_answers(self) -> None:
         """Something has changed that plugins ask about and that no signature shows."""
+        self.signing += 1
         for kept in self._kept.values():
             kept.forget()
 

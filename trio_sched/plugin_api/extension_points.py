@@ -2,7 +2,8 @@
 
 A plugin is a class with a ``name``, an ``__init__(self, args, handle)``, if it takes arguments an attrs class ``Args``,
 and methods marked with `hookimpl` for the points it extends. A method may name a subset of the arguments below, never
-others.
+others. Kinds of objects that it asks the handle about without waiting for their events it names in ``watches``, a tuple
+of names like ``"Service"``.
 
 Everything from pre_enqueue to permit answers at once; post_filter and the binding side (pre_bind, bind, post_bind) may
 be ``async``. An exception costs the pod this attempt, not the process, and is reported with the plugin's name.

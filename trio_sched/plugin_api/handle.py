@@ -54,7 +54,14 @@ class Handle(Protocol):
         ...
 
     def objects(self, kind: str) -> Iterable[Any]:
-        """All objects of *kind* (``DeviceClass``, ``Namespace``) that are known; none if nobody watches it."""
+        """All objects of *kind* (``DeviceClass``, ``Namespace``) that are known; none if nobody watches it.
+
+        A kind is watched if some plugin has registered for its events, or names it in its ``watches``.
+        """
+        ...
+
+    def object(self, kind: str, name: str, namespace: str = "") -> Any | None:
+        """One object of *kind* as a watch last showed it, or None."""
         ...
 
     def waiting_pods(self) -> Mapping[str, WaitingPod]:

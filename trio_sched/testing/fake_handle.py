@@ -77,6 +77,13 @@ class FakeHandle:
         """The objects of *kind* in *known_objects*."""
         return self.known_objects.get(kind, ())
 
+    def object(self, kind: str, name: str, namespace: str = "") -> Any | None:
+        """The object in *known_objects* that is called that."""
+        for known in self.known_objects.get(kind, ()):
+            if (known.metadata.namespace, known.metadata.name) == (namespace, name):
+                return known
+        return None
+
     def waiting_pods(self) -> Mapping[str, FakeWaitingPod]:
         """The pods in *waiting*."""
         return self.waiting

@@ -1,0 +1,27 @@
+"""PodDisruptionBudgets: how many pods of a kind may be evicted right now."""
+
+from msgspec import Struct, field
+
+from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.selector import LabelSelector
+
+
+class DisruptionBudgetSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """``spec``: which pods it is about."""
+
+    selector: LabelSelector | None = None
+
+
+class DisruptionBudgetStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """``status``: how many of them may go, and which are going already (by name, with the time of their eviction)."""
+
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str] | None = None
+
+
+class PodDisruptionBudget(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """A ``policy/v1`` PodDisruptionBudget."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: DisruptionBudgetSpec = field(default_factory=DisruptionBudgetSpec)
+    status: DisruptionBudgetStatus = field(default_factory=DisruptionBudgetStatus)
