@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from plugins_builtin._node_inclusion import required_matches, required_node_selector
 from plugins_builtin._normalize import default_normalize
 from trio_sched.plugin_api import (
     SKIP,
@@ -18,7 +19,6 @@ from trio_sched.plugin_api import (
     Node,
     NodeAffinityArgs,
     NodeColumns,
-    NodeSelector,
     Pod,
     PreferredSchedulingTerm,
     PreFilterResult,
@@ -66,7 +66,7 @@ class NodeAffinity:
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> PreFilterResult | Status | None:
         """Nothing to do without selectors; terms that all name nodes narrow the search to those."""
-        required = _required(pod)
+        required = required_node_selector(pod)
         if required is None and self._added_required is None and pod.spec.node_selector is None:
             return SKIP
         if required is None or not required.node_selector_terms:
@@ -89,7 +89,7 @@ class NodeAffinity:
         codes = np.full(len(nodes), _OK, dtype=np.int64)
         if pod.spec.node_selector:
             codes[~match_labels(pod.spec.node_selector, nodes)] = _POD
-        required = _required(pod)
+        required = required_node_selector(pod)
         if required is not None:
             codes[~match_node_selector(required, nodes)] = _POD
         if self._added_required is not None:
@@ -137,16 +137,11 @@ class NodeAffinity:
     def _node_matches_now(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         if self._added_required is not None and not node_selector_matches(self._added_required, new.name, new.labels):
             return Hint.SKIP
-        if not _matches(pod, new) or (old is not None and _matches(pod, old)):
+        if not required_matches(pod, new.name, new.labels) or (
+            old is not None and required_matches(pod, old.name, old.labels)
+        ):
             return Hint.SKIP
         return Hint.QUEUE
-
-
-def _required(pod: Pod) -> NodeSelector | None:
-    affinity = pod.spec.affinity
-    if affinity is None or affinity.node_affinity is None:
-        return None
-    return affinity.node_affinity.required_during_scheduling_ignored_during_execution
 
 
 def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...] | None:
@@ -158,11 +153,3 @@ def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...] | None:
 
 def _worthwhile(terms: tuple[PreferredSchedulingTerm, ...] | None) -> tuple[PreferredSchedulingTerm, ...]:
     return tuple(term for term in terms or () if term.weight and not term_is_empty(term.preference))
-
-
-def _matches(pod: Pod, node: Node) -> bool:
-    labels = node.labels
-    if any(labels.get(key) != value for key, value in (pod.spec.node_selector or {}).items()):
-        return False
-    required = _required(pod)
-    return required is None or node_selector_matches(required, node.name, labels)

@@ -1,10 +1,11 @@
 """TaintToleration: pods stay off nodes with taints that they do not tolerate."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import ClassVar
 
 import numpy as np
 
+from plugins_builtin._node_inclusion import match_tolerated, tolerates_all
 from plugins_builtin._normalize import default_normalize
 from trio_sched.plugin_api import (
     Action,
@@ -27,7 +28,6 @@ from trio_sched.plugin_api import (
 )
 
 REASON = "node(s) had untolerated taint(s)"
-_HARD_EFFECTS = ("NoSchedule", "NoExecute")
 _SOFT_EFFECT = "PreferNoSchedule"
 
 
@@ -46,12 +46,7 @@ class TaintToleration:
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Nodes with an untolerated NoSchedule or NoExecute taint fail."""
-        tolerations = pod.spec.tolerations or ()
-        passes = np.fromiter((self._accepts(tolerations, taints) for taints in nodes.taint_lists), dtype=np.bool_)
-        return Verdicts.where(passes[nodes.taint_sets], unresolvable(REASON))
-
-    def _accepts(self, tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> bool:
-        return all(self._tolerates(tolerations, taint) for taint in taints if taint.effect in _HARD_EFFECTS)
+        return Verdicts.where(match_tolerated(pod, nodes, numeric=self._numeric), unresolvable(REASON))
 
     def _tolerates(self, tolerations: Iterable[Toleration], taint: Taint) -> bool:
         return any(toleration.tolerates(taint, numeric=self._numeric) for toleration in tolerations)
@@ -93,8 +88,8 @@ class TaintToleration:
 
     def _node_became_tolerable(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         tolerations = pod.spec.tolerations or ()
-        was_untolerated = old is None or not self._accepts(tolerations, old.spec.taints or ())
-        is_tolerated = self._accepts(tolerations, new.spec.taints or ())
+        was_untolerated = old is None or not tolerates_all(tolerations, old.spec.taints or (), numeric=self._numeric)
+        is_tolerated = tolerates_all(tolerations, new.spec.taints or (), numeric=self._numeric)
         return Hint.QUEUE if was_untolerated and is_tolerated else Hint.SKIP
 
 

@@ -10,6 +10,7 @@ from contrib.benchmarks.report import Figure, show, write_json
 
 BENCHES: dict[str, Callable[[], Iterator[Figure]]] = {
     "engine": engine.run,
+    "topology": engine.run_topology,
     "transport": transport.run,
     "watch": watch.run,
     "path": path.run,

@@ -9,7 +9,7 @@ from random import Random
 import msgspec
 
 from contrib.benchmarks.report import Figure
-from contrib.benchmarks.workload import node, pod
+from contrib.benchmarks.workload import node, pod, social_pod
 from trio_sched.config.expansion import expand_profile
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
@@ -31,6 +31,10 @@ NODES = (1_000, 5_000, 15_000)
 PODS = 3_000
 WARM_UP = 500
 GOALS = {("one shape", 5_000): 40.0, ("fresh shape", 5_000): 400.0}
+EXISTING = 10_000
+"""Pods that are there already when the ones are placed that look at others."""
+APPS = 20
+TOPOLOGY_GOALS = {"spread": 250.0, "affinity": 300.0}
 
 
 def run() -> Iterator[Figure]:
@@ -46,6 +50,25 @@ def run() -> Iterator[Figure]:
         yield Figure(
             "engine", f"{nodes:,} nodes, fresh shape", "decide", fresh, "µs/pod", GOALS.get(("fresh shape", nodes))
         )
+
+
+def run_topology(nodes: int = 5_000, existing: int = EXISTING, pods: int = 1_500) -> Iterator[Figure]:
+    """Pods that count other pods: hard and soft spread, and required anti-affinity with preferred affinity."""
+    keep_freed_memory()
+    profile = _default_profile()
+    for case, goal in TOPOLOGY_GOALS.items():
+        scheduler = _scheduler(profile, nodes)
+        names = scheduler.cache.table.names
+        for i in range(existing):
+            scheduler.cache.assume(msgspec.convert(social_pod(i, i % APPS, case), Pod), names[i * 7919 % nodes])
+        infos = []
+        for i in range(existing, existing + pods):
+            decoded = msgspec.convert(social_pod(i, i % APPS, case), Pod)
+            infos.append(QueuedPodInfo(decoded, 0.0, signature=scheduler.sign(decoded)))
+        decide, assume = _timed(scheduler, infos, warm_up=100)
+        where = f"{nodes:,} nodes, {existing:,} pods, {case}"
+        yield Figure("topology", where, "decide", decide, "µs/pod", goal)
+        yield Figure("topology", where, "assume", assume, "µs/pod")
 
 
 def _default_profile() -> Profile:
@@ -78,6 +101,11 @@ def _info(scheduler: Scheduler, i: int, shape: int, mixed: bool) -> QueuedPodInf
 
 def _recurring(scheduler: Scheduler, shapes: int, mixed: bool) -> tuple[float, float]:
     infos = [_info(scheduler, i, i % shapes, mixed) for i in range(PODS)]
+    return _timed(scheduler, infos, WARM_UP)
+
+
+def _timed(scheduler: Scheduler, infos: list[QueuedPodInfo], warm_up: int) -> tuple[float, float]:
+    """Microseconds to decide on a pod, and to assume it."""
     deciding = assuming = 0.0
     gc.disable()
     for i, info in enumerate(infos):
@@ -86,11 +114,11 @@ def _recurring(scheduler: Scheduler, shapes: int, mixed: bool) -> tuple[float, f
         decided = time.perf_counter()
         assert isinstance(decision, Placed)
         scheduler.cache.assume(info.pod, decision.node_name)
-        if i >= WARM_UP:
+        if i >= warm_up:
             deciding += decided - began
             assuming += time.perf_counter() - decided
     gc.enable()
-    count = PODS - WARM_UP
+    count = len(infos) - warm_up
     return deciding / count * 1e6, assuming / count * 1e6
 
 

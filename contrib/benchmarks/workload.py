@@ -77,3 +77,42 @@ def pod(i: int, shape: int = 0, *, mixed: bool = False) -> dict[str, Any]:
         "spec": spec,
         "status": {"phase": "Pending"},
     }
+
+
+def social_pod(i: int, app: int, wish: str) -> dict[str, Any]:
+    """Pod number *i* of one of several apps, which looks at other pods: *wish* is ``spread`` or ``affinity``."""
+    made = pod(i, app)
+    selector = {"matchLabels": {"app": f"app-{app}"}}
+    if wish == "spread":
+        made["spec"]["topologySpreadConstraints"] = [
+            {
+                "maxSkew": 1,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": selector,
+            },
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": selector,
+            },
+        ]
+    else:
+        other = {"matchLabels": {"app": f"app-{(app + 1) % 20}"}}
+        made["spec"]["affinity"] = {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
+                ]
+            },
+            "podAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "weight": 50,
+                        "podAffinityTerm": {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": other},
+                    }
+                ]
+            },
+        }
+    return made

@@ -136,14 +136,15 @@ async def test_a_server_in_trouble_is_waited_for_and_the_trouble_is_logged(
     assert caplog.text.count("Failed to watch deviceclasses") == 3
 
 
-async def test_only_kinds_that_somebody_waits_for_are_watched(
+async def test_only_kinds_that_somebody_waits_for_or_looks_at_are_watched(
     assembled: Any, picky: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     assembly = assembled(
         picky((Resource.POD, Action.ALL), (Resource.CSI_NODE, Action.ADD)), gates={"DRAExtendedResource": False}
     )
     await nursery.start(run_watches, assembly, client)
-    assert set(assembly.mirror.others) == {"CSINode"}
+    looked_at = {"Namespace", "Service", "ReplicationController", "ReplicaSet", "StatefulSet"}
+    assert set(assembly.mirror.others) == {"CSINode", *looked_at}
 
 
 async def test_objects_of_any_kind_can_be_asked_for(

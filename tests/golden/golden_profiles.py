@@ -45,6 +45,9 @@ class ReplayHandle:
                 return known
         return None
 
+    def version(self, kind: str) -> int:
+        return id(self._objects.get(kind))
+
     def waiting_pods(self) -> Mapping[str, Any]:
         return {}
 

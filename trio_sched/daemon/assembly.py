@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from random import Random
@@ -77,7 +78,7 @@ def assemble(
     ready, queue_changed = Bell(), Bell()
     binder = Binder(clients.main, random)
     others: dict[str, dict[tuple[str, str], Any]] = {}
-    asked = AskedKinds()
+    versions, asked = Counter[str](), AskedKinds()
 
     def activate(pods: Iterable[Pod]) -> None:
         scheduler.queue.activate(pods, now=trio.current_time())
@@ -87,7 +88,7 @@ def assemble(
     for profile, points in zip(config.profiles, settings.profiles, strict=True):
         name = profile.scheduler_name
         handle = PluginHandle(
-            name, gates.enabled, lambda: cache.table.columns, others, asked, waiting, activate, binder.bind
+            name, gates.enabled, lambda: cache.table.columns, others, versions, asked, waiting, activate, binder.bind
         )
         arguments = {
             entry.name: entry.args.value() if isinstance(entry.args, RawArguments) else entry.args
@@ -126,7 +127,7 @@ def assemble(
             queue_changed.ring()
 
     mirror = ClusterMirror(
-        scheduler, pending, wake, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others
+        scheduler, pending, wake, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others, versions
     )
     schedule_one = ScheduleOne(scheduler, pending, binding, failures, recorder, ready)
     return Assembly(

@@ -25,6 +25,7 @@ class PluginHandle:
     _gate: Callable[[str], bool]
     _nodes: Callable[[], NodeColumns]
     _others: Mapping[str, Mapping[tuple[str, str], Any]]
+    _versions: Mapping[str, int]
     _asked: AskedKinds
     _waiting: WaitingPods
     _activate: Callable[[Iterable[Pod]], None]
@@ -53,6 +54,11 @@ class PluginHandle:
         self._asked.note(kind)
         known = self._others.get(kind)
         return None if known is None else known.get((namespace, name))
+
+    def version(self, kind: str) -> int:
+        """Changes of the kind so far."""
+        self._asked.note(kind)
+        return self._versions[kind]
 
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
         """Pods that wait for permission."""

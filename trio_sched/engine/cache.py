@@ -149,16 +149,23 @@ class Cache:
         """A newer version; the columns are left alone if it takes the same from the same node, as nearly always."""
         if cached.node_name == pod.node_name:
             if uses_the_same(cached.pod, pod):
-                cached.placed.pod = pod
+                self._renew(cached, pod)
                 return
             usage = pod_usage(pod, self.options)
             if usage == cached.placed.usage:
-                cached.placed.pod = pod
+                self._renew(cached, pod)
                 return
         else:
             usage = pod_usage(pod, self.options)
         self._take_out(cached)
         self._insert(pod, pod.node_name, usage, assumed=False)
+
+    def _renew(self, cached: CachedPod, pod: Pod) -> None:
+        row = self.table.row_of.get(cached.node_name)
+        if row is not None:
+            self.table.update_pod(row, cached.placed, pod)
+        else:
+            cached.placed.pod = pod
 
     def _insert(self, pod: Pod, node_name: str, usage: PodUsage, *, assumed: bool) -> None:
         placed = PlacedPod(pod, usage)

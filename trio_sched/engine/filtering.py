@@ -174,7 +174,7 @@ def run_filters(
         if caller.per_node:
             per_node.append(caller)
             continue
-        verdicts = _verdicts(caller, pod, nodes, state)
+        verdicts = ask_filter(caller, pod, nodes, state)
         outcome.verdicts.append((caller.plugin, verdicts))
         outcome.passes &= verdicts.passes
     if per_node:
@@ -182,7 +182,12 @@ def run_filters(
     return outcome
 
 
-def _verdicts(caller: FilterCaller, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
+def ask_filter(caller: FilterCaller, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
+    """What one filter that takes all nodes at once says.
+
+    Raises:
+        CycleFailed: it failed.
+    """
     try:
         verdicts: Verdicts = caller.call(pod, nodes, state)
         if verdicts.codes.shape != (len(nodes),):

@@ -10,7 +10,7 @@ from attrs import define, field
 from trio_sched.engine.decision import Unplaced
 from trio_sched.engine.filtering import plugin_failed
 from trio_sched.engine.per_node_memo import PerNodeMemo
-from trio_sched.engine.profile import FilterCaller, Profile, ScoreCaller
+from trio_sched.engine.profile import Caller, FilterCaller, Profile, ScoreCaller
 from trio_sched.engine.scoring import check_range, normalize, raw_scores
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
@@ -55,9 +55,9 @@ class KeptAnswer:
     memos: list[PerNodeMemo] = field(factory=list)
     fresh_filters: list[FilterCaller] = field(factory=list)
     fresh_scores: list[ScoreCaller] = field(factory=list)
-    fresh_plugins: frozenset[str] = frozenset()
-    fresh_preparation: bool = False
-    """Whether one of these has a pre_filter or pre_score, which must be asked for every pod."""
+    fresh_pre_filters: tuple[Caller, ...] = ()
+    """Plugins of which nothing is kept: these are asked for every pod."""
+    fresh_pre_scores: tuple[Caller, ...] = ()
     on_all_nodes: bool = False
     node_passes: BoolArray = field(init=False)
     passes: BoolArray = field(init=False)
@@ -69,6 +69,7 @@ class KeptAnswer:
     _membership: int = -1
     _nodes_generation: int = -1
     _normalized_is_stale: bool = True
+    _feasible: Int64Array | None = None
     _unfit: tuple[tuple[int, int, int], Unplaced] | None = None
 
     @property
@@ -86,9 +87,11 @@ class KeptAnswer:
         self._unfit = (self._moment, outcome)
 
     @property
-    def is_whole(self) -> bool:
-        """Whether every plugin's answers are kept, so that `ranks` says it all."""
-        return not (self.memos or self.fresh_filters or self.fresh_scores or self.fresh_preparation)
+    def feasible(self) -> Int64Array:
+        """The rows that pass."""
+        if self._feasible is None:
+            self._feasible = np.flatnonzero(self.passes)
+        return self._feasible
 
     @property
     def is_outdated(self) -> bool:
@@ -141,6 +144,7 @@ class KeptAnswer:
         self._nodes_generation = table.nodes_generation
         self._node_position = table.node_log.position
         self._usage_position = table.usage_log.position
+        self._feasible = None
         self._look_at(slice(0, n), node_changed=True)
         self._normalized_is_stale = True
 
@@ -160,17 +164,19 @@ class KeptAnswer:
         else:
             self.usage_total[rows] = total
             total += self.node_total[rows]
+        changed = passes.tobytes() != self.passes[rows].tobytes()  # for one row much faster than comparing arrays
+        if changed:
+            self._feasible = None
         if self.normalized:
-            self._look_at_normalized(rows, nodes, passes, total, node_changed)
+            self._look_at_normalized(rows, nodes, changed, total, node_changed)
         self.passes[rows] = passes
         if _FAILED in passes.tobytes():
             total[~passes] = INFEASIBLE
         self.ranks[rows] = total
 
     def _look_at_normalized(
-        self, rows: RowIndex, nodes: NodeColumns, passes: BoolArray, total: Int64Array, node_changed: bool
+        self, rows: RowIndex, nodes: NodeColumns, stale: bool, total: Int64Array, node_changed: bool
     ) -> None:
-        stale = passes.tobytes() != self.passes[rows].tobytes()  # for a single row much faster than comparing arrays
         for kept in self.normalized:
             if node_changed or kept.on_usage:
                 raw = raw_scores(kept.caller, self.pod, nodes, self.state)
@@ -210,10 +216,10 @@ class KeptAnswer:
         self._normalized_is_stale = False
         if not self.normalized:
             return
-        everywhere = bool(self.passes.all())
-        positions = np.flatnonzero(self.passes)
+        positions = self.feasible
         if len(positions) == 0:
             return
+        everywhere = len(positions) == len(self.passes)
         total = self.node_total + self.usage_total
         for kept in self.normalized:
             scores = self.normalized_over(kept, slice(None) if everywhere else positions)

@@ -24,8 +24,8 @@ from trio_sched.engine.filtering import (
     CycleFailed,
     NominatedPods,
     PreFilterOutcome,
+    ask_filter,
     filter_with_pods_added,
-    run_filters,
     run_pre_filters,
 )
 from trio_sched.engine.host_selection import select_host
@@ -36,7 +36,7 @@ from trio_sched.engine.scoring import check_range, normalize, run_pre_scores, ru
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.verdicts import Input
-from trio_sched.snapshot.node_columns import Int64Array, NodeColumns
+from trio_sched.snapshot.node_columns import BoolArray, Int64Array
 from trio_sched.snapshot.node_table import NodeTable
 
 KEEP = 200
@@ -74,9 +74,7 @@ class KeptAnswers:
         try:
             with self.asked.recording():
                 answer.catch_up()
-            if answer.is_whole and not nominated:
-                return self._from_ranks(answer, rng)
-            return _assemble(answer, pod, nominated, rng)
+            return self._decide(answer, pod, nominated, rng)
         except NotKept:
             return None
         except CycleFailed:
@@ -92,18 +90,41 @@ class KeptAnswers:
     def remember_unfit(self, signature: Signature, outcome: Unplaced) -> None:
         """The plain evaluation has found that pods of this signature fit nowhere; the next one need not ask it."""
         answer = self._answers.get(signature)
-        if answer is not None and answer.is_whole:
+        if answer is None or answer.memos or outcome.state is None:
+            return
+        if {caller.plugin for caller in answer.fresh_filters} <= outcome.state.skip_filter:
             answer.remember_unfit(outcome)
 
-    def _from_ranks(self, answer: KeptAnswer, rng: Random) -> Decision | None:
-        answer.normalize_again()
-        feasible = int(np.count_nonzero(answer.passes))
-        if feasible == 0:
-            unfit = answer.unfit
-            # The state is the pod's own: post_filter may leave things in it.
-            return None if unfit is None else evolve(unfit, state=answer.state.fork())
-        row = select_host(answer.ranks, rng)
-        return Placed(self.table.names[row], answer.state.fork(), self.table.count, feasible)
+    def _decide(self, answer: KeptAnswer, pod: Pod, nominated: NominatedPods, rng: Random) -> Decision | None:
+        """Combine what is kept with plugins that must be asked anew, and with pods nominated to some of the nodes.
+
+        Raises:
+            NotKept: a pre_filter narrows or rejects.
+            CycleFailed: a plugin failed.
+        """
+        table, state = self.table, answer.state.fork()
+        if _restricts(run_pre_filters(answer.fresh_pre_filters, pod, table.columns, state)):
+            raise NotKept
+        passes = _passes(answer, pod, nominated, state)
+        is_kept = passes is answer.passes
+        positions = answer.feasible if is_kept else np.flatnonzero(passes)
+        if len(positions) == 0:
+            unfit = answer.unfit if is_kept else None
+            return None if unfit is None else evolve(unfit, state=state)
+        if len(positions) == 1:
+            return Placed(table.names[int(positions[0])], state, table.count, 1)
+        everywhere = len(positions) == table.count
+        nodes = table.columns if everywhere else table.columns.take(positions)
+        run_pre_scores(answer.fresh_pre_scores, pod, nodes, state)
+        fresh = [scorer for scorer in answer.fresh_scores if scorer.plugin not in state.skip_score]
+        if is_kept:
+            answer.normalize_again()
+            if not fresh and not answer.memos:
+                row = select_host(answer.ranks, rng)
+                return Placed(table.names[row], state, table.count, len(positions))
+        totals = _totals(answer, pod, positions, state, is_kept)
+        totals = totals + run_scores(fresh, pod, nodes, state).totals
+        return Placed(table.names[int(positions[select_host(totals, rng)])], state, table.count, len(positions))
 
     def _answer(self, pod: Pod, signature: Signature) -> KeptAnswer | None:
         answers = self._answers
@@ -166,9 +187,8 @@ def _new_answer(profile: Profile, table: NodeTable, pod: Pod, signature: Signatu
         else:
             (answer.usage_scores if _on_usage(scorer) else answer.node_scores).append(scorer)
     answer.on_all_nodes = any(Input.ALL_NODES in profile.inputs[plugin] for plugin in kept)
-    answer.fresh_plugins = frozenset(profile.plugins) - kept
-    preparing = {caller.plugin for caller in (*profile.pre_filter, *profile.pre_score)}
-    answer.fresh_preparation = not preparing <= kept
+    answer.fresh_pre_filters = tuple(c for c in profile.pre_filter if c.plugin not in kept)
+    answer.fresh_pre_scores = tuple(c for c in profile.pre_score if c.plugin not in kept)
     return answer
 
 
@@ -180,51 +200,46 @@ def _on_usage(caller: FilterCaller | ScoreCaller) -> bool:
     return caller.inputs is not None and Input.USAGE in caller.inputs
 
 
-def _assemble(answer: KeptAnswer, pod: Pod, nominated: NominatedPods, rng: Random) -> Decision | None:
-    """Combine what is kept with plugins that must be asked anew, and with pods nominated to some of the nodes.
+def _passes(answer: KeptAnswer, pod: Pod, nominated: NominatedPods, state: CycleState) -> BoolArray:
+    """Shape (nodes,): where *pod* fits; the kept mask itself if nobody has anything to add.
 
     Raises:
-        NotKept: a pre_filter narrows or rejects.
         CycleFailed: a plugin failed.
     """
-    profile, table = answer.profile, answer.table
-    state = answer.state.fork()
-    nodes = table.columns
-    fresh = answer.fresh_plugins
-    if _restricts(run_pre_filters([c for c in profile.pre_filter if c.plugin in fresh], pod, nodes, state)):
-        raise NotKept
+    filters = [caller for caller in answer.fresh_filters if caller.plugin not in state.skip_filter]
+    memos = [memo for memo in answer.memos if isinstance(memo.caller, FilterCaller)]
+    if not filters and not memos and not nominated:
+        return answer.passes
+    table = answer.table
     passes = answer.passes.copy()
-    for caller in answer.fresh_filters:
-        passes &= run_filters([caller], pod, nodes, state).passes
-    for memo in answer.memos:
-        if isinstance(memo.caller, FilterCaller):
-            passes &= memo.filter(pod, table, passes, state)
+    for caller in filters:
+        passes &= ask_filter(caller, pod, table.columns, state).passes
+    for memo in memos:
+        passes &= memo.filter(pod, table, passes, state)
     for name, pods in nominated.items():
         row = table.row_of.get(name)
         if row is not None and passes[row]:
-            passes[row] = filter_with_pods_added(profile, pod, table, name, pods, state) is None
-    positions = np.flatnonzero(passes)
-    if len(positions) == 0:
-        return None
-    if len(positions) == 1:
-        return Placed(table.names[int(positions[0])], state, table.count, 1)
-    totals = _assemble_totals(answer, pod, nodes.take(positions), positions, state)
-    return Placed(table.names[int(positions[select_host(totals, rng)])], state, table.count, len(positions))
+            passes[row] = filter_with_pods_added(answer.profile, pod, table, name, pods, state) is None
+    return passes
 
 
-def _assemble_totals(
-    answer: KeptAnswer, pod: Pod, nodes: NodeColumns, positions: Int64Array, state: CycleState
-) -> Int64Array:
-    totals: Int64Array = answer.node_total[positions] + answer.usage_total[positions]
-    for kept in answer.normalized:
-        totals += answer.normalized_over(kept, positions) * kept.caller.weight
+def _totals(answer: KeptAnswer, pod: Pod, positions: Int64Array, state: CycleState, is_kept: bool) -> Int64Array:
+    """What the kept scores of the nodes at *positions* come to.
+
+    Raises:
+        CycleFailed: a plugin failed, or left the range of scores.
+    """
+    totals: Int64Array
+    if is_kept:
+        totals = answer.ranks[positions]
+    else:
+        totals = answer.node_total[positions] + answer.usage_total[positions]
+        for kept in answer.normalized:
+            totals += answer.normalized_over(kept, positions) * kept.caller.weight
     for memo in answer.memos:
         if isinstance(memo.caller, ScoreCaller):
             raw = memo.score(pod, answer.table, positions, state)
             scores = normalize(memo.caller, pod, raw, state) if memo.caller.normalize is not None else raw
             check_range(memo.caller.plugin, scores)
             totals += scores * memo.caller.weight
-    pre_scores = [c for c in answer.profile.pre_score if c.plugin in answer.fresh_plugins]
-    run_pre_scores(pre_scores, pod, nodes, state)
-    totals += run_scores(answer.fresh_scores, pod, nodes, state).totals
     return totals

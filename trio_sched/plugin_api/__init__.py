@@ -7,10 +7,12 @@ else::
 """
 
 from trio_sched.objects.affinity import PreferredSchedulingTerm as PreferredSchedulingTerm
+from trio_sched.objects.disruption_budget import PodDisruptionBudget as PodDisruptionBudget
 from trio_sched.objects.node import Node as Node
 from trio_sched.objects.node_amounts import node_amounts as node_amounts
 from trio_sched.objects.pod import Container as Container
 from trio_sched.objects.pod import Pod as Pod
+from trio_sched.objects.pod import TopologySpreadConstraint as TopologySpreadConstraint
 from trio_sched.objects.pod_requests import DEFAULT_CPU_MILLI as DEFAULT_CPU_MILLI
 from trio_sched.objects.pod_requests import DEFAULT_MEMORY_BYTES as DEFAULT_MEMORY_BYTES
 from trio_sched.objects.pod_requests import HostPort as HostPort
@@ -22,12 +24,16 @@ from trio_sched.objects.pod_requests import nano_requests as nano_requests
 from trio_sched.objects.pod_requests import pod_usage as pod_usage
 from trio_sched.objects.pod_requests import to_amounts as to_amounts
 from trio_sched.objects.quantity import parse_nano as parse_nano
+from trio_sched.objects.selector import LabelSelector as LabelSelector
 from trio_sched.objects.selector import NodeSelector as NodeSelector
 from trio_sched.objects.taint import Taint as Taint
 from trio_sched.objects.taint import Toleration as Toleration
+from trio_sched.plugin_api.arguments import DefaultPreemptionArgs as DefaultPreemptionArgs
+from trio_sched.plugin_api.arguments import InterPodAffinityArgs as InterPodAffinityArgs
 from trio_sched.plugin_api.arguments import NodeAffinityArgs as NodeAffinityArgs
 from trio_sched.plugin_api.arguments import NodeResourcesBalancedAllocationArgs as NodeResourcesBalancedAllocationArgs
 from trio_sched.plugin_api.arguments import NodeResourcesFitArgs as NodeResourcesFitArgs
+from trio_sched.plugin_api.arguments import PodTopologySpreadArgs as PodTopologySpreadArgs
 from trio_sched.plugin_api.arguments import ScoringStrategy as ScoringStrategy
 from trio_sched.plugin_api.arguments import UtilizationShapePoint as UtilizationShapePoint
 from trio_sched.plugin_api.cluster_events import Action as Action
@@ -58,6 +64,21 @@ from trio_sched.plugin_api.verdicts import QueuedPod as QueuedPod
 from trio_sched.plugin_api.verdicts import Verdicts as Verdicts
 from trio_sched.plugin_api.verdicts import Wait as Wait
 from trio_sched.plugin_api.verdicts import int_scores as int_scores
+from trio_sched.snapshot.affinity_terms import AffinityTerm as AffinityTerm
+from trio_sched.snapshot.affinity_terms import MatchingTerms as MatchingTerms
+from trio_sched.snapshot.affinity_terms import PodTerms as PodTerms
+from trio_sched.snapshot.affinity_terms import TermCounts as TermCounts
+from trio_sched.snapshot.affinity_terms import TermKind as TermKind
+from trio_sched.snapshot.affinity_terms import affinity_terms as affinity_terms
+from trio_sched.snapshot.domain_counts import NO_DOMAIN as NO_DOMAIN
+from trio_sched.snapshot.domain_counts import DomainCounts as DomainCounts
+from trio_sched.snapshot.domain_counts import NodeSet as NodeSet
+from trio_sched.snapshot.label_selection import EVERYTHING as EVERYTHING
+from trio_sched.snapshot.label_selection import NOTHING as NOTHING
+from trio_sched.snapshot.label_selection import LabelMatcher as LabelMatcher
+from trio_sched.snapshot.label_selection import SelectorError as SelectorError
+from trio_sched.snapshot.label_selection import compile_selector as compile_selector
+from trio_sched.snapshot.label_selection import selector_of_map as selector_of_map
 from trio_sched.snapshot.node_columns import BoolArray as BoolArray
 from trio_sched.snapshot.node_columns import Int64Array as Int64Array
 from trio_sched.snapshot.node_columns import NodeColumns as NodeColumns
@@ -68,18 +89,26 @@ from trio_sched.snapshot.node_selection import match_term as match_term
 from trio_sched.snapshot.node_selection import node_selector_matches as node_selector_matches
 from trio_sched.snapshot.node_selection import term_is_empty as term_is_empty
 from trio_sched.snapshot.node_selection import term_problem as term_problem
+from trio_sched.snapshot.pod_index import NamespacedMatcher as NamespacedMatcher
+from trio_sched.snapshot.pod_index import PodSelector as PodSelector
 
 __all__ = [
     "DEFAULT_CPU_MILLI",
     "DEFAULT_MEMORY_BYTES",
+    "EVERYTHING",
+    "NOTHING",
+    "NO_DOMAIN",
     "SKIP",
     "Action",
+    "AffinityTerm",
     "BoolArray",
     "ClusterEvent",
     "Code",
     "Container",
     "CycleState",
+    "DefaultPreemptionArgs",
     "Diagnosis",
+    "DomainCounts",
     "EventRegistration",
     "ExtensionPoints",
     "Handle",
@@ -87,15 +116,25 @@ __all__ = [
     "HostPort",
     "Input",
     "Int64Array",
+    "InterPodAffinityArgs",
+    "LabelMatcher",
+    "LabelSelector",
+    "MatchingTerms",
+    "NamespacedMatcher",
     "Node",
     "NodeAffinityArgs",
     "NodeColumns",
     "NodeResourcesBalancedAllocationArgs",
     "NodeResourcesFitArgs",
     "NodeSelector",
+    "NodeSet",
     "NodeStatuses",
     "NodeView",
     "Pod",
+    "PodDisruptionBudget",
+    "PodSelector",
+    "PodTerms",
+    "PodTopologySpreadArgs",
     "PostFilterResult",
     "PreFilterResult",
     "PreFlight",
@@ -105,13 +144,19 @@ __all__ = [
     "ResourceAmounts",
     "ResourceOptions",
     "ScoringStrategy",
+    "SelectorError",
     "Status",
     "Taint",
+    "TermCounts",
+    "TermKind",
     "Toleration",
+    "TopologySpreadConstraint",
     "UtilizationShapePoint",
     "Verdicts",
     "Wait",
     "WaitingPod",
+    "affinity_terms",
+    "compile_selector",
     "failure",
     "hookimpl",
     "host_ports",
@@ -127,6 +172,7 @@ __all__ = [
     "parse_nano",
     "pending",
     "pod_usage",
+    "selector_of_map",
     "term_is_empty",
     "term_problem",
     "to_amounts",

@@ -64,6 +64,10 @@ class Handle(Protocol):
         """One object of *kind* as a watch last showed it, or None."""
         ...
 
+    def version(self, kind: str) -> int:
+        """Grows whenever an object of *kind* comes, goes or changes; for plugins that keep what they made of them."""
+        ...
+
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
         """Pods that wait for permission, by UID."""
         ...

@@ -6,7 +6,7 @@ columns; which node stands where may differ from one scheduling cycle to the nex
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,10 @@ from trio_sched.objects.pod_requests import HostPort
 from trio_sched.objects.taint import Taint
 
 if TYPE_CHECKING:
+    from trio_sched.snapshot.affinity_terms import MatchingTerms
+    from trio_sched.snapshot.domain_counts import DomainCounts, NodeSet
     from trio_sched.snapshot.node_table import NodeTable
+    from trio_sched.snapshot.pod_index import PodSelector
 
 Int64Array = NDArray[np.int64]
 Int32Array = NDArray[np.int32]
@@ -199,6 +202,27 @@ class NodeColumns:
         start, stop = self._range()
         return [(row - start, addresses) for row, addresses in taken.items() if start <= row < stop]
 
+    def pod_counts(self, selector: PodSelector) -> Int64Array:
+        """Shape (nodes,): how many pods that *selector* matches are on each."""
+        per_node = self._table.pod_index.counts(selector).per_node
+        return per_node if self.rows is None else per_node[self.rows]
+
+    def domain_counts(self, selector: PodSelector, key: str, nodes: NodeSet | None = None) -> DomainCounts:
+        """Pods that *selector* matches, per value of the node label *key*.
+
+        Counted are all nodes of the cluster, whichever of them these are; or those of the set *nodes*.
+        """
+        return self._table.pod_index.counts(selector).by_domain(key, nodes)
+
+    def terms_about(self, pod: Pod, namespace_labels: Callable[[str], Mapping[str, str]]) -> MatchingTerms:
+        """The affinity terms of pods anywhere in the cluster that mean *pod*.
+
+        Args:
+            pod: a pod without a node.
+            namespace_labels: gives the labels of a namespace.
+        """
+        return self._table.term_index.matching(pod, namespace_labels)
+
     def _range(self) -> tuple[int, int]:
         """First and last-but-one row, where these are neighbours."""
         return (self.rows.start, self.rows.stop) if isinstance(self.rows, slice) else (0, self._table.count)
@@ -250,6 +274,10 @@ class NodeView:
     def host_ports(self) -> set[HostPort]:
         """The host ports in use on it."""
         return self._table.host_ports.of_row(self._row)
+
+    def label_value_id(self, key: str) -> int:
+        """The index of its value in ``label_vocabulary(key)`` of all nodes; 0 if it does not have the label."""
+        return int(self._table.label_column(key).ids[self._row])
 
     def allocatable(self, resource: str) -> int:
         """What pods may use of *resource*, in milli-CPU, bytes or counts."""

@@ -6,7 +6,7 @@ computed earlier catch up instead of being computed again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
 import numpy as np
@@ -18,13 +18,17 @@ from trio_sched.objects.node_amounts import node_amounts
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import PodUsage, ResourceAmounts
 from trio_sched.objects.taint import Taint
+from trio_sched.snapshot.affinity_terms import TermIndex
 from trio_sched.snapshot.change_log import ChangeLog
+from trio_sched.snapshot.domain_counts import NodeSet
 from trio_sched.snapshot.host_ports import HostPortIndex
 from trio_sched.snapshot.image_index import ImageIndex
 from trio_sched.snapshot.node_columns import BoolArray, Int32Array, Int64Array, NodeColumns
+from trio_sched.snapshot.pod_index import PodIndex, class_key
 from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Interner, resource_vocabulary
 
 _FIRST_CAPACITY = 64
+_MOST_NODE_SETS = 512
 
 D = TypeVar("D", bound=np.generic)
 
@@ -60,8 +64,8 @@ class LabelColumn:
 
     __slots__ = ("ids", "values")
 
-    def __init__(self, capacity: int) -> None:
-        self.values: Interner[str | None] = Interner(None)
+    def __init__(self, capacity: int, values: Interner[str | None]) -> None:
+        self.values = values
         self.ids: Int32Array = np.zeros(capacity, dtype=np.int32)
 
 
@@ -86,10 +90,17 @@ class NodeTable:
     """Counts how often the set of nodes changed; rows stand for the same nodes while it stays the same."""
     nodes_generation: int = 0
     """Counts changes of any node object that matter to plugins."""
+    topology_generation: int = 0
+    """Counts changes of which nodes there are, and of their labels and taints: what topology domains are made of."""
+    label_vocabularies: dict[str, Interner[str | None]] = field(factory=dict)
+    """The values of each label key that somebody asked for."""
+    pod_index: PodIndex = field(init=False)
+    term_index: TermIndex = field(init=False)
     _generation: int = 0
     _capacity: int = 0
     _views: ColumnViews | None = None
     _labels: dict[str, LabelColumn] = field(factory=dict)
+    _node_sets: dict[Hashable, tuple[int, BoolArray]] = field(factory=dict)
     _allocatable: Int64Array = field(factory=lambda: np.zeros((3, 0), dtype=np.int64))
     _requested: Int64Array = field(factory=lambda: np.zeros((3, 0), dtype=np.int64))
     _nonzero: Int64Array = field(factory=lambda: np.zeros((2, 0), dtype=np.int64))
@@ -100,6 +111,9 @@ class NodeTable:
     _feature_sets: Int32Array = field(factory=lambda: np.zeros(0, dtype=np.int32))
     _node_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
     _usage_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def __attrs_post_init__(self) -> None:
+        self.pod_index, self.term_index = PodIndex(self), TermIndex(self)
 
     @property
     def count(self) -> int:
@@ -153,6 +167,7 @@ class NodeTable:
         """
         amounts = node_amounts(node)
         row = self.count
+        self.topology_generation += 1
         if row >= self._capacity:
             self._grow_nodes()
         self.names.append(node.name)
@@ -183,6 +198,8 @@ class NodeTable:
             # New first: a name that stays keeps the size it was first reported with.
             self.images.add(row, node.status.images or ())
             self.images.remove(row, _image_names(old) - _image_names(node))
+        if old.metadata.labels != node.metadata.labels or old.spec != node.spec:
+            self.topology_generation += 1
         self._write_node(row, node, amounts)
         self._node_changed(row)
         return True
@@ -191,6 +208,10 @@ class NodeTable:
         """The node is gone; returns the pods that were on it."""
         row = self.row_of.pop(name)
         pods = list(self.pods[row].values())
+        self.topology_generation += 1
+        for placed in pods:
+            self.pod_index.remove(row, placed.pod)
+            self.term_index.remove(row, placed.pod)
         self.images.remove(row, _image_names(self.nodes[row]))
         self.host_ports.remove(row, self.host_ports.of_row(row))
         last = self.count - 1
@@ -206,6 +227,10 @@ class NodeTable:
         self.images.add(target, self.nodes[source].status.images or ())
         self.images.remove(source, _image_names(self.nodes[source]))
         self.host_ports.move(source, target)
+        for placed in self.pods[source].values():
+            for index in (self.pod_index, self.term_index):
+                index.remove(source, placed.pod)
+                index.add(target, placed.pod)
         self.names[target] = self.names[source]
         self.nodes[target] = self.nodes[source]
         self.pods[target] = self.pods[source]
@@ -233,10 +258,25 @@ class NodeTable:
         """The column of label *key*, made when somebody first asks for it and kept up to date from then on."""
         column = self._labels.get(key)
         if column is None:
-            column = self._labels[key] = LabelColumn(self._capacity)
+            values = self.label_vocabularies.get(key)
+            if values is None:
+                values = self.label_vocabularies[key] = Interner(None)
+            column = self._labels[key] = LabelColumn(self._capacity, values)
             for row, node in enumerate(self.nodes):
                 column.ids[row] = column.values.intern(node.labels.get(key))
         return column
+
+    def node_set(self, wanted: NodeSet) -> BoolArray:
+        """Shape (capacity,): which rows are in the set; looked at again when nodes come, go, or change."""
+        found = self._node_sets.get(wanted.key)
+        if found is not None and found[0] == self.topology_generation:
+            return found[1]
+        if len(self._node_sets) >= _MOST_NODE_SETS:
+            self._node_sets.clear()
+        members = np.zeros(self._capacity, dtype=np.bool_)
+        members[: self.count] = wanted.select(self.columns)
+        self._node_sets[wanted.key] = (self.topology_generation, members)
+        return members
 
     # --- pods -----------------------------------------------------------------------------------------------------
 
@@ -246,6 +286,8 @@ class NodeTable:
         self._count_pod(row, placed.usage, 1)
         if placed.usage.host_ports:
             self.host_ports.add(row, placed.usage.host_ports)
+        self.pod_index.add(row, placed.pod)
+        self.term_index.add(row, placed.pod)
 
     def remove_pod(self, row: int, uid: str) -> PlacedPod:
         """The pod *uid* is on the node at *row* no longer."""
@@ -253,7 +295,19 @@ class NodeTable:
         self._count_pod(row, placed.usage, -1)
         if placed.usage.host_ports:
             self.host_ports.remove(row, placed.usage.host_ports)
+        self.pod_index.remove(row, placed.pod)
+        self.term_index.remove(row, placed.pod)
         return placed
+
+    def update_pod(self, row: int, placed: PlacedPod, pod: Pod) -> None:
+        """*placed* is another version of the pod now, which takes the same from the node."""
+        old, placed.pod = placed.pod, pod
+        if class_key(old) != class_key(pod):
+            self.pod_index.remove(row, old)
+            self.pod_index.add(row, pod)
+        if old.spec.affinity != pod.spec.affinity:
+            self.term_index.remove(row, old)
+            self.term_index.add(row, pod)
 
     def _count_pod(self, row: int, usage: PodUsage, sign: int) -> None:
         requested = usage.requested

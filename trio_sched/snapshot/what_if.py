@@ -9,13 +9,16 @@ from trio_sched.snapshot.node_table import NodeTable, PlacedPod
 class WhatIf:
     """A copy of some nodes to try things on.
 
-    Holds only the nodes asked for, so a try on one node costs one node; ids (resources, taints, features) mean the same
-    as in the original, names identify the nodes.
+    Holds only the nodes asked for, so a try on one node costs one node; ids (resources, taints, features, label values)
+    mean the same as in the original, names identify the nodes.
     """
 
     def __init__(self, table: NodeTable, rows: Iterable[int]) -> None:
         self._copy = NodeTable(
-            resources=table.resources, taint_lists=table.taint_lists, feature_lists=table.feature_lists
+            resources=table.resources,
+            taint_lists=table.taint_lists,
+            feature_lists=table.feature_lists,
+            label_vocabularies=table.label_vocabularies,
         )
         for row in rows:
             self._copy.add_node(table.nodes[row], table.pods[row].values())

@@ -49,6 +49,8 @@ class FakeHandle:
     """Feature gates that differ from Kubernetes' defaults, or that are a plugin's own."""
     known_objects: dict[str, list[Any]] = field(factory=dict)
     """What `objects` answers, by kind."""
+    questions: int = 0
+    """How often `version` was asked."""
     clock: float = 0.0
     """What `now` answers."""
     nodes: NodeColumns = field(factory=lambda: NodeTable().columns)
@@ -83,6 +85,11 @@ class FakeHandle:
             if (known.metadata.namespace, known.metadata.name) == (namespace, name):
                 return known
         return None
+
+    def version(self, kind: str) -> int:
+        """A new number for every question: *known_objects* may have changed in between."""
+        self.questions += 1
+        return self.questions
 
     def waiting_pods(self) -> Mapping[str, FakeWaitingPod]:
         """The pods in *waiting*."""

@@ -1,0 +1,76 @@
+"""Which nodes a pod's own node affinity and tolerations admit: for plugins that count over these nodes only."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from trio_sched.plugin_api import (
+    BoolArray,
+    NodeColumns,
+    NodeSelector,
+    Pod,
+    Taint,
+    Toleration,
+    match_labels,
+    match_node_selector,
+    node_selector_matches,
+)
+
+_HARD_EFFECTS = ("NoSchedule", "NoExecute")
+
+
+def required_node_selector(pod: Pod) -> NodeSelector | None:
+    """The required part of the pod's node affinity."""
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    return affinity.node_affinity.required_during_scheduling_ignored_during_execution
+
+
+def affinity_key(pod: Pod) -> Hashable:
+    """Equal for pods whose selector and required affinity admit the same nodes."""
+    selector = pod.spec.node_selector
+    return tuple(selector.items()) if selector else (), required_node_selector(pod)
+
+
+def match_required(pod: Pod, nodes: NodeColumns) -> BoolArray:
+    """Shape (nodes,): which nodes the pod's selector and required affinity admit."""
+    admitted = match_labels(pod.spec.node_selector or {}, nodes)
+    required = required_node_selector(pod)
+    if required is not None:
+        admitted &= match_node_selector(required, nodes)
+    return admitted
+
+
+def required_matches(pod: Pod, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether the pod's selector and required affinity admit the node *name* with *labels*.
+
+    Raises:
+        ValueError: no term admits it, and at least one does not parse.
+    """
+    if any(labels.get(key) != value for key, value in (pod.spec.node_selector or {}).items()):
+        return False
+    required = required_node_selector(pod)
+    return required is None or node_selector_matches(required, name, labels)
+
+
+def tolerates_all(tolerations: Sequence[Toleration], taints: Iterable[Taint], *, numeric: bool) -> bool:
+    """Whether *tolerations* accept every NoSchedule and NoExecute taint of *taints*."""
+    return all(
+        any(toleration.tolerates(taint, numeric=numeric) for toleration in tolerations)
+        for taint in taints
+        if taint.effect in _HARD_EFFECTS
+    )
+
+
+def match_tolerated(pod: Pod, nodes: NodeColumns, *, numeric: bool) -> BoolArray:
+    """Shape (nodes,): which nodes have no NoSchedule or NoExecute taint that the pod does not tolerate.
+
+    Nodes have few distinct lists of taints, so each list is judged once and nodes look their list up.
+    """
+    tolerations = pod.spec.tolerations or ()
+    accepted = np.fromiter(
+        (tolerates_all(tolerations, taints, numeric=numeric) for taints in nodes.taint_lists), dtype=np.bool_
+    )
+    admitted: BoolArray = accepted[nodes.taint_sets]
+    return admitted

@@ -1,0 +1,164 @@
+"""Topology spread constraints of a pod, compiled; and those that hold for pods which state none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from attrs import define, field, frozen
+
+from trio_sched.plugin_api import (
+    EVERYTHING,
+    Handle,
+    LabelMatcher,
+    LabelSelector,
+    NamespacedMatcher,
+    Pod,
+    PodSelector,
+    PodTopologySpreadArgs,
+    SelectorError,
+    TopologySpreadConstraint,
+    compile_selector,
+    selector_of_map,
+)
+
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+WATCHED = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
+"""Kinds whose selectors say which pods belong together."""
+_SYSTEM_DEFAULTS = (
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
+)
+_OWNERS = {
+    ("v1", "ReplicationController"): "ReplicationController",
+    ("apps/v1", "ReplicaSet"): "ReplicaSet",
+    ("apps/v1", "StatefulSet"): "StatefulSet",
+}
+_MOST_MERGED = 4096
+
+
+@frozen(eq=False)
+class Constraint:
+    """One constraint with everything that has a default filled in."""
+
+    max_skew: int
+    key: str
+    labels: LabelMatcher
+    min_domains: int = 1
+    honors_affinity: bool = True
+    """Nodes that the pod's own node affinity rules out do not count."""
+    honors_taints: bool = False
+    """Nodes with taints that the pod does not tolerate do not count."""
+
+    def counted(self, namespace: str) -> PodSelector:
+        """The pods that count in the cluster. An empty selector counts none, although it matches every pod."""
+        labels = compile_selector(None) if self.labels.is_everything else self.labels
+        return PodSelector((NamespacedMatcher(frozenset((namespace,)), labels),), without_terminating=True)
+
+
+@define(eq=False)
+class Constraints:
+    """Finds the constraints of pods for one profile."""
+
+    args: PodTopologySpreadArgs
+    handle: Handle
+    _services: tuple[int, dict[str, list[LabelMatcher]]] = (-1, {})
+    _merged: dict[tuple[LabelMatcher, object], LabelMatcher] = field(factory=dict)
+
+    @property
+    def are_all_keys_needed(self) -> bool:
+        """Whether, for pods without constraints of their own, nodes that lack a key are left out of the ranking."""
+        return self.args.defaulting_type == "List"
+
+    def of(self, pod: Pod, action: str) -> list[Constraint]:
+        """The constraints of *pod* with *action* (hard or soft).
+
+        Raises:
+            SelectorError: the selector of one does not parse.
+        """
+        stated = pod.spec.topology_spread_constraints
+        if stated:
+            return [
+                _constraint(one, self._own_selector(one, pod)) for one in stated if one.when_unsatisfiable == action
+            ]
+        return self._defaults(pod, action)
+
+    def _own_selector(self, constraint: TopologySpreadConstraint, pod: Pod) -> LabelMatcher:
+        matcher = compile_selector(constraint.label_selector)
+        keys = constraint.match_label_keys
+        if not keys:
+            return matcher
+        labels = {key: pod.labels[key] for key in keys if key in pod.labels}
+        return self._merge(matcher, tuple(labels.items()), lambda: matcher.and_equal(labels))
+
+    def _merge(self, matcher: LabelMatcher, other: object, make: Any) -> LabelMatcher:
+        found = self._merged.get((matcher, other))
+        if found is None:
+            if len(self._merged) >= _MOST_MERGED:
+                self._merged.clear()
+            found = self._merged[matcher, other] = make()
+        return found
+
+    def _defaults(self, pod: Pod, action: str) -> list[Constraint]:
+        is_list = self.args.defaulting_type == "List"
+        stated = (self.args.default_constraints or ()) if is_list else _SYSTEM_DEFAULTS
+        wanted = [one for one in stated if one.when_unsatisfiable == action]
+        if not wanted:
+            return []
+        labels = self._derived_selector(pod)
+        return [] if labels.is_everything else [_constraint(one, labels) for one in wanted]
+
+    def _derived_selector(self, pod: Pod) -> LabelMatcher:
+        """What the Services and the controller of *pod* select it by."""
+        found = EVERYTHING
+        for matcher in self._services_in(pod.namespace):
+            if matcher.matches(pod.labels):
+                found = self._both(found, matcher)
+        owner = _controller_selector(pod, self.handle)
+        return found if owner is None else self._both(found, owner)
+
+    def _both(self, one: LabelMatcher, other: LabelMatcher) -> LabelMatcher:
+        if one.is_everything:
+            return other
+        return one if other.is_everything else self._merge(one, other, lambda: one.both(other))
+
+    def _services_in(self, namespace: str) -> Iterable[LabelMatcher]:
+        version = self.handle.version("Service")
+        if self._services[0] != version:
+            by_namespace: dict[str, list[LabelMatcher]] = {}
+            for service in self.handle.objects("Service"):
+                if service.spec.selector is not None:
+                    matchers = by_namespace.setdefault(service.metadata.namespace, [])
+                    matchers.append(selector_of_map(service.spec.selector))
+            self._services = (version, by_namespace)
+        return self._services[1].get(namespace, ())
+
+
+def _controller_selector(pod: Pod, handle: Handle) -> LabelMatcher | None:
+    """The selector of the pod's controller; None if it has none, or one that selects in no way known."""
+    for owner in pod.metadata.owner_references or ():
+        if not owner.controller:
+            continue
+        kind = _OWNERS.get((owner.api_version, owner.kind))
+        found = handle.object(kind, owner.name, pod.namespace) if kind is not None else None
+        if found is None or found.spec.selector is None:
+            return None
+        selector: LabelSelector | Mapping[str, str] = found.spec.selector
+        try:
+            return compile_selector(selector) if isinstance(selector, LabelSelector) else selector_of_map(selector)
+        except SelectorError:
+            return None
+    return None
+
+
+def _constraint(stated: TopologySpreadConstraint, labels: LabelMatcher) -> Constraint:
+    return Constraint(
+        stated.max_skew,
+        stated.topology_key,
+        labels,
+        1 if stated.min_domains is None else stated.min_domains,
+        stated.node_affinity_policy != "Ignore",
+        stated.node_taints_policy == "Honor",
+    )

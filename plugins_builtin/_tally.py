@@ -1,0 +1,65 @@
+"""Pods per topology domain as one scheduling cycle sees them: the cluster's counts, and what is only tried out."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define, field
+
+from trio_sched.plugin_api import NO_DOMAIN, DomainCounts, Int64Array, NodeColumns
+
+
+@define(eq=False)
+class Tally:
+    """Counts of the cluster, which are shared, and changes to them, which belong to one `CycleState`."""
+
+    base: DomainCounts
+    changes: dict[int, int] = field(factory=dict)
+    """Domain → pods more or fewer."""
+
+    def clone(self) -> Tally:
+        """The same, to be changed without the original noticing."""
+        return Tally(self.base, self.changes.copy())
+
+    def change(self, domain: int, delta: int) -> None:
+        """*delta* pods more in *domain*."""
+        changed = self.changes.get(domain, 0) + delta
+        if changed:
+            self.changes[domain] = changed
+        else:
+            self.changes.pop(domain, None)
+
+    def counts(self, nodes: NodeColumns) -> Int64Array:
+        """Shape (domains,): pods in every domain that *nodes* know of; not to be written to."""
+        counts = self.base.counts
+        missing = len(nodes.label_vocabulary(self.base.key)) - len(counts)
+        if missing > 0:  # a label value that came up after counting
+            counts = np.concatenate([counts, np.zeros(missing, dtype=np.int64)])
+        elif self.changes:
+            counts = counts.copy()
+        for domain, delta in self.changes.items():
+            counts[domain] += delta
+        return counts
+
+    def count(self, domain: int) -> int:
+        """Pods in *domain*."""
+        known = int(self.base.counts[domain]) if domain < len(self.base.counts) else 0
+        return known + self.changes.get(domain, 0)
+
+    @property
+    def total(self) -> int:
+        """Pods in all domains."""
+        return self.base.total + sum(self.changes.values())
+
+    @property
+    def minimum(self) -> int:
+        """The smallest count of a domain that is there; `NO_DOMAIN` if none is."""
+        if not self.changes:
+            return self.base.minimum
+        if len(self.changes) == 1:
+            (domain,) = self.changes
+            return min(self.count(domain), self.base.minimum_without(domain))
+        counts = self.base.counts.copy()
+        for domain, delta in self.changes.items():
+            counts[domain] += delta
+        there = counts[self.base.present]
+        return int(there.min()) if len(there) else NO_DOMAIN

@@ -1,0 +1,150 @@
+"""How many pods there are per topology domain, kept up to date one placement at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from attrs import frozen
+
+from trio_sched.snapshot.node_columns import ABSENT, BoolArray, Int32Array, Int64Array, NodeColumns
+
+if TYPE_CHECKING:
+    from trio_sched.snapshot.node_table import NodeTable
+
+_MOST_DOMAINS = 64
+"""Ways of looking at one count (label keys, sets of nodes) that are kept."""
+NO_DOMAIN = 2**31 - 1
+"""What the smallest count is where there is no domain."""
+
+
+@frozen(eq=False)
+class NodeSet:
+    """Some of the nodes, chosen by what their objects say: *select* gives them, equal *key* means equal nodes."""
+
+    key: Hashable
+    select: Callable[[NodeColumns], BoolArray]
+
+
+class DomainCounts:
+    """Pods per value of one node label, over all nodes or those of a `NodeSet`.
+
+    A domain is the index of the value in ``nodes.label_vocabulary(key)``; nodes without the label count nowhere.
+    """
+
+    __slots__ = ("_eligible", "_generation", "_ids", "_minimum", "_nodes", "counts", "key", "present", "total")
+
+    def __init__(self, key: str, nodes: NodeSet | None) -> None:
+        self.key = key
+        self._nodes = nodes
+        self._generation = -1
+        self._eligible: BoolArray | None = None
+        self._ids: Int32Array = np.zeros(0, dtype=np.int32)
+        self._minimum: int | None = None
+        self.counts: Int64Array = np.zeros(0, dtype=np.int64)
+        """Shape (domains,): pods in each; not to be written to."""
+        self.present: BoolArray = np.zeros(0, dtype=np.bool_)
+        """Shape (domains,): whether any node of the set is in it."""
+        self.total = 0
+        """Pods in all domains."""
+
+    @property
+    def minimum(self) -> int:
+        """The smallest count of a domain that is there; `NO_DOMAIN` if none is."""
+        if self._minimum is None:
+            values = self.counts[self.present]
+            self._minimum = int(values.min()) if len(values) else NO_DOMAIN
+        return self._minimum
+
+    def minimum_without(self, domain: int) -> int:
+        """The smallest count of the domains other than *domain*."""
+        others = self.present.copy()
+        others[domain] = False
+        values = self.counts[others]
+        return int(values.min()) if len(values) else NO_DOMAIN
+
+    @property
+    def size(self) -> int:
+        """How many domains are there."""
+        return int(np.count_nonzero(self.present))
+
+    def change(self, table: NodeTable, row: int, delta: int) -> None:
+        """*delta* pods more on *row*."""
+        if self._generation != table.topology_generation or (self._eligible is not None and not self._eligible[row]):
+            return  # what is out of date is counted again when somebody asks
+        domain = self._ids[row]
+        if domain != ABSENT:
+            self.counts[domain] += delta
+            self.total += delta
+            self._minimum = None
+
+    def refresh(self, table: NodeTable, rows: dict[int, int]) -> None:
+        """Count anew if nodes came, went, or changed their labels or taints; *rows* are the pods per row."""
+        if self._generation == table.topology_generation:
+            return
+        column = table.label_column(self.key)
+        self._ids = column.ids
+        self._eligible = None if self._nodes is None else table.node_set(self._nodes)
+        domains = len(column.values)
+        ids = column.ids[: table.count]
+        if self._eligible is not None:
+            ids = ids[self._eligible[: table.count]]
+        self.present = np.bincount(ids, minlength=domains) > 0
+        self.present[ABSENT] = False
+        where = np.fromiter(rows, dtype=np.intp, count=len(rows))
+        pods = np.fromiter(rows.values(), dtype=np.int64, count=len(rows))
+        if self._eligible is not None:
+            counted = self._eligible[where]
+            where, pods = where[counted], pods[counted]
+        self.counts = np.bincount(column.ids[where], weights=pods, minlength=domains).astype(np.int64)
+        self.counts[ABSENT] = 0
+        self.total = int(self.counts.sum())
+        self._minimum = None
+        self._generation = table.topology_generation
+
+
+class RowCounts:
+    """How many pods of some kind are on each row, and the same per topology domain."""
+
+    __slots__ = ("_dense", "_domains", "_table", "rows")
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self.rows: dict[int, int] = {}
+        """Row → pods, where there are any."""
+        self._dense: Int64Array | None = None
+        self._domains: dict[tuple[str, Hashable], DomainCounts] = {}
+
+    def change(self, row: int, delta: int) -> None:
+        """*delta* pods more on *row*."""
+        count = self.rows.get(row, 0) + delta
+        if count:
+            self.rows[row] = count
+        else:
+            del self.rows[row]
+        if self._dense is not None and row < len(self._dense):
+            self._dense[row] = count
+        for domains in self._domains.values():
+            domains.change(self._table, row, delta)
+
+    @property
+    def per_node(self) -> Int64Array:
+        """Shape (nodes,): pods on each node."""
+        count = self._table.count
+        if self._dense is None or len(self._dense) < count:
+            self._dense = np.zeros(self._table.capacity, dtype=np.int64)
+            for row, pods in self.rows.items():
+                self._dense[row] = pods
+        return self._dense[:count]
+
+    def by_domain(self, key: str, nodes: NodeSet | None = None) -> DomainCounts:
+        """The same per value of the node label *key*, over *nodes* only if they are given."""
+        where = (key, None if nodes is None else nodes.key)
+        found = self._domains.get(where)
+        if found is None:
+            if len(self._domains) >= _MOST_DOMAINS:
+                self._domains.clear()
+            found = self._domains[where] = DomainCounts(key, nodes)
+        found.refresh(self._table, self.rows)
+        return found

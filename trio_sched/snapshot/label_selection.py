@@ -1,0 +1,135 @@
+"""Label selectors, compiled once: which pods (or namespaces) they match.
+
+Source: label selector semantics of Kubernetes 1.36; a missing selector matches nothing, an empty one everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import evolve, frozen
+
+from trio_sched.objects.pod_requests import is_qualified_name
+from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
+from trio_sched.snapshot.node_selection import is_label_value
+
+_KEEP_COMPILED = 4096
+
+Requirement = tuple[str, str, frozenset[str]]
+"""(key, operator, values)."""
+
+
+class SelectorError(ValueError):
+    """A selector that cannot be evaluated; the text is Kubernetes'."""
+
+
+@frozen(cache_hash=True)
+class LabelMatcher:
+    """A compiled label selector; equal ones match the same."""
+
+    requirements: tuple[Requirement, ...] = ()
+    """All must hold."""
+    is_nothing: bool = False
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether it matches whatever it is asked about."""
+        return not self.requirements and not self.is_nothing
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether something with *labels* is selected."""
+        if self.is_nothing:
+            return False
+        for key, operator, values in self.requirements:
+            value = labels.get(key)
+            if operator == "In":
+                if value is None or value not in values:
+                    return False
+            elif operator == "NotIn":
+                if value is not None and value in values:
+                    return False
+            elif (value is not None) != (operator == "Exists"):
+                return False
+        return True
+
+    def and_equal(self, labels: Mapping[str, str]) -> LabelMatcher:
+        """The same, and *labels* must be there too; what matches nothing goes on to match nothing."""
+        if self.is_nothing or not labels:
+            return self
+        return self.both(LabelMatcher(tuple((key, "In", frozenset((value,))) for key, value in labels.items())))
+
+    def both(self, other: LabelMatcher) -> LabelMatcher:
+        """What matches this and *other*."""
+        if self.is_nothing or other.is_nothing:
+            return NOTHING
+        merged = {**dict.fromkeys(self.requirements), **dict.fromkeys(other.requirements)}
+        return evolve(self, requirements=tuple(sorted(merged, key=_order)))
+
+
+EVERYTHING = LabelMatcher()
+NOTHING = LabelMatcher(is_nothing=True)
+
+
+def _order(requirement: Requirement) -> tuple[str, str, list[str]]:
+    key, operator, values = requirement
+    return key, operator, sorted(values)
+
+
+_compiled: dict[object, LabelMatcher] = {}
+
+
+def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
+    """*selector*, ready to be asked; equal selectors give the same object.
+
+    Raises:
+        SelectorError: it cannot be evaluated.
+    """
+    if selector is None:
+        return NOTHING
+    labels = selector.match_labels
+    key = (tuple(labels.items()) if labels else (), selector.match_expressions)
+    found = _compiled.get(key)
+    if found is None:
+        if len(_compiled) >= _KEEP_COMPILED:
+            _compiled.clear()
+        found = _compiled[key] = _compile(selector)
+    return found
+
+
+def selector_of_map(labels: Mapping[str, str]) -> LabelMatcher:
+    """What matches everything that carries *labels*."""
+    return EVERYTHING.and_equal(labels)
+
+
+def _compile(selector: LabelSelector) -> LabelMatcher:
+    requirements: dict[Requirement, None] = {}
+    for key, value in (selector.match_labels or {}).items():
+        requirements[_checked(key, "In", (value,))] = None
+    for expression in selector.match_expressions or ():
+        requirements[_requirement(expression)] = None
+    return LabelMatcher(tuple(sorted(requirements, key=_order))) if requirements else EVERYTHING
+
+
+def _requirement(expression: LabelSelectorRequirement) -> Requirement:
+    values = expression.values or ()
+    match expression.operator:
+        case "In" | "NotIn":
+            if not values:
+                raise SelectorError("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
+        case "Exists" | "DoesNotExist":
+            if values:
+                raise SelectorError(
+                    f"values: Invalid value: {list(values)}: values set must be empty for exists and does not exist"
+                )
+        case operator:
+            raise SelectorError(f'"{operator}" is not a valid label selector operator')
+    return _checked(expression.key, expression.operator, values)
+
+
+def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
+    if not is_qualified_name(key):
+        raise SelectorError(f'key: Invalid value: "{key}": it is not a label key')
+    for value in values:
+        if not is_label_value(value):
+            raise SelectorError(f'values: Invalid value: "{value}": it is not a label value')
+    return key, operator, frozenset(values)

@@ -1,0 +1,173 @@
+"""Pods on nodes by namespace and labels, and counts of those that a selector matches.
+
+Pods that no selector can tell apart (same namespace, labels, and whether they are going) form a class; a selector is
+compared with classes, never with pods, and each count then follows one placement at a time. Nothing is indexed before
+somebody counts.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+
+from trio_sched.objects.pod import Pod
+from trio_sched.snapshot.domain_counts import RowCounts
+from trio_sched.snapshot.label_selection import LabelMatcher
+
+if TYPE_CHECKING:
+    from trio_sched.snapshot.node_table import NodeTable
+
+KEEP = 1024
+"""Counts that are kept; the least recently used one goes first."""
+
+ClassKey = tuple[str, tuple[tuple[str, str], ...], bool]
+
+
+@frozen(cache_hash=True)
+class NamespacedMatcher:
+    """Pods with certain labels in certain namespaces; None means every namespace."""
+
+    namespaces: frozenset[str] | None
+    labels: LabelMatcher
+
+    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether a pod in *namespace* with *labels* is one of them."""
+        return (self.namespaces is None or namespace in self.namespaces) and self.labels.matches(labels)
+
+
+@frozen(cache_hash=True)
+class PodSelector:
+    """Which pods to count: those that *every* one of *parts* matches."""
+
+    parts: tuple[NamespacedMatcher, ...]
+    without_terminating: bool = False
+    """Leave out pods that are being deleted."""
+    namespaces: frozenset[str] | None = field(init=False, eq=False, repr=False)
+    """The namespaces they can be in; None means every one."""
+
+    def __attrs_post_init__(self) -> None:
+        limits = [part.namespaces for part in self.parts if part.namespaces is not None]
+        object.__setattr__(self, "namespaces", frozenset.intersection(*limits) if limits else None)
+
+    def matches(self, namespace: str, labels: Mapping[str, str], terminating: bool = False) -> bool:
+        """Whether such a pod is counted."""
+        if terminating and self.without_terminating:
+            return False
+        return all(part.matches(namespace, labels) for part in self.parts)
+
+    def matches_pod(self, pod: Pod) -> bool:
+        """Whether *pod* is counted, no matter whether it is being deleted."""
+        return self.matches(pod.namespace, pod.labels)
+
+
+class _PodClass:
+    """Pods that no selector can tell apart."""
+
+    __slots__ = ("counters", "key", "labels", "namespace", "rows", "terminating")
+
+    def __init__(self, key: ClassKey, labels: Mapping[str, str]) -> None:
+        self.key = key
+        self.namespace, _, self.terminating = key
+        self.labels = labels
+        self.rows: dict[int, int] = {}
+        self.counters: list[RowCounts] = []
+
+
+def class_key(pod: Pod) -> ClassKey:
+    """Equal for pods that no selector can tell apart."""
+    metadata = pod.metadata
+    labels = metadata.labels
+    return metadata.namespace, tuple(labels.items()) if labels else (), metadata.deletion_timestamp is not None
+
+
+class PodIndex:
+    """The classes of the pods in one table, and the counts that somebody asked for."""
+
+    __slots__ = ("_by_namespace", "_classes", "_counters", "_counters_of", "_is_active", "_table")
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._is_active = False
+        self._classes: dict[ClassKey, _PodClass] = {}
+        self._by_namespace: dict[str, dict[ClassKey, _PodClass]] = {}
+        self._counters: OrderedDict[PodSelector, RowCounts] = OrderedDict()
+        self._counters_of: dict[str | None, list[tuple[PodSelector, RowCounts]]] = {}
+
+    def counts(self, selector: PodSelector) -> RowCounts:
+        """The count of the pods that *selector* matches, which stays up to date."""
+        found = self._counters.get(selector)
+        if found is not None:
+            self._counters.move_to_end(selector)
+            return found
+        if not self._is_active:
+            self._is_active = True
+            for row, pods in enumerate(self._table.pods):
+                for placed in pods.values():
+                    self.add(row, placed.pod)
+        counts = self._counters[selector] = RowCounts(self._table)
+        for namespace in _places(selector):
+            self._counters_of.setdefault(namespace, []).append((selector, counts))
+        for one in self._candidates(selector):
+            if selector.matches(one.namespace, one.labels, one.terminating):
+                one.counters.append(counts)
+                for row, count in one.rows.items():
+                    counts.rows[row] = counts.rows.get(row, 0) + count
+        if len(self._counters) > KEEP:
+            self._drop(*self._counters.popitem(last=False))
+        return counts
+
+    def add(self, row: int, pod: Pod) -> None:
+        """*pod* is on *row* now."""
+        if not self._is_active:
+            return
+        one = self._class_of(pod)
+        one.rows[row] = one.rows.get(row, 0) + 1
+        for counts in one.counters:
+            counts.change(row, 1)
+
+    def remove(self, row: int, pod: Pod) -> None:
+        """*pod* is on *row* no longer."""
+        if not self._is_active:
+            return
+        one = self._class_of(pod)
+        for counts in one.counters:
+            counts.change(row, -1)
+        left = one.rows[row] - 1
+        if left:
+            one.rows[row] = left
+            return
+        del one.rows[row]
+        if not one.rows:
+            del self._classes[one.key]
+            del self._by_namespace[one.namespace][one.key]
+
+    def _class_of(self, pod: Pod) -> _PodClass:
+        key = class_key(pod)
+        one = self._classes.get(key)
+        if one is None:
+            one = self._classes[key] = _PodClass(key, pod.labels)
+            self._by_namespace.setdefault(one.namespace, {})[key] = one
+            for namespace in (one.namespace, None):
+                for selector, counts in self._counters_of.get(namespace, ()):
+                    if selector.matches(one.namespace, one.labels, one.terminating):
+                        one.counters.append(counts)
+        return one
+
+    def _candidates(self, selector: PodSelector) -> Iterable[_PodClass]:
+        if selector.namespaces is None:
+            return self._classes.values()
+        return [one for name in selector.namespaces for one in self._by_namespace.get(name, {}).values()]
+
+    def _drop(self, selector: PodSelector, counts: RowCounts) -> None:
+        for namespace in _places(selector):
+            self._counters_of[namespace].remove((selector, counts))
+        for one in self._candidates(selector):
+            if counts in one.counters:
+                one.counters.remove(counts)
+
+
+def _places(selector: PodSelector) -> Iterable[str | None]:
+    return (None,) if selector.namespaces is None else selector.namespaces
