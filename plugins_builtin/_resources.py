@@ -48,6 +48,19 @@ def device_class_maps(resource: str, handle: Handle) -> bool:
     return False
 
 
+def asks_for_scalars(pod: Pod) -> bool:
+    """Whether any resource other than the common ones is mentioned; cheap, and true more often than needed."""
+    common = {"cpu", "memory", "ephemeral-storage"}
+    spec = pod.spec
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    mentioned = [c.resources.requests for c in containers if c.resources is not None and c.resources.requests]
+    if spec.resources is not None and spec.resources.requests:
+        mentioned.append(spec.resources.requests)
+    if spec.overhead:
+        mentioned.append(spec.overhead)
+    return any(not common.issuperset(requests) for requests in mentioned)
+
+
 def request_signature(pod: Pod) -> Hashable:
     """A value equal for pods whose requests are written the same way; cheap, because nothing is parsed."""
     spec, status = pod.spec, pod.status

@@ -7,7 +7,14 @@ import numpy as np
 from attrs import frozen
 
 from plugins_builtin._resource_scores import ResourceScorer
-from plugins_builtin._resources import DEVICE_CLASS_PREFIX, FEW, device_class_maps, request_signature, resource_options
+from plugins_builtin._resources import (
+    DEVICE_CLASS_PREFIX,
+    FEW,
+    asks_for_scalars,
+    device_class_maps,
+    request_signature,
+    resource_options,
+)
 from trio_sched.plugin_api import (
     Action,
     CycleState,
@@ -130,7 +137,7 @@ class NodeResourcesFit:
     @hookimpl
     def sign(self, pod: Pod) -> Hashable | None:
         """The requests; none where a DeviceClass has a say."""
-        for name, _amount in self._requests(pod).scalars if _asks_for_scalars(pod) else ():
+        for name, _amount in self._requests(pod).scalars if asks_for_scalars(pod) else ():
             if self._is_delegated(name):
                 return None
         return request_signature(pod)
@@ -219,19 +226,6 @@ def _codes_few(wanted: tuple[_Wanted, ...], nodes: NodeColumns) -> Int64Array:
             if want.amount > has - used and not (want.delegated and has <= 0):
                 codes[position] |= _short(i) | (_hopeless(i) if want.amount > has else 0)
     return np.array(codes, dtype=np.int64)
-
-
-def _asks_for_scalars(pod: Pod) -> bool:
-    """Whether any resource other than the common ones is mentioned; cheap, and true more often than needed."""
-    common = {"cpu", "memory", "ephemeral-storage"}
-    spec = pod.spec
-    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
-    mentioned = [c.resources.requests for c in containers if c.resources is not None and c.resources.requests]
-    if spec.resources is not None and spec.resources.requests:
-        mentioned.append(spec.resources.requests)
-    if spec.overhead:
-        mentioned.append(spec.overhead)
-    return any(not common.issuperset(requests) for requests in mentioned)
 
 
 def _short(i: int) -> int:

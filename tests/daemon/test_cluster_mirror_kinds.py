@@ -81,20 +81,23 @@ async def test_only_what_plugins_have_registered_for_moves_pods(
     assert stage.where(waiting) == ("backoff" if change in moving else "unschedulable")
 
 
-async def test_a_device_class_that_appears_takes_over_a_resource_that_was_short(
+async def test_a_device_class_that_appears_takes_over_a_resource_that_was_there(
     stage: Any, autojump_clock: MockClock
 ) -> None:
-    stage.add(node("n"))
+    stage.add(node("n", allocatable={GPU: 1}))
     take = stage.mirror.taker("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
-    first, second = stage.add(*(pod(name, requests={GPU: 1}) for name in ("first", "second")))
+    _first, second, third = stage.add(*(pod(name, requests={GPU: 1}) for name in ("first", "second", "third")))
+    assert isinstance(stage.attempt(), Placed)
     refusal = stage.attempt()
     assert isinstance(refusal, Unplaced)
     assert refusal.message == f"0/1 nodes are available: 1 Insufficient {GPU}."
     take(Changes([Change("ADDED", None, device_class("gpus"))], "1"))
-    assert stage.where(first) == "backoff"
-    assert stage.where(second) == "active"
-    assert isinstance(stage.attempt(), Placed)  # of the same signature as the first, queued before the class came
-    assert stage.cache.is_assumed(second.uid)
+    assert stage.where(second) == "backoff"
+    assert stage.where(third) == "active"
+    refusal = stage.attempt()  # of the same signature as the others, queued before the class came
+    assert isinstance(refusal, Unplaced)
+    assert f"a DeviceClass stands behind {GPU}" in refusal.message
+    assert not stage.cache.is_assumed(third.uid)
 
 
 async def test_a_device_class_of_something_else_moves_nobody(stage: Any, autojump_clock: MockClock) -> None:

@@ -93,7 +93,19 @@ async def test_post_filter_plugins_speak_in_turn_until_one_has_an_answer(autojum
         await cluster.settle()
         assert (First.log, Second.log) == (["first"], ["second"])
         (event,) = cluster.events("FailedScheduling")
-        assert event.message == "0/1 nodes are available: 1 Insufficient cpu. First sees no way, nor does Second"
+        preemption = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        assert event.message == (
+            "0/1 nodes are available: 1 Insufficient cpu. "
+            f"no new claims to deallocate, {preemption}, First sees no way, nor does Second"
+        )
+
+
+WITHOUT_PREEMPTION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}
+"""
 
 
 async def test_a_nomination_is_written_and_the_place_is_kept_free(autojump_clock: MockClock) -> None:
@@ -102,7 +114,7 @@ async def test_a_nomination_is_written_and_the_place_is_kept_free(autojump_clock
         def post_filter(self, pod: Any) -> PostFilterResult:
             return PostFilterResult(nominated_node_name="node-1")
 
-    async with virtual_cluster(nodes=1, plugins=[Promise]) as cluster:
+    async with virtual_cluster(nodes=1, plugins=[Promise], config=WITHOUT_PREEMPTION) as cluster:
         lodger = await cluster.create(pod("lodger", cpu=3))
         await trio.sleep(3)
         await cluster.create(pod("important", cpu=3, priority=10))

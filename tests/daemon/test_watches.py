@@ -143,8 +143,9 @@ async def test_only_kinds_that_somebody_waits_for_or_looks_at_are_watched(
         picky((Resource.POD, Action.ALL), (Resource.CSI_NODE, Action.ADD)), gates={"DRAExtendedResource": False}
     )
     await nursery.start(run_watches, assembly, client)
-    looked_at = {"Namespace", "Service", "ReplicationController", "ReplicaSet", "StatefulSet"}
-    assert set(assembly.mirror.others) == {"CSINode", *looked_at}
+    looked_at = {"Namespace", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "PodDisruptionBudget"}
+    waited_for = {"CSINode", "DeviceClass", "ResourceClaim", "ResourceSlice"}
+    assert set(assembly.mirror.others) == looked_at | waited_for
 
 
 async def test_objects_of_any_kind_can_be_asked_for(

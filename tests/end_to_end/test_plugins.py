@@ -41,7 +41,10 @@ async def test_a_plugin_filters_and_scores(autojump_clock: MockClock) -> None:
         await cluster.settle()
         assert Counter(cluster.placements().values()) == {"node-3": 10, "": 1}
         (event,) = cluster.events("FailedScheduling")
-        assert event.message == "0/6 nodes are available: 6 Insufficient cpu."
+        assert event.message == (
+            "0/6 nodes are available: 6 Insufficient cpu. no new claims to deallocate, "
+            "preemption: 0/6 nodes are available: 6 Preemption is not helpful for scheduling."
+        )
 
 
 async def test_a_plugin_gets_its_arguments(autojump_clock: MockClock) -> None:
@@ -123,7 +126,13 @@ async def test_a_nomination_made_by_post_filter_keeps_the_place(
             self.log.append(pod.name)
             return PostFilterResult(nominated_node_name="node-2")
 
-    async with virtual_cluster(nodes=2, plugins=[Evictor]) as cluster:
+    config = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}
+"""
+    async with virtual_cluster(nodes=2, plugins=[Evictor], config=config) as cluster:
         history = watch_history(cluster)
         for name in ("a", "b"):
             await cluster.create(pod(name, cpu=4))

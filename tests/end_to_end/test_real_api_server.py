@@ -300,7 +300,9 @@ async def test_pods_are_bound_and_explained(start_server: Any, tmp_path: Path) -
         await eventually(are_explained, within_seconds=30)
         scheduled = Counter(event["regarding"]["name"] for event in await server.events("Scheduled"))
         assert scheduled == {f"fits-{number}": 1 for number in range(server.pods)}
-        text = f"0/{server.nodes} nodes are available: {server.nodes} Insufficient cpu."
+        available = f"0/{server.nodes} nodes are available: {server.nodes}"
+        preemption = f"preemption: {available} Preemption is not helpful for scheduling."
+        text = f"{available} Insufficient cpu. no new claims to deallocate, {preemption}"
         huge = await server.request("GET", "/api/v1/namespaces/default/pods/huge-0")
         (condition,) = huge["status"]["conditions"]
         assert (condition["status"], condition["reason"], condition["message"]) == ("False", "Unschedulable", text)

@@ -62,7 +62,8 @@ async def test_a_pod_that_fits_nowhere_says_why(
         await cluster.settle()
         text = (
             "0/3 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s), "
-            "1 node(s) were unschedulable."
+            "1 node(s) were unschedulable. no new claims to deallocate, "
+            "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
         )
         (condition,) = cluster.pod("p").status.conditions or ()
         assert (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")

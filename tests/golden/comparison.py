@@ -6,8 +6,6 @@ from attrs import frozen
 
 AWAITED_PLUGINS: Final = frozenset(
     {
-        "DefaultPreemption",
-        "DynamicResources",
         "GangScheduling",
         "NodeVolumeLimits",
         "PodGroupPodsCount",

@@ -1,8 +1,9 @@
 """Builds the profiles of a recorded configuration from the plugins that are there."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from random import Random
 from typing import Any
 
 from trio_sched.config.expansion import expand_profiles
@@ -10,10 +11,14 @@ from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.config.schema import PluginRef, SchedulerConfig
+from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.preemption import dry_run
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.objects.pod import Pod
-from trio_sched.plugin_api import NodeColumns, Status
+from trio_sched.plugin_api import CycleState, DryRun, NodeColumns, Status, Victims
+from trio_sched.plugin_api.preemption import budgets_of
+from trio_sched.snapshot.node_table import NodeTable
 
 REGISTRY = PluginRegistry.discover()
 
@@ -25,10 +30,46 @@ class ReplayHandle:
         self.profile_name = profile_name
         self._gates = gates
         self._objects = objects
+        self.rng = Random(0)
+        self.profile: Profile
+        self.table = NodeTable()
+        self.nominated: NominatedPods = {}
+        self.current: Pod | None = None
+        """The pod whose cycle is replayed."""
+        self.tried: DryRun | None = None
+        """What a dry run of preemption came to, if there was one."""
 
     @property
     def nodes(self) -> NodeColumns:
-        raise LookupError("a replay has no nodes of its own")
+        return self.table.columns
+
+    def promised_node(self, pod: Pod) -> str:
+        return pod.nominated_node_name
+
+    def pending_pod(self, namespace: str, name: str) -> Pod | None:
+        return self.current
+
+    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int) -> DryRun:
+        """All of *node_names*: the recordings have no samples."""
+        budgets = budgets_of(list(self.objects("PodDisruptionBudget")))
+        self.tried = dry_run(
+            self.profile, self.table, pod, state, self.nominated, node_names, budgets=budgets, enough=1 << 30
+        )
+        return self.tried
+
+    async def ask_extenders_about_preemption(
+        self, pod: Pod, candidates: Mapping[str, Victims]
+    ) -> Mapping[str, Victims]:
+        return candidates
+
+    async def evict(self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, **how: bool) -> None:
+        """The replay sees to it."""
+
+    def is_evicting_for(self, pod: Pod) -> bool:
+        return False
+
+    def is_evicting_from(self, node_name: str) -> bool:
+        return False
 
     def feature_enabled(self, gate: str) -> bool:
         return self._gates.enabled(gate)
@@ -64,19 +105,27 @@ def _load(config: str | None, gates: str) -> tuple[SchedulerConfig, FeatureGates
     return load_configuration(config, gates=resolved), resolved
 
 
-def profiles_of(case: Mapping[str, Any], objects: Mapping[str, list[Any]]) -> dict[str, Profile]:
-    """The profiles of *case* by schedulerName; plugins that do not exist yet are left out."""
+def profiles_of(
+    case: Mapping[str, Any], objects: Mapping[str, list[Any]], handles: dict[str, ReplayHandle] | None = None
+) -> dict[str, Profile]:
+    """The profiles of *case* by schedulerName; plugins that do not exist yet are left out.
+
+    The handle of each is put into *handles*.
+    """
     text = None if case.get("config") is None else json.dumps(case["config"])
     config, gates = _load(text, json.dumps(case.get("featureGates") or {}))
     profiles = {}
     for profile, points in zip(config.profiles, expand_profiles(config.profiles, KNOWN_PLUGINS, gates), strict=True):
         name = profile.scheduler_name
-        profiles[name] = build_profile(
+        handle = ReplayHandle(name, gates, objects)
+        if handles is not None:
+            handles[name] = handle
+        profiles[name] = handle.profile = build_profile(
             name,
             {point: _existing(refs) for point, refs in points.items()},
             {entry.name: entry.args for entry in profile.plugin_config},
             REGISTRY,
-            ReplayHandle(name, gates, objects),
+            handle,
         )
     return profiles
 

@@ -17,10 +17,12 @@ from trio_sched.daemon.binder import Binder
 from trio_sched.daemon.binding_cycle import BindingCycle
 from trio_sched.daemon.cluster_mirror import ClusterMirror, PendingPods
 from trio_sched.daemon.event_recorder import EventRecorder
+from trio_sched.daemon.evictions import Evictions
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.freshness import Freshness
-from trio_sched.daemon.plugin_handle import PluginHandle
+from trio_sched.daemon.plugin_handle import LaterParts, PluginHandle
 from trio_sched.daemon.pod_status import PodStatusWriter
+from trio_sched.daemon.pre_binding import PreBindingPods
 from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.waiting_pods import WaitingPods
@@ -50,6 +52,7 @@ class Assembly:
     recorder: EventRecorder
     binders: WorkPool
     status_writers: WorkPool
+    evictions: Evictions
     binding: BindingCycle
     schedule_one: ScheduleOne
     ready: Bell
@@ -78,7 +81,7 @@ def assemble(
     ready, queue_changed = Bell(), Bell()
     binder = Binder(clients.main, random)
     others: dict[str, dict[tuple[str, str], Any]] = {}
-    versions, asked = Counter[str](), AskedKinds()
+    versions, asked, later = Counter[str](), AskedKinds(), LaterParts(pending)
 
     def activate(pods: Iterable[Pod]) -> None:
         scheduler.queue.activate(pods, now=trio.current_time())
@@ -88,7 +91,16 @@ def assemble(
     for profile, points in zip(config.profiles, settings.profiles, strict=True):
         name = profile.scheduler_name
         handle = PluginHandle(
-            name, gates.enabled, lambda: cache.table.columns, others, versions, asked, waiting, activate, binder.bind
+            name,
+            gates.enabled,
+            lambda: cache.table.columns,
+            others,
+            versions,
+            asked,
+            waiting,
+            activate,
+            binder.bind,
+            later,
         )
         arguments = {
             entry.name: entry.args.value() if isinstance(entry.args, RawArguments) else entry.args
@@ -110,10 +122,14 @@ def assemble(
     recorder = EventRecorder(clients.events, socket.gethostname(), wall_clock, random)
     status_writer = PodStatusWriter(clients.main, status_writers, wall_clock, random)
     failures = FailureHandler(queue, pending, recorder, status_writer, queue_changed.ring)
+    pre_binding = PreBindingPods()
+    evictions = Evictions(clients.main, scheduler, waiting, pre_binding, recorder, status_writer, wall_clock, activate)
+    later.scheduler, later.evictions = scheduler, evictions
     binding = BindingCycle(
         scheduler,
         binders,
         waiting,
+        pre_binding,
         recorder,
         status_writer,
         failures,
@@ -131,7 +147,17 @@ def assemble(
     )
     schedule_one = ScheduleOne(scheduler, pending, binding, failures, recorder, ready)
     return Assembly(
-        scheduler, mirror, recorder, binders, status_writers, binding, schedule_one, ready, queue_changed, random
+        scheduler,
+        mirror,
+        recorder,
+        binders,
+        status_writers,
+        evictions,
+        binding,
+        schedule_one,
+        ready,
+        queue_changed,
+        random,
     )
 
 

@@ -18,6 +18,7 @@ from attrs import define
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.pod_status import PodStatusWriter
+from trio_sched.daemon.pre_binding import PreBindingPods
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.cache import CacheError
@@ -41,6 +42,7 @@ class BindingCycle:
     scheduler: Scheduler
     pool: WorkPool
     waiting: WaitingPods
+    pre_binding: PreBindingPods
     recorder: EventRecorder
     status_writer: PodStatusWriter
     failures: FailureHandler
@@ -52,25 +54,30 @@ class BindingCycle:
     def start(self, nursery: trio.Nursery, info: QueuedPodInfo, placed: Placed, waits: Waits | None) -> None:
         """Have the pod bound; returns at once."""
         profile = self.scheduler.profiles[info.pod.scheduler_name]
-        if waits is None and not profile.pre_bind and not profile.pre_bind_pre_flight:
+        skipped, parallel, problem = self._pre_flight(profile, info.pod, placed)
+        if problem is not None:
+            self._fail(info, placed, problem)
+            return
+        has_work = len(skipped) < len(profile.pre_bind)
+        if waits is None and not has_work:
             # From here on failures are nobody's verdict, so events need not be remembered for this pod.
             self.scheduler.queue.done(info.uid)
             self.pool.submit(partial(self._bind, profile, info, placed))
             return
         if waits is not None:
             self.waiting.add(info.pod, waits.timeout_seconds)
-        nursery.start_soon(self._whole_cycle, profile, info, placed)
-
-    async def _whole_cycle(self, profile: Profile, info: QueuedPodInfo, placed: Placed) -> None:
-        skipped, parallel, problem = self._pre_flight(profile, info.pod, placed)
-        if problem is not None:
-            self.waiting.drop(info.uid)
-            self._fail(info, placed, problem)
-            return
-        waits = info.uid in self.waiting.by_uid
-        has_work = len(skipped) < len(profile.pre_bind)
-        if self.nominate_while_binding and (waits or (has_work and profile.pre_bind_pre_flight)):
+        if self.nominate_while_binding and (waits is not None or profile.pre_bind_pre_flight):
             self.status_writer.write_nomination(info.pod, placed.node_name)
+        nursery.start_soon(self._whole_cycle, profile, info, placed, skipped, parallel)
+
+    async def _whole_cycle(
+        self,
+        profile: Profile,
+        info: QueuedPodInfo,
+        placed: Placed,
+        skipped: frozenset[str],
+        parallel: frozenset[str],
+    ) -> None:
         refused = await self.waiting.permission(info.uid)
         if refused is not None:
             self._fail(info, placed, _refused_outcome(refused, placed.node_name))
@@ -114,14 +121,26 @@ class BindingCycle:
     async def _pre_bind(
         self, profile: Profile, pod: Pod, placed: Placed, skipped: frozenset[str], parallel: frozenset[str]
     ) -> Status | None:
-        for group in _groups(profile.pre_bind, skipped, parallel):
-            if len(group) == 1:
-                problem = await _pre_bind_one(group[0], pod, placed)
-            else:
-                problem = await _pre_bind_together(group, pod, placed)
-            if problem is not None:
-                return problem
-        return None
+        under_way = self.pre_binding.add(pod.uid)
+        current = ""
+        try:
+            with under_way.scope:
+                for group in _groups(profile.pre_bind, skipped, parallel):
+                    current = group[0].plugin
+                    if len(group) == 1:
+                        problem = await _pre_bind_one(group[0], pod, placed)
+                    else:
+                        problem = await _pre_bind_together(group, pod, placed)
+                    if problem is not None:
+                        return problem
+            if under_way.scope.cancelled_caught:
+                return failure(f'running PreBind plugin "{current}": {under_way.cause}').by(current)
+            if under_way.cause is not None:
+                return failure(under_way.cause)
+            under_way.is_done = True
+            return None
+        finally:
+            self.pre_binding.remove(pod.uid)
 
     # --- bind -------------------------------------------------------------------------------------------------------
 

@@ -80,7 +80,9 @@ class EventRecorder:
                 log.warning("cannot ask for the shape of events, trying again: %s", problem)
                 await trio.sleep(RETRY_SECONDS)
 
-    def record(self, pod: Pod, *, type: str, reason: str, action: str, note: str, once: bool = False) -> None:
+    def record(
+        self, pod: Pod, *, type: str, reason: str, action: str, note: str, once: bool = False, by: str = ""
+    ) -> None:
         """Record an event about *pod*.
 
         Args:
@@ -89,6 +91,7 @@ class EventRecorder:
             reason: why, in one word.
             action: what was being done, in one word.
             note: the sentence; cut to 1,024 bytes.
+            by: the profile that says so; without it the one that is responsible for the pod.
             once: it cannot happen again to this version of the pod, so no series is kept in mind for it.
         """
         if self.pool.unfinished >= ROOM:
@@ -97,7 +100,7 @@ class EventRecorder:
                 log.warning("too many events wait to be sent; dropped so far: %d", self.dropped)
             return
         now = trio.current_time()
-        event = self._event(pod, type, reason, action, note)
+        event = self._event(pod, type, reason, action, note, by or pod.scheduler_name)
         if not once:
             key = (type, action, reason, event.reporting_controller, pod.uid, pod.metadata.resource_version)
             series = self._series.get(key)
@@ -136,9 +139,8 @@ class EventRecorder:
         self._last_stamp = max(int(moment.timestamp() * 1_000_000) * 1000, self._last_stamp + 1)
         return self._last_stamp
 
-    def _event(self, pod: Pod, type: str, reason: str, action: str, note: str) -> Event:
+    def _event(self, pod: Pod, type: str, reason: str, action: str, note: str, controller: str) -> Event:
         moment = self.wall_clock().astimezone(UTC)
-        controller = pod.scheduler_name
         return Event(
             metadata=ObjectMeta(name=f"{pod.name}.{self._stamp(moment):x}", namespace=pod.namespace or "default"),
             event_time=moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),

@@ -43,7 +43,10 @@ class FailureHandler:
                 if known is not info.pod:
                     info.replace_pod(known)
                 self._requeue(info)
-                self.queue.nominator.add(info.pod, outcome.nominated_node_name)
+                nominator, promised = self.queue.nominator, outcome.nominated_node_name
+                if promised is None:  # a promise that stands, even if the pod's status has not heard of it yet
+                    promised = nominator.node_of(info.uid) or None
+                nominator.add(info.pod, promised)
         finally:
             self.queue.done(info.uid)
             self.requeued()

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
 from typing import Any
 
 import trio
-from attrs import define
+from attrs import define, field
 
 from trio_sched.daemon.binder import Bind
+from trio_sched.daemon.cluster_mirror import PendingPods
+from trio_sched.daemon.evictions import Evictions
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.engine.asked_kinds import AskedKinds
+from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import WaitingPod
+from trio_sched.plugin_api.preemption import DryRun, Victims, budgets_of
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
+
+
+@define(eq=False)
+class LaterParts:
+    """What plugins reach, but can only be put together once the plugins are there."""
+
+    pending: PendingPods
+    scheduler: Scheduler = field(init=False)
+    evictions: Evictions = field(init=False)
 
 
 @define(eq=False)
@@ -30,6 +45,7 @@ class PluginHandle:
     _waiting: WaitingPods
     _activate: Callable[[Iterable[Pod]], None]
     _bind: Bind
+    _later: LaterParts
 
     @property
     def nodes(self) -> NodeColumns:
@@ -60,6 +76,20 @@ class PluginHandle:
         self._asked.note(kind)
         return self._versions[kind]
 
+    @property
+    def rng(self) -> Random:
+        """The scheduler's source of chance."""
+        return self._later.scheduler.rng
+
+    def promised_node(self, pod: Pod) -> str:
+        """What the nominator knows, else what the status says."""
+        known = self._later.scheduler.queue.nominator.node_of(pod.uid)
+        return pod.nominated_node_name if known is None else known
+
+    def pending_pod(self, namespace: str, name: str) -> Pod | None:
+        """A pod without a node as the watch shows it."""
+        return self._later.pending.get(f"{namespace}/{name}")
+
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
         """Pods that wait for permission."""
         return self._waiting.by_uid
@@ -71,3 +101,30 @@ class PluginHandle:
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         """Bind through the API server."""
         return await self._bind(pod, node_name)
+
+    # --- making room ------------------------------------------------------------------------------------------------
+
+    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int) -> DryRun:
+        """Try victims on copies of the columns."""
+        budgets = budgets_of(list(self.objects("PodDisruptionBudget")))
+        return self._later.scheduler.dry_run_preemption(pod, state, node_names, enough, budgets)
+
+    async def ask_extenders_about_preemption(
+        self, pod: Pod, candidates: Mapping[str, Victims]
+    ) -> Mapping[str, Victims]:
+        """Without extenders the candidates stay as they are."""
+        return candidates
+
+    async def evict(
+        self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
+    ) -> Status | None:
+        """Evict through the API server."""
+        return await self._later.evictions.evict(preemptor, victims, node_name, plugin, in_background=in_background)
+
+    def is_evicting_for(self, pod: Pod) -> bool:
+        """Whether victims of this pod are still to go."""
+        return self._later.evictions.is_evicting_for(pod.uid)
+
+    def is_evicting_from(self, node_name: str) -> bool:
+        """Whether victims on this node are still to go."""
+        return self._later.evictions.is_evicting_from(node_name)

@@ -59,9 +59,9 @@ class PodStatusWriter:
             self._tell(pod, patch)
 
     def write_nomination(self, pod: Pod, node_name: str) -> None:
-        """Say that a place on *node_name* is promised to *pod*."""
+        """Say that a place on *node_name* is promised to *pod*; on none if it is empty."""
         if pod.nominated_node_name != node_name:
-            self._tell(pod, {"nominatedNodeName": node_name})
+            self._tell(pod, {"nominatedNodeName": node_name or None})
 
     async def withdraw(self, uid: str) -> None:
         """The pod *uid* will be bound now: what was not sent is obsolete, what is on its way must arrive first."""

@@ -5,7 +5,6 @@ From taking the pod to assuming it nothing awaits, so nothing can change in betw
 
 from __future__ import annotations
 
-import inspect
 import logging
 
 import trio
@@ -15,6 +14,7 @@ from trio_sched.daemon.binding_cycle import BindingCycle, activate_collected
 from trio_sched.daemon.cluster_mirror import PendingPods
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.failure_handler import FailureHandler
+from trio_sched.daemon.post_filter import run_post_filters
 from trio_sched.daemon.wakeup import Bell
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.decision import Placed, Unplaced, unfit
@@ -22,8 +22,8 @@ from trio_sched.engine.profile import Profile
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.status import Code, failure
-from trio_sched.plugin_api.verdicts import Diagnosis, PostFilterResult
+from trio_sched.plugin_api.status import failure
+from trio_sched.plugin_api.verdicts import Diagnosis
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class ScheduleOne:
             self._settle(info, decision, nursery)
             return
         if decision.diagnosis is not None and profile.post_filter:
-            decision = await self._post_filter(profile, info, decision, decision.diagnosis)
+            decision = await self._make_room(profile, info, decision, decision.diagnosis)
         self.failures.handle(info, decision)
 
     def _skips(self, info: QueuedPodInfo) -> bool:
@@ -100,34 +100,14 @@ class ScheduleOne:
         self.binding.start(nursery, info, placed, outcome)
         activate_collected(self.scheduler, placed)
 
-    async def _post_filter(
+    async def _make_room(
         self, profile: Profile, info: QueuedPodInfo, decision: Unplaced, diagnosis: Diagnosis
     ) -> Unplaced:
         """Let plugins make room; what they say goes into the message, and a nomination into the pod."""
-        reasons: list[str] = []
-        nomination: str | None = None
-        state = decision.state.fork() if decision.state is not None else CycleState()
-        for caller in profile.post_filter:
-            try:
-                answer = caller.call(info.pod, diagnosis, state)
-                result: PostFilterResult | None = await answer if inspect.isawaitable(answer) else answer
-            except Exception as exc:
-                result = PostFilterResult(failure(exc))
-            if result is None:
-                continue
-            status = result.status
-            if status is not None and status.code in (Code.UNSCHEDULABLE, Code.PENDING):
-                reasons.extend(status.all_reasons)
-                if result.nominated_node_name is not None:
-                    nomination = result.nominated_node_name
-                continue
-            # Success, a firm no, or a failure: this plugin has the last word.
-            reasons = [] if status is None else list(status.all_reasons)
-            failed = status is not None and status.code == Code.ERROR
-            nomination = None if failed else result.nominated_node_name
-            break
-        told = evolve(diagnosis, post_filter_message=", ".join(reasons))
-        return unfit(told, nominated_node_name=nomination)
+        state = decision.state if decision.state is not None else CycleState()
+        outcome = await run_post_filters(profile, info.pod, diagnosis, state)
+        told = evolve(diagnosis, post_filter_message=outcome.message)
+        return unfit(told, nominated_node_name=outcome.nominated_node_name)
 
     def _log_plugin_failures(self) -> None:
         """Hints and gates that failed in the engine, which does not log."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from trio_sched.engine.fit_error import NO_NODES_AVAILABLE, fit_error
 from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.fit_error import NO_NODES_AVAILABLE, fit_error
 from trio_sched.plugin_api.status import Code, Status
 from trio_sched.plugin_api.verdicts import Diagnosis
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -13,6 +13,7 @@ from trio_sched.engine.cache import Cache
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.kept_answers import KeptAnswers
+from trio_sched.engine.preemption import dry_run
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
@@ -21,6 +22,7 @@ from trio_sched.engine.scheduling_cycle import SchedulingCycle
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.preemption import Budget, DryRun
 from trio_sched.snapshot.node_table import PlacedPod
 
 
@@ -72,11 +74,13 @@ class Scheduler:
         nominated = self._nominated_beside(pod)
         if info.signed_at != self.signing:
             self.sign_queued(info)
-        if info.signature is not None:
+        # Its status hears of a promise later than we do.
+        promised = self.queue.nominator.node_of(pod.uid)
+        if info.signature is not None and not (pod.nominated_node_name if promised is None else promised):
             decision = self._kept[profile.name].decide(pod, info.signature, nominated, self.rng)
             if decision is not None:
                 return decision
-        cycle = SchedulingCycle(profile, self.cache.table, pod, nominated, CycleState(), self._start)
+        cycle = SchedulingCycle(profile, self.cache.table, pod, nominated, CycleState(), self._start, promised)
         decision = cycle.decide(self.rng)
         if isinstance(decision, Placed):
             self._start += decision.evaluated_nodes
@@ -99,12 +103,25 @@ class Scheduler:
         for node_name in queue.nominator.nodes:
             if node_name not in self.cache.table.row_of:
                 continue
-            for queued in queue.nominated_pods(node_name):
-                other = queued.pod if isinstance(queued, QueuedPodInfo) else queued
+            for other in self.nominated_pods(node_name):
                 if other.uid != pod.uid and other.priority >= pod.priority:
                     placed = PlacedPod(other, pod_usage(other, self.cache.options))
                     found.setdefault(node_name, []).append(placed)
         return found
+
+    def nominated_pods(self, node_name: str) -> list[Pod]:
+        """The pods that are promised a place on *node_name*."""
+        return [
+            queued.pod if isinstance(queued, QueuedPodInfo) else queued
+            for queued in self.queue.nominated_pods(node_name)
+        ]
+
+    def dry_run_preemption(
+        self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int, budgets: Sequence[Budget]
+    ) -> DryRun:
+        """Try which less important pods would have to go; see `trio_sched.engine.preemption`."""
+        profile, nominated = self.profiles[pod.scheduler_name], self._nominated_beside(pod)
+        return dry_run(profile, self.cache.table, pod, state, nominated, node_names, budgets=budgets, enough=enough)
 
     def settle(self, pod: Pod, placed: Placed) -> Waits | Unplaced | None:
         """Assume *pod* on the node that was chosen, reserve, and ask for permission.

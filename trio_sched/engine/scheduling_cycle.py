@@ -60,6 +60,8 @@ class SchedulingCycle:
     state: CycleState
     start: int = 0
     """Where the search for enough nodes begins, if not all are looked at."""
+    promised: str | None = None
+    """The node that is promised to the pod; None means what its status says."""
 
     def find_feasible(self) -> Feasible | Unplaced:
         """Run pre_filter and filter.
@@ -91,7 +93,7 @@ class SchedulingCycle:
 
     def _try_nominated_node(self) -> Feasible | None:
         """The node promised to the pod, if it still fits there; a failure to tell only means looking further."""
-        name = self.pod.nominated_node_name
+        name = self.pod.nominated_node_name if self.promised is None else self.promised
         row = self.table.row_of.get(name) if name else None
         if row is None:
             return None

@@ -29,6 +29,7 @@ from trio_sched.objects.selector import NodeSelector as NodeSelector
 from trio_sched.objects.taint import Taint as Taint
 from trio_sched.objects.taint import Toleration as Toleration
 from trio_sched.plugin_api.arguments import DefaultPreemptionArgs as DefaultPreemptionArgs
+from trio_sched.plugin_api.arguments import DynamicResourcesArgs as DynamicResourcesArgs
 from trio_sched.plugin_api.arguments import InterPodAffinityArgs as InterPodAffinityArgs
 from trio_sched.plugin_api.arguments import NodeAffinityArgs as NodeAffinityArgs
 from trio_sched.plugin_api.arguments import NodeResourcesBalancedAllocationArgs as NodeResourcesBalancedAllocationArgs
@@ -45,8 +46,11 @@ from trio_sched.plugin_api.cluster_events import on as on
 from trio_sched.plugin_api.cycle_state import CycleState as CycleState
 from trio_sched.plugin_api.extension_points import ExtensionPoints as ExtensionPoints
 from trio_sched.plugin_api.extension_points import hookimpl as hookimpl
+from trio_sched.plugin_api.fit_error import fit_error as fit_error
 from trio_sched.plugin_api.handle import Handle as Handle
 from trio_sched.plugin_api.handle import WaitingPod as WaitingPod
+from trio_sched.plugin_api.preemption import DryRun as DryRun
+from trio_sched.plugin_api.preemption import Victims as Victims
 from trio_sched.plugin_api.status import SKIP as SKIP
 from trio_sched.plugin_api.status import Code as Code
 from trio_sched.plugin_api.status import Status as Status
@@ -109,6 +113,8 @@ __all__ = [
     "DefaultPreemptionArgs",
     "Diagnosis",
     "DomainCounts",
+    "DryRun",
+    "DynamicResourcesArgs",
     "EventRegistration",
     "ExtensionPoints",
     "Handle",
@@ -153,11 +159,13 @@ __all__ = [
     "TopologySpreadConstraint",
     "UtilizationShapePoint",
     "Verdicts",
+    "Victims",
     "Wait",
     "WaitingPod",
     "affinity_terms",
     "compile_selector",
     "failure",
+    "fit_error",
     "hookimpl",
     "host_ports",
     "int_scores",

@@ -6,7 +6,7 @@ computed earlier catch up instead of being computed again.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -81,7 +81,6 @@ class NodeTable:
     row_of: dict[str, int] = field(factory=dict)
     pods: list[dict[str, PlacedPod]] = field(factory=list)
     host_ports: HostPortIndex = field(factory=HostPortIndex)
-    images: ImageIndex = field(factory=ImageIndex)
     usage_log: ChangeLog = field(factory=ChangeLog)
     """Rows whose pods changed."""
     node_log: ChangeLog = field(factory=ChangeLog)
@@ -96,6 +95,7 @@ class NodeTable:
     """The values of each label key that somebody asked for."""
     pod_index: PodIndex = field(init=False)
     term_index: TermIndex = field(init=False)
+    _images: ImageIndex | None = field(factory=ImageIndex)
     _generation: int = 0
     _capacity: int = 0
     _views: ColumnViews | None = None
@@ -156,6 +156,45 @@ class NodeTable:
             node_generation=_read_only(self._node_generation[:n]),
             usage_generation=_read_only(self._usage_generation[:n]),
         )
+
+    @property
+    def images(self) -> ImageIndex:
+        """Which row has which images; of a copy only made when somebody asks."""
+        if self._images is None:
+            self._images = ImageIndex()
+            for row, node in enumerate(self.nodes):
+                self._images.add(row, node.status.images or ())
+        return self._images
+
+    def copy_of_rows(self, rows: Sequence[int]) -> NodeTable:
+        """A table of its own with copies of *rows*, in that order; its ids mean the same as here."""
+        views = self.views
+        where = np.array(rows, dtype=np.intp)
+        copy = NodeTable(
+            resources=self.resources,
+            taint_lists=self.taint_lists,
+            feature_lists=self.feature_lists,
+            label_vocabularies=self.label_vocabularies,
+            names=[self.names[row] for row in rows],
+            nodes=[self.nodes[row] for row in rows],
+            pods=[self.pods[row].copy() for row in rows],
+            images=None,
+            capacity=len(rows),
+            allocatable=views.allocatable[:, where],
+            requested=views.requested[:, where],
+            nonzero=views.nonzero_requested[:, where],
+            pod_count=views.pod_count[where],
+            allowed_pods=views.allowed_pods[where],
+            unschedulable=views.unschedulable[where],
+            taint_sets=views.taint_sets[where],
+            feature_sets=views.feature_sets[where],
+            node_generation=views.node_generation[where],
+            usage_generation=views.usage_generation[where],
+        )
+        copy.row_of = {name: row for row, name in enumerate(copy.names)}
+        for target, row in enumerate(rows):
+            copy.host_ports.add(target, self.host_ports.of_row(row))
+        return copy
 
     # --- nodes ----------------------------------------------------------------------------------------------------
 

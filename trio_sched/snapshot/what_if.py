@@ -1,6 +1,6 @@
 """The same nodes with other pods on them: questions that must not touch the real columns."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable, PlacedPod
@@ -13,20 +13,17 @@ class WhatIf:
     mean the same as in the original, names identify the nodes.
     """
 
-    def __init__(self, table: NodeTable, rows: Iterable[int]) -> None:
-        self._copy = NodeTable(
-            resources=table.resources,
-            taint_lists=table.taint_lists,
-            feature_lists=table.feature_lists,
-            label_vocabularies=table.label_vocabularies,
-        )
-        for row in rows:
-            self._copy.add_node(table.nodes[row], table.pods[row].values())
+    def __init__(self, table: NodeTable, rows: Sequence[int]) -> None:
+        self._copy = table.copy_of_rows(rows)
 
     @property
     def nodes(self) -> NodeColumns:
         """The copied nodes, in the order they were asked for."""
         return self._copy.columns
+
+    def pods_on(self, node_name: str) -> Iterable[PlacedPod]:
+        """The pods on *node_name* as things stand."""
+        return self._copy.pods[self._copy.row_of[node_name]].values()
 
     def add_pod(self, node_name: str, placed: PlacedPod) -> None:
         """As if *placed* were on *node_name* too."""

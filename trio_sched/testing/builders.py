@@ -21,6 +21,7 @@ from trio_sched.objects.pod import (
     PodSpec,
     PodStatus,
     ResourceRequirements,
+    TopologySpreadConstraint,
 )
 from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -115,12 +116,15 @@ def pod(
     annotations: Mapping[str, str] | None = None,
     owner: OwnerReference | None = None,
     priority: int | None = None,
+    preemption_policy: str | None = None,
+    grace_seconds: int | None = None,
     scheduler_name: str = "default-scheduler",
     node_name: str = "",
     nominated_node_name: str = "",
     node_selector: Mapping[str, str] | None = None,
     affinity: Affinity | None = None,
     tolerations: Iterable[str | Toleration] = (),
+    spread: Iterable[TopologySpreadConstraint] = (),
     gates: Iterable[str] = (),
     phase: str = "",
 ) -> Pod:
@@ -142,12 +146,15 @@ def pod(
         annotations: its annotations.
         owner: the controller that made it.
         priority: ``spec.priority``.
+        preemption_policy: ``spec.preemptionPolicy``.
+        grace_seconds: ``spec.terminationGracePeriodSeconds``.
         scheduler_name: the profile that is responsible.
         node_name: the node it runs on.
         nominated_node_name: the node it is promised.
         node_selector: labels that its node must have.
         affinity: see `node_affinity`.
         tolerations: see `toleration`.
+        spread: its topology spread constraints.
         gates: names of its scheduling gates.
         phase: ``status.phase``; by default Running with a node, else Pending.
     """
@@ -166,12 +173,15 @@ def pod(
             node_name=node_name,
             scheduler_name=scheduler_name,
             priority=priority,
+            preemption_policy=preemption_policy,
+            termination_grace_period_seconds=grace_seconds,
             containers=tuple(containers),
             init_containers=tuple(init_containers) or None,
             overhead=dict(overhead) if overhead else None,
             node_selector=dict(node_selector) if node_selector is not None else None,
             affinity=affinity,
             tolerations=tuple(t if isinstance(t, Toleration) else toleration(t) for t in tolerations) or None,
+            topology_spread_constraints=tuple(spread) or None,
             scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates) or None,
         ),
         status=PodStatus(

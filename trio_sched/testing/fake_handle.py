@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
 from typing import Any
 
 from attrs import define, field
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
@@ -62,6 +65,20 @@ class FakeHandle:
     """(pod, node name) for every call of `bind`."""
     activated: list[Pod] = field(factory=list)
     """Pods that `activate` was called with."""
+    rng: Random = field(factory=lambda: Random(0))
+    """Where chance comes from."""
+    pending: dict[str, Pod] = field(factory=dict)
+    """What `pending_pod` knows, by ``namespace/name``."""
+    dry_run: DryRun = field(factory=lambda: DryRun({}, {}))
+    """What `dry_run_preemption` answers."""
+    evicted: list[tuple[Pod, tuple[Pod, ...], str]] = field(factory=list)
+    """(preemptor, victims, node name) for every call of `evict`."""
+    evict_status: Status | None = None
+    """What `evict` answers."""
+    evicting_for: set[str] = field(factory=set)
+    """UIDs of pods for which evictions go on."""
+    evicting_from: set[str] = field(factory=set)
+    """Nodes from which evictions go on."""
 
     def feature_enabled(self, gate: str) -> bool:
         """As *gates* say, else Kubernetes' default.
@@ -103,6 +120,39 @@ class FakeHandle:
     def activate(self, pods: Iterable[Pod]) -> None:
         """Note *pods* in *activated*."""
         self.activated.extend(pods)
+
+    def promised_node(self, pod: Pod) -> str:
+        """What the pod's status says."""
+        return pod.nominated_node_name
+
+    def pending_pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod in *pending* that is called that."""
+        return self.pending.get(f"{namespace}/{name}")
+
+    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int) -> DryRun:
+        """*dry_run*, whatever is asked."""
+        return self.dry_run
+
+    async def ask_extenders_about_preemption(
+        self, pod: Pod, candidates: Mapping[str, Victims]
+    ) -> Mapping[str, Victims]:
+        """There are no extenders."""
+        return candidates
+
+    async def evict(
+        self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
+    ) -> Status | None:
+        """Note the victims in *evicted* and answer *evict_status*."""
+        self.evicted.append((preemptor, tuple(victims), node_name))
+        return self.evict_status
+
+    def is_evicting_for(self, pod: Pod) -> bool:
+        """Whether the pod's UID is in *evicting_for*."""
+        return pod.uid in self.evicting_for
+
+    def is_evicting_from(self, node_name: str) -> bool:
+        """Whether the node is in *evicting_from*."""
+        return node_name in self.evicting_from
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         """Note the binding in *bound* and answer *bind_status*."""

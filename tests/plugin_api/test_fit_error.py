@@ -1,5 +1,5 @@
-from trio_sched.engine.fit_error import fit_error
 from trio_sched.plugin_api import Diagnosis, NodeStatuses, Status, unresolvable, unschedulable
+from trio_sched.plugin_api.fit_error import fit_error
 
 
 def diagnosis(statuses: dict[str, Status], absent: Status, total: int, **more: str) -> Diagnosis:
