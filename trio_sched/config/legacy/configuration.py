@@ -46,6 +46,12 @@ class LegacyConfiguration:
         )
 
     @property
+    def kubeconfig(self) -> str:
+        """How it reaches the cluster; empty if it does not say so."""
+        path: str = self._given.get("clientConnection", {}).get("kubeconfig", "")
+        return path
+
+    @property
     def _version(self) -> str:
         return self.api_version.rpartition("/")[2]
 
