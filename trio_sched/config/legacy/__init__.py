@@ -17,9 +17,11 @@ from trio_sched.config.legacy.policy_source import (
     PolicySource,
     chosen_policy,
 )
+from trio_sched.config.legacy.shapes import LEGACY_API_VERSIONS
 from trio_sched.config.legacy.start import OldStart, convert_start
 
 __all__ = [
+    "LEGACY_API_VERSIONS",
     "POLICY_KEY",
     "Conversion",
     "LegacyConfiguration",

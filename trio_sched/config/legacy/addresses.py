@@ -1,10 +1,12 @@
 """What legacy documents say about the insecure port, which is gone: who asks for nothing may go on."""
 
 import ipaddress
+from typing import Final
 
 from trio_sched.config.legacy.changes import Changes
 
-_GONE = "the port without TLS is gone; health checks and metrics are on the port that --secure-port names"
+INSECURE_PORT_GONE: Final = "the port without TLS is gone; health checks and metrics are on the one of --secure-port"
+"""What became of the insecure port."""
 
 
 def drop_address(path: str, address: str, changes: Changes, *, strict: bool) -> None:
@@ -19,9 +21,9 @@ def drop_address(path: str, address: str, changes: Changes, *, strict: bool) -> 
     if not address or _port(address) == "0":
         return
     if strict:
-        changes.refuse(path, f"{address!r} must be empty or have port 0: {_GONE}")
+        changes.refuse(path, f"{address!r} must be empty or have port 0: {INSECURE_PORT_GONE}")
     else:
-        changes.note(path, _GONE)
+        changes.note(path, INSECURE_PORT_GONE)
 
 
 def _port(address: str) -> str | None:

@@ -100,3 +100,5 @@ SHAPES: Final[Mapping[str, Struct]] = {
     f"{GROUP}/v1beta3": _configuration("v1beta3", _BETA, _INSECURE, _profiles("v1beta3", _POINTS_BETA_3)),
 }
 """The legacy versions of ``KubeSchedulerConfiguration`` by their ``apiVersion``."""
+LEGACY_API_VERSIONS: Final = frozenset(SHAPES)
+"""What such a document says in ``apiVersion``."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from trio_sched.config.go_text import json_float
-from trio_sched.config.legacy.addresses import drop_address
+from trio_sched.config.legacy.addresses import INSECURE_PORT_GONE
 from trio_sched.config.legacy.changes import Changes
 from trio_sched.config.legacy.conversion import Conversion, v1_document
 from trio_sched.config.legacy.policy import policy_into
@@ -51,7 +51,7 @@ def convert_start(start: OldStart, flags: FlagOverrides) -> Conversion:
     profile, fields["extenders"] = _profile(start, changes)
     fields["profiles"] = [profile] if profile else []
     if start.port:
-        drop_address("--port", f":{start.port}", changes, strict=True)
+        changes.refuse("--port", f"must be 0, not {start.port}: {INSECURE_PORT_GONE}")
     if start.address:
         changes.note(
             "--address", "means nothing any more: it was for the port without TLS; --bind-address is for HTTPS"
