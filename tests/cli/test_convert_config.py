@@ -236,9 +236,7 @@ def test_a_config_map_without_a_policy_is_told(cluster: str, flags: list[str], p
 
 
 def test_a_server_that_does_not_answer_is_told() -> None:
-    with pytest.raises(
-        ConfigError, match=r"cannot read the policy in ConfigMap kube-system/a: http://127"
-    ):
+    with pytest.raises(ConfigError, match=r"cannot read the policy in ConfigMap kube-system/a: http://127"):
         prepare(parse_flags([MASTER, "--policy-configmap=a"]))
 
 

@@ -362,6 +362,24 @@ profiles:
         ),
         (
             "v1alpha1",
+            "algorithmSource: {policy: {}}\n",
+            "algorithmSource.policy",
+            "names neither a file nor a ConfigMap",
+        ),
+        (
+            "v1alpha1",
+            "algorithmSource: {provider: DefaultProvider, policy: {file: {path: /p}}}\n",
+            "algorithmSource",
+            "has both a policy and a provider; leave one of the two out",
+        ),
+        (
+            "v1alpha1",
+            "algorithmSource: {provider: ClusterAutoscalerProvider}\nplugins: {}\n",
+            "algorithmSource",
+            "says what runs, and so do plugins; leave one of the two out",
+        ),
+        (
+            "v1alpha1",
             "algorithmSource: {provider: Foo}\n",
             "algorithmSource.provider",
             "there is no algorithm provider 'Foo'; there were DefaultProvider and ClusterAutoscalerProvider",

@@ -18,8 +18,7 @@ def demand_labels(draft: ProfileDraft, present: Sequence[str], absent: Sequence[
         return
     affinity = draft.arguments_of("NodeAffinity").setdefault("addedAffinity", {})
     terms = affinity.setdefault(_REQUIRED, {}).setdefault("nodeSelectorTerms", [])
-    if not terms:
-        terms.append({})
+    terms[:] = [term or {} for term in terms] or [{}]
     # Terms are alternatives, so every one of them has to demand the labels.
     for term in terms:
         known = term.setdefault("matchExpressions", [])

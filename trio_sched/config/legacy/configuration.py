@@ -122,6 +122,8 @@ class LegacyConfiguration:
         provider = source.get("provider") or self._given.get("algorithmProvider", "")
         if provider and "policy" in source:
             changes.refuse("algorithmSource", "has both a policy and a provider; leave one of the two out")
+        if "policy" in source and self.policy_source is None:
+            changes.refuse("algorithmSource.policy", "names neither a file nor a ConfigMap")
         if not provider and policy is None:
             return []
         if any("plugins" in profile for profile in self._given.get("profiles") or (self._given,)):

@@ -71,8 +71,8 @@ class Conversion:
     def text_without_keys(self) -> str:
         """The same for the eyes of everybody: private keys of extenders are left out."""
         document = deepcopy(dict(self.document))
-        for extender in document.get("extenders", ()):
-            if "keyData" in extender.get("tlsConfig", {}):
+        for extender in filter(None, document.get("extenders", ())):
+            if "keyData" in (extender.get("tlsConfig") or {}):
                 extender["tlsConfig"]["keyData"] = _HIDDEN
         return write_yaml(document, in_order=True)
 

@@ -70,7 +70,7 @@ _PRIORITY: Final = Struct(
         ),
     },
 )
-_POLICY: Final = Struct(
+POLICY: Final = Struct(
     KIND,
     {
         "predicates": ListOf(_PREDICATE),
@@ -81,6 +81,7 @@ _POLICY: Final = Struct(
     },
     embedded=TYPE_META,
 )
+"""A policy, its fields as it should spell them."""
 
 
 def _names(struct: Struct) -> list[str]:
@@ -94,7 +95,7 @@ def _names(struct: Struct) -> list[str]:
 
 
 _CASELESS: Final = by_lower_case(
-    "apiVersion", "kind", *_names(_POLICY), *(_names(_TLS) if isinstance(_TLS, Struct) else ())
+    "apiVersion", "kind", *_names(POLICY), *(_names(_TLS) if isinstance(_TLS, Struct) else ())
 )
 
 
@@ -117,4 +118,4 @@ def read_policy(text: str) -> Mapping[str, Any]:
     if kind.kind not in ("", KIND) or (kind.api_version and kind.api_version not in _VERSIONS):
         got = " ".join(filter(None, (kind.kind, "of", kind.api_version)))
         raise ConfigError.of(f"a policy must have kind: {KIND} and apiVersion: v1, got {got}")
-    return decode_whole(with_shape_case(tree, _CASELESS), _POLICY, duplicates=duplicates)
+    return decode_whole(with_shape_case(tree, _CASELESS), POLICY, duplicates=duplicates)

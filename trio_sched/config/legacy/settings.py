@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from trio_sched.config.go_text import json_float
-from trio_sched.config.legacy.addresses import drop_address
+from trio_sched.config.legacy.addresses import INSECURE_PORT_GONE, drop_address
 from trio_sched.config.legacy.changes import Changes
 from trio_sched.config.legacy.retired_plugins import VERSIONS
 from trio_sched.config.tree import Number
@@ -44,6 +44,8 @@ def general_settings(
         drop_address(name, given.get(name, ""), changes, strict=strict)
     if given.get("port"):
         drop_address("port", f":{given['port']}", changes, strict=False)
+    if given.get("address"):
+        changes.note("address", INSECURE_PORT_GONE)
     if "failureDomains" in given:
         changes.note("failureDomains", "means nothing any more: every topologyKey must be given")
     return fields
