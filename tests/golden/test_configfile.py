@@ -93,12 +93,11 @@ def _compare_conversion(golden: GoldenRun, name: str, argv: list[str], error: st
     Whatever else is wrong with it (it may name no cluster) keeps its own error.
     """
     try:
-        converted = choose_configuration(parse_flags(argv)).conversion is not None
+        source = choose_configuration(parse_flags(argv))
+        read = source.conversion is not None or bool(source.ignored)
     except TrioSchedError as problem:
-        converted = error not in str(problem)
-    golden.record_on_purpose(
-        AREA, "legacy-accepted", converted, f"{name}: we read what kube-scheduler refuses: {error}"
-    )
+        read = error not in str(problem)
+    golden.record_on_purpose(AREA, "legacy-accepted", read, f"{name}: we read what kube-scheduler refuses: {error}")
 
 
 def _compare_refusal(golden: GoldenRun, name: str, expected: dict[str, Any], error: TrioSchedError, text: str) -> None:

@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from trio_sched.cli.flags import Flags
 from trio_sched.cli.legacy_flags import LEGACY_NAMES
@@ -86,11 +86,11 @@ def choose_configuration(flags: Flags, *, connected: bool = True) -> Configurati
         ConfigError: something cannot be read, or not be converted.
         KubeClientError: the connection to fetch a policy with is unusable.
     """
-    given = sorted(flags.given & LEGACY_NAMES)
     if flags.config:
-        ignored = tuple(f"--{name}" for name in given)
-        return evolve(read_configuration(flags, flags.config, connected=connected), ignored=ignored)
-    return _converted_start(flags, connected=connected) if given else ConfigurationText(text=None)
+        return read_configuration(flags, flags.config, connected=connected)
+    if flags.given & LEGACY_NAMES:
+        return _converted_start(flags, connected=connected)
+    return ConfigurationText(text=None)
 
 
 def read_configuration(flags: Flags, path: str, *, connected: bool = True) -> ConfigurationText:
@@ -101,13 +101,14 @@ def read_configuration(flags: Flags, path: str, *, connected: bool = True) -> Co
         KubeClientError: the connection to fetch a policy with is unusable.
     """
     text = read_configuration_file(path)
+    ignored = tuple(f"--{name}" for name in sorted(flags.given & LEGACY_NAMES))
     legacy = read_legacy_configuration(text)
     if legacy is None:
-        return ConfigurationText(text=text)
+        return ConfigurationText(text=text, ignored=ignored)
     source = legacy.policy_source
     policy = None if source is None else _read_policy(source, flags, legacy.kubeconfig, connected=connected)
     conversion = legacy.convert(policy)
-    return ConfigurationText(text=conversion.text(), conversion=conversion)
+    return ConfigurationText(text=conversion.text(), conversion=conversion, ignored=ignored)
 
 
 def _converted_start(flags: Flags, *, connected: bool) -> ConfigurationText:
@@ -131,27 +132,21 @@ def convert_policy_start(flags: Flags, policy: str | None) -> ConfigurationText:
     Raises:
         ConfigError: it cannot be said in v1.
     """
-    weight = "hard-pod-affinity-symmetric-weight"
+    say = {name: flags[name] for name in flags.given}.get
     start = OldStart(
         policy=policy,
         algorithm_provider=flags["algorithm-provider"],
         scheduler_name=flags["scheduler-name"],
-        hard_pod_affinity_weight=flags[weight] if weight in flags.given else None,
+        hard_pod_affinity_weight=say("hard-pod-affinity-symmetric-weight"),
         lock_object_name=flags["lock-object-name"],
         lock_object_namespace=flags["lock-object-namespace"],
-        port=flags["port"],
+        bind_pods_qps=say("bind-pods-qps"),
+        bind_pods_burst=say("bind-pods-burst"),
+        port=say("port"),
         address=flags["address"],
         failure_domains=flags["failure-domains"],
     )
-    overrides = flags.overrides()
-    conversion = convert_start(
-        start,
-        evolve(
-            overrides,
-            qps=overrides.qps if overrides.qps is not None else flags["bind-pods-qps"] or None,
-            burst=overrides.burst if overrides.burst is not None else flags["bind-pods-burst"] or None,
-        ),
-    )
+    conversion = convert_start(start, flags.overrides())
     return ConfigurationText(text=conversion.text(), conversion=conversion)
 
 

@@ -51,6 +51,8 @@ def convert_config(arguments: tuple[str, ...]) -> ExitCode:
     source.load(flags.overrides(), gates)
     for note in source.conversion.notes if source.conversion else ["it is v1 already, so nothing changes"]:
         click.echo(f"# {note}", err=True)
+    for flag in source.ignored:
+        click.echo(f"# {flag}: means nothing beside a configuration file; leave it out", err=True)
     click.echo(source.text, nl=False)
     return ExitCode.OK
 

@@ -190,6 +190,14 @@ def test_a_second_way_of_scoring_by_resources_is_refused(convert: Convert) -> No
     assert "NodeResourcesLeastAllocated and NodeResourcesMostAllocated are one plugin today" in problem.message
 
 
+def test_arguments_of_a_retired_plugin_that_does_not_run_are_told_and_left_out(convert: Convert) -> None:
+    body = "profiles: [{pluginConfig: [{name: NodeResourcesMostAllocated, args: {resources: []}}]}]\n"
+    conversion = convert("v1beta1", body)
+    assert "pluginConfig" not in conversion.document["profiles"][0]
+    what = "what NodeResourcesMostAllocated is told means nothing, because it does not run"
+    assert f"profiles[0].pluginConfig: {what}" in conversion.notes
+
+
 def test_the_strategy_of_v1beta2_stays_as_it_is(convert: Convert, expand: Expand) -> None:
     conversion = convert(
         "v1beta2",

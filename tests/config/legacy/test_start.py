@@ -60,4 +60,4 @@ def test_asking_for_the_port_without_tls_is_refused_and_not_asking_is_not() -> N
     with pytest.raises(ConfigError, match="--port: must be 0, not 10251: the port without TLS is gone"):
         convert_start(OldStart(port=10251), FlagOverrides())
     conversion = convert_start(OldStart(port=0, address="127.0.0.1", failure_domains="zone"), FlagOverrides())
-    assert [note.partition(":")[0] for note in conversion.notes] == ["--address", "--failure-domains"]
+    assert [note.partition(":")[0] for note in conversion.notes] == ["--port", "--address", "--failure-domains"]

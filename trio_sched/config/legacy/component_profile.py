@@ -74,6 +74,7 @@ class _Drafting:
         settle_strategy(self._strategies, self._draft, self._changes)
         self._settle_spreading()
         self._settle_labels()
+        self._note_unused_arguments()
         self._draft.follow_points(without=self._lists.named_off)
         for plugin, point in sorted(self._lists.named_off):
             if plugin in NEWER_PLUGINS and not self._draft.runs(plugin, point):
@@ -138,6 +139,11 @@ class _Drafting:
         if any(self._labels_at("score")):
             present = given.get("presentLabelsPreference") or ()
             prefer_labels(self._draft, present, given.get("absentLabelsPreference") or (), 1)
+
+    def _note_unused_arguments(self) -> None:
+        running = {ref.plugin for refs in self._lists.points.values() for ref in refs}
+        for name in sorted(self._arguments.retired.keys() - running):
+            self._changes.note(self._config_path, f"what {name} is told means nothing, because it does not run")
 
     def _labels_at(self, point: str) -> list[Listed]:
         return [ref for ref in self._lists.points.get(point, ()) if ref.plugin == NODE_LABEL]

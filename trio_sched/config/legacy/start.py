@@ -30,7 +30,9 @@ class OldStart:
     hard_pod_affinity_weight: int | None = None
     lock_object_name: str = ""
     lock_object_namespace: str = ""
-    port: int = 0
+    bind_pods_qps: float | None = None
+    bind_pods_burst: int | None = None
+    port: int | None = None
     address: str = ""
     failure_domains: str = ""
 
@@ -46,11 +48,13 @@ def convert_start(start: OldStart, flags: FlagOverrides) -> Conversion:
         ConfigError: something has no meaning any more, or never had one.
     """
     changes = Changes()
-    fields = _connection(flags)
+    fields = _connection(start, flags, changes)
     fields["leaderElection"] = _lock(start, changes)
     profile, fields["extenders"] = _profile(start, changes)
     fields["profiles"] = [profile] if profile else []
-    if start.port:
+    if start.port == 0:
+        changes.note("--port", f"leave it out, because {INSECURE_PORT_GONE}")
+    elif start.port is not None:
         changes.refuse("--port", f"must be 0, not {start.port}: {INSECURE_PORT_GONE}")
     if start.address:
         changes.note(
@@ -67,13 +71,16 @@ def _profile(start: OldStart, changes: Changes) -> tuple[dict[str, Any], list[di
     name = None if start.scheduler_name == _DEFAULT_NAME else start.scheduler_name or None
     draft = ProfileDraft(name)
     extenders: list[dict[str, Any]] = []
-    if name:
-        changes.note("--scheduler-name", "now profiles[0].schedulerName")
+    if start.scheduler_name:
+        changes.note(
+            "--scheduler-name", "now profiles[0].schedulerName" if name else "leave it out: it is so by default"
+        )
     if (weight := start.hard_pod_affinity_weight) is not None:
         draft.arguments_of("InterPodAffinity")["hardPodAffinityWeight"] = weight
         flag = "--hard-pod-affinity-symmetric-weight"
         changes.note(flag, "now hardPodAffinityWeight of InterPodAffinityArgs")
     if start.policy is not None:
+        changes.note("the policy", "now profiles[0] and extenders")
         extenders = policy_into([draft], start.policy, changes)
         if start.algorithm_provider:
             changes.note("--algorithm-provider", "means nothing beside a policy, and never did")
@@ -86,13 +93,19 @@ def _profile(start: OldStart, changes: Changes) -> tuple[dict[str, Any], list[di
     return profile, extenders
 
 
-def _connection(flags: FlagOverrides) -> dict[str, Any]:
+def _connection(start: OldStart, flags: FlagOverrides, changes: Changes) -> dict[str, Any]:
     """What the flags say that count only without a configuration file."""
+    qps = flags.qps if flags.qps is not None else start.bind_pods_qps
+    burst = flags.burst if flags.burst is not None else start.bind_pods_burst
+    if start.bind_pods_qps is not None:
+        changes.note("--bind-pods-qps", "now clientConnection.qps, with all other requests")
+    if start.bind_pods_burst is not None:
+        changes.note("--bind-pods-burst", "now clientConnection.burst, with all other requests")
     connection = {
         "kubeconfig": flags.kubeconfig,
         "contentType": flags.content_type,
-        "qps": None if flags.qps is None else Number(json_float(flags.qps, bits=32)),
-        "burst": flags.burst,
+        "qps": None if qps is None else Number(json_float(qps, bits=32)),
+        "burst": burst,
     }
     debugging = {"enableProfiling": flags.profiling, "enableContentionProfiling": flags.contention_profiling}
     return without_empty({"clientConnection": without_empty(connection), **debugging})
