@@ -180,6 +180,15 @@ def test_scoring_by_a_shape_keeps_shape_resources_and_weight(convert_policy: Con
     }
 
 
+def test_scoring_by_a_shape_that_is_not_given_prefers_empty_nodes(convert_policy: ConvertPolicy) -> None:
+    conversion = convert_policy(policy(priorities=[{"name": "RequestedToCapacityRatioPriority", "weight": 1}]))
+    (entry,) = conversion.document["profiles"][0]["pluginConfig"]
+    assert entry["args"]["scoringStrategy"]["requestedToCapacityRatio"] == {
+        "shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
+    }
+    load_configuration(conversion.text())
+
+
 def test_spreading_by_services_and_by_constraints_is_one_plugin_of_the_greater_weight(
     convert_policy: ConvertPolicy, expand: Expand
 ) -> None:

@@ -28,6 +28,9 @@ _STRATEGIES: Final[Mapping[str, str]] = {
     "LeastRequestedPriority": "LeastAllocated",
     "MostRequestedPriority": "MostAllocated",
 }
+_RATIO_PRIORITY: Final = "RequestedToCapacityRatioPriority"
+_RATIO_BY_DEFAULT: Final = {"shape": ({"utilization": 0, "score": 10}, {"utilization": 100, "score": 0})}
+"""What that priority went by if it was not told anything: the emptier, the better."""
 _BY_SERVICE: Final = frozenset({"SelectorSpreadPriority", "ServiceSpreadingPriority"})
 _AVOID_PODS: Final = "NodePreferAvoidPodsPriority"
 _CONSTANT: Final = "EqualPriority"
@@ -80,7 +83,7 @@ class _Applying:
             self._changes.refuse(f"{path}.argument", why)
         elif name in _PLUGINS:
             self._enable(_PLUGINS[name], weight)
-            if name in _PLUGINS and _PLUGINS[name] == _SPREAD:
+            if _PLUGINS[name] == _SPREAD:
                 self._spreaders.append(name)
             if path:
                 how = " with defaultingType System" if name in _BY_SERVICE else ""
@@ -93,6 +96,9 @@ class _Applying:
             self._changes.note(path, f"{name} is gone; the annotation of nodes that it heeded counts no more")
         elif argument:
             self._apply_custom(name, weight, argument, path)
+        elif name == _RATIO_PRIORITY:
+            strategy = Strategy(path, name, "RequestedToCapacityRatio", weight, _RATIO_BY_DEFAULT)
+            self._strategies.append(strategy)
         elif name in _GONE:
             self._changes.refuse(path, f"priority {name!r} is gone, and nothing does what it did; leave it out")
         else:
