@@ -12,13 +12,13 @@ Capture = pytest.CaptureFixture[str]
 def test_help_shows_the_commands_and_every_section_of_flags(capsys: Capture) -> None:
     assert main(["--help"]) == ExitCode.OK
     printed = capsys.readouterr().out
-    assert "  simulate   Schedule a cluster" in printed
-    assert "  plugins    List the installed plugins." in printed
+    assert "  simulate         Schedule a cluster" in printed
+    assert "  plugins          List the installed plugins." in printed
     assert "Leader election flags:" in printed
     assert "--write-config-to string" in printed
 
 
-@pytest.mark.parametrize("command", ["simulate", "plugins"])
+@pytest.mark.parametrize("command", ["simulate", "plugins", "convert-config"])
 def test_each_command_has_a_help_of_its_own(command: str, capsys: Capture) -> None:
     assert main([command, "--help"]) == ExitCode.OK
     assert f"Usage: trio-sched {command} [OPTIONS]" in capsys.readouterr().out
@@ -52,7 +52,7 @@ def test_a_misspelt_command_is_told_alone_and_names_the_commands(capsys: Capture
     assert main(["simluate"]) == ExitCode.FAILURE
     assert capsys.readouterr().err == (
         'Error: "kube-scheduler" does not take any arguments, got ["simluate"]; '
-        "the commands are simulate and plugins, see trio-sched --help\n"
+        "the commands are simulate, plugins and convert-config, see trio-sched --help\n"
     )
 
 

@@ -15,6 +15,7 @@ from trio_sched.engine.plugin_registry import PluginRegistry
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 TUTORIAL = ROOT / "docs" / "tutorial" / "write_a_plugin.md"
+OLD_CONFIGURATION = ROOT / "docs" / "how_to" / "keep_an_old_configuration.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _NAMED_BLOCK = re.compile(r"^```\w+\n# (\S+\.\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
@@ -73,6 +74,12 @@ def test_the_tutorial_works_from_its_first_file_to_its_last(tmp_path: Path) -> N
     assert re.search(r"fits +node-1 +Running", said)
     assert "0/1 nodes are available: 1 node(s) belonged to another team." in said
     assert "1 passed" in run(tmp_path, "pytest", "-q", "--rootdir", str(tmp_path), str(tmp_path / "test_team_nodes.py"))
+
+
+def test_the_old_configuration_is_converted_into_the_one_shown(tmp_path: Path) -> None:
+    files = dict(_NAMED_BLOCK.findall(OLD_CONFIGURATION.read_text(encoding="utf-8")))
+    (tmp_path / "old.yaml").write_text(files["old.yaml"])
+    assert run(tmp_path, "trio_sched", "convert-config", str(tmp_path / "old.yaml")) == files["new.yaml"]
 
 
 def test_the_hook_reference_is_up_to_date() -> None:

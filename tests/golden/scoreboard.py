@@ -12,7 +12,8 @@ How to use it in a replay (``test_<area>.py`` in this folder):
 over the file, when they don't. *record* counts one comparison; its detail names the case and the plugin, node or step,
 and says what was expected and what came; it is only kept if they disagree. *verify* fails the test if a row disagreed
 that is not in `EXPECTED_INCOMPLETE`, in a comparison that was not *awaited* (it hangs on a plugin that does not exist
-yet). A line ``golden AREA ROW AGREED/TOTAL`` per row ends the session, over all xdist workers.
+yet). *record_on_purpose* is for a recording that we mean to disagree with: it has a row of its own, and is listed.
+A line ``golden AREA ROW AGREED/TOTAL`` per row ends the session, over all xdist workers.
 """
 
 import gzip
@@ -44,6 +45,8 @@ class Scoreboard:
     details: dict[Row, list[str]] = field(factory=lambda: defaultdict(list))
     awaited: dict[Row, list[str]] = field(factory=lambda: defaultdict(list))
     """Details of disagreements that hang on a plugin that does not exist yet."""
+    on_purpose: dict[Row, list[str]] = field(factory=lambda: defaultdict(list))
+    """Where we mean to do otherwise than the recording."""
 
     def record(self, area: str, row: str, agreed: bool, detail: str, *, awaited: bool = False) -> None:
         """Count one comparison."""
@@ -55,23 +58,29 @@ class Scoreboard:
     def to_wire(self) -> list[Any]:
         """The counts as what xdist can carry from a worker to the controller."""
         return [
-            [*row, self.agreed[row], total, self.details.get(row, []), self.awaited.get(row, [])]
+            [
+                *(*row, self.agreed[row], total),
+                *(kept.get(row, []) for kept in (self.details, self.awaited, self.on_purpose)),
+            ]
             for row, total in self.total.items()
         ]
 
     def merge(self, wire: Sequence[Any]) -> None:
         """Add the counts of a worker."""
-        for area, row, agreed, total, details, awaited in wire:
+        for area, row, agreed, total, details, awaited, on_purpose in wire:
             self.agreed[area, row] += agreed
             self.total[area, row] += total
             if details:
                 self.details[area, row] += details
             if awaited:
                 self.awaited[area, row] += awaited
+            if on_purpose:
+                self.on_purpose[area, row] += on_purpose
 
     def lines(self) -> Iterator[str]:
         """The report: details of what disagreed, then a line per row."""
         for kind, found, most in (
+            ("on purpose", self.on_purpose, _MOST_DETAILS),
             ("awaited", self.awaited, _MOST_AWAITED),
             ("disagreement", self.details, _MOST_DETAILS),
         ):
@@ -121,6 +130,12 @@ class GoldenRun:
         self.scoreboard.record(area, row, agreed, detail, awaited=awaited)
         if not agreed and not awaited and (area, row) not in EXPECTED_INCOMPLETE:
             self._failures.append(f"{area} {row}: {detail}")
+
+    def record_on_purpose(self, area: str, row: str, as_meant: bool, detail: str) -> None:
+        """Count a recording that we mean to disagree with, and list it; it fails if we do not do what we mean to."""
+        if as_meant:
+            self.scoreboard.on_purpose[area, row].append(detail)
+        self.record(area, row, as_meant, detail)
 
     def verify(self) -> None:
         """Fail if anything disagreed that should not."""

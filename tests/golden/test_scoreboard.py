@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 import scoreboard
+from comparison import refuses_former_version
 from scoreboard import GoldenRun, Scoreboard
 
 
@@ -35,6 +36,41 @@ def test_workers_add_up_to_one_report() -> None:
     worker.record("a", "row", False, "case/1: expected x, got y")
     total.merge(worker.to_wire())
     assert list(total.lines()) == ["disagreement a row: case/1: expected x, got y", "golden a row 1/2"]
+
+
+def test_what_is_otherwise_on_purpose_is_listed_and_fails_only_if_it_is_not_as_meant(tmp_path: Path) -> None:
+    run = run_in(tmp_path)
+    run.record_on_purpose("a", "accepted", True, "case/1: accepted, recorded as refused")
+    run.verify()
+    total = Scoreboard()
+    total.merge(run.scoreboard.to_wire())
+    assert list(total.lines()) == [
+        "on purpose a accepted: case/1: accepted, recorded as refused",
+        "golden a accepted 1/1",
+    ]
+    run.record_on_purpose("a", "accepted", False, "case/2: still refused")
+    with pytest.raises(AssertionError, match="case/2: still refused"):
+        run.verify()
+
+
+def not_registered(kind: str, version: str) -> str:
+    return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/scheduler/scheme.go:29"'
+
+
+@pytest.mark.parametrize(
+    ("error", "is_one"),
+    [
+        (not_registered("KubeSchedulerConfiguration", "kubescheduler.config.k8s.io/v1beta3"), True),
+        (not_registered("KubeSchedulerConfiguration", "componentconfig/v1alpha1"), True),
+        (not_registered("KubeSchedulerConfiguration", "foo.k8s.io/v1beta3"), False),
+        (not_registered("Policy", "v1"), False),
+        (f"decoding args: {not_registered('KubeSchedulerConfiguration', 'componentconfig/v1alpha1')}", False),
+        ("unknown flag: --policy_config_file", True),
+        ("unknown flag: --nosuchflag", False),
+    ],
+)
+def test_only_the_refusal_of_a_former_version_is_otherwise_on_purpose(error: str, is_one: bool) -> None:
+    assert refuses_former_version(error) is is_one
 
 
 def test_what_is_awaited_is_counted_and_shown_but_does_not_fail(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from trio_sched.cli.flag_table import SECTIONS, usage
 from trio_sched.cli.go_flags import FlagError, parse_go_flags
+from trio_sched.cli.legacy_flags import LEGACY_FLAGS
 from trio_sched.config.durations import format_duration
 from trio_sched.config.errors import Problem
 from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
@@ -110,12 +111,21 @@ def parse_flags(argv: Sequence[str]) -> Flags:
         FlagError: a flag is wrong; to be printed after the usage.
         ArgumentError: something is no flag; to be printed alone.
     """
-    parsed = parse_go_flags(_FLAGS.values(), argv)
-    flags = Flags(parsed.values, parsed.given)
-    if not flags.help and any(parsed.arguments):
-        listed = " ".join(map(quote, parsed.arguments))
+    flags, arguments = split_arguments(argv)
+    if not flags.help and any(arguments):
+        listed = " ".join(map(quote, arguments))
         raise ArgumentError(f"{quote(PROGRAM)} does not take any arguments, got [{listed}]")
     return flags
+
+
+def split_arguments(argv: Sequence[str]) -> tuple[Flags, tuple[str, ...]]:
+    """The flags in *argv*, and what is no flag.
+
+    Raises:
+        FlagError: a flag is wrong.
+    """
+    parsed = parse_go_flags([*_FLAGS.values(), *LEGACY_FLAGS], argv)
+    return Flags(parsed.values, parsed.given), parsed.arguments
 
 
 def flags_usage(program: str = PROGRAM) -> str:
@@ -212,4 +222,5 @@ __all__ = [
     "option_problems",
     "parse_flags",
     "serving_problem",
+    "split_arguments",
 ]

@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from trio_sched.cli.convert_config import convert_config
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import ArgumentError, FlagError, flags_usage, parse_flags
 from trio_sched.cli.plugins import plugins
@@ -15,7 +16,7 @@ from trio_sched.cli.version import version_text
 from trio_sched.errors import TrioSchedError
 
 NAME: Final = "trio-sched"
-COMMANDS: Final[tuple[click.Command, ...]] = (simulate, plugins)
+COMMANDS: Final[tuple[click.Command, ...]] = (simulate, plugins, convert_config)
 
 _ABOUT: Final = """\
 A Kubernetes scheduler whose plugins are pip packages; takes the flags and the configuration of kube-scheduler.
@@ -80,4 +81,9 @@ def _suggestion(arguments: list[str]) -> str:
     """The commands, for those who may have misspelt one: a first word that is no flag."""
     if arguments[0].startswith("-"):
         return ""
-    return f"; the commands are {' and '.join(str(command.name) for command in COMMANDS)}, see {NAME} --help"
+    return f"; the commands are {_listed_commands()}, see {NAME} --help"
+
+
+def _listed_commands() -> str:
+    names = [str(command.name) for command in COMMANDS]
+    return f"{', '.join(names[:-1])} and {names[-1]}"

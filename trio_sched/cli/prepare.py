@@ -4,11 +4,11 @@ The checks come in kube-scheduler's order, because the first that fails is the o
 options, configuration, kubeconfig, serving, clients, extenders, profiles.
 """
 
-from pathlib import Path
 from typing import Final
 
 from attrs import evolve, frozen
 
+from trio_sched.cli.configuration_text import ConfigurationText, choose_configuration
 from trio_sched.cli.flags import (
     Flags,
     MissingFeatureError,
@@ -23,12 +23,11 @@ from trio_sched.config.expansion import Expanded, PointsOf, expand_profiles, use
 from trio_sched.config.extenders import settle_extenders
 from trio_sched.config.feature_gates import FeatureGates, resolve_feature_gates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
-from trio_sched.config.load import load_configuration
 from trio_sched.config.schema import Extender, LeaderElection, SchedulerConfig
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.kubeconfig import load_kubeconfig
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
-from trio_sched.kube_client.tls import build_context, describe_os_error, read_file
+from trio_sched.kube_client.tls import build_context, read_file
 
 _JITTER: Final = 1.2
 """Retries of the election are spread over this factor of their period."""
@@ -64,6 +63,8 @@ class Prepared:
     profiles: tuple[Expanded, ...]
     """What runs at each point, per profile of *config*."""
     connection: ConnectionSettings
+    source: ConfigurationText
+    """Where *config* comes from."""
 
     def effective_yaml(self) -> str:
         """The effective configuration as ``--write-config-to`` writes it."""
@@ -92,8 +93,8 @@ def prepare(
         raise LoggingOptionsError(problems)
     if problems := [*gates.out_of_range(), *option_problems(flags)]:
         raise ConfigError(problems)
-    text = read_configuration_file(flags.config) if flags.config else None
-    config = load_configuration(text, flags=flags.overrides(), gates=gates)
+    source = choose_configuration(flags, connected=connection is None)
+    config = source.load(flags.overrides(), gates)
     if connection is None:
         connection = load_kubeconfig(config.client_connection.kubeconfig, master=flags.master)
     if problem := serving_problem(flags):
@@ -107,27 +108,7 @@ def prepare(
     if not flags.write_config_to:
         demand_supported(flags)
         _demand_supported_features(config, gates)
-    return Prepared(flags=flags, gates=gates, config=config, profiles=expanded, connection=connection)
-
-
-def read_configuration_file(path: str) -> str:
-    """The text of *path*, line ends untouched.
-
-    Raises:
-        ConfigError: it cannot be read, or is not UTF-8.
-    """
-    try:
-        content = Path(path).read_bytes()
-    except IsADirectoryError as error:
-        raise ConfigError.of(f"read {path}: {describe_os_error(error)}") from error
-    except OSError as error:
-        raise ConfigError.of(f"open {path}: {describe_os_error(error)}") from error
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        if content.lstrip().startswith(b"{"):
-            return content.decode(errors="replace")  # JSON forgives what YAML does not
-        raise ConfigError.of("yaml: invalid leading UTF-8 octet") from error
+    return Prepared(flags=flags, gates=gates, config=config, profiles=expanded, connection=connection, source=source)
 
 
 def check_elector(election: LeaderElection) -> None:

@@ -43,6 +43,7 @@ def run(flags: Flags) -> ExitCode:
     code = ExitCode.OK
     try:
         prepared = prepare(flags, points_of=PointsByPlugin(registry))
+        prepared.source.warn()
         if flags.write_config_to:
             _write(prepared.effective_yaml(), flags.write_config_to)
             return ExitCode.OK

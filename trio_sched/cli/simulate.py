@@ -163,6 +163,7 @@ def _settings(config: Path | None, feature_gates: str) -> DaemonSettings:
         prepared = prepare(parse_flags(arguments), points_of=PointsByPlugin(registry), connection=EMBEDDED)
     except ConfigError as error:
         raise error.within(f"{config}: " if config else "") from error
+    prepared.source.warn()
     return daemon_settings(prepared, registry)
 
 

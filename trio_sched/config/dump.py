@@ -34,13 +34,18 @@ def dump_configuration(config: SchedulerConfig) -> str:
     return write_yaml(_configuration(config))
 
 
-def write_yaml(value: Any) -> str:
-    """*value* (mappings, lists, scalars and `Number`) as YAML, mappings in natural order of their keys."""
-    text: str = yaml.emit(_document(value), Dumper=yaml.CSafeDumper, width=_NO_LIMIT, allow_unicode=True)
+def write_yaml(value: Any, *, in_order: bool = False) -> str:
+    """*value* (mappings, lists, scalars and `Number`) as YAML, mappings in natural order of their keys.
+
+    Args:
+        value: what to write.
+        in_order: leave mappings in the order that they have.
+    """
+    text: str = yaml.emit(_document(value, in_order), Dumper=yaml.CSafeDumper, width=_NO_LIMIT, allow_unicode=True)
     return text
 
 
-def _document(value: Any) -> Iterator[yaml.Event]:
+def _document(value: Any, in_order: bool) -> Iterator[yaml.Event]:
     """The events of a document that holds *value*.
 
     Events, not PyYAML's representers: those quote and tag what PyYAML would read differently, and kube-scheduler's
@@ -48,22 +53,22 @@ def _document(value: Any) -> Iterator[yaml.Event]:
     """
     yield yaml.StreamStartEvent()
     yield yaml.DocumentStartEvent(explicit=False)
-    yield from _events(value)
+    yield from _events(value, in_order)
     yield yaml.DocumentEndEvent(explicit=False)
     yield yaml.StreamEndEvent()
 
 
-def _events(value: Any) -> Iterator[yaml.Event]:
+def _events(value: Any, in_order: bool) -> Iterator[yaml.Event]:
     if isinstance(value, dict):
         yield yaml.MappingStartEvent(None, None, True, flow_style=False)
-        for key in sorted(value, key=_natural):
+        for key in value if in_order else sorted(value, key=_natural):
             yield _scalar(key)
-            yield from _events(value[key])
+            yield from _events(value[key], in_order)
         yield yaml.MappingEndEvent()
     elif isinstance(value, list | tuple):
         yield yaml.SequenceStartEvent(None, None, True, flow_style=False)
         for item in value:
-            yield from _events(item)
+            yield from _events(item, in_order)
         yield yaml.SequenceEndEvent()
     else:
         yield _scalar(value)

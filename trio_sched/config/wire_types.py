@@ -25,7 +25,7 @@ _BOOL: Final = Bool()
 _INT32: Final = Integer(32)
 _INT64: Final = Integer(64)
 _STRINGS: Final = ListOf(_STRING)
-_TYPE_META: Final[dict[str, dict[str, GoType]]] = {"TypeMeta": {"kind": _STRING, "apiVersion": _STRING}}
+TYPE_META: Final[dict[str, dict[str, GoType]]] = {"TypeMeta": {"kind": _STRING, "apiVersion": _STRING}}
 
 POINTS: Final = {
     "preEnqueue": "pre_enqueue",
@@ -47,17 +47,17 @@ POINTS: Final = {
 """The keys of ``plugins`` in the file, and what they are called here."""
 
 _PLUGIN: Final = Struct("v1.Plugin", {"name": _STRING, "weight": _INT32})
-_PLUGIN_SET: Final = Struct("v1.PluginSet", {"enabled": ListOf(_PLUGIN), "disabled": ListOf(_PLUGIN)})
+PLUGIN_SET: Final = Struct("v1.PluginSet", {"enabled": ListOf(_PLUGIN), "disabled": ListOf(_PLUGIN)})
 _PROFILE: Final = Struct(
     "v1.KubeSchedulerProfile",
     {
         "schedulerName": _STRING,
         "percentageOfNodesToScore": _INT32,
-        "plugins": Struct("v1.Plugins", dict.fromkeys(POINTS, _PLUGIN_SET)),
+        "plugins": Struct("v1.Plugins", dict.fromkeys(POINTS, PLUGIN_SET)),
         "pluginConfig": ListOf(Struct("v1.PluginConfig", {"name": _STRING, "args": Raw()})),
     },
 )
-_EXTENDER: Final = Struct(
+EXTENDER: Final = Struct(
     "v1.Extender",
     {
         "urlPrefix": _STRING,
@@ -88,47 +88,49 @@ _EXTENDER: Final = Struct(
         "ignorable": _BOOL,
     },
 )
+LEADER_ELECTION: Final = Struct(
+    "v1alpha1.LeaderElectionConfiguration",
+    {
+        "leaderElect": _BOOL,
+        "leaseDuration": Duration(),
+        "renewDeadline": Duration(),
+        "retryPeriod": Duration(),
+        "resourceLock": _STRING,
+        "resourceName": _STRING,
+        "resourceNamespace": _STRING,
+    },
+)
+CLIENT_CONNECTION: Final = Struct(
+    "v1alpha1.ClientConnectionConfiguration",
+    {
+        "kubeconfig": _STRING,
+        "acceptContentTypes": _STRING,
+        "contentType": _STRING,
+        "qps": Float32(),
+        "burst": _INT32,
+    },
+)
 CONFIGURATION: Final = Struct(
     "v1.KubeSchedulerConfiguration",
     {
         "parallelism": _INT32,
-        "leaderElection": Struct(
-            "v1alpha1.LeaderElectionConfiguration",
-            {
-                "leaderElect": _BOOL,
-                "leaseDuration": Duration(),
-                "renewDeadline": Duration(),
-                "retryPeriod": Duration(),
-                "resourceLock": _STRING,
-                "resourceName": _STRING,
-                "resourceNamespace": _STRING,
-            },
-        ),
-        "clientConnection": Struct(
-            "v1alpha1.ClientConnectionConfiguration",
-            {
-                "kubeconfig": _STRING,
-                "acceptContentTypes": _STRING,
-                "contentType": _STRING,
-                "qps": Float32(),
-                "burst": _INT32,
-            },
-        ),
+        "leaderElection": LEADER_ELECTION,
+        "clientConnection": CLIENT_CONNECTION,
         "percentageOfNodesToScore": _INT32,
         "podInitialBackoffSeconds": _INT64,
         "podMaxBackoffSeconds": _INT64,
         "profiles": ListOf(_PROFILE),
-        "extenders": ListOf(_EXTENDER),
+        "extenders": ListOf(EXTENDER),
         "delayCacheUntilActive": _BOOL,
     },
     embedded={
-        **_TYPE_META,
+        **TYPE_META,
         "DebuggingConfiguration": {"enableProfiling": _BOOL, "enableContentionProfiling": _BOOL},
     },
 )
 
-_RESOURCES: Final = ListOf(Struct("v1.ResourceSpec", {"name": _STRING, "weight": _INT64}))
-_SHAPE: Final = ListOf(Struct("v1.UtilizationShapePoint", {"utilization": _INT32, "score": _INT32}))
+RESOURCES: Final = ListOf(Struct("v1.ResourceSpec", {"name": _STRING, "weight": _INT64}))
+SHAPE: Final = ListOf(Struct("v1.UtilizationShapePoint", {"utilization": _INT32, "score": _INT32}))
 _NODE_REQUIREMENTS: Final = ListOf(
     Struct(
         "v1.NodeSelectorRequirement",
@@ -178,14 +180,14 @@ _SCORING_STRATEGY: Final = Struct(
     "v1.ScoringStrategy",
     {
         "type": String("v1.ScoringStrategyType"),
-        "resources": _RESOURCES,
-        "requestedToCapacityRatio": Struct("v1.RequestedToCapacityRatioParam", {"shape": _SHAPE}),
+        "resources": RESOURCES,
+        "requestedToCapacityRatio": Struct("v1.RequestedToCapacityRatioParam", {"shape": SHAPE}),
     },
 )
 
 
 def _arguments(plugin: str, fields: dict[str, GoType]) -> Struct:
-    return Struct(f"v1.{plugin}Args", fields, embedded=_TYPE_META)
+    return Struct(f"v1.{plugin}Args", fields, embedded=TYPE_META)
 
 
 _ARGUMENT_FIELDS: Final[dict[str, dict[str, GoType]]] = {
@@ -193,7 +195,7 @@ _ARGUMENT_FIELDS: Final[dict[str, dict[str, GoType]]] = {
     "DynamicResources": {"filterTimeout": Duration(optional=True), "bindingTimeout": Duration(optional=True)},
     "InterPodAffinity": {"hardPodAffinityWeight": _INT32, "ignorePreferredTermsOfExistingPods": _BOOL},
     "NodeAffinity": {"addedAffinity": _NODE_AFFINITY},
-    "NodeResourcesBalancedAllocation": {"resources": _RESOURCES},
+    "NodeResourcesBalancedAllocation": {"resources": RESOURCES},
     "NodeResourcesFit": {
         "ignoredResources": _STRINGS,
         "ignoredResourceGroups": _STRINGS,
@@ -203,7 +205,7 @@ _ARGUMENT_FIELDS: Final[dict[str, dict[str, GoType]]] = {
         "defaultConstraints": ListOf(_SPREAD_CONSTRAINT),
         "defaultingType": String("v1.PodTopologySpreadConstraintsDefaulting"),
     },
-    "VolumeBinding": {"bindTimeoutSeconds": _INT64, "shape": _SHAPE},
+    "VolumeBinding": {"bindTimeoutSeconds": _INT64, "shape": SHAPE},
 }
 ARGUMENTS: Final = {plugin: _arguments(plugin, fields) for plugin, fields in _ARGUMENT_FIELDS.items()}
 """The arguments of every in-tree plugin that has some, by the plugin's name; the kind is that name and ``Args``."""

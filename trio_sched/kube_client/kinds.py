@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from attrs import frozen
 
+from trio_sched.objects.config_map import ConfigMap
 from trio_sched.objects.lease import Lease
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node
@@ -72,3 +73,4 @@ POD_KIND = Kind(
 )
 NODE_KIND = Kind(version="v1", plural="nodes", namespaced=False, type=Node)
 LEASE_KIND = Kind(group="coordination.k8s.io", version="v1", plural="leases", namespaced=True, type=Lease)
+CONFIG_MAP_KIND = Kind(version="v1", plural="configmaps", namespaced=True, type=ConfigMap)

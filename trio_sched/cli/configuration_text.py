@@ -1,0 +1,179 @@
+"""Finds the configuration that a command line names, and has it converted where it is one of former versions."""
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from trio_sched.cli.flags import Flags
+from trio_sched.cli.legacy_flags import LEGACY_NAMES
+from trio_sched.cli.policy_config_map import fetch_policy
+from trio_sched.config.errors import ConfigError, Problem
+from trio_sched.config.feature_gates import FeatureGates
+from trio_sched.config.legacy import (
+    Conversion,
+    OldStart,
+    PolicyConfigMap,
+    PolicySource,
+    chosen_policy,
+    convert_start,
+    read_legacy_configuration,
+)
+from trio_sched.config.load import FlagOverrides, load_configuration
+from trio_sched.config.schema import SchedulerConfig
+from trio_sched.kube_client.kubeconfig import load_kubeconfig
+from trio_sched.kube_client.tls import describe_os_error
+
+log = logging.getLogger(__name__)
+
+_GONE: Final = {
+    "google-json-key": "credentials of a cloud are no part of the scheduler any more; "
+    "use a kubeconfig whose user has an exec plugin",
+}
+
+
+@frozen(kw_only=True)
+class ConfigurationText:
+    """A configuration in v1, and how it came about."""
+
+    text: str | None
+    """The v1 document; None if nothing but today's flags say anything."""
+    conversion: Conversion | None = None
+    """How it was made from what former versions read; None if it is v1 by itself."""
+    ignored: tuple[str, ...] = ()
+    """Flags of former versions that were given and mean nothing beside a configuration file."""
+
+    def load(self, flags: FlagOverrides, gates: FeatureGates) -> SchedulerConfig:
+        """The completed configuration.
+
+        Raises:
+            ConfigError: it is wrong.
+        """
+        try:
+            return load_configuration(self.text, flags=flags, gates=gates)
+        except ConfigError as error:
+            if self.conversion is None:
+                raise
+            raise error.within(f"{self.conversion.source}, converted to v1: ") from error
+
+    def warn(self) -> None:
+        """Say, once, what was converted into what and which flags mean nothing; say nothing about a v1 document."""
+        ignored = {"ignoredFlags": ", ".join(self.ignored)} if self.ignored else {}
+        if self.conversion is not None:
+            log.warning(
+                "configuration of a former version is converted at every start; "
+                "use its v1 text instead, which `trio-sched convert-config` prints",
+                extra={
+                    "source": self.conversion.source,
+                    "changes": "\n".join(self.conversion.notes),
+                    **ignored,
+                    "v1": self.conversion.text_without_keys(),
+                },
+            )
+        elif ignored:
+            log.warning("flags of former versions mean nothing beside --config; leave them out", extra=ignored)
+
+
+def choose_configuration(flags: Flags, *, connected: bool = True) -> ConfigurationText:
+    """Read what *flags* name: a configuration file, else what the flags of former versions say, else nothing.
+
+    Args:
+        flags: the command line.
+        connected: whether there is an API server to ask for a policy in a ConfigMap.
+
+    Raises:
+        ConfigError: something cannot be read, or not be converted.
+        KubeClientError: the connection to fetch a policy with is unusable.
+    """
+    if flags.config:
+        return read_configuration(flags, flags.config, connected=connected)
+    if flags.given & LEGACY_NAMES:
+        return _converted_start(flags, connected=connected)
+    return ConfigurationText(text=None)
+
+
+def read_configuration(flags: Flags, path: str, *, connected: bool = True) -> ConfigurationText:
+    """The configuration file at *path*, converted if it is of a former version.
+
+    Raises:
+        ConfigError: it cannot be read, or not be converted.
+        KubeClientError: the connection to fetch a policy with is unusable.
+    """
+    text = read_configuration_file(path)
+    ignored = tuple(f"--{name}" for name in sorted(flags.given & LEGACY_NAMES))
+    legacy = read_legacy_configuration(text)
+    if legacy is None:
+        return ConfigurationText(text=text, ignored=ignored)
+    source = legacy.policy_source
+    policy = None if source is None else _read_policy(source, flags, legacy.kubeconfig, connected=connected)
+    conversion = legacy.convert(policy)
+    return ConfigurationText(text=conversion.text(), conversion=conversion, ignored=ignored)
+
+
+def _converted_start(flags: Flags, *, connected: bool) -> ConfigurationText:
+    if problems := [Problem(f"--{name}", why) for name, why in _GONE.items() if flags[name]]:
+        raise ConfigError(problems)
+    if flags["use-legacy-policy-config"] and not flags["policy-config-file"]:
+        raise ConfigError.of("policyConfigFile: Required value: required when --use-legacy-policy-config is true")
+    source = chosen_policy(
+        path=flags["policy-config-file"],
+        config_map=flags["policy-configmap"],
+        namespace=flags["policy-configmap-namespace"],
+        file_first=flags["use-legacy-policy-config"],
+    )
+    policy = None if source is None else _read_policy(source, flags, flags["kubeconfig"], connected=connected)
+    return convert_policy_start(flags, policy)
+
+
+def convert_policy_start(flags: Flags, policy: str | None) -> ConfigurationText:
+    """What *flags* and the text of a *policy* say, as a configuration file.
+
+    Raises:
+        ConfigError: it cannot be said in v1.
+    """
+    say = {name: flags[name] for name in flags.given}.get
+    start = OldStart(
+        policy=policy,
+        algorithm_provider=flags["algorithm-provider"],
+        scheduler_name=flags["scheduler-name"],
+        hard_pod_affinity_weight=say("hard-pod-affinity-symmetric-weight"),
+        lock_object_name=flags["lock-object-name"],
+        lock_object_namespace=flags["lock-object-namespace"],
+        bind_pods_qps=say("bind-pods-qps"),
+        bind_pods_burst=say("bind-pods-burst"),
+        port=say("port"),
+        address=flags["address"],
+        failure_domains=flags["failure-domains"],
+    )
+    conversion = convert_start(start, flags.overrides())
+    return ConfigurationText(text=conversion.text(), conversion=conversion)
+
+
+def _read_policy(source: PolicySource, flags: Flags, kubeconfig: str, *, connected: bool) -> str:
+    if not isinstance(source, PolicyConfigMap):
+        return read_configuration_file(source.path)
+    if not connected:
+        where = f"{source.namespace}/{source.name}"
+        raise ConfigError.of(f"the policy in ConfigMap {where} cannot be read without its cluster; put it into a file")
+    return fetch_policy(source, load_kubeconfig(kubeconfig, master=flags.master))
+
+
+def read_configuration_file(path: str) -> str:
+    """The text of *path*, line ends untouched.
+
+    Raises:
+        ConfigError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except IsADirectoryError as error:
+        raise ConfigError.of(f"read {path}: {describe_os_error(error)}") from error
+    except OSError as error:
+        raise ConfigError.of(f"open {path}: {describe_os_error(error)}") from error
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        if content.lstrip().startswith(b"{"):
+            return content.decode(errors="replace")  # JSON forgives what YAML does not
+        raise ConfigError.of("yaml: invalid leading UTF-8 octet") from error

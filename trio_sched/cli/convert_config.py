@@ -1,0 +1,62 @@
+"""``trio-sched convert-config``: what former versions read, as the configuration file to use instead."""
+
+from typing import Final
+
+import click
+
+from trio_sched.cli.configuration_text import (
+    ConfigurationText,
+    choose_configuration,
+    convert_policy_start,
+    read_configuration,
+    read_configuration_file,
+)
+from trio_sched.cli.exit_code import ExitCode
+from trio_sched.cli.flags import FlagError, Flags, split_arguments
+from trio_sched.config.feature_gates import resolve_feature_gates
+from trio_sched.config.legacy import is_policy
+
+_HELP: Final = """\
+Print a configuration of a former version in v1, and tell on stderr what became of what.
+
+CONFIG_FILE is a component configuration (v1alpha1 to v1beta3) or a policy. Instead of it, give the flags of the old
+command line: --policy-config-file, --policy-configmap, --algorithm-provider and all that stood beside them.
+
+\b
+trio-sched convert-config scheduler.yaml > v1.yaml
+trio-sched convert-config --policy-config-file=policy.json --kubeconfig=/etc/kubernetes/scheduler.conf
+"""
+
+
+@click.command(
+    "convert-config",
+    help=_HELP,
+    short_help="Print a configuration of a former version in v1.",
+    context_settings={"ignore_unknown_options": True},
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[CONFIG_FILE | FLAGS...]")
+def convert_config(arguments: tuple[str, ...]) -> ExitCode:
+    """Convert what *arguments* name, and print it."""
+    try:
+        flags, files = split_arguments(arguments)
+    except FlagError as error:
+        raise click.UsageError(str(error)) from error
+    files = tuple(filter(None, (*files, flags.config)))
+    if len(files) > 1:
+        raise click.UsageError(f"one configuration at a time, not {len(files)}: {', '.join(files)}")
+    source = _convert(flags, files[0]) if files else choose_configuration(flags)
+    if source.text is None:
+        raise click.UsageError("nothing to convert: name a CONFIG_FILE, or give the flags of the old command line")
+    gates = resolve_feature_gates(flags["feature-gates"], emulated=flags["emulated-version"])
+    source.load(flags.overrides(), gates)
+    for note in source.conversion.notes if source.conversion else ["it is v1 already, so nothing changes"]:
+        click.echo(f"# {note}", err=True)
+    for flag in source.ignored:
+        click.echo(f"# {flag}: means nothing beside a configuration file; leave it out", err=True)
+    click.echo(source.text, nl=False)
+    return ExitCode.OK
+
+
+def _convert(flags: Flags, path: str) -> ConfigurationText:
+    text = read_configuration_file(path)
+    return convert_policy_start(flags, text) if is_policy(text) else read_configuration(flags, path)

@@ -1,0 +1,99 @@
+"""From the text of a configuration file to its tree and what it says it is.
+
+Source: Kubernetes' strict codec: which decoder reads what, what each refuses, and in which order it says so.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from attrs import frozen
+
+from trio_sched.config.errors import ConfigError, Problem
+from trio_sched.config.go_text import quote
+from trio_sched.config.json_reader import read_json
+from trio_sched.config.tree import Object, Tree, kind_of
+from trio_sched.config.yaml_reader import read_yaml
+
+STRICT: Final = "strict decoding error: "
+"""What stands before the problems that only a strict reader minds."""
+
+_TYPE_META_STRUCT: Final = (
+    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+)
+_INTERPRETING: Final = "couldn't get version/kind; json parse error: "
+
+
+@frozen
+class DocumentKind:
+    """What an object says it is."""
+
+    api_version: str
+    kind: str
+
+    @property
+    def group(self) -> str:
+        """The part of the version before the slash; empty if there is none."""
+        return self.api_version.rpartition("/")[0]
+
+
+class StrictError(ConfigError):
+    """Problems that only a strict reader minds, said one after the other."""
+
+    def __str__(self) -> str:
+        return self.prefix + STRICT + ", ".join(map(str, self.problems))
+
+    @classmethod
+    def listing(cls, errors: Iterable[str]) -> "StrictError":
+        """All *errors* in one."""
+        return cls(Problem("", error) for error in errors)
+
+
+def read_document(text: str) -> tuple[Tree, list[str]]:
+    """The document in *text*, and what the YAML library says of duplicate keys.
+
+    Raises:
+        ConfigError: the text is malformed.
+    """
+    try:
+        if text.lstrip(" \t\r\n\v\f").startswith("{"):
+            try:
+                return read_json(text), []
+            except ConfigError as error:
+                raise error.within(_INTERPRETING) from error
+        document = read_yaml(text)
+    except RecursionError as error:
+        raise ConfigError.of("exceeded max depth") from error
+    return document.tree, [document.duplicates_text] if document.duplicates_text else []
+
+
+def interpret(tree: Tree) -> DocumentKind:
+    """What *tree* says it is; keys are recognised whatever their case here, unlike anywhere else.
+
+    Raises:
+        ConfigError: it cannot be anything.
+    """
+    found = {"apiversion": "", "kind": ""}
+    fields = {"apiversion": "apiVersion", "kind": "kind"}
+    if tree is not None and not isinstance(tree, Object):
+        problem = f"json: cannot unmarshal {kind_of(tree)} into Go value of type {_TYPE_META_STRUCT}"
+        raise ConfigError.of(_INTERPRETING + problem)
+    for key, value in tree.pairs if tree is not None else ():
+        name = key.lower()
+        if name not in found or value is None:
+            continue
+        if not isinstance(value, str):
+            problem = f"json: cannot unmarshal {kind_of(value)} into Go struct field .{fields[name]} of type string"
+            raise ConfigError.of(_INTERPRETING + problem)
+        found[name] = value
+    if found["apiversion"].count("/") > 1:
+        raise ConfigError.of(f"unexpected GroupVersion string: {found['apiversion']}")
+    version = found["apiversion"]
+    return DocumentKind("" if version == "/" else version, found["kind"])
+
+
+def not_registered(kind: DocumentKind) -> ConfigError:
+    """The error for an object of which nothing is known."""
+    scheme = quote("pkg/scheduler/apis/config/scheme/scheme.go:29")
+    return ConfigError.of(
+        f"no kind {quote(kind.kind)} is registered for version {quote(kind.api_version)} in scheme {scheme}"
+    )
