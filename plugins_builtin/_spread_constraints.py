@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from attrs import define, field, frozen
 
 from trio_sched.plugin_api import (
     EVERYTHING,
+    NOTHING,
     Handle,
     LabelMatcher,
     LabelSelector,
@@ -54,8 +56,12 @@ class Constraint:
 
     def counted(self, namespace: str) -> PodSelector:
         """The pods that count in the cluster. An empty selector counts none, although it matches every pod."""
-        labels = compile_selector(None) if self.labels.is_everything else self.labels
-        return PodSelector((NamespacedMatcher(frozenset((namespace,)), labels),), without_terminating=True)
+        return _counted(namespace, NOTHING if self.labels.is_everything else self.labels)
+
+
+@lru_cache(maxsize=4096)
+def _counted(namespace: str, labels: LabelMatcher) -> PodSelector:
+    return PodSelector((NamespacedMatcher(frozenset((namespace,)), labels),), without_terminating=True)
 
 
 @define(eq=False)
@@ -64,8 +70,14 @@ class Constraints:
 
     args: PodTopologySpreadArgs
     handle: Handle
+    _default: dict[str, list[TopologySpreadConstraint]] = field(init=False)
     _services: tuple[int, dict[str, list[LabelMatcher]]] = (-1, {})
     _merged: dict[tuple[LabelMatcher, object], LabelMatcher] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        is_list = self.args.defaulting_type == "List"
+        stated = (self.args.default_constraints or ()) if is_list else _SYSTEM_DEFAULTS
+        self._default = {action: [one for one in stated if one.when_unsatisfiable == action] for action in (HARD, SOFT)}
 
     @property
     def are_all_keys_needed(self) -> bool:
@@ -102,9 +114,7 @@ class Constraints:
         return found
 
     def _defaults(self, pod: Pod, action: str) -> list[Constraint]:
-        is_list = self.args.defaulting_type == "List"
-        stated = (self.args.default_constraints or ()) if is_list else _SYSTEM_DEFAULTS
-        wanted = [one for one in stated if one.when_unsatisfiable == action]
+        wanted = self._default[action]
         if not wanted:
             return []
         labels = self._derived_selector(pod)

@@ -44,8 +44,10 @@ REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
 MAX_SCORE = 100
+_MOST_SELECTORS = 4096
 
-_AFFINITY, _ANTI_AFFINITY, _EXISTING = 1, 2, 3
+_AFFINITY, _ANTI_AFFINITY, _EXISTING = 3, 2, 1
+"""What counts where several say no is the highest."""
 _STATUSES = {
     _AFFINITY: unresolvable(REASON_AFFINITY),
     _ANTI_AFFINITY: unschedulable(REASON_ANTI_AFFINITY),
@@ -115,6 +117,7 @@ class InterPodAffinity:
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
         self._handle = handle
+        self._selectors: dict[tuple[tuple[AffinityTerm, ...], int], PodSelector] = {}
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignore_existing = args.ignore_preferred_terms_of_existing_pods
 
@@ -123,6 +126,17 @@ class InterPodAffinity:
     def _labels_of_namespace(self, name: str) -> Mapping[str, str]:
         namespace = self._handle.object("Namespace", name)
         return {} if namespace is None else namespace.metadata.labels or {}
+
+    def _pods_meant(self, terms: tuple[AffinityTerm, ...]) -> PodSelector:
+        """The pods that all of *terms* mean."""
+        version = self._handle.version("Namespace") if any(not t.namespace_selector.is_nothing for t in terms) else 0
+        key = (terms, version)
+        found = self._selectors.get(key)
+        if found is None:
+            if len(self._selectors) >= _MOST_SELECTORS:
+                self._selectors.clear()
+            found = self._selectors[key] = PodSelector(tuple(map(self._meant, terms)))
+        return found
 
     def _meant(self, term: AffinityTerm) -> NamespacedMatcher:
         """The pods that a term of the pod to be placed means."""
@@ -155,11 +169,11 @@ class InterPodAffinity:
         near: list[Tally] = []
         wanted = None
         if terms.required_affinity:
-            wanted = PodSelector(tuple(map(self._meant, terms.required_affinity)))
+            wanted = self._pods_meant(terms.required_affinity)
             near = [Tally(nodes.domain_counts(wanted, term.topology_key)) for term in terms.required_affinity]
         far = []
         for term in terms.required_anti_affinity:
-            selector = PodSelector((self._meant(term),))
+            selector = self._pods_meant((term,))
             far.append((selector, Tally(nodes.domain_counts(selector, term.topology_key))))
         is_first = wanted is not None and wanted.matches_pod(pod)
         namespace_labels = self._labels_of_namespace(pod.namespace)
@@ -180,21 +194,24 @@ class InterPodAffinity:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """First what the pod wants near, then what it wants far, then who does not want it near."""
         counted: _Counted = state.read(_FILTER_KEY)
-        codes = np.zeros(len(nodes), dtype=np.int64)
+        by_key: dict[str, Int64Array] = {}
         for key, (tallies, changes) in counted.unwelcome.items():
-            pods = _sum(tallies, changes, key, nodes)
-            codes[(pods > 0)[nodes.label_values(key)]] = _EXISTING
+            _raise(by_key, key, np.where(_sum(tallies, changes, key, nodes) > 0, _EXISTING, 0))
         for _selector, tally in counted.far:
-            codes[(tally.counts(nodes) > 0)[nodes.label_values(tally.base.key)]] = _ANTI_AFFINITY
-        if counted.near:
-            is_first = counted.is_first and not any(tally.total for tally in counted.near)
-            for tally in counted.near:
-                fails = np.zeros(len(nodes.label_vocabulary(tally.base.key)), dtype=np.bool_)
-                if not is_first:
-                    fails = tally.counts(nodes) <= 0
-                fails[0] = True
-                codes[fails[nodes.label_values(tally.base.key)]] = _AFFINITY
-        return Verdicts(codes, _STATUSES.__getitem__)
+            _raise(by_key, tally.base.key, np.where(tally.counts(nodes) > 0, _ANTI_AFFINITY, 0))
+        is_first = counted.is_first and not any(tally.total for tally in counted.near)
+        for tally in counted.near:
+            if is_first:
+                fails = np.zeros(len(nodes.label_vocabulary(tally.base.key)), dtype=np.int64)
+            else:
+                fails = np.where(tally.counts(nodes) <= 0, _AFFINITY, 0)
+            fails[0] = _AFFINITY
+            _raise(by_key, tally.base.key, fails)
+        codes: Int64Array | None = None
+        for key, table in by_key.items():
+            found = table[nodes.label_values(key)]
+            codes = found if codes is None else np.maximum(codes, found)
+        return Verdicts(np.zeros(len(nodes), dtype=np.int64) if codes is None else codes, _STATUSES.__getitem__)
 
     # --- score ------------------------------------------------------------------------------------------------------
 
@@ -208,7 +225,7 @@ class InterPodAffinity:
         tables: dict[str, Int64Array] = {}
         has_any = False
         for term in preferred:
-            pods = nodes.domain_counts(PodSelector((self._meant(term),)), term.topology_key)
+            pods = nodes.domain_counts(self._pods_meant((term,)), term.topology_key)
             if pods.total:
                 has_any = True
                 sign = 1 if term.kind is TermKind.PREFERRED_AFFINITY else -1
@@ -271,6 +288,12 @@ def _tallies_by_key(found: Iterable[TermCounts]) -> dict[str, tuple[list[Tally],
         if pods.total:
             by_key.setdefault(existing.term.topology_key, ([], {}))[0].append(Tally(pods))
     return by_key
+
+
+def _raise(by_key: dict[str, Int64Array], key: str, codes: Int64Array) -> None:
+    """Let *codes*, one per domain of *key*, count where they are higher than what is known."""
+    known = by_key.get(key)
+    by_key[key] = codes if known is None else np.maximum(known, codes)
 
 
 def _sum(tallies: list[Tally], changes: Mapping[int, int], key: str, nodes: NodeColumns) -> Int64Array:

@@ -74,7 +74,9 @@ class _Soft:
     tables: Sequence[Any]
     """Per constraint the points of each domain, shape (domains,); for hostnames the weight and the selector."""
     ignored: BoolArray | None
-    """Shape (nodes,): nodes that lack a key."""
+    """Shape (nodes,): nodes that lack a key, where all keys are needed."""
+    have_all_keys: bool
+    """No node lacks a key."""
 
 
 class PodTopologySpread:
@@ -202,7 +204,7 @@ class PodTopologySpread:
             table = counts * weight + float(constraint.max_skew - 1)
             table[0] = 0.0
             tables.append(table)
-        state.write(_SOFT_KEY, _Soft(constraints, tables, ignored))
+        state.write(_SOFT_KEY, _Soft(constraints, tables, ignored, need_all and ignored is None))
         return None
 
     @hookimpl
@@ -211,17 +213,22 @@ class PodTopologySpread:
         soft: _Soft = state.read(_SOFT_KEY)
         points = np.zeros(len(nodes), dtype=np.float64)
         for constraint, table in zip(soft.constraints, soft.tables, strict=True):
-            values = nodes.label_values(constraint.key)
-            if constraint.key == HOSTNAME:
-                weight, counted = table
-                points += (nodes.pod_counts(counted) * weight + float(constraint.max_skew - 1)) * (values != 0)
-            else:
-                points += table[values]
-        whole = np.floor(points)
-        whole += points - whole >= 0.5  # half away from zero, and exact just below it
+            if constraint.key != HOSTNAME:
+                points += table[nodes.label_values(constraint.key)]
+                continue
+            weight, counted = table
+            found = nodes.pod_counts(counted) * weight
+            found += float(constraint.max_skew - 1)
+            if not soft.have_all_keys:
+                found *= nodes.label_values(HOSTNAME) != 0
+            points += found
+        points += (
+            0.5  # half away from zero; what lies just below a half is exact here, because points are 0 or over 0.69
+        )
+        whole = np.floor(points, out=points).astype(np.int64)
         if soft.ignored is not None:
             whole[soft.ignored] = 0
-        return whole.astype(np.int64)
+        return whole
 
     @hookimpl
     def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
@@ -230,7 +237,12 @@ class PodTopologySpread:
         part = scores if soft.ignored is None else scores[~soft.ignored]
         most = int(part.max(initial=0))
         fewest = int(part.min()) if len(part) else 0
-        normalized = np.full_like(scores, MAX_SCORE) if most == 0 else MAX_SCORE * (most + fewest - scores) // most
+        if most == 0:
+            normalized = np.full_like(scores, MAX_SCORE)
+        elif most < len(scores):  # each possible score once is less than every node
+            normalized = (MAX_SCORE * (most + fewest - np.arange(most + 1)) // most)[scores]
+        else:
+            normalized = MAX_SCORE * (most + fewest - scores) // most
         if soft.ignored is not None:
             normalized[soft.ignored] = 0
         return normalized

@@ -11,6 +11,7 @@ from contrib.benchmarks.report import Figure, show, write_json
 BENCHES: dict[str, Callable[[], Iterator[Figure]]] = {
     "engine": engine.run,
     "topology": engine.run_topology,
+    "preemption": engine.run_preemption,
     "transport": transport.run,
     "watch": watch.run,
     "path": path.run,

@@ -9,13 +9,13 @@ from random import Random
 import msgspec
 
 from contrib.benchmarks.report import Figure
-from contrib.benchmarks.workload import node, pod, social_pod
+from contrib.benchmarks.workload import big_pod, node, pod, social_pod
 from trio_sched.config.expansion import expand_profile
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.daemon.memory import keep_freed_memory
 from trio_sched.engine.cache import Cache
-from trio_sched.engine.decision import Placed
+from trio_sched.engine.decision import Placed, Unplaced
 from trio_sched.engine.gates import ProfileQueueing
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import Profile, build_profile
@@ -69,6 +69,34 @@ def run_topology(nodes: int = 5_000, existing: int = EXISTING, pods: int = 1_500
         where = f"{nodes:,} nodes, {existing:,} pods, {case}"
         yield Figure("topology", where, "decide", decide, "µs/pod", goal)
         yield Figure("topology", where, "assume", assume, "µs/pod")
+
+
+def run_preemption(nodes: int = 5_000, each: int = 4, pods: int = 20) -> Iterator[Figure]:
+    """Important pods on a cluster that less important ones fill: finding out that nothing fits, and the dry run."""
+    keep_freed_memory()
+    profile = _default_profile()
+    scheduler = _scheduler(profile, nodes)
+    for i in range(nodes * each):
+        filler = msgspec.convert(big_pod(i, priority=0), Pod)
+        scheduler.cache.assume(filler, scheduler.cache.table.names[i % nodes])
+    names = scheduler.cache.table.names
+    enough = max(nodes // 10, 100)
+    deciding, trying = [], []
+    for i in range(pods):
+        preemptor = msgspec.convert(big_pod(nodes * each + i, priority=100), Pod)
+        info = QueuedPodInfo(preemptor, 0.0, signature=scheduler.sign(preemptor))
+        began = time.perf_counter()
+        decision = scheduler.decide(info)
+        decided = time.perf_counter()
+        assert isinstance(decision, Unplaced)
+        assert decision.state is not None
+        found = scheduler.dry_run_preemption(preemptor, decision.state, names[i:] + names[:i], enough, [])
+        trying.append(time.perf_counter() - decided)
+        deciding.append(decided - began)
+        assert len(found.candidates) == enough
+    where = f"{nodes:,} nodes, {nodes * each:,} pods"
+    yield Figure("preemption", where, "decide", statistics.median(deciding) * 1e6, "µs/pod")
+    yield Figure("preemption", f"{where}, {enough} candidates", "dry run", statistics.median(trying) * 1e6, "µs/pod")
 
 
 def _default_profile() -> Profile:

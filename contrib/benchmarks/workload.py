@@ -116,3 +116,11 @@ def social_pod(i: int, app: int, wish: str) -> dict[str, Any]:
             },
         }
     return made
+
+
+def big_pod(i: int, priority: int) -> dict[str, Any]:
+    """A pod of which four fill a node."""
+    made = pod(i)
+    made["spec"]["priority"] = priority
+    made["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "8", "memory": "1Gi"}
+    return made

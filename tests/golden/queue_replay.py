@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from golden_objects import event_of, object_of
+from golden_profiles import profiles_of
 
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.gates import ProfileQueueing
 from trio_sched.engine.profile import Caller
 from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.queueing_hints import HintEntry, HintTable
+from trio_sched.engine.queueing_hints import HintEntry, HintTable, build_hint_table
 from trio_sched.plugin_api import Hint, Pod, QueuedPod, Status, unresolvable
 
 Step = Mapping[str, Any]
@@ -30,9 +31,10 @@ class TraceReplay:
         self.recorded_pods: dict[str, Any] = {}
         options, gates = case["options"], case["featureGates"]
         pop_from_backoff = gates.get("SchedulerPopFromBackoffQ", True)
-        self.profile_names = list(case["profiles"])
+        profiles = _real_profiles(case) if "profiles" not in case else self._fake_profiles(case["profiles"])
+        self.profile_names = list(profiles)
         self.queue = SchedulingQueue(
-            profiles={name: self._profile(plugins) for name, plugins in case["profiles"].items()},
+            profiles=profiles,
             queue_sort=_priority_sort,
             known_pod=self.listed.get,
             backoff=Backoff(
@@ -44,6 +46,9 @@ class TraceReplay:
         )
 
     # --- the fake plugins of the recording --------------------------------------------------------------------------
+
+    def _fake_profiles(self, recorded: Mapping[str, Any]) -> dict[str, ProfileQueueing]:
+        return {name: self._profile(plugins) for name, plugins in recorded.items()}
 
     def _profile(self, plugins: Mapping[str, Any]) -> ProfileQueueing:
         entries = [
@@ -237,6 +242,23 @@ class TraceReplay:
             "pendingPlugins": sorted(info.pending_plugins),
             "flushed": info.was_flushed,
         }
+
+
+def _real_profiles(case: Mapping[str, Any]) -> dict[str, ProfileQueueing]:
+    """The default profile, whose plugins know the objects of the trace's cluster."""
+    objects: dict[str, list[Any]] = {}
+    for recorded in case["cluster"]:
+        objects.setdefault(recorded["kind"], []).append(object_of(recorded))
+    return {
+        name: ProfileQueueing(profile.pre_enqueue, build_hint_table(profile))
+        for name, profile in profiles_of(case, objects).items()
+    }
+
+
+def asks_for_devices_or_groups(case: Mapping[str, Any]) -> bool:
+    """Whether pods of a trace have claims or are members of groups."""
+    specs = [recorded["spec"] for recorded in case["objects"].values() if recorded["kind"] == "Pod"]
+    return any(spec.get("resourceClaims") or spec.get("schedulingGroup") for spec in specs)
 
 
 def _priority_sort(queued: QueuedPod) -> tuple[int, float]:

@@ -206,8 +206,9 @@ def _passes(answer: KeptAnswer, pod: Pod, nominated: NominatedPods, state: Cycle
     Raises:
         CycleFailed: a plugin failed.
     """
-    filters = [caller for caller in answer.fresh_filters if caller.plugin not in state.skip_filter]
-    memos = [memo for memo in answer.memos if isinstance(memo.caller, FilterCaller)]
+    skipped = state.skip_filter
+    filters = [caller for caller in answer.fresh_filters if caller.plugin not in skipped]
+    memos = answer.memos and [memo for memo in answer.memos if isinstance(memo.caller, FilterCaller)]
     if not filters and not memos and not nominated:
         return answer.passes
     table = answer.table
