@@ -22,7 +22,8 @@ MIB: Final = 1024 * 1024
 
 HEADER: Final = """\
 # A web shop's cluster: 60 nodes in three zones, about 520 pods of all sorts. Plain manifests; nothing is special to
-# trio-sched except two annotations (trio-sched.dev/run-seconds: the pod ends by itself after that time).
+# trio-sched except two annotations: trio-sched.dev/run-seconds (the pod ends by itself after that time) and
+# trio-sched.dev/arrive-seconds (it is not there from the beginning).
 #
 #   general  24 nodes   web shop, search, databases
 #   memory    9 nodes   caches; NoSchedule taint pool=memory
@@ -76,7 +77,7 @@ def _namespaces() -> Iterator[Json]:
 def _priority_classes() -> Iterator[Json]:
     for name, value in PRIORITIES.items():
         head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-        yield {**head, "value": value, "preemptionPolicy": "Never"}
+        yield {**head, "value": value, **({} if name == "customer-facing" else {"preemptionPolicy": "Never"})}
 
 
 def _node_names(pool: str) -> list[str]:
@@ -177,6 +178,25 @@ def _preferred(weight: int, key: str, *values: str) -> Json:
     }
 
 
+def _spread(key: str, otherwise: str, **labels: str) -> Json:
+    return {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": otherwise,
+        "labelSelector": {"matchLabels": labels},
+    }
+
+
+def _pods_required(key: str, **labels: str) -> Json:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+def _pods_preferred(weight: int, key: str, **labels: str) -> Json:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": weight, "podAffinityTerm": term}]}
+
+
 def _on_pool(pool: str) -> Json:
     return {"key": "trio-sched.dev/pool", "operator": "In", "values": [pool]}
 
@@ -209,7 +229,21 @@ def _workloads() -> Iterator[Json]:
                 _container("migrate", "web", "500m", "256Mi"),
                 _container("mesh", "mesh", "50m", "64Mi", restartPolicy="Always"),
             ],
+            "topologySpreadConstraints": [_spread("topology.kubernetes.io/zone", "DoNotSchedule", app="web")],
             "containers": [_container("web", "web", "250m", "512Mi")],
+        },
+    )
+    yield from _copies(
+        "shop",
+        "checkout",
+        9,
+        {
+            "priorityClassName": "customer-facing",
+            "affinity": {
+                "podAntiAffinity": _pods_required("kubernetes.io/hostname", app="checkout"),
+                "podAffinity": _pods_preferred(100, "topology.kubernetes.io/zone", app="cache"),
+            },
+            "containers": [_container("checkout", "web", "500m", "1Gi")],
         },
     )
     yield from _copies(
@@ -266,6 +300,27 @@ def _workloads() -> Iterator[Json]:
             "tolerations": _tolerate("gpu"),
             "containers": [_container("model", "training", "2", "8Gi", extra={"nvidia.com/gpu": "1"})],
         },
+    )
+    yield from _copies(
+        "ml",
+        "experiment",
+        2,  # the last two GPUs, until somebody more important comes
+        {
+            "priorityClassName": "whenever",
+            "tolerations": _tolerate("gpu"),
+            "containers": [_container("try", "training", "1", "4Gi", extra={"nvidia.com/gpu": "1"})],
+        },
+    )
+    yield from _copies(
+        "shop",
+        "fraud-check",
+        2,
+        {
+            "priorityClassName": "customer-facing",
+            "tolerations": _tolerate("gpu"),
+            "containers": [_container("model", "training", "1", "4Gi", extra={"nvidia.com/gpu": "1"})],
+        },
+        annotations={"trio-sched.dev/arrive-seconds": "60"},
     )
     yield from _copies(
         "ml",
@@ -337,6 +392,31 @@ def _misfits() -> Iterator[Json]:
             "tolerations": [{"operator": "Exists"}],
             "containers": [_container("main", "agent", "100m", "64Mi", ports=[_host_port(9100)])],
         },
+    )
+    yield from _copies(
+        "misfits",
+        "crowded",
+        5,  # one per zone
+        {
+            "affinity": {"podAntiAffinity": _pods_required("topology.kubernetes.io/zone", app="crowded")},
+            "containers": small,
+        },
+    )
+    yield from _copies(
+        "misfits",
+        "lonely",
+        1,
+        {
+            "affinity": {"podAffinity": _pods_required("topology.kubernetes.io/zone", app="nobody")},
+            "containers": small,
+        },
+    )
+    yield from _copies(
+        "misfits",
+        "no-racks",
+        1,
+        {"topologySpreadConstraints": [_spread("shop.example/rack", "DoNotSchedule", app="no-racks")]}
+        | {"containers": small},
     )
     yield from _copies("misfits", "unknown-node", 1, {"affinity": _on_node("general-99"), "containers": small})
     yield from _copies(

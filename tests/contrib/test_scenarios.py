@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -46,11 +47,32 @@ def test_only_the_misfits_are_pending_each_kind_for_its_own_reason(shop: dict[st
         "cordoned": "1 node(s) were unschedulable, 59",
         "unknown-node": "60 node(s) didn't satisfy plugin(s) [NodeAffinity]",
         "port-taken": "60 node(s) didn't have free ports",
+        "crowded": "38 node(s) didn't match pod anti-affinity rules",
+        "lonely": "38 node(s) didn't match pod affinity rules",
+        "no-racks": "didn't match pod topology spread constraints (missing required label)",
         "gated": "Scheduling is blocked due to non-empty scheduling gates",
     }
     assert reasons.keys() == expected.keys()
     for workload, part in expected.items():
         assert part in reasons[workload]
+
+
+def test_what_is_to_be_spread_is_spread(shop: dict[str, Any]) -> None:
+    zone_of = {node["name"]: node["zone"] for node in shop["nodes"]}
+    webs = Counter(zone_of[one["node"]] for one in shop["placements"] if one["workload"] == "web")
+    assert sum(webs.values()) == 130
+    assert max(webs.values()) - min(webs.values()) <= 1
+    checkouts = [one["node"] for one in shop["placements"] if one["workload"] == "checkout"]
+    assert len(set(checkouts)) == len(checkouts) == 9
+
+
+def test_more_important_pods_that_come_later_take_the_place_of_experiments(shop: dict[str, Any]) -> None:
+    assert {one["pod"] for one in shop["preempted"]} == {"ml/experiment-001", "ml/experiment-002"}
+    assert {one["by"] for one in shop["preempted"]} == {"shop/fraud-check-001", "shop/fraud-check-002"}
+    placed = {f"{one['namespace']}/{one['pod']}": one["node"] for one in shop["placements"]}
+    for eviction in shop["preempted"]:
+        assert placed[eviction["by"]] == eviction["node"]
+        assert eviction["pod"] not in placed
 
 
 def test_every_node_has_its_agent_and_nothing_is_overcommitted(shop: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """What became of a simulated cluster: who runs where, who waits and why, how full everything is."""
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +27,7 @@ POOL_LABELS: Final = (
 """Labels that tell the pool of a node; the first that a node has counts."""
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 _WORKLOAD_LABELS: Final = ("app.kubernetes.io/name", "app", "k8s-app")
+_PREEMPTED: Final = re.compile(r"Preempted by pod (?P<uid>\S+) on node (?P<node>\S+)")
 _decode_pod = msgspec.json.Decoder(Pod).decode
 _decode_node = msgspec.json.Decoder(Node).decode
 
@@ -49,6 +51,17 @@ class Waiting:
     message: str
     pods: tuple[str, ...]
     """``namespace/name``, in order."""
+
+
+@frozen(kw_only=True)
+class Eviction:
+    """A pod that had to make room for a more important one."""
+
+    pod: str
+    """``namespace/name``; there may be another of that name by now."""
+    by: str
+    """Likewise, of the pod that needed the room."""
+    node: str
 
 
 @frozen(kw_only=True)
@@ -78,6 +91,8 @@ class Outcome:
     placements: tuple[Placement, ...]
     waiting: tuple[Waiting, ...]
     """The most frequent reason first."""
+    evictions: tuple[Eviction, ...]
+    """In the order in which they happened."""
     nodes: tuple[NodeReport, ...]
     pools: Mapping[str, Usage]
     simulated_seconds: float
@@ -132,6 +147,7 @@ def read_outcome(store: ObjectStore, schedulers: Iterable[str], simulated_second
     return Outcome(
         placements=tuple(_placement(pod) for pod in pods if pod.node_name),
         waiting=tuple(sorted(waiting, key=lambda group: -len(group.pods))),
+        evictions=tuple(_evictions(store, {pod.uid: pod.key for pod in pods})),
         nodes=reports,
         pools={
             pool: _total(report.usage for report in reports if report.pool == pool)
@@ -140,6 +156,16 @@ def read_outcome(store: ObjectStore, schedulers: Iterable[str], simulated_second
         simulated_seconds=simulated_seconds,
         settled=settled,
     )
+
+
+def _evictions(store: ObjectStore, keys: Mapping[str, str]) -> Iterator[Eviction]:
+    """What the scheduler's events tell of preemptions."""
+    for stored in store.collection("events").in_order():
+        told = _PREEMPTED.match(stored.fields.get("message") or "")
+        if stored.fields.get("reason") == "Preempted" and told is not None:
+            victim = stored.fields["involvedObject"]
+            by = keys.get(told["uid"], f"a pod that is gone ({told['uid']})")
+            yield Eviction(pod=f"{victim['namespace']}/{victim['name']}", by=by, node=told["node"])
 
 
 def _placement(pod: Pod) -> Placement:

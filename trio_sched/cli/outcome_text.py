@@ -32,6 +32,7 @@ def outcome_as_data(outcome: Outcome) -> Json:
         "pending": [
             {"reason": group.reason, "message": group.message, "pods": list(group.pods)} for group in outcome.waiting
         ],
+        "preempted": [asdict(eviction) for eviction in outcome.evictions],
         "pools": [{"name": name, **_usage_as_data(usage)} for name, usage in outcome.pools.items()],
         "nodes": [
             {"name": node.name, "pool": node.pool, "zone": node.zone, **_usage_as_data(node.usage)}
@@ -50,6 +51,8 @@ def outcome_as_tables(outcome: Outcome, *, every_pod: bool) -> Iterator[Renderab
     yield _placements_by_pod(outcome) if every_pod else _placements_by_workload(outcome)
     yield _nodes(outcome)
     yield _pools(outcome)
+    if outcome.evictions:
+        yield _evictions(outcome)
     if outcome.waiting:
         yield _waiting(outcome)
     yield _summary(outcome)
@@ -111,6 +114,13 @@ def _pools(outcome: Outcome) -> Table:
     sizes = Counter(node.pool for node in outcome.nodes)
     for name, usage in outcome.pools.items():
         table.add_row(name, str(sizes[name]), *_shares(usage, outcome.resources))
+    return table
+
+
+def _evictions(outcome: Outcome) -> Table:
+    table = _table("Preempted", "POD", "MADE ROOM FOR", "ON NODE")
+    for eviction in outcome.evictions:
+        table.add_row(eviction.pod, eviction.by, eviction.node)
     return table
 
 

@@ -17,6 +17,7 @@ from trio_sched.daemon.supervisor import Clients, DaemonSettings, run_daemon
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator import ApiServer, InProcessTransport, populate, run_kubelets, serve, trio_clock
+from trio_sched.simulator.arrivals import Arrivals, split_arrivals
 from trio_sched.simulator.kubelet import RUN_SECONDS
 from trio_sched.simulator.object_store import Change, StoredObject
 
@@ -55,11 +56,14 @@ async def simulate_until_settled(plan: Plan, progress: Progress) -> Outcome:
     """
     clock = trio_clock(plan.begins)
     server = ApiServer(clock, plan.seed)
-    populate(server, plan.manifests)
+    first, arrivals = split_arrivals(plan.manifests)
+    populate(server, first)
     began, stop = trio.current_time(), trio.Event()
-    activity = Activity(server, frozenset(profile.scheduler_name for profile in plan.settings.config.profiles))
+    schedulers = frozenset(profile.scheduler_name for profile in plan.settings.config.profiles)
+    activity = Activity(server, schedulers, arrivals)
     async with trio.open_nursery() as kubelets:
         await kubelets.start(run_kubelets, server)
+        kubelets.start_soon(arrivals.run, server)
         async with _clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             daemon = partial(run_daemon, random=Random(plan.seed), wall_clock=clock, stop=stop)
             await scheduling.start(daemon, plan.settings, clients)
@@ -92,11 +96,13 @@ async def serve_until_signal(plan: Plan, host: str, port: int, announce: Callabl
     """
     clock = trio_clock(plan.begins)
     server, stop = ApiServer(clock, plan.seed), trio.Event()
-    populate(server, plan.manifests)
+    first, arrivals = split_arrivals(plan.manifests)
+    populate(server, first)
     async with trio.open_nursery() as cluster:
         await cluster.start(stop_on_signal, stop)
         url = await cluster.start(partial(serve, server, host=host, port=port))
         await cluster.start(run_kubelets, server)
+        cluster.start_soon(arrivals.run, server)
         async with _clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             daemon = partial(run_daemon, random=Random(plan.seed), wall_clock=clock, stop=stop)
             await scheduling.start(daemon, plan.settings, clients)
@@ -111,18 +117,20 @@ class Activity:
     Args:
         server: where they are.
         schedulers: whose pods are to be decided on.
+        arrivals: what is still to come.
     """
 
     server: ApiServer
     schedulers: frozenset[str]
+    arrivals: Arrivals = field(factory=Arrivals)
     changed_at: float = field(factory=trio.current_time, init=False)
     _undecided: set[str] = field(factory=set, init=False)
     _ending: set[str] = field(factory=set, init=False)
 
     @property
     def is_settled(self) -> bool:
-        """Whether every pod has its verdict and none will end by itself."""
-        return not self._undecided and not self._ending
+        """Whether every pod has its verdict, none will end by itself, and nothing is still to come."""
+        return not self._undecided and not self._ending and not self.arrivals.waiting
 
     @contextmanager
     def followed(self, progress: Progress) -> Generator[None, None, None]:

@@ -1,0 +1,40 @@
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_sched.simulator import ApiServer
+from trio_sched.simulator.arrivals import ARRIVE_SECONDS, split_arrivals
+from trio_sched.simulator.scenario import ManifestError
+
+
+def config_map(name: str, arrives: str | None = None) -> dict[str, Any]:
+    annotations = {} if arrives is None else {"annotations": {ARRIVE_SECONDS: arrives}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default", **annotations}}
+
+
+def names(server: ApiServer) -> set[str]:
+    return {stored.fields["metadata"]["name"] for stored in server.store.collection("configmaps").objects.values()}
+
+
+async def test_objects_come_when_their_time_has_come(server: ApiServer, autojump_clock: MockClock) -> None:
+    manifests = [config_map("late", "60"), config_map("first"), config_map("soon", "2.5"), config_map("also", "60")]
+    there, arrivals = split_arrivals(manifests)
+    assert [one["metadata"]["name"] for one in there] == ["first"]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(arrivals.run, server)
+        await trio.sleep(2)
+        assert names(server) == set()
+        await trio.sleep(1)
+        assert names(server) == {"soon"}
+        assert len(arrivals.waiting) == 2
+        await trio.sleep(58)
+        assert names(server) == {"soon", "late", "also"}
+    assert arrivals.waiting == []
+
+
+@pytest.mark.parametrize("text", ["tomorrow", "-1", "inf", ""])
+def test_an_annotation_that_is_no_number_of_seconds_is_named(text: str) -> None:
+    with pytest.raises(ManifestError, match=f"ConfigMap c: annotation .*arrive-seconds is '{text}', not a number"):
+        split_arrivals([config_map("c", text)])
