@@ -1,24 +1,20 @@
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 
 from trio_sched.engine.filtering import (
     CycleFailed,
-    apply_nominated,
-    filter_with_pods_added,
     node_statuses,
     run_filters,
     run_pre_filters,
 )
 from trio_sched.engine.profile import Caller, FilterCaller
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import (
     SKIP,
     Code,
     CycleState,
-    Handle,
     NodeColumns,
     NodeView,
     Pod,
@@ -26,13 +22,11 @@ from trio_sched.plugin_api import (
     Status,
     Verdicts,
     failure,
-    hookimpl,
     pending,
     unresolvable,
     unschedulable,
 )
-from trio_sched.snapshot.node_table import PlacedPod
-from trio_sched.testing import make_profile, make_table, node, pod
+from trio_sched.testing import make_table, node, pod
 
 NODES = [node(f"n{i}") for i in range(6)]
 Answer = Callable[..., Any]
@@ -208,73 +202,3 @@ def test_statuses_name_those_that_were_left_out_too() -> None:
 
 
 # --- nominated pods -------------------------------------------------------------------------------------------------
-
-
-class Counting:
-    """Keeps a count in the cycle's state, as plugins do that look at pods."""
-
-    name: ClassVar[str] = "Counting"
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        self.fails_on = ""
-
-    @hookimpl
-    def pre_filter(self, pod: Pod, state: CycleState) -> Status | None:
-        state.write("seen", [])
-        return SKIP if pod.name == "skipping" else None
-
-    @hookimpl
-    def add_pod(self, added: Pod, node: NodeView, state: CycleState) -> Status | None:
-        if added.name == "exploding":
-            raise LookupError("broken")
-        if added.name == "failing":
-            return failure("cannot say")
-        state.read("seen").append((added.name, node.name, len(node.pods)))
-        return None
-
-    @hookimpl
-    def filter(self, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        return Verdicts.where(np.full(len(nodes), len(state.read("seen")) < 2), unschedulable("two are too many"))
-
-
-def placed(waiting: Pod) -> PlacedPod:
-    return PlacedPod(waiting, pod_usage(waiting))
-
-
-def added(waiting: Pod, *promised: Pod) -> tuple[Status | None, CycleState]:
-    profile = make_profile([Counting, "NodeResourcesFit"])
-    table, state = make_table(NODES), CycleState()
-    run_pre_filters(profile.pre_filter, waiting, table.columns, state)
-    return filter_with_pods_added(profile, waiting, table, "n1", [placed(p) for p in promised], state), state
-
-
-def test_pods_that_are_promised_the_node_count_as_if_they_had_arrived() -> None:
-    assert added(pod(cpu="1"), pod("a", cpu="3"))[0] is None
-    status, _state = added(pod(cpu="2"), pod("a", cpu="3"))
-    assert status == unschedulable("Insufficient cpu").by("NodeResourcesFit")
-
-
-def test_plugins_that_keep_counts_are_told_of_them_on_a_clone_of_the_state() -> None:
-    status, state = added(pod(), pod("a"), pod("b"))
-    assert status == unschedulable("two are too many").by("Counting")
-    assert state.read("seen") == []
-    assert added(pod("skipping"), pod("a"), pod("b"))[0] is None
-
-
-@pytest.mark.parametrize(("name", "message"), [("exploding", "broken"), ("failing", "cannot say")])
-def test_a_plugin_that_fails_at_it_fails_the_cycle(name: str, message: str) -> None:
-    with pytest.raises(CycleFailed, match=f'running AddPod on PreFilter plugin "Counting": {message}'):
-        added(pod(), pod(name))
-
-
-def test_reasons_are_those_with_the_nominated_pods_even_where_the_node_fails_anyway() -> None:
-    profile = make_profile(["NodeResourcesFit"])
-    table = make_table([node("n", cpu="2", pods=2), node("m")], [pod("r", cpu="1", node_name="n")])
-    waiting = pod(cpu="1500m")
-    state = CycleState()
-    run_pre_filters(profile.pre_filter, waiting, table.columns, state)
-    outcome = run_filters(profile.filter, waiting, table.columns, state)
-    assert outcome.statuses()["n"].reasons == ("Insufficient cpu",)
-    apply_nominated(profile, waiting, outcome, state, table, {"n": [placed(pod("promised"))], "gone": []})
-    assert outcome.statuses()["n"].reasons == ("Too many pods", "Insufficient cpu")
-    assert outcome.passes.tolist() == [False, True]

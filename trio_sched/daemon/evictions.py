@@ -100,9 +100,10 @@ class Evictions:
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
         """Have *victims* leave; see `trio_sched.plugin_api.Handle.evict`."""
-        there = [victim for victim in victims if victim.metadata.deletion_timestamp is None]
         for uid in list(self._going_on):  # those that nobody has asked about since they were over
             self.is_evicting_for(uid)
+        told = {uid for eviction in self._going_on.values() for uid in eviction.victims}
+        there = [v for v in victims if v.metadata.deletion_timestamp is None and v.uid not in told]
         if not there:
             if not in_background:
                 self._clear_nominations(preemptor, node_name)

@@ -10,14 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from attrs import define, field, frozen
 
-from trio_sched.engine.profile import Caller, FilterCaller, Profile
+from trio_sched.engine.profile import Caller, FilterCaller
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Code, Status, failure, unresolvable
 from trio_sched.plugin_api.verdicts import NodeStatuses, PreFilterResult, Verdicts
 from trio_sched.snapshot.node_columns import BoolArray, NodeColumns
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
-from trio_sched.snapshot.what_if import WhatIf
+from trio_sched.snapshot.node_table import PlacedPod
 
 NominatedPods = Mapping[str, Sequence[PlacedPod]]
 """Node name → pods that are promised a place there and have at least the priority of the pod in question."""
@@ -243,53 +242,6 @@ def filter_one_node(
             raise plugin_failed(prefix, caller.plugin, status.error or status.message)
         return status.by(caller.plugin)
     return None
-
-
-def apply_nominated(
-    profile: Profile, pod: Pod, outcome: FilterOutcome, state: CycleState, table: NodeTable, nominated: NominatedPods
-) -> None:
-    """Fail the nodes on which *pod* would take the place of pods nominated there.
-
-    The plain pass has been made; here the nodes concerned are looked at again as if those pods had arrived. Nodes that
-    have failed already too: what counts, and what people read, is the status with those pods if that is a failure.
-
-    Raises:
-        CycleFailed: a plugin failed.
-    """
-    for name, pods in nominated.items():
-        position = outcome.nodes.position(name)
-        if position is None or not outcome.is_examined(position):
-            continue
-        status = filter_with_pods_added(profile, pod, table, name, pods, state)
-        if status is not None:
-            outcome.passes[position] = False
-            outcome.node_statuses[position] = status
-
-
-def filter_with_pods_added(
-    profile: Profile, pod: Pod, table: NodeTable, node_name: str, added: Iterable[PlacedPod], state: CycleState
-) -> Status | None:
-    """Why *pod* could not run on *node_name* if the pods *added* were there too; None if it could.
-
-    Raises:
-        CycleFailed: a plugin failed.
-    """
-    what_if = WhatIf(table, [table.row_of[node_name]])
-    tried = state.clone()
-    nodes = what_if.nodes
-    for placed in added:
-        what_if.add_pod(node_name, placed)
-        for plugin, call in profile.add_pod.items():
-            if plugin in state.skip_filter:
-                continue
-            prefix = f'running AddPod on PreFilter plugin "{plugin}"'
-            try:
-                status = call(pod, placed.pod, nodes.node(0), tried)
-            except Exception as exc:
-                raise plugin_failed(prefix, plugin, exc) from exc
-            if status is not None and status.code != Code.SUCCESS:
-                raise plugin_failed(prefix, plugin, status.error or status.message)
-    return run_filters(profile.filter, pod, nodes, tried).status(0)
 
 
 def node_statuses(outcome: FilterOutcome, narrowed_by: Sequence[str]) -> NodeStatuses:

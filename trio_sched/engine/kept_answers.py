@@ -16,7 +16,7 @@ from collections.abc import Hashable
 from random import Random
 
 import numpy as np
-from attrs import define, evolve, field
+from attrs import Factory, define, evolve, field
 
 from trio_sched.engine.asked_kinds import AskedKinds
 from trio_sched.engine.decision import Decision, Placed, Unplaced
@@ -25,11 +25,11 @@ from trio_sched.engine.filtering import (
     NominatedPods,
     PreFilterOutcome,
     ask_filter,
-    filter_with_pods_added,
     run_pre_filters,
 )
 from trio_sched.engine.host_selection import select_host
 from trio_sched.engine.kept_answer import KeptAnswer, Normalized
+from trio_sched.engine.nominated_pass import NominatedRows, beside_nominated
 from trio_sched.engine.per_node_memo import PerNodeMemo
 from trio_sched.engine.profile import FilterCaller, Profile, ScoreCaller
 from trio_sched.engine.scoring import check_range, normalize, run_pre_scores, run_scores
@@ -56,6 +56,7 @@ class KeptAnswers:
     profile: Profile
     table: NodeTable
     asked: AskedKinds = field(factory=AskedKinds)
+    nominated_rows: NominatedRows = field(default=Factory(lambda self: NominatedRows(self.table), takes_self=True))
     keep: int = KEEP
     _answers: OrderedDict[Signature, KeptAnswer] = field(factory=OrderedDict)
     _left_to_plain: OrderedDict[Signature, None] = field(factory=OrderedDict)
@@ -105,7 +106,7 @@ class KeptAnswers:
         table, state = self.table, answer.state.fork()
         if _restricts(run_pre_filters(answer.fresh_pre_filters, pod, table.columns, state)):
             raise NotKept
-        passes = _passes(answer, pod, nominated, state)
+        passes = _passes(answer, pod, nominated, state, self.nominated_rows)
         is_kept = passes is answer.passes
         positions = answer.feasible if is_kept else np.flatnonzero(passes)
         if len(positions) == 0:
@@ -200,7 +201,9 @@ def _on_usage(caller: FilterCaller | ScoreCaller) -> bool:
     return caller.inputs is not None and Input.USAGE in caller.inputs
 
 
-def _passes(answer: KeptAnswer, pod: Pod, nominated: NominatedPods, state: CycleState) -> BoolArray:
+def _passes(
+    answer: KeptAnswer, pod: Pod, nominated: NominatedPods, state: CycleState, rows: NominatedRows
+) -> BoolArray:
     """Shape (nodes,): where *pod* fits; the kept mask itself if nobody has anything to add.
 
     Raises:
@@ -217,10 +220,11 @@ def _passes(answer: KeptAnswer, pod: Pod, nominated: NominatedPods, state: Cycle
         passes &= ask_filter(caller, pod, table.columns, state).passes
     for memo in memos:
         passes &= memo.filter(pod, table, passes, state)
-    for name, pods in nominated.items():
-        row = table.row_of.get(name)
-        if row is not None and passes[row]:
-            passes[row] = filter_with_pods_added(answer.profile, pod, table, name, pods, state) is None
+    names = [name for name in nominated if name in table.row_of and passes[table.row_of[name]]]
+    if names:
+        statuses = beside_nominated(answer.profile, pod, state, nominated, names, rows)
+        for name, status in zip(names, statuses, strict=True):
+            passes[table.row_of[name]] = status is None
     return passes
 
 

@@ -19,6 +19,9 @@ class Nominator:
     def __bool__(self) -> bool:
         return bool(self._by_node)
 
+    def __len__(self) -> int:
+        return len(self._node_of)
+
     @property
     def nodes(self) -> Mapping[str, Mapping[str, Pod]]:
         """Node name → UID → the pod as it was when it was nominated."""

@@ -9,19 +9,18 @@ Source: preemption of kube-scheduler 1.36 (who is a victim, in what order pods a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
-import numpy as np
 from attrs import define, field
 
-from trio_sched.engine.filtering import CycleFailed, NominatedPods, ask_filter, filter_one_node, plugin_failed
-from trio_sched.engine.profile import Call, FilterCaller, Profile
+from trio_sched.engine.filtering import CycleFailed, NominatedPods
+from trio_sched.engine.profile import Profile
+from trio_sched.engine.trial import Trial, TriedNode
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import Budget, BudgetAccount, DryRun, MayEvict, Victims
 from trio_sched.plugin_api.status import Code, Status, unresolvable
-from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable, PlacedPod
 from trio_sched.snapshot.what_if import WhatIf
 
@@ -68,8 +67,9 @@ def dry_run(
     rows = [table.row_of[name] for name in node_names if name in table.row_of]
     chunk = max(enough, _SMALLEST_CHUNK)
     for start in range(0, len(rows), chunk):
-        trial = _Trial(profile, WhatIf(table, rows[start : start + chunk]), pod, state, nominated, budgets)
-        for name, outcome in trial.outcomes(may_evict):
+        what_if = WhatIf(table, rows[start : start + chunk])
+        search = _Search(Trial(profile, pod, state), what_if, nominated, budgets)
+        for name, outcome in search.outcomes(may_evict):
             if isinstance(outcome, Victims):
                 found = violating if outcome.pdb_violations else good
                 if len(found) < enough:
@@ -84,44 +84,29 @@ def dry_run(
 
 
 @define(eq=False)
-class _Node:
-    """One node of a trial."""
+class _Node(TriedNode):
+    """One node of a search."""
 
-    position: int
-    name: str
     waiting: list[tuple[PlacedPod, bool]] = field(factory=list)
     """Pods taken away that may be given back, in the order in which that is tried; and whether a budget forbids it."""
-    state: CycleState | None = None
-    """Of its own, if a plugin counts pods elsewhere."""
     victims: list[Pod] = field(factory=list)
     violations: int = 0
-    status: Status | None = None
 
 
 @define(eq=False)
-class _Trial:
-    """Some nodes, tried together."""
+class _Search:
+    """Looks for victims on some nodes, on all of them together."""
 
-    profile: Profile
+    trial: Trial
     what_if: WhatIf
-    pod: Pod
-    state: CycleState
     nominated: NominatedPods
     budgets: Sequence[Budget]
-    _filters: list[FilterCaller] = field(init=False)
-    _counting: frozenset[str] = field(init=False)
-    """Plugins that follow which pods come and go."""
-
-    def __attrs_post_init__(self) -> None:
-        skipped = self.state.skip_filter
-        self._filters = [caller for caller in self.profile.filter if caller.plugin not in skipped]
-        self._counting = frozenset((self.profile.add_pod.keys() | self.profile.remove_pod.keys()) - skipped)
 
     def outcomes(self, may_evict: MayEvict | None) -> Iterator[tuple[str, Victims | Status]]:
         """Each node with its victims, or with the reason why it is no use."""
         nodes = [_Node(position, name) for position, name in enumerate(self.what_if.nodes.names)]
         for node in nodes:
-            self._guarded(node, partial(self._take_away, node, may_evict))
+            self.trial.guarded(node, partial(self._take_away, node, may_evict))
         self._judge([node for node in nodes if node.status is None])
         self._give_back([node for node in nodes if node.status is None])
         for node in nodes:
@@ -133,15 +118,9 @@ class _Trial:
             else:
                 yield node.name, Victims(tuple(sorted(node.victims, key=importance)), node.violations)
 
-    def _guarded(self, node: _Node, step: Callable[[], None]) -> None:
-        try:
-            step()
-        except CycleFailed as failed:
-            node.status = failed.status
-
     def _take_away(self, node: _Node, may_evict: MayEvict | None) -> None:
         """Remove everybody less important."""
-        priority = self.pod.priority
+        priority = self.trial.pod.priority
         gone = [
             placed
             for placed in self.what_if.pods_on(node.name)
@@ -150,8 +129,8 @@ class _Trial:
         if not gone:
             node.status = NO_VICTIMS
             return
-        if self._counting:
-            node.state = self.state.clone()
+        if self.trial.counting:
+            node.state = self.trial.state.clone()
         for placed in gone:
             self._remove(node, placed)
         gone.sort(key=lambda placed: importance(placed.pod))
@@ -164,7 +143,7 @@ class _Trial:
         turn = 0
         while nodes := [node for node in nodes if turn < len(node.waiting) and node.status is None]:
             for node in nodes:
-                self._guarded(node, partial(self._add, node, node.waiting[turn][0]))
+                self.trial.guarded(node, partial(self._add, node, node.waiting[turn][0]))
             trying = [node for node in nodes if node.status is None]
             self._judge(trying)
             for node in trying:
@@ -172,7 +151,7 @@ class _Trial:
                     continue
                 node.status = None
                 placed, violates = node.waiting[turn]
-                self._guarded(node, partial(self._remove, node, placed))
+                self.trial.guarded(node, partial(self._remove, node, placed))
                 node.victims.append(placed.pod)
                 node.violations += violates
             turn += 1
@@ -180,88 +159,37 @@ class _Trial:
     # --- does the pod fit? ------------------------------------------------------------------------------------------
 
     def _judge(self, nodes: Sequence[_Node]) -> None:
-        """Set the status of those of *nodes* where the pod does not fit as things stand."""
-        plain = [node for node in nodes if node.name not in self.nominated]
-        try:
-            self._judge_together(plain)
-        except CycleFailed:  # some node is to blame; one by one it shows which
-            for node in plain:
-                node.status = None
-                self._guarded(node, partial(self._judge_together, [node]))
-        for node in nodes:
-            if node.name in self.nominated:
-                self._guarded(node, partial(self._judge_beside_nominated, node))
+        """Set the status of those of *nodes* where the pod does not fit as things stand.
 
-    def _judge_together(self, nodes: Sequence[_Node]) -> None:
+        Where pods are promised a place it must fit with them, and without them too.
+        """
+        promised = [node for node in nodes if node.name in self.nominated]
+        kept = [node.state for node in promised]
+        for node in promised:
+            if self.trial.counting:
+                node.state = (node.state or self.trial.state).clone()
+            for placed in self.nominated[node.name]:
+                self.trial.guarded(node, partial(self._add, node, placed))
+        self._judge_as_it_is([node for node in promised if node.status is None])
+        for node, state in zip(promised, kept, strict=True):
+            for placed in self.nominated[node.name]:
+                self.what_if.remove_pod(node.name, placed.pod.uid)
+            node.state = state
+        self._judge_as_it_is([node for node in nodes if node.status is None])
+
+    def _judge_as_it_is(self, nodes: Sequence[_Node]) -> None:
         columns = self.what_if.nodes
-        alive = list(nodes)
-        for caller in self._filters:
-            if not alive:
-                return
-            if caller.per_node:
-                continue
-            if caller.plugin in self._counting:
-                for node in alive:
-                    one = columns.take(slice(node.position, node.position + 1))
-                    verdicts = ask_filter(caller, self.pod, one, node.state or self.state)
-                    code = int(verdicts.codes[0])
-                    if code:
-                        node.status = verdicts.explain(code).by(caller.plugin)
-            else:
-                verdicts = ask_filter(caller, self.pod, _subset(columns, alive), self.state)
-                if not verdicts.passes.all():
-                    for i in np.flatnonzero(verdicts.codes).tolist():
-                        alive[i].status = verdicts.explain(int(verdicts.codes[i])).by(caller.plugin)
-            alive = [node for node in alive if node.status is None]
-        per_node = [caller for caller in self._filters if caller.per_node]
-        if per_node:
-            for node in alive:
-                node.status = filter_one_node(per_node, self.pod, columns, node.position, node.state or self.state)
-
-    def _judge_beside_nominated(self, node: _Node) -> None:
-        """With the pods that are promised a place there, and then without: it must fit both ways."""
-        kept = node.state
-        promised = self.nominated[node.name]
-        if self._counting:
-            node.state = (kept or self.state).clone()
-        for placed in promised:
-            self._add(node, placed)
-        self._judge_together([node])
-        for placed in promised:
-            self.what_if.remove_pod(node.name, placed.pod.uid)
-        node.state = kept
-        if node.status is None:
-            self._judge_together([node])
-
-    # --- pods come and go -------------------------------------------------------------------------------------------
+        try:
+            self.trial.judge(columns, nodes)
+        except CycleFailed:  # some node is to blame; one by one it shows which
+            for node in nodes:
+                node.status = None
+                self.trial.guarded(node, partial(self.trial.judge, columns, [node]))
 
     def _add(self, node: _Node, placed: PlacedPod) -> None:
         self.what_if.add_pod(node.name, placed)
-        self._tell(node, placed.pod, "AddPod", self.profile.add_pod)
+        self.trial.added(self.what_if.nodes, node, placed.pod)
 
     def _remove(self, node: _Node, placed: PlacedPod) -> None:
         self.what_if.remove_pod(node.name, placed.pod.uid)
-        self._tell(node, placed.pod, "RemovePod", self.profile.remove_pod)
-
-    def _tell(self, node: _Node, other: Pod, verb: str, calls: Mapping[str, Call]) -> None:
-        if node.state is None:
-            return
-        view = self.what_if.nodes.node(node.position)
-        for plugin, call in calls.items():
-            if plugin not in self._counting:
-                continue
-            prefix = f'running {verb} on PreFilter plugin "{plugin}"'
-            try:
-                status = call(self.pod, other, view, node.state)
-            except Exception as exc:
-                raise plugin_failed(prefix, plugin, exc) from exc
-            if status is not None and status.code != Code.SUCCESS:
-                raise plugin_failed(prefix, plugin, status.error or status.message)
-
-
-def _subset(columns: NodeColumns, nodes: Sequence[_Node]) -> NodeColumns:
-    if len(nodes) == len(columns):
-        return columns
-    if len(nodes) == 1:
-        return columns.take(slice(nodes[0].position, nodes[0].position + 1))
-    return columns.take(np.array([node.position for node in nodes], dtype=np.intp))
+        self.trial.removed(self.what_if.nodes, node, placed.pod)

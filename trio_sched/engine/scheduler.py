@@ -13,6 +13,7 @@ from trio_sched.engine.cache import Cache
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.kept_answers import KeptAnswers
+from trio_sched.engine.nominated_pass import NominatedRows
 from trio_sched.engine.preemption import dry_run
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queue import SchedulingQueue
@@ -41,12 +42,18 @@ class Scheduler:
     signing: int = 0
     """Counts how often signatures became worthless; those made before are made anew."""
     _kept: dict[str, KeptAnswers] = field(init=False)
+    _nominated_rows: NominatedRows = field(init=False)
+    _promised: dict[str, PlacedPod] = field(factory=dict)
+    """Nominated pods by UID, with what they will take."""
     _start: int = 0
     """Where the next search for enough nodes begins; shared by all profiles."""
 
     def __attrs_post_init__(self) -> None:
+        table = self.cache.table
+        self._nominated_rows = NominatedRows(table)
         self._kept = {
-            name: KeptAnswers(profile, self.cache.table, self.asked) for name, profile in self.profiles.items()
+            name: KeptAnswers(profile, table, self.asked, self._nominated_rows)
+            for name, profile in self.profiles.items()
         }
 
     def sign(self, pod: Pod) -> tuple[Any, ...] | None:
@@ -80,7 +87,9 @@ class Scheduler:
             decision = self._kept[profile.name].decide(pod, info.signature, nominated, self.rng)
             if decision is not None:
                 return decision
-        cycle = SchedulingCycle(profile, self.cache.table, pod, nominated, CycleState(), self._start, promised)
+        cycle = SchedulingCycle(
+            profile, self.cache.table, pod, nominated, CycleState(), self._start, promised, self._nominated_rows
+        )
         decision = cycle.decide(self.rng)
         if isinstance(decision, Placed):
             self._start += decision.evaluated_nodes
@@ -105,9 +114,16 @@ class Scheduler:
                 continue
             for other in self.nominated_pods(node_name):
                 if other.uid != pod.uid and other.priority >= pod.priority:
-                    placed = PlacedPod(other, pod_usage(other, self.cache.options))
-                    found.setdefault(node_name, []).append(placed)
+                    found.setdefault(node_name, []).append(self._as_placed(other))
         return found
+
+    def _as_placed(self, pod: Pod) -> PlacedPod:
+        known = self._promised.get(pod.uid)
+        if known is None or known.pod is not pod:
+            if len(self._promised) > 2 * len(self.queue.nominator) + 64:
+                self._promised.clear()
+            known = self._promised[pod.uid] = PlacedPod(pod, pod_usage(pod, self.cache.options))
+        return known
 
     def nominated_pods(self, node_name: str) -> list[Pod]:
         """The pods that are promised a place on *node_name*."""

@@ -12,12 +12,12 @@ from trio_sched.engine.filtering import (
     CycleFailed,
     FilterOutcome,
     NominatedPods,
-    apply_nominated,
     node_statuses,
     run_filters,
     run_pre_filters,
 )
 from trio_sched.engine.host_selection import select_host
+from trio_sched.engine.nominated_pass import NominatedRows, apply_nominated
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.scoring import Scores, run_pre_scores, run_scores
 from trio_sched.objects.pod import Pod
@@ -62,6 +62,8 @@ class SchedulingCycle:
     """Where the search for enough nodes begins, if not all are looked at."""
     promised: str | None = None
     """The node that is promised to the pod; None means what its status says."""
+    nominated_rows: NominatedRows | None = None
+    """Kept from cycle to cycle; without it rows are copied for this one."""
 
     def find_feasible(self) -> Feasible | Unplaced:
         """Run pre_filter and filter.
@@ -85,7 +87,7 @@ class SchedulingCycle:
         outcome = run_filters(
             self.profile.filter, self.pod, nodes, self.state, enough=self._enough(len(nodes)), start=self.start
         )
-        apply_nominated(self.profile, self.pod, outcome, self.state, self.table, self.nominated)
+        self._look_beside_nominated(outcome)
         positions = np.flatnonzero(outcome.passes)
         if len(positions) == 0:
             return unfit(_diagnosis(outcome, narrowed.narrowed_by, total))
@@ -100,10 +102,15 @@ class SchedulingCycle:
         node = self.table.columns.take(slice(row, row + 1))
         try:
             outcome = run_filters(self.profile.filter, self.pod, node, self.state)
-            apply_nominated(self.profile, self.pod, outcome, self.state, self.table, self.nominated)
+            self._look_beside_nominated(outcome)
         except CycleFailed:
             return None
         return Feasible(node, 1, outcome, only_nominated=True) if outcome.passes[0] else None
+
+    def _look_beside_nominated(self, outcome: FilterOutcome) -> None:
+        if self.nominated:
+            rows = NominatedRows(self.table) if self.nominated_rows is None else self.nominated_rows
+            apply_nominated(self.profile, self.pod, outcome, self.state, self.nominated, rows)
 
     def _enough(self, count: int) -> int | None:
         percentage = self.profile.percentage_of_nodes_to_score

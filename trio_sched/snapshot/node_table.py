@@ -196,6 +196,44 @@ class NodeTable:
             copy.host_ports.add(target, self.host_ports.of_row(row))
         return copy
 
+    def copy_row(self, source: NodeTable, row: int, target: int | None = None) -> int:
+        """Make *target* (a new row, unless it is given) a copy of *row* of the table this one is a copy of.
+
+        Returns:
+            Where the copy stands.
+        """
+        node, views = source.nodes[row], source.views
+        if target is None:
+            target = self.count
+            if target >= self._capacity:
+                self._grow_nodes()
+            self.names.append(node.name)
+            self.nodes.append(node)
+            self.pods.append({})
+            self.row_of[node.name] = target
+        self.nodes[target] = node
+        self.pods[target] = source.pods[row].copy()
+        self._views = None
+        resources = len(views.allocatable)
+        while resources > self._allocatable.shape[0]:
+            self._allocatable = _taller(self._allocatable)
+            self._requested = _taller(self._requested)
+        self._allocatable[:resources, target] = views.allocatable[:, row]
+        self._requested[:resources, target] = views.requested[:, row]
+        self._nonzero[:, target] = views.nonzero_requested[:, row]
+        self._pod_count[target] = views.pod_count[row]
+        self._allowed_pods[target] = views.allowed_pods[row]
+        self._unschedulable[target] = views.unschedulable[row]
+        self._taint_sets[target] = views.taint_sets[row]
+        self._feature_sets[target] = views.feature_sets[row]
+        for key, column in self._labels.items():
+            column.ids[target] = column.values.intern(node.labels.get(key))
+        self.host_ports.remove(target, self.host_ports.of_row(target))
+        self.host_ports.add(target, source.host_ports.of_row(row))
+        self.pod_index, self.term_index, self._images = PodIndex(self), TermIndex(self), None
+        self.topology_generation += 1
+        return target
+
     # --- nodes ----------------------------------------------------------------------------------------------------
 
     def add_node(self, node: Node, pods: Iterable[PlacedPod] = ()) -> None:

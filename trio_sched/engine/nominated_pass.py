@@ -1,0 +1,106 @@
+"""The pass with nominated pods: a pod must also fit when those have arrived that were promised a place before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import define, field
+
+from trio_sched.engine.filtering import FilterOutcome, NominatedPods
+from trio_sched.engine.profile import Profile
+from trio_sched.engine.trial import Trial, TriedNode
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.status import Status
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
+
+_Seen = tuple[int, int, tuple[int, ...]]
+
+
+@define(eq=False)
+class NominatedRows:
+    """Copies of rows with the pods on them that are promised a place; only what has changed is copied again.
+
+    While many pods wait for their victims to leave, every attempt of any of them asks about all these nodes.
+    """
+
+    table: NodeTable
+    _copy: NodeTable = field(init=False)
+    _membership: int = -1
+    _position_of: dict[str, int] = field(factory=dict)
+    _seen: dict[str, _Seen] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self._copy = self.table.copy_of_rows([])
+
+    def with_pods(self, nominated: NominatedPods, names: Sequence[str]) -> tuple[NodeColumns, list[int]]:
+        """Columns in which the nodes *names* have their nominated pods too, and where they stand there."""
+        table, views = self.table, self.table.views
+        if self._membership != table.membership_generation or len(self._position_of) > 2 * len(names) + 64:
+            self._copy = table.copy_of_rows([])
+            self._position_of.clear()
+            self._seen.clear()
+            self._membership = table.membership_generation
+        positions: list[int] = []
+        usage, objects = views.usage_generation, views.node_generation
+        for name in names:
+            row, pods = table.row_of[name], nominated[name]
+            seen = (int(usage[row]), int(objects[row]), tuple([id(placed.pod) for placed in pods]))
+            if self._seen.get(name) != seen:
+                self._position_of[name] = self._copy.copy_row(table, row, self._position_of.get(name))
+                for placed in pods:
+                    self._copy.add_pod(self._position_of[name], placed)
+                self._seen[name] = seen
+            positions.append(self._position_of[name])
+        return self._copy.columns, positions
+
+
+def apply_nominated(
+    profile: Profile,
+    pod: Pod,
+    outcome: FilterOutcome,
+    state: CycleState,
+    nominated: NominatedPods,
+    rows: NominatedRows,
+) -> None:
+    """Fail the nodes on which *pod* would take the place of pods nominated there.
+
+    The plain pass has been made; here the nodes concerned are looked at again as if those pods had arrived. Nodes that
+    have failed already too: what counts, and what people read, is the status with those pods if that is a failure.
+
+    Raises:
+        CycleFailed: a plugin failed.
+    """
+    names, positions = [], []
+    for name in nominated:
+        position = outcome.nodes.position(name)
+        if position is not None and (not outcome.unexamined or outcome.is_examined(position)):
+            names.append(name)
+            positions.append(position)
+    if not names:
+        return
+    for position, status in zip(positions, beside_nominated(profile, pod, state, nominated, names, rows), strict=True):
+        if status is not None:
+            outcome.passes[position] = False
+            outcome.node_statuses[position] = status
+
+
+def beside_nominated(
+    profile: Profile, pod: Pod, state: CycleState, nominated: NominatedPods, names: Sequence[str], rows: NominatedRows
+) -> list[Status | None]:
+    """For each of the nodes *names*, why *pod* would not fit there beside the pods nominated there.
+
+    Raises:
+        CycleFailed: a plugin failed.
+    """
+    trial = Trial(profile, pod, state)
+    columns, where = rows.with_pods(nominated, names)
+    tried = [TriedNode(position, name) for position, name in zip(where, names, strict=True)]
+    if trial.counting:
+        for node in tried:
+            node.state = state.clone()
+            for placed in nominated[node.name]:
+                trial.added(columns, node, placed.pod)
+    trial.judge(columns, tried)
+    return [node.status for node in tried]
