@@ -5,13 +5,14 @@ from pathlib import Path
 
 import click
 
-from contrib.benchmarks import engine, path, transport, watch
+from contrib.benchmarks import counting, engine, path, transport, watch
 from contrib.benchmarks.report import Figure, show, write_json
+from contrib.benchmarks.workload import WISHES
 
 BENCHES: dict[str, Callable[[], Iterator[Figure]]] = {
     "engine": engine.run,
-    "topology": engine.run_topology,
-    "preemption": engine.run_preemption,
+    "topology": counting.run_topology,
+    "preemption": counting.run_preemption,
     "transport": transport.run,
     "watch": watch.run,
     "path": path.run,
@@ -24,15 +25,27 @@ BENCHES: dict[str, Callable[[], Iterator[Figure]]] = {
 @click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Run the path bench on this cluster.")
 @click.option("--nodes", multiple=True, type=int, help="Cluster sizes of the path bench.")
 @click.option("--pods", type=int, default=2_000, show_default=True, help="Pods of the path bench.")
+@click.option(
+    "--wish",
+    type=click.Choice(WISHES),
+    default="plain",
+    show_default=True,
+    help="What the pods of the path bench want of other pods.",
+)
 def main(
-    benches: tuple[str, ...], json_path: Path | None, kubeconfig: str | None, nodes: tuple[int, ...], pods: int
+    benches: tuple[str, ...],
+    json_path: Path | None,
+    kubeconfig: str | None,
+    nodes: tuple[int, ...],
+    pods: int,
+    wish: str,
 ) -> None:
     """Measure trio-sched; without names of BENCHES all of them."""
     figures: list[Figure] = []
     for name in benches or BENCHES:
         click.echo(f"running {name} …", err=True)
         if name == "path":
-            figures.extend(path.run(nodes=nodes or path.NODES, pods=pods, kubeconfig=kubeconfig))
+            figures.extend(path.run(nodes=nodes or path.NODES, pods=pods, kubeconfig=kubeconfig, wish=wish))
         else:
             figures.extend(BENCHES[name]())
     show(figures)

@@ -9,13 +9,13 @@ from random import Random
 import msgspec
 
 from contrib.benchmarks.report import Figure
-from contrib.benchmarks.workload import big_pod, node, pod, social_pod
+from contrib.benchmarks.workload import node, pod
 from trio_sched.config.expansion import expand_profile
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.daemon.memory import keep_freed_memory
 from trio_sched.engine.cache import Cache
-from trio_sched.engine.decision import Placed, Unplaced
+from trio_sched.engine.decision import Placed
 from trio_sched.engine.gates import ProfileQueueing
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import Profile, build_profile
@@ -31,75 +31,24 @@ NODES = (1_000, 5_000, 15_000)
 PODS = 3_000
 WARM_UP = 500
 GOALS = {("one shape", 5_000): 40.0, ("fresh shape", 5_000): 400.0}
-EXISTING = 10_000
-"""Pods that are there already when the ones are placed that look at others."""
-APPS = 20
-TOPOLOGY_GOALS = {"spread": 250.0, "affinity": 300.0}
 
 
 def run() -> Iterator[Figure]:
     keep_freed_memory()
-    profile = _default_profile()
+    profile = default_profile()
     for nodes in NODES:
         for case, shapes, mixed in (("one shape", 1, False), ("100 shapes", 100, False), ("mixed, 100", 100, True)):
-            decide, assume = _recurring(_scheduler(profile, nodes), shapes, mixed)
+            decide, assume = _recurring(scheduler(profile, nodes), shapes, mixed)
             where = f"{nodes:,} nodes, {case}"
             yield Figure("engine", where, "decide", decide, "µs/pod", GOALS.get((case, nodes)))
             yield Figure("engine", where, "assume", assume, "µs/pod")
-        fresh = _fresh(_scheduler(profile, nodes))
+        fresh = _fresh(scheduler(profile, nodes))
         yield Figure(
             "engine", f"{nodes:,} nodes, fresh shape", "decide", fresh, "µs/pod", GOALS.get(("fresh shape", nodes))
         )
 
 
-def run_topology(nodes: int = 5_000, existing: int = EXISTING, pods: int = 1_500) -> Iterator[Figure]:
-    """Pods that count other pods: hard and soft spread, and required anti-affinity with preferred affinity."""
-    keep_freed_memory()
-    profile = _default_profile()
-    for case, goal in TOPOLOGY_GOALS.items():
-        scheduler = _scheduler(profile, nodes)
-        names = scheduler.cache.table.names
-        for i in range(existing):
-            scheduler.cache.assume(msgspec.convert(social_pod(i, i % APPS, case), Pod), names[i * 7919 % nodes])
-        infos = []
-        for i in range(existing, existing + pods):
-            decoded = msgspec.convert(social_pod(i, i % APPS, case), Pod)
-            infos.append(QueuedPodInfo(decoded, 0.0, signature=scheduler.sign(decoded)))
-        decide, assume = _timed(scheduler, infos, warm_up=100)
-        where = f"{nodes:,} nodes, {existing:,} pods, {case}"
-        yield Figure("topology", where, "decide", decide, "µs/pod", goal)
-        yield Figure("topology", where, "assume", assume, "µs/pod")
-
-
-def run_preemption(nodes: int = 5_000, each: int = 4, pods: int = 20) -> Iterator[Figure]:
-    """Important pods on a cluster that less important ones fill: finding out that nothing fits, and the dry run."""
-    keep_freed_memory()
-    profile = _default_profile()
-    scheduler = _scheduler(profile, nodes)
-    for i in range(nodes * each):
-        filler = msgspec.convert(big_pod(i, priority=0), Pod)
-        scheduler.cache.assume(filler, scheduler.cache.table.names[i % nodes])
-    names = scheduler.cache.table.names
-    enough = max(nodes // 10, 100)
-    deciding, trying = [], []
-    for i in range(pods):
-        preemptor = msgspec.convert(big_pod(nodes * each + i, priority=100), Pod)
-        info = QueuedPodInfo(preemptor, 0.0, signature=scheduler.sign(preemptor))
-        began = time.perf_counter()
-        decision = scheduler.decide(info)
-        decided = time.perf_counter()
-        assert isinstance(decision, Unplaced)
-        assert decision.state is not None
-        found = scheduler.dry_run_preemption(preemptor, decision.state, names[i:] + names[:i], enough, [])
-        trying.append(time.perf_counter() - decided)
-        deciding.append(decided - began)
-        assert len(found.candidates) == enough
-    where = f"{nodes:,} nodes, {nodes * each:,} pods"
-    yield Figure("preemption", where, "decide", statistics.median(deciding) * 1e6, "µs/pod")
-    yield Figure("preemption", f"{where}, {enough} candidates", "dry run", statistics.median(trying) * 1e6, "µs/pod")
-
-
-def _default_profile() -> Profile:
+def default_profile() -> Profile:
     config = load_configuration(None)
     (profile,) = config.profiles
     registry = PluginRegistry.discover()
@@ -113,7 +62,7 @@ def _default_profile() -> Profile:
     )
 
 
-def _scheduler(profile: Profile, nodes: int) -> Scheduler:
+def scheduler(profile: Profile, nodes: int) -> Scheduler:
     cache = Cache()
     for i in range(nodes):
         cache.add_node(msgspec.convert(node(i), Node))
@@ -129,10 +78,10 @@ def _info(scheduler: Scheduler, i: int, shape: int, mixed: bool) -> QueuedPodInf
 
 def _recurring(scheduler: Scheduler, shapes: int, mixed: bool) -> tuple[float, float]:
     infos = [_info(scheduler, i, i % shapes, mixed) for i in range(PODS)]
-    return _timed(scheduler, infos, WARM_UP)
+    return timed(scheduler, infos, WARM_UP)
 
 
-def _timed(scheduler: Scheduler, infos: list[QueuedPodInfo], warm_up: int) -> tuple[float, float]:
+def timed(scheduler: Scheduler, infos: list[QueuedPodInfo], warm_up: int) -> tuple[float, float]:
     """Microseconds to decide on a pod, and to assume it."""
     deciding = assuming = 0.0
     gc.disable()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import trio
 
-from contrib.benchmarks.workload import node, pod
+from contrib.benchmarks.workload import node, social_pod
 from trio_sched.simulator import ApiServer, serve, wall_clock
 
 JSON = {"content-type": "application/json"}
@@ -43,9 +43,9 @@ async def _obey(server: ApiServer) -> None:
             for line in lines:
                 words = line.decode().split()
                 if words[0] == "pods":
-                    count, shapes = map(int, words[1:])
+                    count, shapes = map(int, words[1:3])
                     for i in range(count):
-                        await _create(server, "/api/v1/namespaces/default/pods", pod(i, i % shapes))
+                        await _create(server, "/api/v1/namespaces/default/pods", social_pod(i, i % shapes, words[3]))
                         if i % 10 == 9:
                             await trio.lowlevel.checkpoint()
                     print("created", flush=True)

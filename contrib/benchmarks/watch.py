@@ -7,7 +7,7 @@ from random import Random
 
 import trio
 
-from contrib.benchmarks.engine import _default_profile, _scheduler
+from contrib.benchmarks.engine import default_profile, scheduler
 from contrib.benchmarks.report import Figure
 from contrib.benchmarks.workload import pod
 from trio_sched.daemon.cluster_mirror import ClusterMirror, PendingPods
@@ -28,9 +28,9 @@ def run() -> Iterator[Figure]:
 
 
 def _measure(lines: bytes) -> float:
-    scheduler = _scheduler(_default_profile(), 1_000)
-    scheduler.queue.sign = scheduler.sign_queued
-    mirror = ClusterMirror(scheduler, PendingPods(), lambda: None, lambda _uid: False)
+    made = scheduler(default_profile(), 1_000)
+    made.queue.sign = made.sign_queued
+    mirror = ClusterMirror(made, PendingPods(), lambda: None, lambda _uid: False)
     reflector = Reflector(None, POD_KIND, mirror.pods_changed, Random(1), "", lambda *_: None, 60.0)
     reflector._known = {}
     codec = Codec(POD_KIND)

@@ -79,42 +79,32 @@ def pod(i: int, shape: int = 0, *, mixed: bool = False) -> dict[str, Any]:
     }
 
 
+WISHES = ("plain", "spread", "affinity", "host-anti-affinity", "preferred-affinity")
+
+
 def social_pod(i: int, app: int, wish: str) -> dict[str, Any]:
-    """Pod number *i* of one of several apps, which looks at other pods: *wish* is ``spread`` or ``affinity``."""
+    """Pod number *i* of one of twenty apps, which looks at other pods as *wish* says."""
     made = pod(i, app)
-    selector = {"matchLabels": {"app": f"app-{app}"}}
+    own = {"matchLabels": {"app": f"app-{app}"}}
+    other = {"matchLabels": {"app": f"app-{(app + 1) % 20}"}}
+    shun = [{"topologyKey": "kubernetes.io/hostname", "labelSelector": own}]
+    seek = {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": other}
+    affinity: dict[str, Any] = {}
+    if wish in ("affinity", "host-anti-affinity"):
+        affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": shun}
+    if wish in ("affinity", "preferred-affinity"):
+        preferred = [{"weight": 50, "podAffinityTerm": seek}]
+        affinity["podAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+    if affinity:
+        made["spec"]["affinity"] = affinity
     if wish == "spread":
         made["spec"]["topologySpreadConstraints"] = [
-            {
-                "maxSkew": 1,
-                "topologyKey": "topology.kubernetes.io/zone",
-                "whenUnsatisfiable": "DoNotSchedule",
-                "labelSelector": selector,
-            },
-            {
-                "maxSkew": 1,
-                "topologyKey": "kubernetes.io/hostname",
-                "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": selector,
-            },
+            {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action, "labelSelector": own}
+            for key, action in (
+                ("topology.kubernetes.io/zone", "DoNotSchedule"),
+                ("kubernetes.io/hostname", "ScheduleAnyway"),
+            )
         ]
-    else:
-        other = {"matchLabels": {"app": f"app-{(app + 1) % 20}"}}
-        made["spec"]["affinity"] = {
-            "podAntiAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": [
-                    {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
-                ]
-            },
-            "podAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {
-                        "weight": 50,
-                        "podAffinityTerm": {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": other},
-                    }
-                ]
-            },
-        }
     return made
 
 
