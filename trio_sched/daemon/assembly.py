@@ -16,6 +16,8 @@ from trio_sched.daemon.binder import Binder
 from trio_sched.daemon.binding_cycle import BindingCycle
 from trio_sched.daemon.cluster_mirror import ClusterMirror, PendingPods
 from trio_sched.daemon.event_recorder import EventRecorder
+from trio_sched.daemon.extended_scheduling import ExtendedScheduling
+from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.freshness import Freshness
 from trio_sched.daemon.plugin_handle import PluginHandle
@@ -33,6 +35,8 @@ from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queueing_hints import build_hint_table
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.kube_client.kinds import Kind
+from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceOptions
 
@@ -56,6 +60,9 @@ class Assembly:
     queue_changed: Bell
     """Rung when a pod may have begun to back off."""
     random: Random
+    node_kind: Kind[Node]
+    pod_kind: Kind[Pod]
+    extenders: Extenders | None
     freshness: Freshness = field(factory=Freshness)
 
 
@@ -66,6 +73,7 @@ def assemble(
 
     Raises:
         PluginError: a plugin is missing or broken.
+        ExtenderError: the certificates of an extender are not usable.
     """
     config, gates = settings.config, settings.gates
     options = ResourceOptions(
@@ -105,6 +113,10 @@ def assemble(
     queue = _queue(settings, profiles, pending, options)
     scheduler = Scheduler(profiles, cache, queue, random, asked)
     queue.sign = scheduler.sign_queued
+    extenders = extended = None
+    if config.extenders:
+        extenders = Extenders.reach(config.extenders, lambda: cache.table.columns, clients.to_extenders)
+        extended = ExtendedScheduling(scheduler, pending, extenders)
     binders, status_writers = WorkPool(BINDS_AT_ONCE), WorkPool(STATUS_PATCHES_AT_ONCE)
     recorder = EventRecorder(clients.events, socket.gethostname(), wall_clock, random)
     status_writer = PodStatusWriter(clients.main, status_writers, wall_clock, random)
@@ -118,6 +130,7 @@ def assemble(
         failures,
         ready.ring,
         gates.enabled("NominatedNodeNameForExpectation"),
+        extenders,
     )
 
     def wake() -> None:
@@ -128,9 +141,21 @@ def assemble(
     mirror = ClusterMirror(
         scheduler, pending, wake, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others
     )
-    schedule_one = ScheduleOne(scheduler, pending, binding, failures, recorder, ready)
+    schedule_one = ScheduleOne(scheduler, pending, binding, failures, recorder, ready, extended)
     return Assembly(
-        scheduler, mirror, recorder, binders, status_writers, binding, schedule_one, ready, queue_changed, random
+        scheduler,
+        mirror,
+        recorder,
+        binders,
+        status_writers,
+        binding,
+        schedule_one,
+        ready,
+        queue_changed,
+        random,
+        node_kind(config.extenders),
+        pod_kind(config.extenders, profiles),
+        extenders,
     )
 
 

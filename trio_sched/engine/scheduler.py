@@ -18,6 +18,7 @@ from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.reservation import Waits, run_permit, run_reserve, run_unreserve
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
+from trio_sched.engine.shortlist import Opinion, Shortlist, decide_among, shortlist
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api.cycle_state import CycleState
@@ -83,6 +84,21 @@ class Scheduler:
         elif info.signature is not None and decision.diagnosis is not None and not nominated:
             self._kept[profile.name].remember_unfit(info.signature, decision)
         return decision
+
+    def find_feasible(self, info: QueuedPodInfo, *, nominated_first: bool = True) -> Shortlist | Unplaced:
+        """The nodes that extenders are to be asked about before it is decided about a popped pod."""
+        found = shortlist(self._plain_cycle(info.pod), nominated_first=nominated_first)
+        if isinstance(found, Shortlist):
+            self._start += found.evaluated
+        return found
+
+    def decide_among(self, info: QueuedPodInfo, listed: Shortlist, opinion: Opinion) -> Decision:
+        """Find a node for a popped pod among those that extenders have left."""
+        return decide_among(self._plain_cycle(info.pod), listed, opinion, self.rng)
+
+    def _plain_cycle(self, pod: Pod) -> SchedulingCycle:
+        profile, nominated = self.profiles[pod.scheduler_name], self._nominated_beside(pod)
+        return SchedulingCycle(profile, self.cache.table, pod, nominated, CycleState(), self._start)
 
     def forget_kept_answers(self) -> None:
         """Something has changed that plugins ask about and that no signature shows."""
