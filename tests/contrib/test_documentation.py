@@ -10,6 +10,7 @@ import pytest
 
 from contrib.docs import make_hooks
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
+from trio_sched.config.load import load_configuration
 from trio_sched.engine.plugin_registry import PluginRegistry
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +74,13 @@ def test_the_tutorial_works_from_its_first_file_to_its_last(tmp_path: Path) -> N
     assert re.search(r"fits +node-1 +Running", said)
     assert "0/1 nodes are available: 1 node(s) belonged to another team." in said
     assert "1 passed" in run(tmp_path, "pytest", "-q", "--rootdir", str(tmp_path), str(tmp_path / "test_team_nodes.py"))
+
+
+def test_the_extender_that_is_described_can_be_configured() -> None:
+    page = (ROOT / "docs" / "how_to" / "use_an_extender.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (extender,) = load_configuration(text).extenders
+    assert (extender.filter_verb, extender.weight, extender.http_timeout_ns) == ("filter", 5, 2_000_000_000)
 
 
 def test_the_hook_reference_is_up_to_date() -> None:

@@ -160,8 +160,6 @@ class Extender:
             ExtenderError: it failed.
         """
         verb, names_only = self.config.prioritize_verb, self.config.node_cache_capable
-        if not verb:
-            return {}
         priorities = await self._call(
             verb, pod, request_about_nodes(pod, nodes, names_only=names_only), read_priorities
         )

@@ -116,13 +116,10 @@ class Extenders:
             for name, score in added.items():
                 totals[name] = totals.get(name, 0) + score
 
-        interested = [extender for extender in self._deciding if extender.is_interested(pod)]
-        if len(interested) == 1:
-            await ask(interested[0])
-            return totals
         async with trio.open_nursery() as nursery:
-            for extender in interested:
-                nursery.start_soon(ask, extender)
+            for extender in self._deciding:
+                if extender.config.prioritize_verb and extender.is_interested(pod):
+                    nursery.start_soon(ask, extender)
         return totals
 
     # --- binding ----------------------------------------------------------------------------------------------------

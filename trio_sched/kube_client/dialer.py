@@ -118,12 +118,12 @@ class Dialer:
 
 
 def _innermost(problem: OSError) -> str:
-    """What the system said; trio tells of several addresses by a group behind one error."""
+    """The system's words alone; trio adds the address, and tells of several by a group behind one error."""
     cause = problem.__cause__
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]
     told = cause if isinstance(cause, OSError) else problem
-    return (told.strerror or str(told)).lower()
+    return (os.strerror(told.errno) if told.errno else str(told)).lower()
 
 
 def _unknown_host(problem: socket.gaierror) -> str:
