@@ -32,10 +32,10 @@ def gpu_pod(name: str, **more: Any) -> Any:
     return pod(name, cpu="1", requests={GPU: 1}, **more)
 
 
-async def reason(cluster: VirtualCluster, name: str) -> tuple[str, str]:
-    """The condition of a pod that was not scheduled."""
+def reason(cluster: VirtualCluster, name: str) -> tuple[str, str]:
+    """The condition of a pod that was not scheduled, without what post_filter plugins add."""
     (condition,) = [c for c in cluster.pod(name).status.conditions or () if c.type == "PodScheduled"]
-    return condition.reason, condition.message
+    return condition.reason, condition.message.partition(" no new claims")[0].partition(" preemption:")[0]
 
 
 # --- filter ---------------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ async def test_what_extenders_turned_away_is_told_and_any_event_brings_the_pod_b
     ) as cluster:
         await cluster.create(pod("p", cpu="2"))
         await cluster.settle()
-        assert await reason(cluster, "p") == (
+        assert reason(cluster, "p") == (
             "Unschedulable",
             "0/4 nodes are available: 1 Insufficient cpu, 1 no licence, 1 no such hardware.",
         )
@@ -177,11 +177,24 @@ async def test_an_answer_that_is_none_fails_the_pod_until_there_is_a_better_one(
     async with virtual_cluster(nodes=1, config=config(FILTERS), extenders=[extender]) as cluster:
         await cluster.create(pod("p"))
         await trio.sleep(20)
-        assert await reason(cluster, "p") == ("SchedulerError", text)
+        assert reason(cluster, "p") == ("SchedulerError", text)
         assert len(extender.asked) == 5  # at 0, 1, 3, 7 and 15 s
         extender.answers, extender.status = {"filter": leaving(lambda name: True)}, 200
         await cluster.settle()
         assert cluster.pod("p").node_name == "node-1"
+
+
+async def test_nobody_is_asked_about_nothing(autojump_clock: MockClock) -> None:
+    first = PretendExtender("http://first.test", {"filter": leaving(lambda name: False)})
+    last = PretendExtender(URL, {"filter": leaving(lambda name: True)})
+    settings = config({**FILTERS, "urlPrefix": first.url}, FILTERS, {**FILTERS, **MANAGES})
+    async with virtual_cluster(nodes=[node("a", cpu="1")], config=settings, extenders=[first, last]) as cluster:
+        await cluster.create(pod("too-big", cpu="2"))
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        assert reason(cluster, "too-big")[1].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert set(first.asked_about("filter")) == {"p"}
+    assert last.asked == []
 
 
 async def test_no_nodes_and_no_names_mean_that_none_is_left(autojump_clock: MockClock) -> None:
@@ -189,7 +202,7 @@ async def test_no_nodes_and_no_names_mean_that_none_is_left(autojump_clock: Mock
     async with virtual_cluster(nodes=2, config=config(FILTERS), extenders=[extender]) as cluster:
         await cluster.create(pod("p"))
         await cluster.settle()
-        assert await reason(cluster, "p") == ("Unschedulable", "0/2 nodes are available:")
+        assert reason(cluster, "p") == ("Unschedulable", "0/2 nodes are available:")
 
 
 # --- prioritize -----------------------------------------------------------------------------------------------------
@@ -255,6 +268,14 @@ async def test_who_cannot_rank_has_no_opinion(autojump_clock: MockClock, caplog:
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == ["Extender failed"]
 
 
+async def test_scores_beyond_all_measure_do_no_harm(autojump_clock: MockClock) -> None:
+    extender = PretendExtender(URL, {"prioritize": scoring({"node-1": 2**63 - 1, "node-2": -(2**63)})})
+    async with virtual_cluster(nodes=3, config=config({**PRIORITIZES, "weight": 99}), extenders=[extender]) as cluster:
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        assert cluster.pod("p").node_name
+
+
 # --- slow and dead --------------------------------------------------------------------------------------------------
 
 
@@ -269,7 +290,7 @@ async def test_a_dead_extender_delays_its_own_pods_only(
         await trio.sleep(0.5)
         assert all(cluster.pod(f"plain-{n}").node_name for n in range(3))
         text = f'Post "{URL}/filter": dial tcp extender.test:80: connect: connection refused'
-        assert await reason(cluster, "gpu-0") == ("SchedulerError", text)
+        assert reason(cluster, "gpu-0") == ("SchedulerError", text)
         extender.is_dead = False
         await cluster.settle()
         assert all(cluster.pod(f"gpu-{n}").node_name for n in range(3))
@@ -318,7 +339,7 @@ async def test_an_extender_that_takes_too_long_has_failed(autojump_clock: MockCl
         await cluster.create(pod("p"))
         await trio.sleep(2.5)
         text = f'Post "{URL}/filter": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
-        assert await reason(cluster, "p") == ("SchedulerError", text)
+        assert reason(cluster, "p") == ("SchedulerError", text)
         assert cluster.events("FailedScheduling")[0].message == text
 
 
@@ -345,7 +366,7 @@ async def test_a_node_that_has_filled_up_meanwhile_is_not_chosen(autojump_clock:
         await cluster.create(pod("plain", cpu="2"))
         await trio.sleep(2.5)
         assert cluster.pod("plain").node_name == "n"
-        assert await reason(cluster, "gpu") == ("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+        assert reason(cluster, "gpu") == ("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
         await cluster.delete(cluster.pod("plain"), grace_seconds=0)
         await cluster.settle()
         assert cluster.pod("gpu").node_name == "n"
@@ -494,7 +515,7 @@ async def test_an_extender_that_cannot_bind_gives_everything_back(autojump_clock
     async with virtual_cluster(nodes=1, config=config({"bindVerb": "bind"}), extenders=[extender]) as cluster:
         await cluster.create(pod("p"))
         await trio.sleep(0.5)
-        assert await reason(cluster, "p") == ("SchedulerError", "no hands")
+        assert reason(cluster, "p") == ("SchedulerError", "no hands")
         clusters = [cluster]
         extender.answers = {"bind": binder(clusters)}
         await cluster.settle()

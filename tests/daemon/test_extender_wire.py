@@ -82,9 +82,16 @@ def test_what_is_not_there_is_none_and_null_is_an_answer() -> None:
         (b"[1", ""),
         (b'{"a', ""),
         (b"\xff", "invalid character"),
+        (b'{"x":' + b"[" * 100_000, ""),
     ],
 )
 def test_what_is_no_answer_is_refused(read: Any, body: bytes, text: str) -> None:
     with pytest.raises(BadAnswer) as caught:
         read(body)
     assert str(caught.value).startswith(text)
+
+
+def test_scores_have_64_bits() -> None:
+    assert read_priorities(b'[{"Host":"a","Score":9223372036854775807}]') == [("a", 2**63 - 1)]
+    with pytest.raises(BadAnswer):
+        read_priorities(b'[{"Host":"a","Score":9223372036854775808}]')

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from attrs import frozen
-from msgspec import Raw, Struct, field
+from msgspec import Meta, Raw, Struct, field
 
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -17,6 +17,7 @@ Victims = Mapping[str, tuple[Sequence[Pod], int]]
 """Node name → the pods that would have to go, and how many disruption budgets that would violate."""
 
 _encode = msgspec.json.Encoder().encode
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _JSON_BEGINS = b'{["-0123456789tfn'
 
 
@@ -58,7 +59,7 @@ _read_names = msgspec.json.Decoder(tuple[str, ...] | None).decode
 _read_items = msgspec.json.Decoder(tuple[_Listed, ...] | None).decode
 _read_reasons = msgspec.json.Decoder(dict[str, str] | None).decode
 _read_text = msgspec.json.Decoder(str | None).decode
-_read_number = msgspec.json.Decoder(int | None).decode
+_read_number = msgspec.json.Decoder(Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None).decode
 _read_objects = msgspec.json.Decoder(list[Raw] | None).decode
 
 
@@ -118,7 +119,7 @@ def read_filter_answer(body: bytes) -> FilterAnswer:
             unresolvable=_get(fields, "failedandunresolvablenodes", _read_reasons) or {},
             error=_get(fields, "error", _read_text) or "",
         )
-    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+    except _UNREADABLE as problem:
         raise _bad(body, problem) from problem
 
 
@@ -131,7 +132,7 @@ def read_priorities(body: bytes) -> list[tuple[str, int]]:
     try:
         hosts = [_fields(entry) for entry in _read_objects(body) or ()]
         return [(_get(host, "host", _read_text) or "", _get(host, "score", _read_number) or 0) for host in hosts]
-    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+    except _UNREADABLE as problem:
         raise _bad(body, problem) from problem
 
 
@@ -143,7 +144,7 @@ def read_bind_error(body: bytes) -> str:
     """
     try:
         return _get(_fields(body), "error", _read_text) or ""
-    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+    except _UNREADABLE as problem:
         raise _bad(body, problem) from problem
 
 
@@ -156,7 +157,7 @@ def read_victims(body: bytes) -> dict[str, VictimsAnswer]:
     try:
         by_node = _get(_fields(body), "nodenametometavictims", _read_fields) or {}
         return {node: _victims_answer(_fields(raw)) for node, raw in by_node.items()}
-    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+    except _UNREADABLE as problem:
         raise _bad(body, problem) from problem
 
 

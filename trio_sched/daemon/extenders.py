@@ -120,7 +120,7 @@ class Extenders:
             for extender in self._deciding:
                 if extender.config.prioritize_verb and extender.is_interested(pod):
                     nursery.start_soon(ask, extender)
-        return totals
+        return {name: _as_int64(total) for name, total in totals.items()}
 
     # --- binding ----------------------------------------------------------------------------------------------------
 
@@ -185,6 +185,11 @@ class Extenders:
                 pods.append(there[uid])
             chosen[name] = (pods, victims.pdb_violations)
         return chosen
+
+
+def _as_int64(number: int) -> int:
+    """What is left of *number* in 64 bits: totals of kube-scheduler overflow in silence, and so do ours."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def _has_victims(extender: Extender, node_name: str, victims: Any) -> bool:
