@@ -96,12 +96,15 @@ def test_an_extender_with_unusable_certificates_is_refused(start: Start, tls: st
 
 
 def test_what_is_not_there_yet_refuses_a_run_but_not_the_writing_of_a_configuration(start: Start) -> None:
-    body = "extenders: [{urlPrefix: http://x}]\n"
-    with pytest.raises(MissingFeatureError, match="extenders are not supported yet"):
-        start(body=body)
-    assert "http://x" in start("--write-config-to=x", body=body).effective_yaml()
+    gate = "--feature-gates=GenericWorkload=true"
     with pytest.raises(MissingFeatureError, match="feature gate GenericWorkload"):
-        start("--feature-gates=GenericWorkload=true")
+        start(gate)
+    assert start(gate, "--write-config-to=x").effective_yaml()
+
+
+def test_extenders_are_settled_by_the_start(start: Start) -> None:
+    (extender,) = start(body="extenders: [{urlPrefix: http://x}]\n").config.extenders
+    assert extender.http_timeout_ns == 5 * SECOND_NS
 
 
 def test_an_unreadable_configuration_file_is_named(tmp_path: Path) -> None:

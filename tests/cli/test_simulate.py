@@ -170,3 +170,10 @@ def test_a_mistake_in_the_configuration_is_named_with_its_file(
     path.write_text(f"{HEAD}parallelism: -1\n")
     assert main(["simulate", "-f", str(small_cluster), "--config", str(path)]) == ExitCode.FAILURE
     assert f"{path}: parallelism: Invalid value: -1" in capsys.readouterr().err
+
+
+def test_extenders_are_refused_in_simulated_time(small_cluster: Path, tmp_path: Path, capsys: Capture) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"{HEAD}extenders: [{{urlPrefix: http://127.0.0.1:1, filterVerb: filter}}]\n")
+    assert main(["simulate", "-f", str(small_cluster), "--config", str(config)]) != ExitCode.OK
+    assert "extenders cannot be asked in simulated time; add --serve" in capsys.readouterr().err

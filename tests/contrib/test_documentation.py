@@ -10,6 +10,7 @@ import pytest
 
 from contrib.docs import make_hooks
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
+from trio_sched.config.load import load_configuration
 from trio_sched.engine.plugin_registry import PluginRegistry
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,13 @@ def test_the_old_configuration_is_converted_into_the_one_shown(tmp_path: Path) -
     files = dict(_NAMED_BLOCK.findall(OLD_CONFIGURATION.read_text(encoding="utf-8")))
     (tmp_path / "old.yaml").write_text(files["old.yaml"])
     assert run(tmp_path, "trio_sched", "convert-config", str(tmp_path / "old.yaml")) == files["new.yaml"]
+
+
+def test_the_extender_that_is_described_can_be_configured() -> None:
+    page = (ROOT / "docs" / "how_to" / "use_an_extender.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (extender,) = load_configuration(text).extenders
+    assert (extender.filter_verb, extender.weight, extender.http_timeout_ns) == ("filter", 5, 2_000_000_000)
 
 
 def test_the_hook_reference_is_up_to_date() -> None:

@@ -10,12 +10,24 @@ from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.objects.quantity import parse_nano
+from trio_sched.simulator import PretendExtender, leaving, scoring
 from trio_sched.simulator.faults import ReplyDropped
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import Refused, VirtualCluster, virtual_cluster
 
 MINUTES = 6
 NODE_CPU = 4
+GPU = "example.com/gpu"
+WITH_EXTENDER = f"""\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders:
+  - urlPrefix: http://extender.test
+    filterVerb: filter
+    prioritizeVerb: prioritize
+    weight: 3
+    managedResources: [{{name: {GPU}, ignoredByScheduler: true}}]
+"""
 
 
 @define(eq=False)
@@ -24,6 +36,7 @@ class Chaos:
 
     cluster: VirtualCluster
     dice: Random
+    extender: PretendExtender | None = None
     count: int = 0
     missing: set[str] = field(factory=set)
 
@@ -59,8 +72,15 @@ class Chaos:
         cpu = self.dice.choice(["100m", "500m", "1", "2", "3"])
         life = self.dice.choice([None, "20", "60"])
         annotations = {"trio-sched.dev/run-seconds": life} if life else {}
+        requests = {GPU: 1} if self.extender is not None and self.dice.random() < 0.7 else {}
         await self.cluster.create(
-            pod(f"p{self.count}", cpu=cpu, priority=self.dice.choice([0, 0, 5]), annotations=annotations)
+            pod(
+                f"p{self.count}",
+                cpu=cpu,
+                requests=requests,
+                priority=self.dice.choice([0, 0, 5]),
+                annotations=annotations,
+            )
         )
 
     async def delete_pod(self) -> None:
@@ -113,6 +133,12 @@ class Chaos:
                 faults.drop_next(count, verb="create", resource="events")
             case _:
                 faults.set_latency(self.dice.choice([0, 0.01, 0.5, 3]), verb="bind", resource="pods")
+
+    def change_the_extender(self) -> None:
+        assert self.extender is not None
+        self.extender.is_dead = self.dice.random() < 0.2
+        self.extender.status = self.dice.choice([200, 200, 200, 500])
+        self.extender.delay_seconds = self.dice.choice([0, 0, 0.3, 3, 10])
 
     async def restart(self) -> None:
         self.cluster.api.restart(lose_history=self.dice.random() < 0.5)
@@ -180,6 +206,40 @@ async def test_random_life_and_trouble(
         check_nobody_is_forgotten(cluster)
         check_nothing_left(*assemblies)
         check_cache_is_true(cluster, assemblies[0])
+
+
+@pytest.mark.parametrize("seed", range(200, 204))
+async def test_random_life_and_trouble_with_an_extender_that_has_moods(
+    seed: int, autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+) -> None:
+    extender = PretendExtender(
+        answers={
+            "filter": leaving(lambda name: dice.random() < 0.8, "not in the mood"),
+            "prioritize": scoring({"node-3": 10, "node-5": 4}),
+        }
+    )
+    dice = Random(seed)
+    nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
+    async with virtual_cluster(
+        nodes=nodes, seed=seed, config=WITH_EXTENDER, extenders=[extender], bind_latency_seconds=0.2
+    ) as cluster:
+        history = watch_history(cluster)
+        chaos = Chaos(cluster, Random(seed), extender)
+        while trio.current_time() < MINUTES * 60:
+            await chaos.act()
+            if chaos.dice.random() < 0.05:
+                chaos.change_the_extender()
+            await trio.sleep(chaos.dice.expovariate(1.0))
+        extender.is_dead, extender.status, extender.delay_seconds = False, 200, 0.0
+        extender.answers = {"filter": leaving(lambda name: True)}
+        await calm_down(cluster, chaos)
+        history.check()
+        check_nobody_is_forgotten(cluster)
+        check_nothing_left(*assemblies)
+        check_cache_is_true(cluster, assemblies[0])
+        assert extender.most_at_once == 1
+        assert len(extender.asked_about("filter")) > 50
+        assert assemblies[0].schedule_one.extended.waiting == 0
 
 
 @pytest.mark.parametrize("seed", range(100, 104))

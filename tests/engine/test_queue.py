@@ -460,3 +460,42 @@ def test_a_queue_sort_plugin_that_fails_is_named_with_the_pod() -> None:
 
     with pytest.raises(QueueSortFailed, match=r"queue_sort plugin failed on pod default/p: LookupError\('no order'\)"):
         queue.add(pod("p"), now=0.0)
+
+
+# --- put aside and taken up again -----------------------------------------------------------------------------------
+
+
+def test_a_pod_that_was_put_aside_is_in_flight_from_when_it_is_taken_up(line: Line) -> None:
+    line.add(pod("p"))
+    info = line.pop()
+    line.queue.done(info.uid)
+    line.queue.move_all(NODE_ADD, None, node("too-early"), now=1.0)
+    assert line.queue.resume(info)
+    assert not line.queue.resume(info)  # it is in flight already
+    line.fail(info, "Fit", now=2.0)
+    assert line.where == {"waiting": ["p"]}
+
+
+def test_what_happens_after_it_was_taken_up_counts(line: Line) -> None:
+    line.add(pod("p"))
+    info = line.pop()
+    line.queue.done(info.uid)
+    line.queue.resume(info)
+    line.queue.move_all(NODE_ADD, None, node("new"), now=1.0)
+    line.fail(info, "Fit", now=2.0)
+    assert line.where == {"backoff": ["p"]}
+
+
+def test_a_pod_that_a_change_brought_back_meanwhile_is_there_only_once(line: Line) -> None:
+    line.add(pod("p"))
+    info = line.pop()
+    line.queue.done(info.uid)
+    line.queue.update(pod("p"), pod("p", labels={"new": "1"}), now=1.0)
+    assert line.where == {"active": ["p"]}
+    line.queue.resume(info)
+    assert line.where == {}
+    line.queue.done(info.uid)
+    line.reject(pod("q"), "Fit")
+    line.queue.resume(line.queue.unschedulable.get("default/q"))  # type: ignore[arg-type]
+    assert line.where == {}
+    assert line.queue.counters.unschedulable["Fit", "default-scheduler"] == 0

@@ -387,6 +387,31 @@ async def test_objects_are_transformed_before_anybody_sees_them(autojump_clock: 
     assert consumer.batches[1].changes[0].new.node_name == ""
 
 
+async def test_who_wants_objects_whole_is_given_each_with_its_json(autojump_clock: MockClock) -> None:
+    seen: list[tuple[str, Any]] = []
+
+    def keep(decoded: Pod, raw: bytes) -> Pod:
+        seen.append((decoded.name, json.loads(raw)["spec"].get("hostname")))
+        return decoded
+
+    kind = Kind(version="v1", plural="pods", namespaced=True, type=Pod, keep_whole=keep)
+    events = (
+        line("ADDED", pod("c", 11, hostname="z"))
+        + line("MODIFIED", pod("c", 12, nodeName=5))
+        + line("DELETED", pod("a", 13))
+        + line("ERROR", status(410, "Expired"))
+    )
+    server = Server(
+        lists=[listing(10, pod("a", 1, hostname="x"), pod("bad", 2, nodeName=5)), listing(20)],
+        watches=[watching(60.0, events), watching(FOREVER)],
+    )
+    async with following(server, kind) as consumer:
+        await trio.sleep(70)
+    assert seen == [("a", "x"), ("c", "z"), ("a", None)]
+    assert consumer.changes == [("ADDED", None, "c@11"), ("DELETED", "a@1", "a@13"), ("DELETED", "c@11", None)]
+    assert ["left out" in str(trouble) for trouble in consumer.trouble] == [True, True]
+
+
 async def test_nodes_are_followed_without_a_selector(autojump_clock: MockClock) -> None:
     server = Server(lists=[listing(1)])
     async with following(server, NODE_KIND):

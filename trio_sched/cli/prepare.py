@@ -107,7 +107,7 @@ def prepare(
     config = evolve(config, profiles=tuple(used_profile(profile, points_of) for profile in config.profiles))
     if not flags.write_config_to:
         demand_supported(flags)
-        _demand_supported_features(config, gates)
+        _demand_supported_features(gates)
     return Prepared(flags=flags, gates=gates, config=config, profiles=expanded, connection=connection, source=source)
 
 
@@ -173,10 +173,8 @@ def _check_extender(extender: Extender) -> None:
         raise ConfigError.of(f"couldn't build extenders: {error}") from error
 
 
-def _demand_supported_features(config: SchedulerConfig, gates: FeatureGates) -> None:
+def _demand_supported_features(gates: FeatureGates) -> None:
     """Refuse a run that would need what does not exist yet."""
-    if config.extenders:
-        raise MissingFeatureError("extenders are not supported yet; leave them out of the configuration")
     for gate, feature in _LATER_GATES.items():
         if gates.enabled(gate):
             raise MissingFeatureError(f"feature gate {gate}: {feature} not supported yet; leave it off")

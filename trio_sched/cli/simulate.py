@@ -22,7 +22,7 @@ from trio.testing import MockClock
 
 from trio_sched.cli.chosen_plugins import PointsByPlugin
 from trio_sched.cli.exit_code import ExitCode
-from trio_sched.cli.flags import parse_flags
+from trio_sched.cli.flags import MissingFeatureError, parse_flags
 from trio_sched.cli.outcome import Outcome
 from trio_sched.cli.outcome_text import outcome_as_data, outcome_as_tables
 from trio_sched.cli.prepare import prepare
@@ -141,6 +141,7 @@ def simulate(
             for_seconds=for_seconds,
         )
         if address is None:
+            _demand_no_extenders(plan.settings)
             _show(_simulate(plan), output, every_pod=every_pod)
         else:
             _serve(plan, *address)
@@ -165,6 +166,18 @@ def _settings(config: Path | None, feature_gates: str) -> DaemonSettings:
         raise error.within(f"{config}: " if config else "") from error
     prepared.source.warn()
     return daemon_settings(prepared, registry)
+
+
+def _demand_no_extenders(settings: DaemonSettings) -> None:
+    """Simulated time jumps over every wait for the network, so that no extender could answer in time.
+
+    Raises:
+        MissingFeatureError: there are extenders.
+    """
+    if settings.config.extenders:
+        raise MissingFeatureError(
+            "extenders cannot be asked in simulated time; add --serve to run in real time, or leave them out"
+        )
 
 
 def _simulate(plan: Plan) -> Outcome:

@@ -18,6 +18,8 @@ from trio_sched.daemon.binding_cycle import BindingCycle
 from trio_sched.daemon.cluster_mirror import ClusterMirror, PendingPods
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.evictions import Evictions
+from trio_sched.daemon.extended_scheduling import ExtendedScheduling
+from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.freshness import Freshness
 from trio_sched.daemon.plugin_handle import LaterParts, PluginHandle
@@ -36,6 +38,8 @@ from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queueing_hints import build_hint_table
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.kube_client.kinds import Kind
+from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceOptions
 
@@ -60,6 +64,9 @@ class Assembly:
     queue_changed: Bell
     """Rung when a pod may have begun to back off."""
     random: Random
+    node_kind: Kind[Node]
+    pod_kind: Kind[Pod]
+    extenders: Extenders | None
     freshness: Freshness = field(factory=Freshness)
 
 
@@ -70,6 +77,7 @@ def assemble(
 
     Raises:
         PluginError: a plugin is missing or broken.
+        ExtenderError: the certificates of an extender are not usable.
     """
     config, gates = settings.config, settings.gates
     options = ResourceOptions(
@@ -118,6 +126,11 @@ def assemble(
     queue = _queue(settings, profiles, pending, options)
     scheduler = Scheduler(profiles, cache, queue, random, asked)
     queue.sign = scheduler.sign_queued
+    extenders = extended = None
+    if config.extenders:
+        extenders = Extenders.reach(config.extenders, lambda: cache.table.columns, clients.to_extenders)
+        extended = ExtendedScheduling(scheduler, pending, extenders)
+        later.extenders = extenders
     binders, status_writers = WorkPool(BINDS_AT_ONCE), WorkPool(STATUS_PATCHES_AT_ONCE)
     recorder = EventRecorder(clients.events, socket.gethostname(), wall_clock, random)
     status_writer = PodStatusWriter(clients.main, status_writers, wall_clock, random)
@@ -135,6 +148,7 @@ def assemble(
         failures,
         ready.ring,
         gates.enabled("NominatedNodeNameForExpectation"),
+        extenders,
     )
 
     def wake() -> None:
@@ -145,7 +159,7 @@ def assemble(
     mirror = ClusterMirror(
         scheduler, pending, wake, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others, versions
     )
-    schedule_one = ScheduleOne(scheduler, pending, binding, failures, recorder, ready)
+    schedule_one = ScheduleOne(scheduler, pending, binding, failures, recorder, ready, extended)
     return Assembly(
         scheduler,
         mirror,
@@ -158,6 +172,9 @@ def assemble(
         ready,
         queue_changed,
         random,
+        node_kind(config.extenders),
+        pod_kind(config.extenders, profiles),
+        extenders,
     )
 
 

@@ -16,6 +16,8 @@ import trio
 from attrs import define
 
 from trio_sched.daemon.event_recorder import EventRecorder
+from trio_sched.daemon.extender import ExtenderError
+from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pre_binding import PreBindingPods
@@ -50,6 +52,7 @@ class BindingCycle:
     """Called when pods may have become ready."""
     nominate_while_binding: bool = True
     """Gate NominatedNodeNameForExpectation."""
+    extenders: Extenders | None = None
 
     def start(self, nursery: trio.Nursery, info: QueuedPodInfo, placed: Placed, waits: Waits | None) -> None:
         """Have the pod bound; returns at once."""
@@ -62,7 +65,10 @@ class BindingCycle:
         if waits is None and not has_work:
             # From here on failures are nobody's verdict, so events need not be remembered for this pod.
             self.scheduler.queue.done(info.uid)
-            self.pool.submit(partial(self._bind, profile, info, placed))
+            if self.extenders is not None and self.extenders.binds(info.pod):
+                nursery.start_soon(self._bind, profile, info, placed)  # a slow extender must not take up the pool
+            else:
+                self.pool.submit(partial(self._bind, profile, info, placed))
             return
         if waits is not None:
             self.waiting.add(info.pod, waits.timeout_seconds)
@@ -147,6 +153,16 @@ class BindingCycle:
     async def _bind(self, profile: Profile, info: QueuedPodInfo, placed: Placed) -> None:
         pod, node_name, state = info.pod, placed.node_name, placed.state
         await self.status_writer.withdraw(info.uid)
+        if self.extenders is not None:
+            try:
+                is_bound = await self.extenders.bind(pod, node_name)
+            except ExtenderError as problem:
+                self._fail(info, placed, Unplaced(failure(problem)))
+                return
+            if is_bound:
+                self._bound(info, placed)
+                await self._post_bind(profile, info, placed)
+                return
         status: Status | None = Status(Code.SKIP)
         for caller in profile.bind:
             try:
@@ -166,6 +182,11 @@ class BindingCycle:
 
     def _bound(self, info: QueuedPodInfo, placed: Placed) -> None:
         pod = info.pod
+        if info.was_flushed:
+            self.scheduler.queue.counters.scheduled_after_flush += 1
+            log.warning(
+                "pod was scheduled only after it had been tried again for lack of any event", extra={"pod": pod.key}
+            )
         self.recorder.record(
             pod,
             type="Normal",

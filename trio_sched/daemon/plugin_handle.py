@@ -12,6 +12,7 @@ from attrs import define, field
 from trio_sched.daemon.binder import Bind
 from trio_sched.daemon.cluster_mirror import PendingPods
 from trio_sched.daemon.evictions import Evictions
+from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.engine.asked_kinds import AskedKinds
 from trio_sched.engine.scheduler import Scheduler
@@ -30,6 +31,7 @@ class LaterParts:
     pending: PendingPods
     scheduler: Scheduler = field(init=False)
     evictions: Evictions = field(init=False)
+    extenders: Extenders | None = field(init=False, default=None)
 
 
 @define(eq=False)
@@ -112,8 +114,13 @@ class PluginHandle:
     async def ask_extenders_about_preemption(
         self, pod: Pod, candidates: Mapping[str, Victims]
     ) -> Mapping[str, Victims]:
-        """Without extenders the candidates stay as they are."""
-        return candidates
+        """Ask those that have a say in preemption."""
+        extenders = self._later.extenders
+        if extenders is None:
+            return candidates
+        asked = {name: (one.pods, one.pdb_violations) for name, one in candidates.items()}
+        left = await extenders.process_preemption(pod, asked)
+        return {name: Victims(tuple(pods), violations) for name, (pods, violations) in left.items()}
 
     async def evict(
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool

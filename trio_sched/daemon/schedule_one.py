@@ -13,11 +13,12 @@ from attrs import define, evolve
 from trio_sched.daemon.binding_cycle import BindingCycle, activate_collected
 from trio_sched.daemon.cluster_mirror import PendingPods
 from trio_sched.daemon.event_recorder import EventRecorder
+from trio_sched.daemon.extended_scheduling import ExtendedScheduling
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.post_filter import run_post_filters
 from trio_sched.daemon.wakeup import Bell
 from trio_sched.engine.cache import CacheError
-from trio_sched.engine.decision import Placed, Unplaced, unfit
+from trio_sched.engine.decision import Decision, Placed, Unplaced, unfit
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
@@ -42,9 +43,19 @@ class ScheduleOne:
     failures: FailureHandler
     recorder: EventRecorder
     bell: Bell
+    extended: ExtendedScheduling | None = None
+    """Schedules the pods in which extenders are interested; None without extenders."""
 
     async def run(self, nursery: trio.Nursery) -> None:
         """Schedule for ever; pods that need tasks of their own get them in *nursery*."""
+        if self.extended is None:
+            await self._run(nursery)
+            return
+        async with trio.open_nursery() as side_by_side:
+            side_by_side.start_soon(self.extended.run, self._conclude, self._skips, nursery)
+            await self._run(nursery)
+
+    async def _run(self, nursery: trio.Nursery) -> None:
         queue = self.scheduler.queue
         while True:
             if not queue.has_next:
@@ -71,10 +82,15 @@ class ScheduleOne:
         if self._skips(info):
             self.scheduler.queue.done(info.uid)
             return
-        decision = self.scheduler.decide(info)
+        if self.extended is not None and self.extended.takes(info):
+            return
+        await self._conclude(info, self.scheduler.decide(info), nursery)
+
+    async def _conclude(self, info: QueuedPodInfo, decision: Decision, nursery: trio.Nursery) -> None:
         if isinstance(decision, Placed):
             self._settle(info, decision, nursery)
             return
+        profile = self.scheduler.profiles[info.pod.scheduler_name]
         if decision.diagnosis is not None and profile.post_filter:
             decision = await self._make_room(profile, info, decision, decision.diagnosis)
         self.failures.handle(info, decision)
@@ -118,6 +134,9 @@ class ScheduleOne:
         for profile_name, pod, problem in self.scheduler.sign_errors:
             log.error("signing a pod of profile %s failed: %s", profile_name, problem, extra={"pod": pod})
         self.scheduler.sign_errors.clear()
+        for plugin, pod, problem in self.scheduler.unreserve_errors:
+            log.error("unreserve of plugin %s failed: %s", plugin, problem, extra={"pod": pod})
+        self.scheduler.unreserve_errors.clear()
         for profile in queue.profiles.values():
             for plugin, pod, problem in profile.hints.hint_errors:
                 log.error("QueueingHintFn of %s returned an error: %s", plugin, problem, extra={"pod": pod})

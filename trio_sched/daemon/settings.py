@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 from attrs import frozen
 
 from trio_sched.config.expansion import Expanded
@@ -32,3 +33,5 @@ class Clients:
     main: KubeClient
     events: KubeClient
     leases: KubeClient
+    to_extenders: httpx.AsyncBaseTransport | None = None
+    """Carries what is sent to extenders, for those that live in this process; None for connections of our own."""

@@ -10,7 +10,7 @@
     └── term                                  while we lead (or at once, without an election)
         ├── renewing the lease
         ├── binder tasks, status writer
-        └── schedule_one
+        └── schedule_one, and beside it the pods that extenders are asked about
             └── pods that wait for permission or pre_bind
 
 On ``stop`` the term ends: no pod is popped any more, binds in flight are drained, what is not done by then is given up,
@@ -84,6 +84,8 @@ async def run_daemon(
     elector = Elector(clients.leases, election, settings.identity, wall_clock, random, lambda note: announce(note=note))
     async with trio.open_nursery() as services:
         services.start_soon(assembly.recorder.run)
+        if assembly.extenders is not None:
+            services.start_soon(assembly.extenders.hang_up_at_the_end)
         term = partial(_term, assembly, stop)
         if election.leader_elect and settings.config.delay_cache_until_active:
             task_status.started()

@@ -14,7 +14,6 @@ from trio_sched.engine.queueing_hints import watched_resources
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
-from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.kube_client.watch import Changes, Listed, Reflector, follow, log_trouble
 from trio_sched.plugin_api.cluster_events import Action
 
@@ -26,8 +25,8 @@ async def run_watches(
 ) -> None:
     """Follow everything that is needed; reports started when all of it has been listed once."""
     mirror, random = assembly.mirror, assembly.random
-    nodes = Reflector(client, NODE_KIND, mirror.nodes_changed, random)
-    pods = Reflector(client, POD_KIND, mirror.pods_changed, random)
+    nodes = Reflector(client, assembly.node_kind, mirror.nodes_changed, random)
+    pods = Reflector(client, assembly.pod_kind, mirror.pods_changed, random)
     assembly.freshness.reflectors[:] = [nodes, pods]
     async with trio.open_nursery() as nursery:
         async with trio.open_nursery() as first_lists:

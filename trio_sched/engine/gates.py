@@ -29,6 +29,8 @@ class QueueCounters:
     """(queue, event) → pods that entered."""
     unschedulable: Counter[tuple[str, str]] = field(factory=Counter)
     """(plugin, profile) → pods that it keeps from being scheduled."""
+    scheduled_after_flush: int = 0
+    """Pods that were bound after no event had freed them: their plugins' hints miss something."""
 
 
 @define(eq=False)

@@ -197,6 +197,21 @@ class SchedulingQueue:
         self._uncount(info)
         return True
 
+    def resume(self, info: QueuedPodInfo) -> bool:
+        """Take up a pod again that was popped and called `done` before it was tried; returns False if it is in flight.
+
+        A change may have brought it into the queue a second time: that entry goes, this one is the pod's history.
+        """
+        if info.uid in self.in_flight:
+            return False
+        for heap in (self.active, self.backing_off):
+            heap.remove(info.key)
+        rejected = self.unschedulable.remove(info.key)
+        if rejected is not None:
+            self._uncount(rejected)
+        self.in_flight.start(info.uid, info.key)
+        return True
+
     def done(self, uid: str) -> None:
         """The pod is dealt with; what happens from now on is no business of this attempt."""
         self.in_flight.done(uid)

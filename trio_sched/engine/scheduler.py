@@ -20,6 +20,7 @@ from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.reservation import Waits, run_permit, run_reserve, run_unreserve
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
+from trio_sched.engine.shortlist import Opinion, Shortlist, decide_among, shortlist
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api.cycle_state import CycleState
@@ -39,6 +40,8 @@ class Scheduler:
     """What plugins look at besides pods and nodes; when that changes, call `forget_kept_answers`."""
     sign_errors: list[tuple[str, str, BaseException]] = field(factory=list)
     """(profile, pod, error) of signatures that failed, for the daemon to log and clear."""
+    unreserve_errors: list[tuple[str, str, BaseException]] = field(factory=list)
+    """(plugin, pod, error) of plugins that failed to give back, likewise."""
     signing: int = 0
     """Counts how often signatures became worthless; those made before are made anew."""
     _kept: dict[str, KeptAnswers] = field(init=False)
@@ -81,21 +84,44 @@ class Scheduler:
         nominated = self._nominated_beside(pod)
         if info.signed_at != self.signing:
             self.sign_queued(info)
-        # Its status hears of a promise later than we do.
-        promised = self.queue.nominator.node_of(pod.uid)
-        if info.signature is not None and not (pod.nominated_node_name if promised is None else promised):
+        cycle = self._plain_cycle(pod, nominated)
+        if info.signature is not None and not cycle.promised_node:
             decision = self._kept[profile.name].decide(pod, info.signature, nominated, self.rng)
             if decision is not None:
                 return decision
-        cycle = SchedulingCycle(
-            profile, self.cache.table, pod, nominated, CycleState(), self._start, promised, self._nominated_rows
-        )
         decision = cycle.decide(self.rng)
         if isinstance(decision, Placed):
             self._start += decision.evaluated_nodes
         elif info.signature is not None and decision.diagnosis is not None and not nominated:
             self._kept[profile.name].remember_unfit(info.signature, decision)
         return decision
+
+    def find_feasible(self, info: QueuedPodInfo, *, nominated_first: bool = True) -> Shortlist | Unplaced:
+        """The nodes that extenders are to be asked about before it is decided about a popped pod."""
+        cycle = self._plain_cycle(info.pod, self._nominated_beside(info.pod))
+        found = shortlist(cycle, nominated_first=nominated_first)
+        if isinstance(found, Shortlist):
+            self._start += found.evaluated
+        return found
+
+    def decide_among(self, info: QueuedPodInfo, listed: Shortlist, opinion: Opinion) -> Decision:
+        """Find a node for a popped pod among those that extenders have left."""
+        cycle = self._plain_cycle(info.pod, self._nominated_beside(info.pod))
+        return decide_among(cycle, listed, opinion, self.rng)
+
+    def _plain_cycle(self, pod: Pod, nominated: NominatedPods) -> SchedulingCycle:
+        # The pod's status hears of a promise later than we do.
+        promised = self.queue.nominator.node_of(pod.uid)
+        return SchedulingCycle(
+            self.profiles[pod.scheduler_name],
+            self.cache.table,
+            pod,
+            nominated,
+            CycleState(),
+            self._start,
+            promised,
+            self._nominated_rows,
+        )
 
     def forget_kept_answers(self) -> None:
         """Something has changed that plugins ask about and that no signature shows."""
@@ -157,7 +183,8 @@ class Scheduler:
             if not isinstance(permitted, Unplaced):
                 return permitted
             refused = permitted
-        self.give_back(pod, placed)
+        failures = self.give_back(pod, placed)
+        self.unreserve_errors.extend((plugin, pod.key, problem) for plugin, problem in failures)
         return refused
 
     def give_back(self, pod: Pod, placed: Placed) -> list[tuple[str, BaseException]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 
 import numpy as np
@@ -65,8 +66,17 @@ class SchedulingCycle:
     nominated_rows: NominatedRows | None = None
     """Kept from cycle to cycle; without it rows are copied for this one."""
 
-    def find_feasible(self) -> Feasible | Unplaced:
+    @property
+    def promised_node(self) -> str:
+        """The node that is promised to the pod; "" if none is."""
+        return self.pod.nominated_node_name if self.promised is None else self.promised
+
+    def find_feasible(self, *, only: frozenset[str] | None = None, nominated_first: bool = True) -> Feasible | Unplaced:
         """Run pre_filter and filter.
+
+        Args:
+            only: names of the only nodes to look at; those that do not exist are left out.
+            nominated_first: whether to look at the pod's nominated node first, and at no other if it passes.
 
         Raises:
             CycleFailed: a plugin failed.
@@ -78,11 +88,15 @@ class SchedulingCycle:
         narrowed = run_pre_filters(self.profile.pre_filter, self.pod, nodes, self.state)
         if narrowed.rejected is not None:
             return unfit(_rejected_by_pre_filter(narrowed.rejected, narrowed.narrowed_by, total))
-        nominated = self._try_nominated_node()
-        if nominated is not None:
-            return nominated
-        if narrowed.node_names is not None:
-            rows = sorted(self.table.row_of[name] for name in narrowed.node_names if name in self.table.row_of)
+        if nominated_first and (only is None or self.promised_node in only):
+            nominated = self._try_nominated_node()
+            if nominated is not None:
+                return nominated
+        names = narrowed.node_names
+        if only is not None:
+            names = only if names is None else only & names
+        if names is not None:
+            rows = sorted(self.table.row_of[name] for name in names if name in self.table.row_of)
             nodes = nodes.take(np.array(rows, dtype=np.intp))
         outcome = run_filters(
             self.profile.filter, self.pod, nodes, self.state, enough=self._enough(len(nodes)), start=self.start
@@ -90,12 +104,12 @@ class SchedulingCycle:
         self._look_beside_nominated(outcome)
         positions = np.flatnonzero(outcome.passes)
         if len(positions) == 0:
-            return unfit(_diagnosis(outcome, narrowed.narrowed_by, total))
+            return unfit(diagnose(outcome, narrowed.narrowed_by, total))
         return Feasible(nodes.take(positions), len(nodes) - outcome.unexamined, outcome, narrowed.narrowed_by)
 
     def _try_nominated_node(self) -> Feasible | None:
         """The node promised to the pod, if it still fits there; a failure to tell only means looking further."""
-        name = self.pod.nominated_node_name if self.promised is None else self.promised
+        name = self.promised_node
         row = self.table.row_of.get(name) if name else None
         if row is None:
             return None
@@ -118,6 +132,24 @@ class SchedulingCycle:
             return None
         return max(MIN_FEASIBLE_NODES, count * percentage // 100)
 
+    def choose(self, nodes: NodeColumns, rng: Random, bonus: Mapping[str, int] | None = None) -> int:
+        """The position of one of the best of *nodes*.
+
+        Args:
+            nodes: those that passed; a single one is not scored.
+            rng: decides between equals.
+            bonus: what others than plugins add to the total of each node, by name.
+
+        Raises:
+            CycleFailed: a plugin failed.
+        """
+        if len(nodes) == 1:
+            return 0
+        totals = self.rank(nodes).totals
+        if bonus:
+            totals = totals + np.array([bonus.get(name, 0) for name in nodes.names], dtype=np.int64)
+        return select_host(totals, rng)
+
     def rank(self, feasible: NodeColumns) -> Scores:
         """Run pre_score, score and normalize_score.
 
@@ -134,11 +166,10 @@ class SchedulingCycle:
             feasible = self.find_feasible()
             if isinstance(feasible, Unplaced):
                 return evolve(feasible, state=self.state)
-            count = len(feasible.nodes)
-            position = 0 if count == 1 else select_host(self.rank(feasible.nodes).totals, rng)
+            position = self.choose(feasible.nodes, rng)
         except CycleFailed as failed:
             return Unplaced(failed.status)
-        return Placed(feasible.nodes.name(position), self.state, feasible.evaluated, count)
+        return Placed(feasible.nodes.name(position), self.state, feasible.evaluated, len(feasible.nodes))
 
 
 def _rejected_by_pre_filter(status: Status, narrowed_by: tuple[str, ...], total: int) -> Diagnosis:
@@ -152,7 +183,8 @@ def _rejected_by_pre_filter(status: Status, narrowed_by: tuple[str, ...], total:
     )
 
 
-def _diagnosis(outcome: FilterOutcome, narrowed_by: tuple[str, ...], total: int) -> Diagnosis:
+def diagnose(outcome: FilterOutcome, narrowed_by: tuple[str, ...], total: int) -> Diagnosis:
+    """Why the nodes that did not pass were turned away, and by whom."""
     statuses = node_statuses(outcome, narrowed_by)
     plugins = {status.plugin for status, _nodes in statuses.groups if status.plugin}
     pending = {status.plugin for status, _nodes in statuses.groups if status.code == Code.PENDING and status.plugin}

@@ -75,7 +75,7 @@ class Codec(Generic[T]):
             UndecodableObject: it is not of this kind's shape.
         """
         try:
-            return self._object.decode(body)
+            return self._read(body)
         except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
             raise self._undecoded(body, problem).error from problem
 
@@ -85,16 +85,20 @@ class Codec(Generic[T]):
         Raises:
             UndecodableObject: it is not a list at all.
         """
+        if self._kind.keep_whole is not None:
+            return self._page_one_by_one(body)
         try:
             listing = self._list.decode(body)
         except msgspec.ValidationError:
-            return self._patchy_page(body)
+            return self._page_one_by_one(body)
         except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
             raise self._undecoded(b"", problem).error from problem
         return Page(listing.metadata, listing.items or [], [])
 
     def events(self, lines: bytes) -> list[WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]]:
         """The events of whole *lines*; an ERROR's object is a Status, a bad object's what is known of it."""
+        if self._kind.keep_whole is not None:
+            return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
         try:
             events = self._event.decode_lines(lines)
         except (msgspec.MsgspecError, UnicodeDecodeError):  # an ERROR among them, or an object of the wrong shape
@@ -114,19 +118,24 @@ class Codec(Generic[T]):
             except msgspec.MsgspecError:
                 return WatchEvent("ERROR", ApiStatus(message=bytes(event.object).decode("utf-8", "replace")))
         try:
-            return WatchEvent(event.type, self._object.decode(event.object))
+            return WatchEvent(event.type, self._read(event.object))
         except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
             return WatchEvent(event.type, self._undecoded(bytes(event.object), problem))
 
-    def _patchy_page(self, body: bytes) -> Page[T]:
+    def _read(self, raw: bytes | Raw) -> T:
+        decoded = self._object.decode(raw)
+        keep_whole = self._kind.keep_whole
+        return decoded if keep_whole is None else keep_whole(decoded, bytes(raw))
+
+    def _page_one_by_one(self, body: bytes) -> Page[T]:
         try:
             listing = _raw_list_decoder.decode(body)
-        except msgspec.ValidationError as problem:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
             raise self._undecoded(b"", problem).error from problem
         page: Page[T] = Page(listing.metadata, [], [])
         for item in listing.items or ():
             try:
-                page.objects.append(self._object.decode(item))
+                page.objects.append(self._read(item))
             except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
                 page.undecoded.append(self._undecoded(bytes(item), problem))
         return page

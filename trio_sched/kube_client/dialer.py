@@ -82,8 +82,10 @@ class Dialer:
                 stream = await trio.open_tcp_stream(host, port)
         except trio.TooSlowError as problem:
             raise self._failed(f"no connection to {host}:{port} within {CONNECT_SECONDS:g} s") from problem
+        except socket.gaierror as problem:
+            raise self._failed(f"dial tcp: lookup {host}: {_unknown_host(problem)}") from problem
         except OSError as problem:
-            raise self._failed(f"dial tcp {host}:{port}: {_innermost(problem)}") from problem
+            raise self._failed(f"dial tcp {host}:{port}: connect: {_innermost(problem)}") from problem
         _keep_alive(stream.socket)
         return SocketChannel.take_over(stream)
 
@@ -116,12 +118,16 @@ class Dialer:
 
 
 def _innermost(problem: OSError) -> str:
-    """What the system said; trio tells of several addresses by a group behind one error."""
+    """The system's words alone; trio adds the address, and tells of several by a group behind one error."""
     cause = problem.__cause__
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]
     told = cause if isinstance(cause, OSError) else problem
-    return (told.strerror or str(told)).lower()
+    return (os.strerror(told.errno) if told.errno else str(told)).lower()
+
+
+def _unknown_host(problem: socket.gaierror) -> str:
+    return "no such host" if problem.errno == socket.EAI_NONAME else (problem.strerror or str(problem)).lower()
 
 
 def _keep_alive(sock: trio.socket.SocketType) -> None:

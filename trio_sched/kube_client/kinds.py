@@ -36,6 +36,8 @@ class Kind(Generic[T]):
         type: what objects are decoded into.
         field_selector: what list and watch are limited to.
         transform: applied to every object that is listed or watched, to share what many have in common.
+        keep_whole: given every object with the JSON it was decoded from, returns what is to stand for it: one that
+            keeps the JSON, for instance. Costs a second look at every object.
     """
 
     version: str
@@ -45,6 +47,7 @@ class Kind(Generic[T]):
     group: str = ""
     field_selector: str = ""
     transform: Callable[[T], T] | None = None
+    keep_whole: Callable[[T, bytes], T] | None = None
 
     @property
     def api_version(self) -> str:

@@ -2,7 +2,8 @@
 
 Everything lives in memory and time comes from a clock that is passed in, so a test may run hours of cluster life in
 milliseconds. ``ApiServer`` answers requests; ``InProcessTransport`` carries them without a socket, ``serve`` with one;
-``run_kubelets`` brings bound pods to life; ``load_manifests`` reads clusters from files.
+``run_kubelets`` brings bound pods to life; ``load_manifests`` reads clusters from files. ``PretendExtender`` plays a
+webhook that the scheduler asks.
 
 This room shares no code with ``kube_client``: what one side misreads about the API, the other side contradicts.
 """
@@ -11,18 +12,32 @@ from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.clock import trio_clock, wall_clock
 from trio_sched.simulator.in_process import InProcessTransport
 from trio_sched.simulator.kubelet import KubeletPace, run_kubelets
+from trio_sched.simulator.pretend_extender import (
+    Asked,
+    ExtenderTransport,
+    PretendExtender,
+    leaving,
+    scoring,
+    serve_extender,
+)
 from trio_sched.simulator.scenario import ManifestError, load_manifests, populate
 from trio_sched.simulator.serve import serve
 
 __all__ = [
     "ApiServer",
+    "Asked",
+    "ExtenderTransport",
     "InProcessTransport",
     "KubeletPace",
     "ManifestError",
+    "PretendExtender",
+    "leaving",
     "load_manifests",
     "populate",
     "run_kubelets",
+    "scoring",
     "serve",
+    "serve_extender",
     "trio_clock",
     "wall_clock",
 ]

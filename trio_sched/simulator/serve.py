@@ -49,7 +49,7 @@ async def serve(
     announced = False
     while True:
         await server.wait_until(running=True)
-        config = _configuration(host, port, certificate, private_key)
+        config = configuration(host, port, certificate, private_key)
         async with trio.open_nursery() as nursery:
             application = cast("Framework", partial(_application, server))
             run = partial(hypercorn_serve, application, config, mode="asgi")
@@ -65,7 +65,8 @@ async def serve(
             nursery.cancel_scope.cancel()
 
 
-def _configuration(host: str, port: int, certificate: Path | None, private_key: Path | None) -> Config:
+def configuration(host: str, port: int, certificate: Path | None, private_key: Path | None) -> Config:
+    """How Hypercorn is to serve things that pretend: to many clients, and gone at once when it ends."""
     config = Config()
     config.bind = [f"{host}:{port}"]
     config.accesslog = None
@@ -86,9 +87,9 @@ def _configuration(host: str, port: int, certificate: Path | None, private_key: 
 async def _application(server: ApiServer, scope: Scope, receive: Receive, send: Send) -> None:
     """The ASGI application: *server* on the other side of Hypercorn."""
     if scope["type"] == "lifespan":
-        await _live(receive, send)
+        await live(receive, send)
         return
-    body = await _body(receive)
+    body = await read_body(receive)
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     query = scope["query_string"].decode("ascii")
     try:
@@ -118,7 +119,8 @@ async def _application(server: ApiServer, scope: Scope, receive: Receive, send: 
         nursery.cancel_scope.cancel()
 
 
-async def _live(receive: Receive, send: Send) -> None:
+async def live(receive: Receive, send: Send) -> None:
+    """Answer what an ASGI server says of its own life."""
     while True:
         message = await receive()
         await send({"type": f"{message['type']}.complete"})
@@ -126,7 +128,8 @@ async def _live(receive: Receive, send: Send) -> None:
             return
 
 
-async def _body(receive: Receive) -> bytes:
+async def read_body(receive: Receive) -> bytes:
+    """The whole body of a request."""
     message = await receive()
     if not message.get("more_body"):
         return bytes(message.get("body", b""))

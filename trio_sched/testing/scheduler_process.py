@@ -15,15 +15,14 @@ from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
-from trio_sched.simulator import InProcessTransport
 from trio_sched.simulator.clock import Clock
 
 
 @define(eq=False)
 class Cable(httpx.AsyncBaseTransport):
-    """Between one scheduler and the API server; once it is cut, nothing gets through any more."""
+    """Between one scheduler and the API server, or extenders; once it is cut, nothing gets through any more."""
 
-    transport: InProcessTransport
+    transport: httpx.AsyncBaseTransport
     is_cut: bool = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -40,6 +39,7 @@ class SchedulerProcess:
 
     settings: DaemonSettings
     _cable: Cable
+    _extender_cable: Cable
     _random: Random
     _clock: Clock
     _stop: trio.Event = field(factory=trio.Event, init=False)
@@ -71,7 +71,7 @@ class SchedulerProcess:
 
     async def kill(self) -> None:
         """End it as SIGKILL does: at once, not even the lease is given back."""
-        self._cable.is_cut = True
+        self._cable.is_cut = self._extender_cable.is_cut = True
         self._scope.cancel()
         await self._has_ended.wait()
 
@@ -103,7 +103,7 @@ class SchedulerProcess:
                 async with reach_limited() as main, reach_limited() as events, reach() as leases:
                     await run_daemon(
                         self.settings,
-                        Clients(main=main, events=events, leases=leases),
+                        Clients(main=main, events=events, leases=leases, to_extenders=self._extender_cable),
                         random=self._random,
                         wall_clock=self._clock,
                         stop=self._stop,

@@ -22,6 +22,7 @@ import trio
 from attrs import define, evolve, field
 
 from trio_sched.config.expansion import Expanded, expand_profiles
+from trio_sched.config.extenders import settle_extenders
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
@@ -33,7 +34,15 @@ from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.event import CoreEvent
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.simulator import ApiServer, InProcessTransport, KubeletPace, run_kubelets, trio_clock
+from trio_sched.simulator import (
+    ApiServer,
+    ExtenderTransport,
+    InProcessTransport,
+    KubeletPace,
+    PretendExtender,
+    run_kubelets,
+    trio_clock,
+)
 from trio_sched.testing.builders import node
 from trio_sched.testing.scheduler_process import Cable, SchedulerProcess
 
@@ -82,6 +91,7 @@ class VirtualCluster:
     _settings: DaemonSettings
     _nursery: trio.Nursery
     _random: Random
+    _extenders: Sequence[PretendExtender] = ()
     _moves: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -110,7 +120,8 @@ class VirtualCluster:
         """
         settings = evolve(self._settings, identity=identity or f"scheduler-{len(self.schedulers) + 1}")
         cable = Cable(InProcessTransport(self.api))
-        process = SchedulerProcess(settings, cable, Random(self._random.random()), self.api.now)
+        extender_cable = Cable(ExtenderTransport(self._extenders))
+        process = SchedulerProcess(settings, cable, extender_cable, Random(self._random.random()), self.api.now)
         self.schedulers.append(process)
         self._nursery.start_soon(process.run)
         if wait:
@@ -282,6 +293,7 @@ async def virtual_cluster(
     config: str | SchedulerConfig | None = None,
     gates: Mapping[str, bool] | None = None,
     plugins: Iterable[type[Any]] = (),
+    extenders: Iterable[PretendExtender] = (),
     bind_latency_seconds: float = 0.0,
     kubelets: bool | KubeletPace = True,
     leader_elect: bool = False,
@@ -296,6 +308,7 @@ async def virtual_cluster(
         gates: feature gates by name.
         plugins: classes to have on offer besides those that are installed. What no profile mentions is enabled in all
             of them, wherever it has something to say.
+        extenders: webhooks that the configuration names by their URLs.
         bind_latency_seconds: how long the API server takes for a binding.
         kubelets: whether bound pods come to life, and how fast.
         leader_elect: whether schedulers take part in an election.
@@ -314,7 +327,7 @@ async def virtual_cluster(
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         try:
-            cluster = VirtualCluster(api, settings, nursery, Random(seed))
+            cluster = VirtualCluster(api, settings, nursery, Random(seed), tuple(extenders))
             for one in beginning:
                 await cluster.create(one)
             if kubelets:
@@ -337,6 +350,7 @@ def _daemon_settings(
 ) -> DaemonSettings:
     if not isinstance(config, SchedulerConfig):
         config = load_configuration(config, gates=gates)
+    config = settle_extenders(config)
     registry = PluginRegistry.discover()
     for plugin in plugins:
         registry.add(plugin)

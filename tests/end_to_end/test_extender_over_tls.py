@@ -1,0 +1,126 @@
+"""An extender on a real connection: TLS, keep-alive, the real clock; then it dies."""
+
+import base64
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import trio
+import trustme
+
+from trio_sched.config.expansion import expand_profiles
+from trio_sched.config.extenders import settle_extenders
+from trio_sched.config.feature_gates import DEFAULT_GATES
+from trio_sched.config.known_plugins import KNOWN_PLUGINS
+from trio_sched.config.load import load_configuration
+from trio_sched.daemon.supervisor import Clients, DaemonSettings, run_daemon
+from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.settings import ConnectionSettings
+from trio_sched.simulator import (
+    ApiServer,
+    InProcessTransport,
+    PretendExtender,
+    leaving,
+    populate,
+    scoring,
+    serve_extender,
+    wall_clock,
+)
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+GPU = "example.com/gpu"
+
+
+def manifest(kind: str, name: str, **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **fields}
+
+
+def pod_manifest(name: str, gpus: str = "") -> dict[str, Any]:
+    amounts = {GPU: gpus} if gpus else {}
+    resources = {"requests": amounts, "limits": amounts}
+    return manifest("Pod", name, spec={"containers": [{"name": "c", "image": "i", "resources": resources}]})
+
+
+def settings(extender: dict[str, Any]) -> DaemonSettings:
+    text = f"{HEAD}leaderElection: {{leaderElect: false}}\nextenders: {json.dumps([extender])}\n"
+    config = settle_extenders(load_configuration(text))
+    registry = PluginRegistry.discover()
+    profiles = tuple(
+        {point: tuple(ref for ref in refs if ref.name in registry) for point, refs in expanded.items()}
+        for expanded in expand_profiles(config.profiles, KNOWN_PLUGINS)
+    )
+    return DaemonSettings(config=config, gates=DEFAULT_GATES, profiles=profiles, registry=registry, identity="me")
+
+
+async def test_an_extender_is_asked_over_tls_and_its_death_concerns_its_pods_only(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    leaf = authority.issue_cert("extender.test")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    certificate.write_bytes(leaf.cert_chain_pems[0].bytes())
+    key.write_bytes(leaf.private_key_pem.bytes())
+    extender = PretendExtender(answers={"filter": leaving(lambda name: name != "n1"), "rank": scoring({"n3": 10})})
+    api, stop = ApiServer(), trio.Event()
+    amounts = {"cpu": "32", "memory": "64Gi", "pods": "110"}
+    populate(api, [manifest("Node", f"n{n}", status={"allocatable": amounts, "capacity": amounts}) for n in range(5)])
+
+    def fields(name: str) -> dict[str, Any]:
+        stored = api.store.get("pods", f"default/{name}")
+        assert stored is not None
+        return stored.fields
+
+    def node_of(name: str) -> str:
+        return str(fields(name)["spec"].get("nodeName", ""))
+
+    async def until(happened: Callable[[], Any]) -> None:
+        while not happened():
+            changed = trio.Event()
+            end = api.store.collection("pods").listen(lambda _change, changed=changed: changed.set())
+            await changed.wait()
+            end()
+
+    life, dead = trio.CancelScope(), trio.Event()
+
+    async def live(*, task_status: trio.TaskStatus[str]) -> None:
+        with life:
+            await serve_extender(extender, certificate=certificate, private_key=key, task_status=task_status)
+        dead.set()
+
+    reach = partial(connect, ConnectionSettings(server="http://api.test"), qps=-1, transport=InProcessTransport(api))
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            url = await nursery.start(live)
+            described = {
+                "urlPrefix": f"{url}/gpus/",
+                "filterVerb": "filter",
+                "prioritizeVerb": "rank",
+                "weight": 10,
+                "enableHTTPS": True,
+                "tlsConfig": {
+                    "caData": base64.b64encode(authority.cert_pem.bytes()).decode(),
+                    "serverName": "extender.test",
+                },
+                "managedResources": [{"name": GPU, "ignoredByScheduler": True}],
+            }
+            async with reach() as main, reach() as events, reach() as leases, trio.open_nursery() as scheduler:
+                clients = Clients(main=main, events=events, leases=leases)
+                run = partial(run_daemon, random=Random(1), wall_clock=wall_clock, stop=stop)
+                await scheduler.start(run, settings(described), clients)
+                populate(api, [pod_manifest(f"gpu-{n}", gpus="1") for n in range(20)])
+                await until(lambda: all(node_of(f"gpu-{n}") for n in range(20)))
+                life.cancel()
+                await dead.wait()
+                populate(api, [pod_manifest("late", gpus="1"), pod_manifest("plain")])
+                await until(lambda: node_of("plain"))
+                await until(lambda: fields("late")["status"].get("conditions"))
+                (condition,) = fields("late")["status"]["conditions"]
+                stop.set()
+    assert {node_of(f"gpu-{n}") for n in range(20)} == {"n3"}
+    assert node_of("late") == ""
+    assert condition["reason"] == "SchedulerError"
+    port = url.rpartition(":")[2]
+    refused = f'Post "{url}/gpus/filter": dial tcp 127.0.0.1:{port}: connect: connection refused'
+    assert condition["message"] in (refused, f'Post "{url}/gpus/filter": EOF')  # the idle connection may die first

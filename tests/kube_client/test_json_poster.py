@@ -1,0 +1,122 @@
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+import trio
+import trustme
+from trio.testing import MockClock
+
+from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
+from trio_sched.kube_client.json_poster import JsonPoster
+from trio_sched.kube_client.settings import TlsSettings
+
+
+async def echo(exchange: Any) -> None:
+    await exchange.answer(exchange.request.body)
+
+
+@asynccontextmanager
+async def poster(url: str, **options: Any) -> AsyncIterator[JsonPoster]:
+    made = JsonPoster.reach(url, **options)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+async def test_bodies_go_below_the_url_over_one_connection(start_server: Any) -> None:
+    server = await start_server(echo)
+    async with poster(f"{server.url}/sched//") as webhook:
+        for body in (b"{}", b"[1]"):
+            assert (await webhook.post("filter", body)).body == body
+    assert server.connections == 1
+    assert [(request.method, request.target) for request in server.requests] == [("POST", "/sched/filter")] * 2
+    headers = server.requests[0].headers
+    assert headers["content-type"] == "application/json"
+    assert headers["host"] == f"127.0.0.1:{server.port}"
+    assert "authorization" not in headers
+
+
+async def test_a_name_and_a_password_in_the_url_are_shown(start_server: Any) -> None:
+    server = await start_server(echo)
+    async with poster(server.url.replace("//", "//me:p%40ss@")) as webhook:
+        await webhook.post("filter", b"{}")
+    assert server.requests[0].headers["authorization"] == "Basic " + base64.b64encode(b"me:p@ss").decode()
+    assert server.requests[0].headers["host"] == f"127.0.0.1:{server.port}"
+
+
+async def test_the_status_is_the_callers_business(start_server: Any) -> None:
+    async def refuse(exchange: Any) -> None:
+        await exchange.answer(b"no", status=503)
+
+    server = await start_server(refuse)
+    async with poster(server.url) as webhook:
+        reply = await webhook.post("x", b"{}")
+    assert (reply.status, reply.body) == (503, b"no")
+
+
+async def test_tls_is_spoken_to_whom_the_authority_vouches_for(start_server: Any, authority: trustme.CA) -> None:
+    server = await start_server(echo, tls=True)
+    trusted = TlsSettings(ca_data=authority.cert_pem.bytes(), server_name="kubernetes.test")
+    for tls in (trusted, TlsSettings(insecure_skip_verify=True)):
+        async with poster(server.url, tls=tls) as webhook:
+            assert (await webhook.post("x", b"{}")).status == 200
+    async with poster(server.url, tls=TlsSettings(ca_data=trustme.CA().cert_pem.bytes())) as webhook:
+        with pytest.raises(ConnectionFailed, match="its certificate is not trusted"):
+            await webhook.post("x", b"{}")
+
+
+def test_unusable_certificates_are_found_at_once() -> None:
+    with pytest.raises(KubeconfigError, match="open /nonexistent: no such file or directory"):
+        JsonPoster.reach("https://x", tls=TlsSettings(ca_file="/nonexistent"))
+
+
+async def test_the_limit_holds_for_the_whole_call(start_server: Any) -> None:
+    async def dawdle(exchange: Any) -> None:
+        await exchange.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+        for _ in range(100):
+            await trio.sleep(0.02)
+            await exchange.raw(b"x")
+
+    server = await start_server(dawdle)
+    async with poster(server.url, timeout_seconds=0.1) as webhook:
+        began = trio.current_time()
+        with pytest.raises(ConnectionFailed) as caught:
+            await webhook.post("x", b"{}")
+        assert trio.current_time() - began < 1
+    assert caught.value.timed_out
+    assert caught.value.problem == "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+
+
+async def test_a_server_in_this_process_has_the_same_limit(autojump_clock: MockClock) -> None:
+    async def dawdle(request: httpx.Request) -> httpx.Response:
+        await trio.sleep(60)
+        return httpx.Response(200)
+
+    async with poster("http://x.test", timeout_seconds=5, transport=httpx.MockTransport(dawdle)) as webhook:
+        with pytest.raises(ConnectionFailed, match="context deadline exceeded"):
+            await webhook.post("x", b"{}")
+        assert trio.current_time() == pytest.approx(5)
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("", 'unsupported protocol scheme ""'),
+        ("ftp://x", 'unsupported protocol scheme "ftp"'),
+        ("http:///x", "http: no Host in request URL"),
+        ("http://x:port", "Port could not be cast"),
+        ("http://127.0.0.1:1", "dial tcp 127.0.0.1:1: connect: connection refused"),
+        ("http://nobody.invalid", "dial tcp: lookup nobody.invalid: "),
+    ],
+)
+async def test_urls_that_lead_nowhere_fail_every_call(url: str, problem: str) -> None:
+    async with poster(url) as webhook:
+        for _ in range(2):
+            with pytest.raises(ConnectionFailed) as caught:
+                await webhook.post("x", b"{}")
+            assert caught.value.problem.startswith(problem)
+            assert not caught.value.may_have_reached_server

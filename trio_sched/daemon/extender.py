@@ -1,0 +1,260 @@
+"""One extender: a webhook that has a say in filtering, scoring, binding or preempting. Each verb is a call of it."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import httpx
+import trio
+from attrs import define, field, frozen
+
+from trio_sched.config.schema import Extender as ExtenderConfig
+from trio_sched.daemon.extender_wire import (
+    BadAnswer,
+    FilterAnswer,
+    Victims,
+    VictimsAnswer,
+    read_bind_error,
+    read_filter_answer,
+    read_priorities,
+    read_victims,
+    request_about_nodes,
+    request_about_victims,
+    request_to_bind,
+)
+from trio_sched.errors import TrioSchedError
+from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
+from trio_sched.kube_client.json_poster import JsonPoster
+from trio_sched.kube_client.settings import TlsSettings
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.status import Status, unresolvable, unschedulable
+
+log = logging.getLogger(__name__)
+
+SLOW_SECONDS = 1.0
+"""A call that takes longer is worth a line in the log."""
+TOLD_EVERY_SECONDS = 10.0
+"""So often one extender gets a line; what it does in between is counted."""
+SECOND_NS = 1_000_000_000
+SCORE_FACTOR = 10
+"""Extenders score up to 10, plugins up to 100."""
+
+_A = TypeVar("_A")
+
+
+class ExtenderError(TrioSchedError):
+    """An extender could not be asked, or its answer is of no use; the text is the one kube-scheduler gives."""
+
+
+@frozen
+class Filtered:
+    """The nodes an extender left, in its order, and why it turned away others."""
+
+    names: tuple[str, ...]
+    statuses: Mapping[str, Status]
+
+
+@define(eq=False)
+class Extender:
+    """Asks one extender; says so when it is slow or fails."""
+
+    config: ExtenderConfig
+    _poster: JsonPoster
+    _managed: frozenset[str] = field(init=False)
+    _quiet_until: float = field(init=False, default=-math.inf)
+    _untold: int = field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        self._managed = frozenset(resource.name for resource in self.config.managed_resources)
+
+    @classmethod
+    def reach(cls, config: ExtenderConfig, transport: httpx.AsyncBaseTransport | None = None) -> Extender:
+        """Get ready to ask the extender that *config* describes.
+
+        Args:
+            config: with its timeout filled in.
+            transport: carries the requests instead of connections of ours.
+
+        Raises:
+            ExtenderError: its certificates are not usable.
+        """
+        timeout = config.http_timeout_ns
+        try:
+            poster = JsonPoster.reach(
+                config.url_prefix,
+                tls=tls_settings(config),
+                timeout_seconds=timeout / SECOND_NS if timeout > 0 else math.inf,
+                transport=transport,
+            )
+        except KubeconfigError as problem:
+            raise ExtenderError(f"couldn't build extenders: {problem}") from problem
+        return cls(config, poster)
+
+    @property
+    def name(self) -> str:
+        """Its URL, as the configuration has it."""
+        return self.config.url_prefix
+
+    @property
+    def is_ignorable(self) -> bool:
+        """Whether pods are scheduled without it if it fails."""
+        return self.config.ignorable
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Whether *pod* asks for a resource that the extender manages; if it manages none, every pod counts."""
+        managed = self._managed
+        if not managed:
+            return True
+        for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
+            resources = container.resources
+            if resources is not None and not (
+                managed.isdisjoint(resources.requests or ()) and managed.isdisjoint(resources.limits or ())
+            ):
+                return True
+        return False
+
+    def close(self) -> None:
+        """Hang up."""
+        self._poster.close()
+
+    # --- verbs ------------------------------------------------------------------------------------------------------
+
+    async def filter(self, pod: Pod, nodes: Mapping[str, Node]) -> Filtered:
+        """Which of *nodes* are left.
+
+        Raises:
+            ExtenderError: it failed.
+        """
+        verb, names_only = self.config.filter_verb, self.config.node_cache_capable
+        if not verb:
+            return Filtered(tuple(nodes), {})
+
+        def read(body: bytes) -> Filtered:
+            answer = read_filter_answer(body)
+            if answer.error:
+                raise ExtenderError(answer.error)
+            return Filtered(self._left(answer, nodes), _statuses(answer))
+
+        return await self._call(verb, pod, request_about_nodes(pod, nodes, names_only=names_only), read)
+
+    def _left(self, answer: FilterAnswer, nodes: Mapping[str, Node]) -> tuple[str, ...]:
+        if self.config.node_cache_capable and answer.names is not None:
+            for name in answer.names:
+                if name not in nodes:
+                    raise ExtenderError(
+                        f'extender "{self.name}" claims a filtered node "{name}" '
+                        "which is not found in the input node list"
+                    )
+            return answer.names
+        # Whole nodes are not compared with what was sent; one that nobody knows cannot be chosen anyway.
+        return tuple(name for name in answer.listed or () if name in nodes)
+
+    async def prioritize(self, pod: Pod, nodes: Mapping[str, Node]) -> dict[str, int]:
+        """What it adds to the totals of *nodes*, its weight taken into account.
+
+        Raises:
+            ExtenderError: it failed.
+        """
+        verb, names_only = self.config.prioritize_verb, self.config.node_cache_capable
+        priorities = await self._call(
+            verb, pod, request_about_nodes(pod, nodes, names_only=names_only), read_priorities
+        )
+        added: dict[str, int] = {}
+        for host, score in priorities:
+            added[host] = added.get(host, 0) + score * self.config.weight * SCORE_FACTOR
+        return added
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Have it bind *pod*.
+
+        Raises:
+            ExtenderError: it failed.
+        """
+
+        def read(body: bytes) -> None:
+            if error := read_bind_error(body):
+                raise ExtenderError(error)
+
+        await self._call(self.config.bind_verb, pod, request_to_bind(pod, node_name), read)
+
+    async def process_preemption(
+        self, pod: Pod, victims: Victims, resolve: Callable[[Mapping[str, VictimsAnswer]], Victims]
+    ) -> Victims:
+        """Which victims, on which nodes, it wants instead of *victims*; *resolve* finds the pods behind UIDs.
+
+        Raises:
+            ExtenderError: it failed, or *resolve* did.
+        """
+        body = request_about_victims(pod, victims, uids_only=self.config.node_cache_capable)
+        return await self._call(self.config.preempt_verb, pod, body, lambda answer: resolve(read_victims(answer)))
+
+    async def _call(self, verb: str, pod: Pod, body: bytes, read: Callable[[bytes], _A]) -> _A:
+        began = trio.current_time()
+        url = f"{self._poster.url}/{verb}"
+        try:
+            try:
+                reply = await self._poster.post(verb, body)
+            except ConnectionFailed as problem:
+                raise ExtenderError(f'Post "{url}": {problem.problem}') from problem
+            if reply.status != 200:
+                raise ExtenderError(f"failed {verb} with extender at URL {url}, code {reply.status}")
+            try:
+                answer = read(reply.body)
+            except BadAnswer as problem:
+                raise ExtenderError(str(problem)) from problem
+        except ExtenderError as problem:
+            self._tell("Extender failed", verb, pod, began, problem)
+            raise
+        if trio.current_time() - began > SLOW_SECONDS:
+            self._tell("Extender is slow", verb, pod, began)
+        return answer
+
+    def _tell(self, what: str, verb: str, pod: Pod, began: float, problem: ExtenderError | None = None) -> None:
+        now = trio.current_time()
+        if now < self._quiet_until:
+            self._untold += 1
+            return
+        self._quiet_until = now + TOLD_EVERY_SECONDS
+        fields: dict[str, object] = {
+            "extender": self.name,
+            "verb": verb,
+            "pod": pod.key,
+            "seconds": round(now - began, 3),
+        }
+        if problem is not None:
+            fields |= {"ignorable": self.is_ignorable, "err": str(problem)}
+        if self._untold:
+            fields["notTold"] = self._untold
+            self._untold = 0
+        log.warning(what, extra=fields)
+
+
+def tls_settings(config: ExtenderConfig) -> TlsSettings | None:
+    """What to trust and to show; None for what everybody trusts."""
+    tls = config.tls_config
+    trusts = tls is not None and bool(tls.ca_file or tls.ca_data)
+    insecure = (tls is not None and tls.insecure) or (config.enable_https and not trusts)
+    if tls is None:
+        return TlsSettings(insecure_skip_verify=True) if insecure else None
+    # A certificate without a key, or the other way round, is not shown to anybody.
+    shows = bool(tls.cert_file or tls.cert_data) and bool(tls.key_file or tls.key_data)
+    return TlsSettings(
+        ca_file=tls.ca_file,
+        ca_data=tls.ca_data,
+        insecure_skip_verify=insecure,
+        server_name=tls.server_name,
+        client_certificate_file=tls.cert_file if shows else "",
+        client_certificate_data=tls.cert_data if shows else b"",
+        client_key_file=tls.key_file if shows else "",
+        client_key_data=tls.key_data if shows else b"",
+    )
+
+
+def _statuses(answer: FilterAnswer) -> dict[str, Status]:
+    """Why nodes were turned away; what cannot be helped counts if a node is named under both."""
+    statuses = {name: unschedulable(reason) for name, reason in answer.failed.items()}
+    return statuses | {name: unresolvable(reason) for name, reason in answer.unresolvable.items()}

@@ -1,0 +1,186 @@
+"""What goes to an extender and what comes back, in its own spelling: Go's field names, read in any case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from attrs import frozen
+from msgspec import Meta, Raw, Struct, field
+
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.whole import whole_json
+
+Victims = Mapping[str, tuple[Sequence[Pod], int]]
+"""Node name → the pods that would have to go, and how many disruption budgets that would violate."""
+
+_encode = msgspec.json.Encoder().encode
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_JSON_BEGINS = b'{["-0123456789tfn'
+
+
+class BadAnswer(Exception):
+    """An answer that is no JSON, or not of the expected shape; worded as Go's decoder words the usual cases."""
+
+
+@frozen
+class FilterAnswer:
+    """What is left of the nodes, and why others were turned away."""
+
+    names: tuple[str, ...] | None
+    """From ``NodeNames``; None if it is not there."""
+    listed: tuple[str, ...] | None
+    """The names of the objects in ``Nodes``; None if it is not there."""
+    failed: Mapping[str, str]
+    unresolvable: Mapping[str, str]
+    error: str
+
+
+@frozen
+class VictimsAnswer:
+    """The victims on one node, by UID."""
+
+    uids: tuple[str, ...]
+    pdb_violations: int
+
+
+class _Named(Struct, gc=False):
+    name: str = ""
+
+
+class _Listed(Struct, gc=False):
+    metadata: _Named = field(default_factory=_Named)
+
+
+_read_fields = msgspec.json.Decoder(dict[str, Raw] | None).decode
+_read_names = msgspec.json.Decoder(tuple[str, ...] | None).decode
+_read_items = msgspec.json.Decoder(tuple[_Listed, ...] | None).decode
+_read_reasons = msgspec.json.Decoder(dict[str, str] | None).decode
+_read_text = msgspec.json.Decoder(str | None).decode
+_read_number = msgspec.json.Decoder(Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None).decode
+_read_objects = msgspec.json.Decoder(list[Raw] | None).decode
+
+
+# --- requests -------------------------------------------------------------------------------------------------------
+
+
+def request_about_nodes(pod: Pod, nodes: Mapping[str, Node], *, names_only: bool) -> bytes:
+    """The body of a filter or prioritize request."""
+    if names_only:
+        return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (whole_json(pod), _encode(list(nodes)))
+    items = b",".join(map(whole_json, nodes.values()))
+    return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (whole_json(pod), items)
+
+
+def request_about_victims(pod: Pod, victims: Victims, *, uids_only: bool) -> bytes:
+    """The body of a preempt request."""
+    by_node = [
+        b'%b:{"Pods":[%b],"NumPDBViolations":%d}' % (_encode(node), b",".join(_victims(pods, uids_only)), violations)
+        for node, (pods, violations) in victims.items()
+    ]
+    whole, meta = (b"null", _object(by_node)) if uids_only else (_object(by_node), b"null")
+    return b'{"Pod":%b,"NodeNameToVictims":%b,"NodeNameToMetaVictims":%b}' % (whole_json(pod), whole, meta)
+
+
+def _victims(pods: Iterable[Pod], uids_only: bool) -> list[bytes]:
+    return [_encode({"UID": pod.uid}) if uids_only else whole_json(pod) for pod in pods]
+
+
+def _object(members: Iterable[bytes]) -> bytes:
+    return b"{" + b",".join(members) + b"}"
+
+
+def request_to_bind(pod: Pod, node_name: str) -> bytes:
+    """The body of a bind request."""
+    return _encode({"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name})
+
+
+# --- answers --------------------------------------------------------------------------------------------------------
+
+
+def read_filter_answer(body: bytes) -> FilterAnswer:
+    """The answer to a filter request.
+
+    Raises:
+        BadAnswer: it is none.
+    """
+    try:
+        fields = _fields(body)
+        nodes = fields.get("nodes")
+        listed: tuple[_Listed, ...] | None = None
+        if nodes is not None and bytes(nodes) != b"null":
+            listed = _get(_fields(nodes), "items", _read_items) or ()
+        return FilterAnswer(
+            names=_get(fields, "nodenames", _read_names),
+            listed=None if listed is None else tuple(one.metadata.name for one in listed),
+            failed=_get(fields, "failednodes", _read_reasons) or {},
+            unresolvable=_get(fields, "failedandunresolvablenodes", _read_reasons) or {},
+            error=_get(fields, "error", _read_text) or "",
+        )
+    except _UNREADABLE as problem:
+        raise _bad(body, problem) from problem
+
+
+def read_priorities(body: bytes) -> list[tuple[str, int]]:
+    """The answer to a prioritize request: hosts and their scores.
+
+    Raises:
+        BadAnswer: it is none.
+    """
+    try:
+        hosts = [_fields(entry) for entry in _read_objects(body) or ()]
+        return [(_get(host, "host", _read_text) or "", _get(host, "score", _read_number) or 0) for host in hosts]
+    except _UNREADABLE as problem:
+        raise _bad(body, problem) from problem
+
+
+def read_bind_error(body: bytes) -> str:
+    """The error in the answer to a bind request; empty if there is none.
+
+    Raises:
+        BadAnswer: it is no answer.
+    """
+    try:
+        return _get(_fields(body), "error", _read_text) or ""
+    except _UNREADABLE as problem:
+        raise _bad(body, problem) from problem
+
+
+def read_victims(body: bytes) -> dict[str, VictimsAnswer]:
+    """The answer to a preempt request, by node name.
+
+    Raises:
+        BadAnswer: it is none.
+    """
+    try:
+        by_node = _get(_fields(body), "nodenametometavictims", _read_fields) or {}
+        return {node: _victims_answer(_fields(raw)) for node, raw in by_node.items()}
+    except _UNREADABLE as problem:
+        raise _bad(body, problem) from problem
+
+
+def _victims_answer(fields: dict[str, Raw]) -> VictimsAnswer:
+    pods = _get(fields, "pods", _read_objects) or ()
+    uids = tuple(_get(_fields(pod), "uid", _read_text) or "" for pod in pods)
+    return VictimsAnswer(uids, _get(fields, "numpdbviolations", _read_number) or 0)
+
+
+def _fields(raw: bytes | Raw) -> dict[str, Raw]:
+    """The members of an object by their names in lower case; none for null."""
+    return {name.lower(): value for name, value in (_read_fields(raw) or {}).items()}
+
+
+def _get(fields: Mapping[str, Raw], name: str, read: Any) -> Any:
+    raw = fields.get(name)
+    return None if raw is None else read(raw)
+
+
+def _bad(body: bytes, problem: Exception) -> BadAnswer:
+    begin = body.lstrip()[:1]
+    if not begin:
+        return BadAnswer("EOF")
+    if begin not in _JSON_BEGINS:
+        return BadAnswer(f"invalid character '{begin.decode('latin-1')}' looking for beginning of value")
+    return BadAnswer(str(problem))

@@ -1,0 +1,226 @@
+"""All extenders together: who is asked when, in which order, and what their answers come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import httpx
+import trio
+from attrs import define, evolve, field
+
+from trio_sched.config.schema import Extender as ExtenderConfig
+from trio_sched.daemon.extender import Extender, ExtenderError
+from trio_sched.daemon.extender_wire import Victims, VictimsAnswer
+from trio_sched.engine.shortlist import Opinion
+from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.whole import keep_whole_node, keep_whole_pod
+from trio_sched.plugin_api.status import Status
+from trio_sched.snapshot.node_columns import NodeColumns
+
+
+@define(eq=False)
+class Extenders:
+    """The extenders of the configuration; there is at least one."""
+
+    extenders: tuple[Extender, ...]
+    """In the order in which they are asked: those that may be ignored come last."""
+    _columns: Callable[[], NodeColumns]
+    """All nodes as they are now."""
+    _deciding: tuple[Extender, ...] = field(init=False)
+    _binding: tuple[Extender, ...] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._deciding = tuple(
+            extender
+            for extender in self.extenders
+            if extender.config.filter_verb or extender.config.prioritize_verb or extender.config.preempt_verb
+        )
+        self._binding = tuple(extender for extender in self.extenders if extender.config.bind_verb)
+
+    @classmethod
+    def reach(
+        cls,
+        configs: Iterable[ExtenderConfig],
+        columns: Callable[[], NodeColumns],
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> Extenders:
+        """Get ready to ask the extenders that *configs* describe; see `Extender.reach`.
+
+        Raises:
+            ExtenderError: certificates of one are not usable.
+        """
+        in_order = sorted(configs, key=lambda config: config.ignorable)
+        return cls(tuple(Extender.reach(config, transport) for config in in_order), columns)
+
+    async def hang_up_at_the_end(self) -> None:
+        """Wait until cancelled, then close all connections."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            for extender in self.extenders:
+                extender.close()
+
+    # --- who is interested ------------------------------------------------------------------------------------------
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Whether some extender has a say in where *pod* goes, or in who must go for it."""
+        return any(extender.is_interested(pod) for extender in self._deciding)
+
+    def binds(self, pod: Pod) -> bool:
+        """Whether some extender may bind *pod* in place of the plugins."""
+        return any(extender.is_interested(pod) for extender in self._binding)
+
+    # --- deciding ---------------------------------------------------------------------------------------------------
+
+    async def ask(self, pod: Pod, nodes: Mapping[str, Node]) -> Opinion:
+        """Which of *nodes* are left for *pod*, why others are not, and how good those left are.
+
+        Raises:
+            ExtenderError: one that filters failed and may not be ignored.
+        """
+        left, statuses = await self._filter(pod, nodes)
+        scores = await self._prioritize(pod, left) if len(left) > 1 else {}
+        return Opinion(names=tuple(left), statuses=statuses, scores=scores)
+
+    async def _filter(self, pod: Pod, nodes: Mapping[str, Node]) -> tuple[Mapping[str, Node], dict[str, Status]]:
+        """Ask one after the other, each about what those before it have left."""
+        statuses: dict[str, Status] = {}
+        for extender in self._deciding:
+            if not nodes:
+                break
+            if not extender.is_interested(pod):
+                continue
+            try:
+                filtered = await extender.filter(pod, nodes)
+            except ExtenderError:
+                if not extender.is_ignorable:
+                    raise
+                continue  # it has been told of
+            statuses |= filtered.statuses
+            nodes = {name: nodes[name] for name in filtered.names}
+        return nodes, statuses
+
+    async def _prioritize(self, pod: Pod, nodes: Mapping[str, Node]) -> dict[str, int]:
+        """Ask all at once; those that fail have no opinion."""
+        totals: dict[str, int] = {}
+
+        async def ask(extender: Extender) -> None:
+            try:
+                added = await extender.prioritize(pod, nodes)
+            except ExtenderError:
+                return  # it has been told of
+            for name, score in added.items():
+                totals[name] = totals.get(name, 0) + score
+
+        async with trio.open_nursery() as nursery:
+            for extender in self._deciding:
+                if extender.config.prioritize_verb and extender.is_interested(pod):
+                    nursery.start_soon(ask, extender)
+        return {name: _as_int64(total) for name, total in totals.items()}
+
+    # --- binding ----------------------------------------------------------------------------------------------------
+
+    async def bind(self, pod: Pod, node_name: str) -> bool:
+        """Have an extender bind *pod*; returns False if that is left to the plugins.
+
+        Raises:
+            ExtenderError: the one that is to bind it failed.
+        """
+        for extender in self._binding:
+            if not extender.is_interested(pod):
+                continue
+            try:
+                await extender.bind(pod, node_name)
+            except ExtenderError:
+                if not extender.is_ignorable:
+                    raise
+                continue
+            return True
+        return False
+
+    # --- preempting -------------------------------------------------------------------------------------------------
+
+    async def process_preemption(self, pod: Pod, candidates: Victims) -> Victims:
+        """What the extenders leave of *candidates*: fewer nodes, other victims; each is asked about what is left.
+
+        Raises:
+            ExtenderError: one failed and may not be ignored, or names nodes or pods that are not there.
+        """
+        if not candidates:
+            return candidates
+        for extender in self._deciding:
+            if not extender.config.preempt_verb or not extender.is_interested(pod):
+                continue
+            try:
+                chosen = await extender.process_preemption(pod, candidates, partial(self._resolve, extender))
+            except ExtenderError:
+                if not extender.is_ignorable:
+                    raise
+                continue
+            candidates = {name: victims for name, victims in chosen.items() if _has_victims(extender, name, victims)}
+            if not candidates:
+                break
+        return candidates
+
+    def _resolve(self, extender: Extender, answer: Mapping[str, VictimsAnswer]) -> Victims:
+        """The pods behind the UIDs, any that are on the nodes they are said to be on."""
+        columns = self._columns()
+        chosen: dict[str, tuple[list[Pod], int]] = {}
+        for name, victims in answer.items():
+            position = columns.position(name)
+            if position is None:
+                raise ExtenderError(f'nodeinfo not found for node name "{name}"')
+            there = {pod.uid: pod for pod in columns.node(position).pods}
+            pods: list[Pod] = []
+            for uid in victims.uids:
+                if uid not in there:
+                    raise ExtenderError(
+                        f"extender: {extender.name} claims to preempt pod (UID: &{{{uid}}}) on node: {name}, "
+                        "but the pod is not found on that node"
+                    )
+                pods.append(there[uid])
+            chosen[name] = (pods, victims.pdb_violations)
+        return chosen
+
+
+def _as_int64(number: int) -> int:
+    """What is left of *number* in 64 bits: totals of kube-scheduler overflow in silence, and so do ours."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def _has_victims(extender: Extender, node_name: str, victims: Any) -> bool:
+    """Whether there is anything to be done on the node; an extender that must be listened to may not say no."""
+    pods, _violations = victims
+    if not pods and not extender.is_ignorable:
+        raise ExtenderError(f'expected at least one victim pod on node "{node_name}"')
+    return bool(pods)
+
+
+# --- what extenders get to see --------------------------------------------------------------------------------------
+
+
+def node_kind(configs: Iterable[ExtenderConfig]) -> Kind[Node]:
+    """How to watch nodes: whole if some extender is to be sent them."""
+    for config in configs:
+        if not config.node_cache_capable and (config.filter_verb or config.prioritize_verb):
+            return evolve(NODE_KIND, keep_whole=keep_whole_node)
+    return NODE_KIND
+
+
+def pod_kind(configs: Iterable[ExtenderConfig], schedulers: Iterable[str]) -> Kind[Pod]:
+    """How to watch pods: those that will be decided on whole, and all if some extender is to be sent victims."""
+    asked = [config for config in configs if config.filter_verb or config.prioritize_verb or config.preempt_verb]
+    if not asked:
+        return POD_KIND
+    everyone = any(config.preempt_verb and not config.node_cache_capable for config in asked)
+    return evolve(POD_KIND, keep_whole=partial(_keep_if_sent, frozenset(schedulers), everyone))
+
+
+def _keep_if_sent(schedulers: frozenset[str], everyone: bool, pod: Pod, raw: bytes) -> Pod:
+    if everyone or (not pod.node_name and pod.scheduler_name in schedulers):
+        return keep_whole_pod(pod, raw)
+    return pod
