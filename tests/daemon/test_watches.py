@@ -139,9 +139,7 @@ async def test_a_server_in_trouble_is_waited_for_and_the_trouble_is_logged(
 async def test_only_kinds_that_somebody_waits_for_are_watched(
     assembled: Any, picky: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    assembly = assembled(
-        picky((Resource.POD, Action.ALL), (Resource.CSI_NODE, Action.ADD)), gates={"DRAExtendedResource": False}
-    )
+    assembly = assembled(picky((Resource.POD, Action.ALL), (Resource.CSI_NODE, Action.ADD)), bare=True)
     await nursery.start(run_watches, assembly, client)
     assert set(assembly.mirror.others) == {"CSINode"}
 

@@ -10,13 +10,9 @@ AWAITED_PLUGINS: Final = frozenset(
         "DynamicResources",
         "GangScheduling",
         "InterPodAffinity",
-        "NodeVolumeLimits",
         "PodGroupPodsCount",
         "PodTopologySpread",
         "TopologyPlacementGenerator",
-        "VolumeBinding",
-        "VolumeRestrictions",
-        "VolumeZone",
     }
 )
 """In-tree plugins of later issues; whoever writes one takes its name out, and its rows must agree from then on."""

@@ -14,6 +14,7 @@ from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import NodeColumns, Status
+from trio_sched.snapshot.node_table import NodeTable
 
 REGISTRY = PluginRegistry.discover()
 
@@ -25,10 +26,17 @@ class ReplayHandle:
         self.profile_name = profile_name
         self._gates = gates
         self._objects = objects
+        self._table: NodeTable | None = None
+        self.changes = 0
+
+    def show(self, table: NodeTable) -> None:
+        self._table = table
 
     @property
     def nodes(self) -> NodeColumns:
-        raise LookupError("a replay has no nodes of its own")
+        if self._table is None:
+            raise LookupError("this replay has no nodes")
+        return self._table.columns
 
     def feature_enabled(self, gate: str) -> bool:
         return self._gates.enabled(gate)
@@ -45,6 +53,12 @@ class ReplayHandle:
                 return known
         return None
 
+    def generation(self, kind: str) -> int:
+        return self.changes
+
+    def exists(self, pod: Pod) -> bool:
+        return True
+
     def waiting_pods(self) -> Mapping[str, Any]:
         return {}
 
@@ -54,6 +68,12 @@ class ReplayHandle:
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         raise LookupError("a replay has no API server")
 
+    async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
+        raise LookupError("a replay has no API server")
+
+    async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+        raise LookupError("a replay has no watches")
+
 
 @lru_cache(maxsize=256)
 def _load(config: str | None, gates: str) -> tuple[SchedulerConfig, FeatureGates]:
@@ -61,19 +81,27 @@ def _load(config: str | None, gates: str) -> tuple[SchedulerConfig, FeatureGates
     return load_configuration(config, gates=resolved), resolved
 
 
-def profiles_of(case: Mapping[str, Any], objects: Mapping[str, list[Any]]) -> dict[str, Profile]:
-    """The profiles of *case* by schedulerName; plugins that do not exist yet are left out."""
+def profiles_of(
+    case: Mapping[str, Any], objects: Mapping[str, list[Any]], handles: list[ReplayHandle] | None = None
+) -> dict[str, Profile]:
+    """The profiles of *case* by schedulerName; plugins that do not exist yet are left out.
+
+    The handles that the plugins get are put into *handles*.
+    """
     text = None if case.get("config") is None else json.dumps(case["config"])
     config, gates = _load(text, json.dumps(case.get("featureGates") or {}))
     profiles = {}
     for profile, points in zip(config.profiles, expand_profiles(config.profiles, KNOWN_PLUGINS, gates), strict=True):
         name = profile.scheduler_name
+        handle = ReplayHandle(name, gates, objects)
+        if handles is not None:
+            handles.append(handle)
         profiles[name] = build_profile(
             name,
             {point: _existing(refs) for point, refs in points.items()},
             {entry.name: entry.args for entry in profile.plugin_config},
             REGISTRY,
-            ReplayHandle(name, gates, objects),
+            handle,
         )
     return profiles
 

@@ -16,7 +16,15 @@ from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import Clients, DaemonSettings, run_daemon
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
-from trio_sched.simulator import ApiServer, InProcessTransport, populate, run_kubelets, serve, trio_clock
+from trio_sched.simulator import (
+    ApiServer,
+    InProcessTransport,
+    VolumeController,
+    populate,
+    run_kubelets,
+    serve,
+    trio_clock,
+)
 from trio_sched.simulator.kubelet import RUN_SECONDS
 from trio_sched.simulator.object_store import Change, StoredObject
 
@@ -57,9 +65,12 @@ async def simulate_until_settled(plan: Plan, progress: Progress) -> Outcome:
     server = ApiServer(clock, plan.seed)
     populate(server, plan.manifests)
     began, stop = trio.current_time(), trio.Event()
-    activity = Activity(server, frozenset(profile.scheduler_name for profile in plan.settings.config.profiles))
-    async with trio.open_nursery() as kubelets:
-        await kubelets.start(run_kubelets, server)
+    volumes = VolumeController(server)
+    schedulers = frozenset(profile.scheduler_name for profile in plan.settings.config.profiles)
+    activity = Activity(server, schedulers, volumes)
+    async with trio.open_nursery() as controllers:
+        await controllers.start(run_kubelets, server)
+        await controllers.start(volumes.run)
         async with _clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             daemon = partial(run_daemon, random=Random(plan.seed), wall_clock=clock, stop=stop)
             await scheduling.start(daemon, plan.settings, clients)
@@ -72,7 +83,7 @@ async def simulate_until_settled(plan: Plan, progress: Progress) -> Outcome:
             simulated_seconds = (activity.changed_at if plan.for_seconds is None else trio.current_time()) - began
             outcome = read_outcome(server.store, activity.schedulers, simulated_seconds, settled=settled)
             stop.set()
-        kubelets.cancel_scope.cancel()
+        controllers.cancel_scope.cancel()
     return outcome
 
 
@@ -97,6 +108,7 @@ async def serve_until_signal(plan: Plan, host: str, port: int, announce: Callabl
         await cluster.start(stop_on_signal, stop)
         url = await cluster.start(partial(serve, server, host=host, port=port))
         await cluster.start(run_kubelets, server)
+        await cluster.start(VolumeController(server).run)
         async with _clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             daemon = partial(run_daemon, random=Random(plan.seed), wall_clock=clock, stop=stop)
             await scheduling.start(daemon, plan.settings, clients)
@@ -111,18 +123,20 @@ class Activity:
     Args:
         server: where they are.
         schedulers: whose pods are to be decided on.
+        volumes: who sees to their volumes.
     """
 
     server: ApiServer
     schedulers: frozenset[str]
+    volumes: VolumeController
     changed_at: float = field(factory=trio.current_time, init=False)
     _undecided: set[str] = field(factory=set, init=False)
     _ending: set[str] = field(factory=set, init=False)
 
     @property
     def is_settled(self) -> bool:
-        """Whether every pod has its verdict and none will end by itself."""
-        return not self._undecided and not self._ending
+        """Whether every pod has its verdict, none will end by itself, and no volume is being made."""
+        return not self._undecided and not self._ending and not self.volumes.is_busy
 
     @contextmanager
     def followed(self, progress: Progress) -> Generator[None, None, None]:

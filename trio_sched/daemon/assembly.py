@@ -18,6 +18,7 @@ from trio_sched.daemon.cluster_mirror import ClusterMirror, PendingPods
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.freshness import Freshness
+from trio_sched.daemon.object_changes import ObjectChanges
 from trio_sched.daemon.plugin_handle import PluginHandle
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.schedule_one import ScheduleOne
@@ -77,7 +78,14 @@ def assemble(
     ready, queue_changed = Bell(), Bell()
     binder = Binder(clients.main, random)
     others: dict[str, dict[tuple[str, str], Any]] = {}
-    asked = AskedKinds()
+    asked, object_changes = AskedKinds(), ObjectChanges()
+
+    def exists(pod: Pod) -> bool:
+        known = pending.get(pod.key)
+        if known is not None and known.uid == pod.uid:
+            return True
+        cached = cache.get(pod.uid)
+        return cached is not None and not cached.assumed
 
     def activate(pods: Iterable[Pod]) -> None:
         scheduler.queue.activate(pods, now=trio.current_time())
@@ -87,7 +95,17 @@ def assemble(
     for profile, points in zip(config.profiles, settings.profiles, strict=True):
         name = profile.scheduler_name
         handle = PluginHandle(
-            name, gates.enabled, lambda: cache.table.columns, others, asked, waiting, activate, binder.bind
+            name,
+            gates.enabled,
+            lambda: cache.table.columns,
+            others,
+            asked,
+            waiting,
+            activate,
+            binder.bind,
+            clients.main,
+            object_changes,
+            exists,
         )
         arguments = {
             entry.name: entry.args.value() if isinstance(entry.args, RawArguments) else entry.args
@@ -126,7 +144,7 @@ def assemble(
             queue_changed.ring()
 
     mirror = ClusterMirror(
-        scheduler, pending, wake, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others
+        scheduler, pending, wake, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others, object_changes
     )
     schedule_one = ScheduleOne(scheduler, pending, binding, failures, recorder, ready)
     return Assembly(

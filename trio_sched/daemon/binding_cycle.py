@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import trio
-from attrs import define
+from attrs import define, frozen
 
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.failure_handler import FailureHandler
@@ -34,6 +34,15 @@ from trio_sched.plugin_api.verdicts import PreFlight
 log = logging.getLogger(__name__)
 
 
+@frozen(eq=False)
+class _Flight:
+    """Which plugins have nothing to do in pre_bind, and which may run side by side."""
+
+    skipped: frozenset[str] = frozenset()
+    parallel: frozenset[str] = frozenset()
+    problem: Unplaced | None = None
+
+
 @define(eq=False)
 class BindingCycle:
     """Binds what was decided; owns every failure on the way."""
@@ -52,23 +61,23 @@ class BindingCycle:
     def start(self, nursery: trio.Nursery, info: QueuedPodInfo, placed: Placed, waits: Waits | None) -> None:
         """Have the pod bound; returns at once."""
         profile = self.scheduler.profiles[info.pod.scheduler_name]
-        if waits is None and not profile.pre_bind and not profile.pre_bind_pre_flight:
+        flight = self._pre_flight(profile, info.pod, placed)
+        if waits is None and flight.problem is None and len(flight.skipped) >= len(profile.pre_bind):
             # From here on failures are nobody's verdict, so events need not be remembered for this pod.
             self.scheduler.queue.done(info.uid)
             self.pool.submit(partial(self._bind, profile, info, placed))
             return
         if waits is not None:
             self.waiting.add(info.pod, waits.timeout_seconds)
-        nursery.start_soon(self._whole_cycle, profile, info, placed)
+        nursery.start_soon(self._whole_cycle, profile, info, placed, flight)
 
-    async def _whole_cycle(self, profile: Profile, info: QueuedPodInfo, placed: Placed) -> None:
-        skipped, parallel, problem = self._pre_flight(profile, info.pod, placed)
-        if problem is not None:
+    async def _whole_cycle(self, profile: Profile, info: QueuedPodInfo, placed: Placed, flight: _Flight) -> None:
+        if flight.problem is not None:
             self.waiting.drop(info.uid)
-            self._fail(info, placed, problem)
+            self._fail(info, placed, flight.problem)
             return
         waits = info.uid in self.waiting.by_uid
-        has_work = len(skipped) < len(profile.pre_bind)
+        has_work = len(flight.skipped) < len(profile.pre_bind)
         if self.nominate_while_binding and (waits or (has_work and profile.pre_bind_pre_flight)):
             self.status_writer.write_nomination(info.pod, placed.node_name)
         refused = await self.waiting.permission(info.uid)
@@ -76,7 +85,7 @@ class BindingCycle:
             self._fail(info, placed, _refused_outcome(refused, placed.node_name))
             return
         self.scheduler.queue.done(info.uid)
-        problem_status = await self._pre_bind(profile, info.pod, placed, skipped, parallel)
+        problem_status = await self._pre_bind(profile, info.pod, placed, flight.skipped, flight.parallel)
         if problem_status is not None:
             self._fail(info, placed, Unplaced(problem_status))
             return
@@ -84,10 +93,7 @@ class BindingCycle:
 
     # --- pre_bind ---------------------------------------------------------------------------------------------------
 
-    def _pre_flight(
-        self, profile: Profile, pod: Pod, placed: Placed
-    ) -> tuple[frozenset[str], frozenset[str], Unplaced | None]:
-        """Which plugins have nothing to do, and which may run side by side."""
+    def _pre_flight(self, profile: Profile, pod: Pod, placed: Placed) -> _Flight:
         skipped: set[str] = set()
         parallel: set[str] = set()
         for caller in profile.pre_bind_pre_flight:
@@ -102,14 +108,14 @@ class BindingCycle:
                 skipped.add(caller.plugin)
             elif answer is not None and answer.code == Code.ERROR:
                 text = f'running PreBindPreFlight "{caller.plugin}": {answer.message}'
-                return frozenset(), frozenset(), Unplaced(failure(text))
+                return _Flight(problem=Unplaced(failure(text)))
             elif answer is not None and answer.code != Code.SUCCESS:
                 text = (
                     f'PreBindPreFlight {caller.plugin} returned "{answer.code.label}", which is unsupported. '
                     "It is supposed to return Success, Skip, or Error status"
                 )
-                return frozenset(), frozenset(), Unplaced(failure(text))
-        return frozenset(skipped), frozenset(parallel), None
+                return _Flight(problem=Unplaced(failure(text)))
+        return _Flight(frozenset(skipped), frozenset(parallel))
 
     async def _pre_bind(
         self, profile: Profile, pod: Pod, placed: Placed, skipped: frozenset[str], parallel: frozenset[str]

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import msgspec
 import trio
 from attrs import define
 
 from trio_sched.daemon.binder import Bind
+from trio_sched.daemon.further_kinds import kind_of
+from trio_sched.daemon.object_changes import ObjectChanges
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.engine.asked_kinds import AskedKinds
+from trio_sched.kube_client import verbs
+from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.handle import WaitingPod
 from trio_sched.plugin_api.status import Status
@@ -29,6 +34,9 @@ class PluginHandle:
     _waiting: WaitingPods
     _activate: Callable[[Iterable[Pod]], None]
     _bind: Bind
+    _client: KubeClient
+    _changes: ObjectChanges
+    _exists: Callable[[Pod], bool]
 
     @property
     def nodes(self) -> NodeColumns:
@@ -54,6 +62,15 @@ class PluginHandle:
         known = self._others.get(kind)
         return None if known is None else known.get((namespace, name))
 
+    def generation(self, kind: str) -> int:
+        """A number that differs after every change of the kind's objects."""
+        self._asked.note(kind)
+        return self._changes.generation(kind)
+
+    def exists(self, pod: Pod) -> bool:
+        """Whether the pod is still there."""
+        return self._exists(pod)
+
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
         """Pods that wait for permission."""
         return self._waiting.by_uid
@@ -65,3 +82,14 @@ class PluginHandle:
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         """Bind through the API server."""
         return await self._bind(pod, node_name)
+
+    async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
+        """Merge *patch* into an object."""
+        found = kind_of(kind)
+        if found is None:
+            raise LookupError(f"{kind!r} is no kind that plugins can patch")
+        return await verbs.patch(self._client, found[1], name, msgspec.json.encode(patch), namespace=namespace)
+
+    async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+        """Wait for the next version of an object."""
+        return await self._changes.wait((kind, namespace, name), timeout_seconds)

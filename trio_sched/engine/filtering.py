@@ -175,6 +175,8 @@ def run_filters(
             per_node.append(caller)
             continue
         verdicts = _verdicts(caller, pod, nodes, state)
+        if verdicts.may_fail:
+            _check_failures(caller, verdicts, outcome.passes)
         outcome.verdicts.append((caller.plugin, verdicts))
         outcome.passes &= verdicts.passes
     if per_node:
@@ -190,6 +192,15 @@ def _verdicts(caller: FilterCaller, pod: Pod, nodes: NodeColumns, state: CycleSt
     except Exception as exc:
         raise plugin_failed(f'running "{caller.plugin}" filter plugin', caller.plugin, exc) from exc
     return verdicts
+
+
+def _check_failures(caller: FilterCaller, verdicts: Verdicts, reached: BoolArray) -> None:
+    for code in np.unique(verdicts.codes[reached]).tolist():
+        status = verdicts.explain(code) if code else None
+        if status is not None and not status.is_rejected:
+            raise plugin_failed(
+                f'running "{caller.plugin}" filter plugin', caller.plugin, status.error or status.message
+            )
 
 
 def _run_per_node(

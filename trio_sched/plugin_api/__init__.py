@@ -7,8 +7,13 @@ else::
 """
 
 from trio_sched.objects.affinity import PreferredSchedulingTerm as PreferredSchedulingTerm
+from trio_sched.objects.copies import replace_fields as replace_fields
 from trio_sched.objects.node import Node as Node
 from trio_sched.objects.node_amounts import node_amounts as node_amounts
+from trio_sched.objects.persistent_volume import ClaimReference as ClaimReference
+from trio_sched.objects.persistent_volume import PersistentVolume as PersistentVolume
+from trio_sched.objects.persistent_volume import PersistentVolumeClaim as PersistentVolumeClaim
+from trio_sched.objects.persistent_volume import PersistentVolumeSpec as PersistentVolumeSpec
 from trio_sched.objects.pod import Container as Container
 from trio_sched.objects.pod import Pod as Pod
 from trio_sched.objects.pod_requests import DEFAULT_CPU_MILLI as DEFAULT_CPU_MILLI
@@ -22,14 +27,25 @@ from trio_sched.objects.pod_requests import nano_requests as nano_requests
 from trio_sched.objects.pod_requests import pod_usage as pod_usage
 from trio_sched.objects.pod_requests import to_amounts as to_amounts
 from trio_sched.objects.quantity import parse_nano as parse_nano
+from trio_sched.objects.selector import LabelSelector as LabelSelector
 from trio_sched.objects.selector import NodeSelector as NodeSelector
+from trio_sched.objects.selector import NodeSelectorRequirement as NodeSelectorRequirement
+from trio_sched.objects.selector import NodeSelectorTerm as NodeSelectorTerm
+from trio_sched.objects.storage import CSIDriver as CSIDriver
+from trio_sched.objects.storage import CSINode as CSINode
+from trio_sched.objects.storage import CSIStorageCapacity as CSIStorageCapacity
+from trio_sched.objects.storage import StorageClass as StorageClass
+from trio_sched.objects.storage import TopologySelectorTerm as TopologySelectorTerm
+from trio_sched.objects.storage import VolumeAttachment as VolumeAttachment
 from trio_sched.objects.taint import Taint as Taint
 from trio_sched.objects.taint import Toleration as Toleration
+from trio_sched.objects.volume import Volume as Volume
 from trio_sched.plugin_api.arguments import NodeAffinityArgs as NodeAffinityArgs
 from trio_sched.plugin_api.arguments import NodeResourcesBalancedAllocationArgs as NodeResourcesBalancedAllocationArgs
 from trio_sched.plugin_api.arguments import NodeResourcesFitArgs as NodeResourcesFitArgs
 from trio_sched.plugin_api.arguments import ScoringStrategy as ScoringStrategy
 from trio_sched.plugin_api.arguments import UtilizationShapePoint as UtilizationShapePoint
+from trio_sched.plugin_api.arguments import VolumeBindingArgs as VolumeBindingArgs
 from trio_sched.plugin_api.cluster_events import Action as Action
 from trio_sched.plugin_api.cluster_events import ClusterEvent as ClusterEvent
 from trio_sched.plugin_api.cluster_events import EventRegistration as EventRegistration
@@ -75,6 +91,10 @@ __all__ = [
     "SKIP",
     "Action",
     "BoolArray",
+    "CSIDriver",
+    "CSINode",
+    "CSIStorageCapacity",
+    "ClaimReference",
     "ClusterEvent",
     "Code",
     "Container",
@@ -87,14 +107,20 @@ __all__ = [
     "HostPort",
     "Input",
     "Int64Array",
+    "LabelSelector",
     "Node",
     "NodeAffinityArgs",
     "NodeColumns",
     "NodeResourcesBalancedAllocationArgs",
     "NodeResourcesFitArgs",
     "NodeSelector",
+    "NodeSelectorRequirement",
+    "NodeSelectorTerm",
     "NodeStatuses",
     "NodeView",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "PersistentVolumeSpec",
     "Pod",
     "PostFilterResult",
     "PreFilterResult",
@@ -106,10 +132,15 @@ __all__ = [
     "ResourceOptions",
     "ScoringStrategy",
     "Status",
+    "StorageClass",
     "Taint",
     "Toleration",
+    "TopologySelectorTerm",
     "UtilizationShapePoint",
     "Verdicts",
+    "Volume",
+    "VolumeAttachment",
+    "VolumeBindingArgs",
     "Wait",
     "WaitingPod",
     "failure",
@@ -127,6 +158,7 @@ __all__ = [
     "parse_nano",
     "pending",
     "pod_usage",
+    "replace_fields",
     "term_is_empty",
     "term_problem",
     "to_amounts",

@@ -33,7 +33,7 @@ class WaitingPod(Protocol):
 
 
 class Handle(Protocol):
-    """The scheduler, seen from a plugin. Everything but `bind` and `patch_nominated_node` answers at once."""
+    """The scheduler, seen from a plugin. What is not ``async`` answers at once."""
 
     @property
     def profile_name(self) -> str:
@@ -64,6 +64,14 @@ class Handle(Protocol):
         """One object of *kind* as a watch last showed it, or None."""
         ...
 
+    def generation(self, kind: str) -> int:
+        """A number that differs whenever objects of *kind* have changed; what was worked out from them is then old."""
+        ...
+
+    def exists(self, pod: Pod) -> bool:
+        """Whether *pod*, which this scheduler is responsible for, is still there as far as the watch has shown."""
+        ...
+
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
         """Pods that wait for permission, by UID."""
         ...
@@ -74,4 +82,18 @@ class Handle(Protocol):
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         """Tell the API server that *pod* runs on *node_name*."""
+        ...
+
+    async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
+        """Merge *patch* (JSON merge patch) into an object; returns it as the API server has it then.
+
+        A ``metadata.resourceVersion`` in *patch* is a condition: the object must still be at that version.
+
+        Raises:
+            Exception: the API server refused, in its words, or did not answer.
+        """
+        ...
+
+    async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+        """Wait until a watch shows another version of an object, or that it is gone; False if that took too long."""
         ...

@@ -2,7 +2,8 @@
 
 Everything lives in memory and time comes from a clock that is passed in, so a test may run hours of cluster life in
 milliseconds. ``ApiServer`` answers requests; ``InProcessTransport`` carries them without a socket, ``serve`` with one;
-``run_kubelets`` brings bound pods to life; ``load_manifests`` reads clusters from files.
+``run_kubelets`` brings bound pods to life, a ``VolumeController`` binds and makes volumes; ``load_manifests`` reads
+clusters from files.
 
 This room shares no code with ``kube_client``: what one side misreads about the API, the other side contradicts.
 """
@@ -13,12 +14,15 @@ from trio_sched.simulator.in_process import InProcessTransport
 from trio_sched.simulator.kubelet import KubeletPace, run_kubelets
 from trio_sched.simulator.scenario import ManifestError, load_manifests, populate
 from trio_sched.simulator.serve import serve
+from trio_sched.simulator.volume_controller import VolumeController, VolumePace
 
 __all__ = [
     "ApiServer",
     "InProcessTransport",
     "KubeletPace",
     "ManifestError",
+    "VolumeController",
+    "VolumePace",
     "load_manifests",
     "populate",
     "run_kubelets",

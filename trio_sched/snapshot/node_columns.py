@@ -6,7 +6,7 @@ columns; which node stands where may differ from one scheduling cycle to the nex
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -198,6 +198,39 @@ class NodeColumns:
             return [(position, taken[row]) for position, row in enumerate(self._row_numbers()) if row in taken]
         start, stop = self._range()
         return [(row - start, addresses) for row, addresses in taken.items() if start <= row < stop]
+
+    def claim_users(self, namespace: str, name: str) -> int:
+        """How many volumes of pods, on any node of the cluster, are the claim *name*."""
+        return self._table.volumes.users(namespace, name)
+
+    def pods_with_disks(self) -> list[tuple[int, list[Pod]]]:
+        """Which of these nodes have pods with claims, ephemeral volumes or disks of their own, and those pods."""
+        pods, disks = self._table.pods, self._table.volumes.rows
+        found = self._sparse(disks)
+        return [(position, [pods[row][uid].pod for uid in disks[row]]) for position, row in found]
+
+    def disk_counts(self) -> Int64Array:
+        """Shape (nodes,): how many volumes of pods are claims, ephemeral volumes or disks of their own."""
+        disks = self._table.volumes.rows
+        counts = np.zeros(len(self), dtype=np.int64)
+        for position, row in self._sparse(disks):
+            counts[position] = sum(disks[row].values())
+        return counts
+
+    def ephemeral_volume_counts(self) -> Int64Array:
+        """Shape (nodes,): how many volumes of pods are ephemeral ones, with a claim that is made for the pod."""
+        ephemeral = self._table.volumes.ephemeral
+        counts = np.zeros(len(self), dtype=np.int64)
+        for position, row in self._sparse(ephemeral):
+            counts[position] = ephemeral[row]
+        return counts
+
+    def _sparse(self, rows: Collection[int]) -> list[tuple[int, int]]:
+        """(position, row) of those of these nodes that are among *rows*."""
+        if isinstance(self.rows, np.ndarray) or len(self) < len(rows):
+            return [(position, row) for position, row in enumerate(self._row_numbers()) if row in rows]
+        start, stop = self._range()
+        return [(row - start, row) for row in rows if start <= row < stop]
 
     def _range(self) -> tuple[int, int]:
         """First and last-but-one row, where these are neighbours."""

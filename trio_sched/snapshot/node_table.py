@@ -23,6 +23,7 @@ from trio_sched.snapshot.host_ports import HostPortIndex
 from trio_sched.snapshot.image_index import ImageIndex
 from trio_sched.snapshot.node_columns import BoolArray, Int32Array, Int64Array, NodeColumns
 from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Interner, resource_vocabulary
+from trio_sched.snapshot.volume_index import VolumeIndex
 
 _FIRST_CAPACITY = 64
 
@@ -78,6 +79,7 @@ class NodeTable:
     pods: list[dict[str, PlacedPod]] = field(factory=list)
     host_ports: HostPortIndex = field(factory=HostPortIndex)
     images: ImageIndex = field(factory=ImageIndex)
+    volumes: VolumeIndex = field(factory=VolumeIndex)
     usage_log: ChangeLog = field(factory=ChangeLog)
     """Rows whose pods changed."""
     node_log: ChangeLog = field(factory=ChangeLog)
@@ -193,6 +195,8 @@ class NodeTable:
         pods = list(self.pods[row].values())
         self.images.remove(row, _image_names(self.nodes[row]))
         self.host_ports.remove(row, self.host_ports.of_row(row))
+        for placed in pods:
+            self.volumes.remove(row, placed.pod)
         last = self.count - 1
         if row != last:
             self._move_row(last, row)
@@ -206,6 +210,7 @@ class NodeTable:
         self.images.add(target, self.nodes[source].status.images or ())
         self.images.remove(source, _image_names(self.nodes[source]))
         self.host_ports.move(source, target)
+        self.volumes.move(source, target)
         self.names[target] = self.names[source]
         self.nodes[target] = self.nodes[source]
         self.pods[target] = self.pods[source]
@@ -246,6 +251,8 @@ class NodeTable:
         self._count_pod(row, placed.usage, 1)
         if placed.usage.host_ports:
             self.host_ports.add(row, placed.usage.host_ports)
+        if placed.pod.spec.volumes:
+            self.volumes.add(row, placed.pod)
 
     def remove_pod(self, row: int, uid: str) -> PlacedPod:
         """The pod *uid* is on the node at *row* no longer."""
@@ -253,6 +260,8 @@ class NodeTable:
         self._count_pod(row, placed.usage, -1)
         if placed.usage.host_ports:
             self.host_ports.remove(row, placed.usage.host_ports)
+        if placed.pod.spec.volumes:
+            self.volumes.remove(row, placed.pod)
         return placed
 
     def _count_pod(self, row: int, usage: PodUsage, sign: int) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from typing import Any
 
+import msgspec
 from attrs import define, field
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
@@ -60,6 +62,15 @@ class FakeHandle:
     """(pod, node name) for every call of `bind`."""
     activated: list[Pod] = field(factory=list)
     """Pods that `activate` was called with."""
+    gone: set[str] = field(factory=set)
+    """UIDs of pods that do not exist any more."""
+    patched: list[tuple[str, str, Mapping[str, Any]]] = field(factory=list)
+    """(kind, namespace/name, patch) for every call of `patch`."""
+    refusal: Exception | None = None
+    """What `patch` raises, if anything."""
+    while_waiting: Callable[[], None] = lambda: None
+    """What happens meanwhile whenever a plugin waits for a change."""
+    _versions: count[int] = field(factory=lambda: count(1000), init=False)
 
     def feature_enabled(self, gate: str) -> bool:
         """As *gates* say, else Kubernetes' default.
@@ -84,6 +95,14 @@ class FakeHandle:
                 return known
         return None
 
+    def generation(self, kind: str) -> int:
+        """Another number for every question: a test may change *known_objects* at any time."""
+        return next(self._versions)
+
+    def exists(self, pod: Pod) -> bool:
+        """Whether *pod* is not *gone*."""
+        return pod.uid not in self.gone
+
     def waiting_pods(self) -> Mapping[str, FakeWaitingPod]:
         """The pods in *waiting*."""
         return self.waiting
@@ -101,3 +120,39 @@ class FakeHandle:
         """Note the binding in *bound* and answer *bind_status*."""
         self.bound.append((pod, node_name))
         return self.bind_status
+
+    async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
+        """Note the patch in *patched* and merge it into the object in *known_objects*, or raise *refusal*.
+
+        Raises:
+            LookupError: there is no such object.
+        """
+        if self.refusal is not None:
+            raise self.refusal
+        self.patched.append((kind, f"{namespace}/{name}".lstrip("/"), patch))
+        old = self.object(kind, name, namespace)
+        if old is None:
+            raise LookupError(f"no {kind} is called {name}")
+        merged = _merged(msgspec.to_builtins(old), patch)
+        merged["metadata"]["resourceVersion"] = str(next(self._versions))
+        new = msgspec.convert(merged, type(old))
+        self.known_objects[kind] = [new if one is old else one for one in self.known_objects[kind]]
+        return new
+
+    async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+        """Let *timeout_seconds* pass on *clock*, and happen what *while_waiting* says."""
+        self.clock += timeout_seconds
+        self.while_waiting()
+        return True
+
+
+def _merged(target: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(target)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, Mapping):
+            merged[name] = _merged(merged.get(name) or {}, value)
+        else:
+            merged[name] = value
+    return merged

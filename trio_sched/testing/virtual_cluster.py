@@ -33,7 +33,15 @@ from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.event import CoreEvent
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.simulator import ApiServer, InProcessTransport, KubeletPace, run_kubelets, trio_clock
+from trio_sched.simulator import (
+    ApiServer,
+    InProcessTransport,
+    KubeletPace,
+    VolumeController,
+    VolumePace,
+    run_kubelets,
+    trio_clock,
+)
 from trio_sched.testing.builders import node
 from trio_sched.testing.scheduler_process import Cable, SchedulerProcess
 
@@ -85,7 +93,7 @@ class VirtualCluster:
     _moves: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        for collection in ("pods", "nodes", "events"):
+        for collection in ("pods", "nodes", "events", "persistentvolumeclaims", "persistentvolumes"):
             self.api.store.collection(collection).listen(self._count_move)
 
     def _count_move(self, _change: object) -> None:
@@ -214,7 +222,7 @@ class VirtualCluster:
         ]
 
     async def settle(self, *, quiet_seconds: float | None = None, within_seconds: float = 7200.0) -> None:
-        """Wait until pods, nodes and events have stopped changing.
+        """Wait until pods, nodes, events, claims and volumes have stopped changing.
 
         Args:
             quiet_seconds: how long nothing may change; unless told otherwise, longer than the longest pause between two
@@ -284,6 +292,7 @@ async def virtual_cluster(
     plugins: Iterable[type[Any]] = (),
     bind_latency_seconds: float = 0.0,
     kubelets: bool | KubeletPace = True,
+    volumes: bool | VolumePace = True,
     leader_elect: bool = False,
     scheduler: bool = True,
     seed: int = 0,
@@ -298,6 +307,7 @@ async def virtual_cluster(
             of them, wherever it has something to say.
         bind_latency_seconds: how long the API server takes for a binding.
         kubelets: whether bound pods come to life, and how fast.
+        volumes: whether claims get volumes from others than the scheduler, and how fast.
         leader_elect: whether schedulers take part in an election.
         scheduler: start one, and wait until it has seen the cluster.
         seed: where everything random comes from; equal seeds give equal clusters.
@@ -320,6 +330,10 @@ async def virtual_cluster(
             if kubelets:
                 pace = kubelets if isinstance(kubelets, KubeletPace) else KubeletPace()
                 await nursery.start(partial(run_kubelets, api, pace))
+            if volumes:
+                await nursery.start(
+                    VolumeController(api, volumes if isinstance(volumes, VolumePace) else VolumePace()).run
+                )
             if scheduler:
                 await cluster.start_scheduler()
             yield cluster
