@@ -61,7 +61,8 @@ class Reservation:
             OutOfSync: something has changed meanwhile; what was assumed already must be reverted.
         """
         for volume, claim in found.static:
-            assumed, patch = _bound_to(volume, claim)
+            # What has only been assumed so far, for another pod with the same claim, is still to be written.
+            assumed, patch = _bound_to(self.volumes.stored(volume.name) or volume, claim)
             if patch:
                 self.volumes.assume(assumed)
                 self.patches["PersistentVolume", "", volume.name] = patch
@@ -71,7 +72,8 @@ class Reservation:
             annotations = {**(claim.metadata.annotations or {}), SELECTED_NODE: self.node_name}
             assumed_claim = replace_fields(claim, metadata=replace_fields(claim.metadata, annotations=annotations))
             self.claims.assume(assumed_claim)
-            if claim.metadata.annotations != annotations:
+            stored = self.claims.stored(claim.name, claim.metadata.namespace) or claim
+            if stored.metadata.annotations != annotations:
                 patch = {"metadata": {"annotations": {SELECTED_NODE: self.node_name}}}
                 self.patches["PersistentVolumeClaim", claim.metadata.namespace, claim.name] = patch
             self.dynamic.append(assumed_claim)

@@ -78,6 +78,7 @@ class _Kept:
 
     generation: int = -1
     limits: Mapping[str, Mapping[str, int]] = field(factory=dict)
+    lowest_limits: Mapping[str, int] = field(factory=dict)
     attachments: Mapping[str, list[VolumeAttachment]] = field(factory=dict)
 
 
@@ -152,15 +153,20 @@ class NodeVolumeLimits:
             return ()
         most = Counter(driver for driver, _handle in here)
         limits, attachments = self._limits(), self._attachments()
-        disks, ephemeral = nodes.disk_counts().tolist(), nodes.ephemeral_volume_counts().tolist()
+        # Counted generously: each volume on the node for each driver. Ephemeral ones may be found to be broken.
+        disks, ephemeral = nodes.disk_counts(), nodes.ephemeral_volume_counts()
+        busiest = int(disks.max(initial=0)) + max(map(len, attachments.values()), default=0)
+        lowest = self._csi_nodes.lowest_limits
+        if all(busiest + n <= lowest.get(driver, busiest + n) for driver, n in most.items()):
+            return np.flatnonzero(ephemeral).tolist()
         found = []
+        here_now, broken = disks.tolist(), ephemeral.tolist()
         for position, name in enumerate(nodes.names):
             limit_of = limits.get(name)
             if not limit_of:
                 continue
-            # Counted generously: each volume on the node for each driver. Ephemeral ones may be found to be broken.
-            there = disks[position] + len(attachments.get(name, ()))
-            if ephemeral[position] or any(there + n > limit_of.get(driver, there + n) for driver, n in most.items()):
+            there = here_now[position] + len(attachments.get(name, ()))
+            if broken[position] or any(there + n > limit_of.get(driver, there + n) for driver, n in most.items()):
                 found.append(position)
         return found
 
@@ -206,6 +212,11 @@ class NodeVolumeLimits:
         if kept.generation != generation:
             kept.generation = generation
             kept.limits = {node.metadata.name: _limits_of(node) for node in self._handle.objects("CSINode")}
+            lowest: dict[str, int] = {}
+            for limits in kept.limits.values():
+                for driver, limit in limits.items():
+                    lowest[driver] = min(limit, lowest.get(driver, limit))
+            kept.lowest_limits = lowest
         return kept.limits
 
     def _attachments(self) -> Mapping[str, list[VolumeAttachment]]:

@@ -288,3 +288,31 @@ async def test_two_pods_never_get_the_same_volume(autojump_clock: MockClock) -> 
         assert {pod.node_name for pod in cluster.pods()} == {"a"}
         taken = [claim_of(cluster, f"data-{i}")["spec"]["volumeName"] for i in range(5)]
         assert sorted(taken) == [f"disk-{i}" for i in range(5)]
+
+
+@pytest.mark.parametrize("is_local", [False, True])
+async def test_pods_that_share_a_claim_meet_where_its_volume_is(autojump_clock: MockClock, is_local: bool) -> None:
+    async with virtual_cluster(nodes=[node("a"), node("b")]) as cluster:
+        if is_local:
+            await cluster.create(local_volume("disk", "b"))
+        provisioner = "kubernetes.io/no-provisioner" if is_local else "csi.test"
+        await cluster.create(storage_class(provisioner=provisioner))
+        await cluster.create(claim())
+        for i in range(4):
+            await cluster.create(pod_with("data", name=f"p{i}"))
+        await cluster.settle()
+        places = {pod.node_name for pod in cluster.pods()}
+        assert "" not in places
+        assert places == {"b"} or not is_local
+        assert claim_of(cluster)["status"]["phase"] == "Bound"
+
+
+async def test_a_restarted_scheduler_goes_on_with_what_was_written(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=3, volumes=VolumePace(provision_seconds=60)) as cluster:
+        for one in (storage_class(), claim(), pod_with("data")):
+            await cluster.create(one)
+        await trio.sleep(10)
+        selected = claim_of(cluster)["metadata"]["annotations"][SELECTED_NODE]
+        await cluster.stop_scheduler(drain_seconds=0)
+        await cluster.start_scheduler()
+        assert (await seen_bound(cluster)).node_name == selected

@@ -211,19 +211,17 @@ class NodeColumns:
 
     def disk_counts(self) -> Int64Array:
         """Shape (nodes,): how many volumes of pods are claims, ephemeral volumes or disks of their own."""
-        disks = self._table.volumes.rows
-        counts = np.zeros(len(self), dtype=np.int64)
-        for position, row in self._sparse(disks):
-            counts[position] = sum(disks[row].values())
-        return counts
+        return self._sparse_counts(self._table.volumes.disks)
 
     def ephemeral_volume_counts(self) -> Int64Array:
         """Shape (nodes,): how many volumes of pods are ephemeral ones, with a claim that is made for the pod."""
-        ephemeral = self._table.volumes.ephemeral
-        counts = np.zeros(len(self), dtype=np.int64)
-        for position, row in self._sparse(ephemeral):
-            counts[position] = ephemeral[row]
-        return counts
+        return self._sparse_counts(self._table.volumes.ephemeral)
+
+    def _sparse_counts(self, counts: Mapping[int, int]) -> Int64Array:
+        column = np.zeros(len(self), dtype=np.int64)
+        for position, row in self._sparse(counts):
+            column[position] = counts[row]
+        return column
 
     def _sparse(self, rows: Collection[int]) -> list[tuple[int, int]]:
         """(position, row) of those of these nodes that are among *rows*."""

@@ -29,10 +29,11 @@ def is_disk(volume: Volume) -> bool:
 class VolumeIndex:
     """Row → its pods with disks; (namespace, claim) → how many volumes of pods are that claim."""
 
-    __slots__ = ("_claims", "_ephemeral", "_rows")
+    __slots__ = ("_claims", "_disks", "_ephemeral", "_rows")
 
     def __init__(self) -> None:
         self._rows: dict[int, dict[str, int]] = {}
+        self._disks: dict[int, int] = {}
         self._ephemeral: dict[int, int] = {}
         self._claims: dict[tuple[str, str], int] = {}
 
@@ -40,6 +41,11 @@ class VolumeIndex:
     def rows(self) -> Mapping[int, Mapping[str, int]]:
         """Rows with at least one such pod → UIDs of those pods, in the order they came → how many disks each has."""
         return self._rows
+
+    @property
+    def disks(self) -> Mapping[int, int]:
+        """Row → how many disks its pods have, where there are any."""
+        return self._disks
 
     @property
     def ephemeral(self) -> Mapping[int, int]:
@@ -55,6 +61,7 @@ class VolumeIndex:
         disks = sum(map(is_disk, pod.spec.volumes or ()))
         if disks:
             self._rows.setdefault(row, {})[pod.uid] = disks
+            _add(self._disks, row, disks)
             self._count(row, pod, 1)
 
     def remove(self, row: int, pod: Pod) -> None:
@@ -62,7 +69,7 @@ class VolumeIndex:
         here = self._rows.get(row)
         if here is None or pod.uid not in here:
             return
-        del here[pod.uid]
+        _add(self._disks, row, -here.pop(pod.uid))
         if not here:
             del self._rows[row]
         self._count(row, pod, -1)
@@ -71,8 +78,9 @@ class VolumeIndex:
         """The node that stood at *old_row* stands at *new_row* now."""
         if old_row in self._rows:
             self._rows[new_row] = self._rows.pop(old_row)
-        if old_row in self._ephemeral:
-            self._ephemeral[new_row] = self._ephemeral.pop(old_row)
+        for counts in (self._disks, self._ephemeral):
+            if old_row in counts:
+                counts[new_row] = counts.pop(old_row)
 
     def _count(self, row: int, pod: Pod, sign: int) -> None:
         for volume in pod.spec.volumes or ():
@@ -82,8 +90,8 @@ class VolumeIndex:
                 _add(self._ephemeral, row, sign)
 
 
-def _add(counts: dict[H, int], key: H, sign: int) -> None:
-    count = counts.get(key, 0) + sign
+def _add(counts: dict[H, int], key: H, more: int) -> None:
+    count = counts.get(key, 0) + more
     if count:
         counts[key] = count
     else:
