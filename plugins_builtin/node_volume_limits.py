@@ -269,7 +269,7 @@ class NodeVolumeLimits:
         if volume.ephemeral is not None and volume.persistent_volume_claim is None:
             problem = not_owned(pod, claim)
             if problem is not None:
-                raise _Problem(Status(failure(problem).code, (problem,)))
+                raise _Problem(failure(problem))
         return claim
 
     def _inline(self, volume: Volume) -> VolumeId | None:
@@ -279,8 +279,7 @@ class NodeVolumeLimits:
         try:
             return plugin.driver, inline_handle(volume)
         except TranslationError as error:
-            text = f"converting volume({volume.name}) from inline to csi: {error}"
-            raise _Problem(Status(failure(text).code, (text,))) from error
+            raise _Problem(failure(f"converting volume({volume.name}) from inline to csi: {error}")) from error
 
     def _of_claim(self, claim: PersistentVolumeClaim, *, has_csi_node: bool) -> VolumeId | None:
         name = claim.spec.volume_name
