@@ -156,13 +156,13 @@ async def bind_volumes(handle: Handle, pod: Pod, reservation: Reservation, timeo
 async def _write(handle: Handle, reservation: Reservation) -> None:
     """Send the patches, each on the condition that the object is still what was decided on; volumes first."""
     for i, (volume, claim) in enumerate(reservation.static):
-        patch = reservation.patches.get(("PersistentVolume", "", volume.name))
+        patch = reservation.patches.pop(("PersistentVolume", "", volume.name), None)
         if patch is not None:
             written = await handle.patch("PersistentVolume", volume.name, _locked(patch, volume))
             reservation.static[i] = (written, claim)
     for i, claim in enumerate(reservation.dynamic):
         namespace = claim.metadata.namespace
-        patch = reservation.patches.get(("PersistentVolumeClaim", namespace, claim.name))
+        patch = reservation.patches.pop(("PersistentVolumeClaim", namespace, claim.name), None)
         if patch is not None:
             patch = _locked(patch, claim)
             written = await handle.patch("PersistentVolumeClaim", claim.name, patch, namespace=namespace)

@@ -172,7 +172,7 @@ def allowed_by(terms: Sequence[TopologySelectorTerm] | None, nodes: NodeColumns)
             continue
         in_term = np.ones(len(nodes), dtype=np.bool_)
         for expression in term.match_label_expressions:
-            ids = [nodes.label_value_id(expression.key, value) for value in expression.values]
+            ids = [nodes.label_value_id(expression.key, value) for value in expression.values or ()]
             in_term &= np.isin(nodes.label_values(expression.key), [found for found in ids if found is not None])
         matched |= in_term
     return matched

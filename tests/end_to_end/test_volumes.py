@@ -316,3 +316,44 @@ async def test_a_restarted_scheduler_goes_on_with_what_was_written(autojump_cloc
         await cluster.stop_scheduler(drain_seconds=0)
         await cluster.start_scheduler()
         assert (await seen_bound(cluster)).node_name == selected
+
+
+async def test_a_pod_may_mount_a_claim_twice(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1) as cluster:
+        for one in (storage_class(), claim(), pod_with("data", "data")):
+            await cluster.create(one)
+        await seen_bound(cluster, within=60)
+        assert failures(cluster) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_trouble_of_all_kinds_delays_volumes_but_loses_none(autojump_clock: MockClock, seed: int) -> None:
+    pace = VolumePace(bind_seconds=0.5, provision_seconds=3, provision_failures=1)
+    async with virtual_cluster(nodes=5, volumes=pace, seed=seed) as cluster:
+        await cluster.create(storage_class())
+        await cluster.create(storage_class("local", provisioner="kubernetes.io/no-provisioner"))
+        for i in range(10):
+            await cluster.create(local_volume(f"disk-{i}", f"node-{i % 5 + 1}", of="local"))
+        faults = cluster.api.faults
+        faults.fail_next(5, verb="patch", resource="persistentvolumes", code=500)
+        faults.drop_next(5, verb="patch", resource="persistentvolumeclaims")
+        faults.fail_next(5, verb="patch", resource="persistentvolumeclaims", code=409, reason="Conflict")
+        for i in range(30):
+            await cluster.create(claim(f"data-{i}", of="local" if i < 10 else "late"))
+            await cluster.create(pod_with(f"data-{i}", name=f"p{i}"))
+            if i % 10 == 5:
+                cluster.api.restart(lose_history=i == 15)
+            await trio.sleep(0.3)
+        await cluster.stop_scheduler(drain_seconds=0)
+        await cluster.start_scheduler()
+        await cluster.settle()
+        assert all(pod.node_name for pod in cluster.pods())
+        taken = [claim_of(cluster, f"data-{i}")["spec"]["volumeName"] for i in range(30)]
+        assert len(set(taken)) == 30
+        for i in range(30):
+            where = cluster.pod(f"p{i}").node_name
+            if i < 10:
+                host = volume_of(cluster, f"data-{i}")["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]
+                assert host["matchExpressions"][0]["values"] == [where]
+            else:
+                assert claim_of(cluster, f"data-{i}")["metadata"]["annotations"][SELECTED_NODE] == where

@@ -11,7 +11,7 @@ class TopologySelectorLabelRequirement(Struct, frozen=True, rename="camel", gc=F
     """A label of which nodes must have one of *values*."""
 
     key: str = ""
-    values: tuple[str, ...] = ()
+    values: tuple[str, ...] | None = None
 
 
 class TopologySelectorTerm(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
