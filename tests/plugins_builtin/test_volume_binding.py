@@ -95,6 +95,13 @@ def test_a_volume_that_is_gone(storage: Any, pod_with: PodWith) -> None:
     assert decide(storage, pod_with("data")).reasons == {"a": [MISSING], "b": [MISSING]}
 
 
+def test_the_first_bound_volume_that_is_out_of_reach_is_told(storage: Any, pod_with: PodWith) -> None:
+    storage.claim("one", volume="pv")
+    storage.volume("pv", on={ZONE: "east"})
+    storage.claim("two", volume="gone")
+    assert decide(storage, pod_with("one", "two")).reasons == {"a": [MISSING], "b": [AFFINITY]}
+
+
 def test_terms_about_the_names_of_nodes_are_not_looked_at(storage: Any, pod_with: PodWith) -> None:
     storage.claim(volume="pv")
     named = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
@@ -358,6 +365,17 @@ def test_what_is_reserved_is_not_given_to_another_pod_until_it_is_given_back(sto
     assert fits(first)
     plugin.unreserve(first, "a", state)
     assert fits(second)
+
+
+def test_a_claim_that_was_given_back_may_go_to_any_node_again(storage: Any, pod_with: PodWith) -> None:
+    storage.storage_class()
+    storage.claim()
+    waiting = pod_with("data")
+    plugin, state, _answer = reserved(storage, waiting, "a")
+    plugin.unreserve(waiting, "a", state)
+    tried = CycleState()
+    assert plugin.pre_filter(waiting, storage.nodes, tried) is None
+    assert plugin.filter(waiting, storage.nodes, tried).passes.tolist() == [True, True]
 
 
 def test_news_from_the_api_server_count_more_than_what_was_assumed(storage: Any, pod_with: PodWith) -> None:

@@ -72,6 +72,7 @@ def test_a_node_that_goes_takes_its_pods_with_it_and_another_gets_its_row(table:
     gone = table.remove_node("a")
     assert there(table) == {"c": ["s"], "b": ["q"]}
     assert table.columns.names == ["c", "b"]
+    assert table.columns.disk_counts().tolist() == [2, 2]
     assert table.columns.claim_users("default", "data") == 1
     table.add_node(node("a"), gone)
     assert there(table) == {"c": ["s"], "b": ["q"], "a": ["p"]}
