@@ -189,7 +189,8 @@ def _look(handle: Handle, pod: Pod, reservation: Reservation) -> _Awaited | None
     if position is None:
         raise BindingFailed(f'failed to get node "{node_name}": node "{node_name}" not found')
     node = nodes.take(slice(position, position + 1))
-    if not handle.exists(pod):
+    known = handle.pending_pod(pod.namespace, pod.name)
+    if known is None or known.uid != pod.uid:
         raise BindingFailed(f'pod does not exist any more: pod "{pod.name}" not found')
     for written, claim_written in reservation.static:
         volume = _known(reservation.volumes, written, "failed to check binding")

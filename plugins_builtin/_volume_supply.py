@@ -67,12 +67,12 @@ class VolumeSupply:
 
     _handle: Handle
     _volumes: AssumeCache[PersistentVolume]
-    _volumes_generation: int = -1
-    _free: dict[str, list[PersistentVolume]] = field(factory=dict)
-    """Class → volumes that belong to nobody, the smallest first, then by name."""
-    _kept: dict[tuple[str, str, str], list[PersistentVolume]] = field(factory=dict)
+    _volumes_version: int = -1
+    _free: dict[str, list[str]] = field(factory=dict)
+    """Class → names of volumes that belong to nobody, the smallest first, then by name."""
+    _kept: dict[tuple[str, str, str], list[str]] = field(factory=dict)
     """Class, namespace and name of a claim → volumes that refer to it, likewise."""
-    _pools_generation: int = -1
+    _pools_version: int = -1
     _pools: Mapping[str, list[Pool]] = field(factory=dict)
 
     # --- volumes that lie ready -------------------------------------------------------------------------------------
@@ -93,8 +93,10 @@ class VolumeSupply:
         wanted, modes = requested_nano(claim), frozenset(claim.spec.access_modes or ())
         fitting = []
         kept = self._kept.get((name, claim.metadata.namespace, claim.name), ())
-        for stored in (*kept, *self._free.get(name, ())):
-            volume = self._volumes.latest(stored)
+        for volume_name in (*kept, *self._free.get(name, ())):
+            volume = self._volumes.get(volume_name)
+            if volume is None:
+                continue
             spec = volume.spec
             for_it = refers_to(volume, claim)
             if (
@@ -115,18 +117,18 @@ class VolumeSupply:
         return Candidates(fitting)
 
     def _index_volumes(self) -> None:
-        generation = self._handle.generation("PersistentVolume")
-        if generation == self._volumes_generation:
+        version = self._handle.version("PersistentVolume")
+        if version == self._volumes_version:
             return
-        self._volumes_generation = generation
+        self._volumes_version = version
         self._free, self._kept = {}, {}
         for volume in sorted(self._handle.objects("PersistentVolume"), key=_size_and_name):
             reference = volume.spec.claim_ref
             if reference is None:
-                self._free.setdefault(volume.storage_class, []).append(volume)
+                self._free.setdefault(volume.storage_class, []).append(volume.name)
             else:
                 key = (volume.storage_class, reference.namespace, reference.name)
-                self._kept.setdefault(key, []).append(volume)
+                self._kept.setdefault(key, []).append(volume.name)
 
     # --- volumes that would be made ---------------------------------------------------------------------------------
 
@@ -137,9 +139,9 @@ class VolumeSupply:
         driver: CSIDriver | None = self._handle.object("CSIDriver", storage_class.provisioner)
         if driver is None or not driver.spec.storage_capacity:
             return None
-        generation = self._handle.generation("CSIStorageCapacity")
-        if generation != self._pools_generation:
-            self._pools_generation = generation
+        version = self._handle.version("CSIStorageCapacity")
+        if version != self._pools_version:
+            self._pools_version = version
             self._pools = _pools_by_class(self._handle.objects("CSIStorageCapacity"))
         size = whole_bytes(requested_nano(claim))
         return [pool for pool in self._pools.get(storage_class.metadata.name, ()) if pool.limit >= size]

@@ -76,7 +76,7 @@ class _Wanted:
 class _Kept:
     """Something worked out from the objects of one kind, for as long as these stay as they are."""
 
-    generation: int = -1
+    version: int = -1
     limits: Mapping[str, Mapping[str, int]] = field(factory=dict)
     lowest_limits: Mapping[str, int] = field(factory=dict)
     attachments: Mapping[str, list[VolumeAttachment]] = field(factory=dict)
@@ -208,9 +208,9 @@ class NodeVolumeLimits:
 
     def _limits(self) -> Mapping[str, Mapping[str, int]]:
         """Node name → driver → how many volumes it takes; what takes any number is left out."""
-        kept, generation = self._csi_nodes, self._handle.generation("CSINode")
-        if kept.generation != generation:
-            kept.generation = generation
+        kept, version = self._csi_nodes, self._handle.version("CSINode")
+        if kept.version != version:
+            kept.version = version
             kept.limits = {node.metadata.name: _limits_of(node) for node in self._handle.objects("CSINode")}
             lowest: dict[str, int] = {}
             for limits in kept.limits.values():
@@ -220,9 +220,9 @@ class NodeVolumeLimits:
         return kept.limits
 
     def _attachments(self) -> Mapping[str, list[VolumeAttachment]]:
-        kept, generation = self._attached, self._handle.generation("VolumeAttachment")
-        if kept.generation != generation:
-            kept.generation = generation
+        kept, version = self._attached, self._handle.version("VolumeAttachment")
+        if kept.version != version:
+            kept.version = version
             by_node: dict[str, list[VolumeAttachment]] = {}
             for attachment in self._handle.objects("VolumeAttachment"):
                 by_node.setdefault(attachment.spec.node_name, []).append(attachment)

@@ -178,28 +178,27 @@ async def test_a_change_of_one_object_is_waited_for(
     assert seen[-1] == (15.0, True)
 
 
-async def test_generations_tell_whether_anything_has_changed(
+async def test_versions_tell_whether_anything_has_changed(
     assembly: Assembly, handle: Handle, autojump_clock: MockClock
 ) -> None:
     claim = msgspec.convert(CLAIM, PersistentVolumeClaim)
-    generations = [(handle.generation("PersistentVolumeClaim"), handle.generation("PersistentVolume"))]
-    for change in ("ADDED", "MODIFIED", "DELETED"):
+    versions = [(handle.version("PersistentVolumeClaim"), handle.version("PersistentVolume"))]
+    for change in ("ADDED", "DELETED", "ADDED"):
         show(assembly, change, claim)
-        generations.append((handle.generation("PersistentVolumeClaim"), handle.generation("PersistentVolume")))
-    claims, volumes = zip(*generations, strict=True)
+        versions.append((handle.version("PersistentVolumeClaim"), handle.version("PersistentVolume")))
+    claims, volumes = zip(*versions, strict=True)
     assert len(set(claims)) == 4
     assert len(set(volumes)) == 1
 
 
-async def test_pods_exist_from_the_watch_that_shows_them_to_the_one_that_does_not(
+async def test_pending_pods_are_those_without_a_node(
     assembly: Assembly, handle: Handle, autojump_clock: MockClock
 ) -> None:
     waits, runs = pod("p"), pod("r", node_name="n")
-    assert not handle.exists(waits)
+    assert handle.pending_pod("default", "p") is None
     assembly.mirror.pods_changed(Listed([waits, runs], "1"))
-    assert handle.exists(waits)
-    assert handle.exists(runs)
     assembly.scheduler.cache.assume(waits, "n")
-    assert not handle.exists(pod("p", uid="another one of that name"))
+    assert handle.pending_pod("default", "p") is waits
+    assert handle.pending_pod("default", "r") is None
     assembly.mirror.pods_changed(Changes([Change("DELETED", waits, None)], "2"))
-    assert not handle.exists(waits)
+    assert handle.pending_pod("default", "p") is None

@@ -53,11 +53,11 @@ class ReplayHandle:
                 return known
         return None
 
-    def generation(self, kind: str) -> int:
+    def version(self, kind: str) -> int:
         return self.changes
 
-    def exists(self, pod: Pod) -> bool:
-        return True
+    def pending_pod(self, namespace: str, name: str) -> Pod | None:
+        return None
 
     def waiting_pods(self) -> Mapping[str, Any]:
         return {}

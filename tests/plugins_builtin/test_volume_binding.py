@@ -136,7 +136,7 @@ def test_in_tree_volumes_are_looked_for_in_the_labels_of_the_driver_that_took_ov
 def reserved(storage: Any, pod: Pod, node_name: str, nodes: Any = NODES) -> tuple[Any, CycleState, Any]:
     """The plugin, the state and the answer after pre_filter and reserve."""
     table, state = make_table(nodes), CycleState()
-    storage.nodes = table.columns
+    storage.nodes, storage.pending = table.columns, {pod.key: pod}
     plugin = make_plugin(NAME, handle=storage)
     assert plugin.pre_filter(pod, table.columns, state) is None
     assert plugin.filter(pod, table.columns, state).passes[table.row_of[node_name]]
@@ -430,7 +430,7 @@ async def test_the_claim_is_told_its_node_and_waited_for(storage: Any, pod_with:
 
 
 def lose_pod(storage: Any) -> None:
-    storage.gone.add("uid-of-default/pod")
+    storage.pending.clear()
 
 
 def lose_node(storage: Any) -> None:

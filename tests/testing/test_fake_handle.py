@@ -33,13 +33,13 @@ async def test_bindings_and_activations_are_noted() -> None:
 async def test_patches_are_noted_and_change_what_is_known() -> None:
     volume = msgspec.convert({"metadata": {"name": "pv", "annotations": {"a": "b"}}}, PersistentVolume)
     handle = FakeHandle(known_objects={"PersistentVolume": [volume]})
-    before = handle.generation("PersistentVolume")
+    before = handle.version("PersistentVolume")
     patch = {"metadata": {"annotations": {"a": None, "c": "d"}}}
     patched = await handle.patch("PersistentVolume", "pv", patch)
     assert patched.metadata.annotations == {"c": "d"}
     assert handle.object("PersistentVolume", "pv") is patched
     assert handle.patched == [("PersistentVolume", "pv", patch)]
-    assert handle.generation("PersistentVolume") != before
+    assert handle.version("PersistentVolume") != before
     with pytest.raises(LookupError):
         await handle.patch("PersistentVolume", "other", patch)
     handle.refusal = ValueError("no")
@@ -48,12 +48,12 @@ async def test_patches_are_noted_and_change_what_is_known() -> None:
 
 
 async def test_time_passes_while_a_plugin_waits() -> None:
-    handle = FakeHandle()
-    handle.while_waiting = lambda: handle.gone.add(pod("p").uid)
-    assert handle.exists(pod("p"))
+    handle = FakeHandle(pending={"default/p": pod("p")})
+    handle.while_waiting = handle.pending.clear
+    assert handle.pending_pod("default", "p") == pod("p")
     assert await handle.changed("PersistentVolume", "pv", timeout_seconds=3)
     assert handle.now() == 3
-    assert not handle.exists(pod("p"))
+    assert handle.pending_pod("default", "p") is None
 
 
 def test_a_waiting_pod_is_allowed_when_the_last_plugin_says_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from random import Random
@@ -78,14 +79,7 @@ def assemble(
     ready, queue_changed = Bell(), Bell()
     binder = Binder(clients.main, random)
     others: dict[str, dict[tuple[str, str], Any]] = {}
-    asked, object_changes = AskedKinds(), ObjectChanges()
-
-    def exists(pod: Pod) -> bool:
-        known = pending.get(pod.key)
-        if known is not None and known.uid == pod.uid:
-            return True
-        cached = cache.get(pod.uid)
-        return cached is not None and not cached.assumed
+    versions, asked, object_changes = Counter[str](), AskedKinds(), ObjectChanges()
 
     def activate(pods: Iterable[Pod]) -> None:
         scheduler.queue.activate(pods, now=trio.current_time())
@@ -105,7 +99,8 @@ def assemble(
             binder.bind,
             clients.main,
             object_changes,
-            exists,
+            versions,
+            pending,
         )
         arguments = {
             entry.name: entry.args.value() if isinstance(entry.args, RawArguments) else entry.args
@@ -144,7 +139,14 @@ def assemble(
             queue_changed.ring()
 
     mirror = ClusterMirror(
-        scheduler, pending, wake, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others, object_changes
+        scheduler,
+        pending,
+        wake,
+        waiting.remove_deleted,
+        gates.enabled("NodeDeclaredFeatures"),
+        others,
+        versions,
+        object_changes,
     )
     schedule_one = ScheduleOne(scheduler, pending, binding, failures, recorder, ready)
     return Assembly(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -73,8 +74,10 @@ class ClusterMirror:
     """Gate NodeDeclaredFeatures."""
     others: dict[str, dict[tuple[str, str], Any]] = field(factory=dict)
     """Further objects by kind, then by namespace and name."""
+    versions: Counter[str] = field(factory=Counter)
+    """Kind → changes of its objects so far."""
     object_changes: ObjectChanges = field(factory=ObjectChanges)
-    """Told when they change."""
+    """Told of every new version of one of them."""
 
     # --- pods -------------------------------------------------------------------------------------------------------
 
@@ -224,8 +227,10 @@ class ClusterMirror:
 
         def take(batch: Listed[Any] | Changes[Any]) -> None:
             changes = _changes(batch)
-            if kind in self.scheduler.asked.kinds and any(map(_matters, changes)):
-                self.scheduler.forget_kept_answers()
+            if any(map(_matters, changes)):
+                self.versions[kind] += 1
+                if kind in self.scheduler.asked.kinds:
+                    self.scheduler.forget_kept_answers()
             for change in changes:
                 self._other_changed(kind, resource, actions, change)
             self.wake()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import trio
 from attrs import define, field
 
@@ -15,16 +13,10 @@ ObjectKey = tuple[str, str, str]
 class ObjectChanges:
     """Told of every change of the further kinds; wakes those who wait for it."""
 
-    _generations: Counter[str] = field(factory=Counter)
     _awaited: dict[ObjectKey, trio.Event] = field(factory=dict)
-
-    def generation(self, kind: str) -> int:
-        """How many changes of *kind* there have been."""
-        return self._generations[kind]
 
     def note(self, key: ObjectKey) -> None:
         """An object is there in another version, or is there no longer."""
-        self._generations[key[0]] += 1
         event = self._awaited.pop(key, None)
         if event is not None:
             event.set()

@@ -10,6 +10,7 @@ import trio
 from attrs import define
 
 from trio_sched.daemon.binder import Bind
+from trio_sched.daemon.cluster_mirror import PendingPods
 from trio_sched.daemon.further_kinds import kind_of
 from trio_sched.daemon.object_changes import ObjectChanges
 from trio_sched.daemon.waiting_pods import WaitingPods
@@ -36,7 +37,8 @@ class PluginHandle:
     _bind: Bind
     _client: KubeClient
     _changes: ObjectChanges
-    _exists: Callable[[Pod], bool]
+    _versions: Mapping[str, int]
+    _pending: PendingPods
 
     @property
     def nodes(self) -> NodeColumns:
@@ -62,14 +64,14 @@ class PluginHandle:
         known = self._others.get(kind)
         return None if known is None else known.get((namespace, name))
 
-    def generation(self, kind: str) -> int:
-        """A number that differs after every change of the kind's objects."""
+    def version(self, kind: str) -> int:
+        """Changes of the kind so far."""
         self._asked.note(kind)
-        return self._changes.generation(kind)
+        return self._versions[kind]
 
-    def exists(self, pod: Pod) -> bool:
-        """Whether the pod is still there."""
-        return self._exists(pod)
+    def pending_pod(self, namespace: str, name: str) -> Pod | None:
+        """A pod without a node as the watch shows it."""
+        return self._pending.get(f"{namespace}/{name}")
 
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
         """Pods that wait for permission."""

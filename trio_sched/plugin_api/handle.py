@@ -64,12 +64,15 @@ class Handle(Protocol):
         """One object of *kind* as a watch last showed it, or None."""
         ...
 
-    def generation(self, kind: str) -> int:
-        """A number that differs whenever objects of *kind* have changed; what was worked out from them is then old."""
+    def version(self, kind: str) -> int:
+        """Grows whenever an object of *kind* comes, goes or changes; for plugins that keep what they made of them.
+
+        A change of ``metadata.resourceVersion`` alone does not count.
+        """
         ...
 
-    def exists(self, pod: Pod) -> bool:
-        """Whether *pod*, which this scheduler is responsible for, is still there as far as the watch has shown."""
+    def pending_pod(self, namespace: str, name: str) -> Pod | None:
+        """The newest version of a pod that has no node, or None if it has one by now or is gone."""
         ...
 
     def waiting_pods(self) -> Mapping[str, WaitingPod]:

@@ -62,8 +62,8 @@ class FakeHandle:
     """(pod, node name) for every call of `bind`."""
     activated: list[Pod] = field(factory=list)
     """Pods that `activate` was called with."""
-    gone: set[str] = field(factory=set)
-    """UIDs of pods that do not exist any more."""
+    pending: dict[str, Pod] = field(factory=dict)
+    """What `pending_pod` knows, by ``namespace/name``."""
     patched: list[tuple[str, str, Mapping[str, Any]]] = field(factory=list)
     """(kind, namespace/name, patch) for every call of `patch`."""
     refusal: Exception | None = None
@@ -95,13 +95,13 @@ class FakeHandle:
                 return known
         return None
 
-    def generation(self, kind: str) -> int:
-        """Another number for every question: a test may change *known_objects* at any time."""
+    def version(self, kind: str) -> int:
+        """A new number for every question: *known_objects* may have changed in between."""
         return next(self._versions)
 
-    def exists(self, pod: Pod) -> bool:
-        """Whether *pod* is not *gone*."""
-        return pod.uid not in self.gone
+    def pending_pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod in *pending* that is called that."""
+        return self.pending.get(f"{namespace}/{name}")
 
     def waiting_pods(self) -> Mapping[str, FakeWaitingPod]:
         """The pods in *waiting*."""
