@@ -7,6 +7,7 @@ import pytest
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.volume_index import VolumeIndex
 from trio_sched.testing import make_table, node
 
 CLAIM = {"name": "a", "persistentVolumeClaim": {"claimName": "data"}}
@@ -86,3 +87,17 @@ def test_a_pod_can_come_and_go_again_and_again(table: NodeTable) -> None:
         assert table.columns.claim_users("default", "data") == 3
         table.remove_pod(0, pod.uid)
     assert table.columns.claim_users("default", "data") == 2
+
+
+def test_rows_can_be_copied_and_go_their_own_way(table: NodeTable) -> None:
+    copy, original = VolumeIndex(), table.volumes
+    copy.copy_row(original, 1, 0)
+    copy.copy_row(original, 0, 1)
+    assert [list(copy.rows[row]) for row in (0, 1)] == [["uid-default-q"], ["uid-default-p"]]
+    assert (copy.disks, copy.ephemeral) == ({0: 2, 1: 2}, {1: 1})
+    copy.remove(1, using("p", "a", CLAIM, EPHEMERAL, NO_DISK))
+    assert (copy.disks, copy.ephemeral, copy.users("default", "data")) == ({0: 2}, {}, -1)
+    assert there(table) == {"a": ["p"], "b": ["q"], "c": ["s"]}
+    copy.copy_row(original, 9, 0)
+    assert not copy.rows
+    assert not copy.disks

@@ -1,5 +1,7 @@
 """Which pods have volumes that a scheduler looks at, and how many use a claim: sparse, because few pods have any."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
@@ -81,6 +83,22 @@ class VolumeIndex:
         for counts in (self._disks, self._ephemeral):
             if old_row in counts:
                 counts[new_row] = counts.pop(old_row)
+
+    def copy_row(self, source: VolumeIndex, row: int, target: int) -> None:
+        """Let *target* hold what *row* holds in *source*, whatever it held before.
+
+        Users of claims are those in the whole cluster, so they are not counted anew where only some rows are copied:
+        `users` of a copy tells what has come and gone there since.
+        """
+        for mine, theirs in ((self._disks, source._disks), (self._ephemeral, source._ephemeral)):
+            if row in theirs:
+                mine[target] = theirs[row]
+            else:
+                mine.pop(target, None)
+        if row in source._rows:
+            self._rows[target] = source._rows[row].copy()
+        else:
+            self._rows.pop(target, None)
 
     def _count(self, row: int, pod: Pod, sign: int) -> None:
         for volume in pod.spec.volumes or ():
