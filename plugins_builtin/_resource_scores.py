@@ -36,7 +36,7 @@ class ResourceScorer:
         self._equal_weights = len(set(self._weights.tolist())) == 1
         self._kind = strategy.type
         ratio = strategy.requested_to_capacity_ratio
-        self._score_of_utilization = _broken_line((ratio.shape if ratio is not None else None) or ())
+        self._score_of_utilization = broken_line((ratio.shape if ratio is not None else None) or ())
         plain = not any(self._is_scalar) and self._equal_weights and self._kind == "LeastAllocated"
         self._few = _least_allocated_few if plain else None
 
@@ -116,7 +116,7 @@ class ResourceScorer:
         return average
 
 
-def _broken_line(shape: Sequence[UtilizationShapePoint]) -> Int64Array:
+def broken_line(shape: Sequence[UtilizationShapePoint]) -> Int64Array:
     """Shape (101,): the score of each utilization, by the points of *shape*; zeros where there is none."""
     points = [(point.utilization, point.score * 10) for point in shape]
     return np.array([_on_line(points, utilization) if points else 0 for utilization in range(101)], dtype=np.int64)

@@ -84,7 +84,7 @@ def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path, capsys: Captu
 
 
 @pytest.mark.parametrize(
-    "point", ["preBind: {enabled: [{name: VolumeBinding}]}", "filter: {enabled: [{name: VolumeZone}]}"]
+    "point", ["preEnqueue: {enabled: [{name: GangScheduling}]}", "permit: {enabled: [{name: GangScheduling}]}"]
 )
 def test_a_plugin_of_kubernetes_that_is_missing_may_not_be_named(
     point: str, capsys: Capture, config: Callable[[str], str]

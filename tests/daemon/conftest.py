@@ -72,9 +72,12 @@ async def store(api: ApiServer, client: KubeClient) -> Store:
 
 @pytest.fixture
 def assembled(client: KubeClient, api: ApiServer) -> Callable[..., Assembly]:
-    """Put a daemon's parts together, with *plugins* besides the default ones; nothing of it runs."""
+    """Put a daemon's parts together, with *plugins* besides the default ones; nothing of it runs.
 
-    def assembled(*plugins: type[Any], gates: Mapping[str, bool] | None = None) -> Assembly:
+    With *bare* only what a profile cannot do without is there besides *plugins*.
+    """
+
+    def assembled(*plugins: type[Any], gates: Mapping[str, bool] | None = None, bare: bool = False) -> Assembly:
         registry = PluginRegistry.discover()
         for plugin in plugins:
             registry.add(plugin)
@@ -89,7 +92,9 @@ def assembled(client: KubeClient, api: ApiServer) -> Callable[..., Assembly]:
             plugins={**profile.plugins, MULTI_POINT: evolve(everywhere, enabled=(*everywhere.enabled, *extra))},
         )
         (expanded,) = expand_profiles((profile,), points, enabled)
+        wanted = {"PrioritySort", "DefaultBinder", *(plugin.name for plugin in plugins)} if bare else registry
         installed = {point: tuple(ref for ref in refs if ref.name in registry) for point, refs in expanded.items()}
+        installed = {point: tuple(ref for ref in refs if ref.name in wanted) for point, refs in installed.items()}
         settings = DaemonSettings(
             config=evolve(config, profiles=(profile,)),
             gates=enabled,

@@ -1,15 +1,19 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
 import trio
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.kube_client.watch import Listed
+from trio_sched.kube_client.errors import Conflict
+from trio_sched.kube_client.watch import Change, Changes, Listed
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.persistent_volume import PersistentVolumeClaim
 from trio_sched.plugin_api import Action, Code, Handle, hookimpl
+from trio_sched.simulator.lifecycle import create
 from trio_sched.testing import node, pod
 
 
@@ -119,3 +123,82 @@ async def test_a_plugin_that_binds_to_no_node_at_all_hears_that_it_has_failed(
     assert refusal is not None
     assert refusal.code == Code.ERROR
     assert "target.name: Required value" in refusal.message
+
+
+CLAIM = {"metadata": {"name": "data", "namespace": "default"}, "spec": {"storageClassName": "fast"}}
+
+
+def show(assembly: Assembly, change: str, claim: PersistentVolumeClaim) -> None:
+    """As if a watch of claims had delivered it."""
+    take = assembly.mirror.taker("PersistentVolumeClaim", "PersistentVolumeClaim", Action.ADD)
+    if change == "ADDED":
+        take(Listed([claim], "1"))
+    else:
+        take(Changes([Change(change, claim, None if change == "DELETED" else claim)], "2"))  # type: ignore[arg-type]
+
+
+async def test_objects_are_patched_on_condition_that_they_are_as_they_were(
+    handle: Handle, api: Any, autojump_clock: MockClock
+) -> None:
+    stored = create(api.state, api.state.types.core("persistentvolumeclaims"), "default", dict(CLAIM))
+    patch = {"metadata": {"annotations": {"a": "b"}, "resourceVersion": str(stored.version)}}
+    patched = await handle.patch("PersistentVolumeClaim", "data", patch, namespace="default")
+    assert isinstance(patched, PersistentVolumeClaim)
+    assert patched.metadata.annotations == {"a": "b"}
+    assert patched.metadata.resource_version == str(stored.version + 1)
+    with pytest.raises(Conflict, match="the object has been modified"):
+        await handle.patch(
+            "PersistentVolumeClaim", "data", {"metadata": {**patch["metadata"], "annotations": {}}}, namespace="default"
+        )
+    with pytest.raises(LookupError, match="'Nonsense' is no kind"):
+        await handle.patch("Nonsense", "data", patch)
+
+
+async def test_a_change_of_one_object_is_waited_for(
+    assembly: Assembly, handle: Handle, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    claim = msgspec.convert(CLAIM, PersistentVolumeClaim)
+    seen: list[tuple[float, bool]] = []
+
+    async def wait(name: str, timeout_seconds: float) -> None:
+        came = await handle.changed("PersistentVolumeClaim", name, namespace="default", timeout_seconds=timeout_seconds)
+        seen.append((trio.current_time(), came))
+
+    for name, seconds in (("data", 100.0), ("data", 3.0), ("other", 7.0)):
+        nursery.start_soon(wait, name, seconds)
+    await trio.sleep(5)
+    assert seen == [(3.0, False)]
+    show(assembly, "ADDED", claim)
+    await trio.sleep(5)
+    assert seen == [(3.0, False), (5.0, True), (7.0, False)]
+    nursery.start_soon(wait, "data", 100.0)
+    await trio.sleep(5)
+    show(assembly, "DELETED", claim)
+    await trio.sleep(5)
+    assert seen[-1] == (15.0, True)
+
+
+async def test_versions_tell_whether_anything_has_changed(
+    assembly: Assembly, handle: Handle, autojump_clock: MockClock
+) -> None:
+    claim = msgspec.convert(CLAIM, PersistentVolumeClaim)
+    versions = [(handle.version("PersistentVolumeClaim"), handle.version("PersistentVolume"))]
+    for change in ("ADDED", "DELETED", "ADDED"):
+        show(assembly, change, claim)
+        versions.append((handle.version("PersistentVolumeClaim"), handle.version("PersistentVolume")))
+    claims, volumes = zip(*versions, strict=True)
+    assert len(set(claims)) == 4
+    assert len(set(volumes)) == 1
+
+
+async def test_pending_pods_are_those_without_a_node(
+    assembly: Assembly, handle: Handle, autojump_clock: MockClock
+) -> None:
+    waits, runs = pod("p"), pod("r", node_name="n")
+    assert handle.pending_pod("default", "p") is None
+    assembly.mirror.pods_changed(Listed([waits, runs], "1"))
+    assembly.scheduler.cache.assume(waits, "n")
+    assert handle.pending_pod("default", "p") is waits
+    assert handle.pending_pod("default", "r") is None
+    assembly.mirror.pods_changed(Changes([Change("DELETED", waits, None)], "2"))
+    assert handle.pending_pod("default", "p") is None

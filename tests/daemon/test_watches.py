@@ -139,12 +139,12 @@ async def test_a_server_in_trouble_is_waited_for_and_the_trouble_is_logged(
 async def test_only_kinds_that_somebody_waits_for_or_looks_at_are_watched(
     assembled: Any, picky: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    assembly = assembled(
-        picky((Resource.POD, Action.ALL), (Resource.CSI_NODE, Action.ADD)), gates={"DRAExtendedResource": False}
-    )
+    assembly = assembled(picky((Resource.POD, Action.ALL), ("widgets.v1.example.com", Action.ADD)), bare=True)
     await nursery.start(run_watches, assembly, client)
     looked_at = {"Namespace", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "PodDisruptionBudget"}
-    waited_for = {"CSINode", "DeviceClass", "ResourceClaim", "ResourceSlice"}
+    waited_for = {"DeviceClass", "ResourceClaim", "ResourceSlice", "PersistentVolume", "PersistentVolumeClaim"}
+    waited_for |= {"CSINode", "CSIDriver", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"}
+    waited_for |= {"widgets.v1.example.com"}
     assert set(assembly.mirror.others) == looked_at | waited_for
 
 

@@ -137,6 +137,21 @@ def test_a_node_fails_for_the_first_plugin_that_turns_it_away() -> None:
     assert outcome.status(5) is None
 
 
+def test_an_error_on_a_node_that_is_still_in_the_running_fails_the_cycle() -> None:
+    def broken_on(*names: str) -> FilterCaller:
+        def call(_pod: Pod, nodes: NodeColumns, _state: CycleState) -> Verdicts:
+            codes = np.array([2 if name in names else int(name == "n5") for name in nodes.names])
+            return Verdicts(codes, {1: unschedulable("no"), 2: failure("broken")}.__getitem__, may_fail=True)
+
+        return FilterCaller("Broken", call)
+
+    refusing = whole("A", {"n0"}, "a")
+    outcome = run_filters([refusing, broken_on("n0")], pod(), columns(), CycleState())
+    assert outcome.passes.tolist() == [False, True, True, True, True, False]
+    with pytest.raises(CycleFailed, match=r'^running "Broken" filter plugin: broken$'):
+        run_filters([refusing, broken_on("n0", "n1")], pod(), columns(), CycleState())
+
+
 def test_filters_that_were_skipped_are_not_asked() -> None:
     state = CycleState()
     state.skip_filter = frozenset({"A"})

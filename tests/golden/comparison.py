@@ -12,12 +12,8 @@ from trio_sched.config.wire_types import CONFIGURATION_KIND
 AWAITED_PLUGINS: Final = frozenset(
     {
         "GangScheduling",
-        "NodeVolumeLimits",
         "PodGroupPodsCount",
         "TopologyPlacementGenerator",
-        "VolumeBinding",
-        "VolumeRestrictions",
-        "VolumeZone",
     }
 )
 """In-tree plugins of later issues; whoever writes one takes its name out, and its rows must agree from then on."""

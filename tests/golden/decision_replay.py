@@ -18,13 +18,14 @@ from golden_profiles import ReplayHandle, profiles_of
 from plugins_builtin.default_preemption import choose
 from trio_sched.daemon.post_filter import run_post_filters
 from trio_sched.engine.decision import Unplaced
-from trio_sched.engine.filtering import CycleFailed, run_filters, run_pre_filters
+from trio_sched.engine.filtering import CycleFailed, FilterOutcome, run_filters, run_pre_filters
 from trio_sched.engine.host_selection import best_positions
-from trio_sched.engine.profile import Profile
+from trio_sched.engine.profile import FilterCaller, Profile
+from trio_sched.engine.reservation import run_reserve, run_unreserve
 from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
 from trio_sched.engine.scoring import normalize, raw_scores
 from trio_sched.objects.pod_requests import ResourceOptions, nano_requests, pod_usage
-from trio_sched.plugin_api import CycleState, NodeStatuses, Pod, PreFilterResult, Status
+from trio_sched.plugin_api import CycleState, NodeColumns, NodeStatuses, Pod, PreFilterResult, Status
 from trio_sched.plugin_api.fit_error import fit_error
 from trio_sched.plugin_api.status import Code, code_of
 from trio_sched.snapshot.node_table import NodeTable, PlacedPod
@@ -49,6 +50,8 @@ class CaseReplay:
         self.handles: dict[str, ReplayHandle] = {}
         self.profiles = profiles_of(case, self.others, self.handles)
         self.table = NodeTable()
+        for handle in self.handles.values():
+            handle.table = self.table
         self.pods: dict[str, Pod] = {}
         """Running and nominated pods by namespace/name."""
         for recorded in case["objects"]:
@@ -87,6 +90,10 @@ class CaseReplay:
         for recorded, expected in zip(self.case["pods"], self.case["expect"], strict=True):
             where = f"{self.case['name']} pod {expected['pod']}"
             for compared in self._compare_pod(recorded, expected):
+                yield evolve(compared, detail=f"{where}: {compared.detail}")
+            for compared in (
+                () if self._asks_for_devices(pod_of(recorded)) else self._compare_reserve(recorded, expected)
+            ):
                 yield evolve(compared, detail=f"{where}: {compared.detail}")
             if expected.get("placed"):
                 self._place(recorded, expected["placed"], placed)
@@ -142,6 +149,30 @@ class CaseReplay:
             if "retry" in expected:
                 yield from self._compare_cycle(profile, pod_of(retried), expected["retry"])
 
+    def _compare_reserve(self, recorded: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[Comparison]:
+        """What the plugins say when the node is chosen; what they have set aside is given back at once.
+
+        What became of it is recorded too, as ``updates``.
+        """
+        pod = pod_of(recorded)
+        best = ((expected.get("retry") or expected.get("cycle") or {}).get("best") or [""])[0]
+        profile, node_name = self.profiles.get(pod.scheduler_name), expected.get("placed") or best
+        if profile is None or not node_name:
+            return
+        state = CycleState()
+        try:
+            run_pre_filters(profile.pre_filter, pod, self.table.columns, state)
+            refused = run_reserve(profile, pod, node_name, state)
+        except CycleFailed as failed:
+            yield Comparison("reserve", False, f"reserve: {failed.status.message}")
+            return
+        failures = run_unreserve(profile, pod, node_name, state)
+        wanted = {key: value for key, value in (expected.get("reserve") or {}).items() if key != "plugin"}
+        actual = _status(refused.status) if refused is not None else {}
+        agreed = actual == wanted and not failures
+        awaited = self._hangs_on_missing(pod, expected)
+        yield Comparison("reserve", agreed, f"reserve: expected {wanted}, got {actual} {failures}", awaited=awaited)
+
     def _hangs_on_missing(self, pod: Pod, expected: Mapping[str, Any]) -> bool:
         """Whether a plugin that does not exist yet had a say in the cycle (or nobody recorded whether it had)."""
         plugins = expected.get("plugins")
@@ -174,6 +205,23 @@ class CaseReplay:
             if pod.key in self.pods:
                 self._remove_pod(pod.key)
             self._add_pod(pod)
+        elif update.get("kind") != "Pod":
+            self._apply_to_others(update)
+
+    def _apply_to_others(self, update: Mapping[str, Any]) -> None:
+        """An object of another kind was created, changed or removed."""
+        known = self.others.setdefault(update["kind"], [])
+        if update.get("deleted"):
+            namespace, _slash, name = update["deleted"].rpartition("/")
+            new = None
+        else:
+            new = object_of(update)
+            namespace, name = new.metadata.namespace, new.metadata.name
+        known[:] = [one for one in known if (one.metadata.namespace, one.metadata.name) != (namespace, name)]
+        if new is not None:
+            known.append(new)
+        for handle in self.handles.values():
+            handle.changes += 1
 
     # --- one plugin -------------------------------------------------------------------------------------------------
 
@@ -199,8 +247,7 @@ class CaseReplay:
             if actual != expected["preFilter"] and not _lost_empty_selector(plugin, pod, expected, actual):
                 yield f"preFilter: expected {expected['preFilter']}, got {actual}"
         if "filter" in expected:
-            filters = [f for f in profile.filter if f.plugin == plugin]
-            outcome = run_filters(filters, pod, nodes, state)
+            outcome = _filtered_alone([f for f in profile.filter if f.plugin == plugin], pod, nodes, state)
             failed = {name: _status(status) for name, status in outcome.statuses().items()}
             yield from _differences("filter", expected["filter"], failed)
         if not any(key in expected for key in ("preScore", "score", "scoreError", "preScoreError")):
@@ -358,6 +405,18 @@ class CaseReplay:
         best = sorted(names[i] for i in best_positions(scores.totals))
         if best != expected["best"]:
             yield f"best: expected {expected['best']}, got {best}"
+
+
+def _filtered_alone(filters: Sequence[FilterCaller], pod: Pod, nodes: NodeColumns, state: CycleState) -> FilterOutcome:
+    """Like `run_filters`, but an error on a node is recorded as the status of that node."""
+    if any(caller.per_node for caller in filters):
+        return run_filters(filters, pod, nodes, state)
+    outcome = FilterOutcome(nodes, np.ones(len(nodes), dtype=np.bool_))
+    for caller in filters:
+        verdicts = caller.call(pod, nodes, state)
+        outcome.verdicts.append((caller.plugin, verdicts))
+        outcome.passes &= verdicts.passes
+    return outcome
 
 
 def _compare_failed(names: Iterable[str], statuses: NodeStatuses, expected: Mapping[str, Any]) -> Iterator[str]:

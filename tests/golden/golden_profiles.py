@@ -33,6 +33,7 @@ class ReplayHandle:
         self.rng = Random(0)
         self.profile: Profile
         self.table = NodeTable()
+        self.changes = 0
         self.nominated: NominatedPods = {}
         self.current: Pod | None = None
         """The pod whose cycle is replayed."""
@@ -87,7 +88,7 @@ class ReplayHandle:
         return None
 
     def version(self, kind: str) -> int:
-        return id(self._objects.get(kind))
+        return self.changes
 
     def waiting_pods(self) -> Mapping[str, Any]:
         return {}
@@ -97,6 +98,12 @@ class ReplayHandle:
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         raise LookupError("a replay has no API server")
+
+    async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
+        raise LookupError("a replay has no API server")
+
+    async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+        raise LookupError("a replay has no watches")
 
 
 @lru_cache(maxsize=256)

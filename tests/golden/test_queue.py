@@ -6,7 +6,6 @@ Traces without profiles of their own are driven by the plugins of the default pr
 from typing import Final
 
 import pytest
-from comparison import AWAITED_PLUGINS
 from queue_replay import TraceReplay, asks_for_devices_or_groups
 from scoreboard import GoldenRun
 
@@ -20,6 +19,5 @@ def test_the_queue_goes_through_recorded_states(golden: GoldenRun, chunk: int) -
             golden.record("queue", "traces with claims or groups (left out)", False, case["name"], awaited=True)
             continue
         differences = [f"{case['name']} {line}" for line in TraceReplay(case).disagreements()]
-        awaited = "profiles" not in case and "VolumeBinding" in AWAITED_PLUGINS
-        golden.record("queue", "trace", not differences, "; ".join(differences[:3]), awaited=awaited)
+        golden.record("queue", "trace", not differences, "; ".join(differences[:3]))
     golden.verify()

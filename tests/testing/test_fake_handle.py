@@ -1,6 +1,7 @@
+import msgspec
 import pytest
 
-from trio_sched.plugin_api import Handle, unschedulable
+from trio_sched.plugin_api import Handle, PersistentVolume, unschedulable
 from trio_sched.testing import FakeHandle, pod
 
 
@@ -27,6 +28,32 @@ async def test_bindings_and_activations_are_noted() -> None:
     handle.activate([pod("q")])
     assert [(bound.name, node_name) for bound, node_name in handle.bound] == [("p", "n")]
     assert [activated.name for activated in handle.activated] == ["q"]
+
+
+async def test_patches_are_noted_and_change_what_is_known() -> None:
+    volume = msgspec.convert({"metadata": {"name": "pv", "annotations": {"a": "b"}}}, PersistentVolume)
+    handle = FakeHandle(known_objects={"PersistentVolume": [volume]})
+    before = handle.version("PersistentVolume")
+    patch = {"metadata": {"annotations": {"a": None, "c": "d"}}}
+    patched = await handle.patch("PersistentVolume", "pv", patch)
+    assert patched.metadata.annotations == {"c": "d"}
+    assert handle.object("PersistentVolume", "pv") is patched
+    assert handle.patched == [("PersistentVolume", "pv", patch)]
+    assert handle.version("PersistentVolume") != before
+    with pytest.raises(LookupError):
+        await handle.patch("PersistentVolume", "other", patch)
+    handle.refusal = ValueError("no")
+    with pytest.raises(ValueError, match="no"):
+        await handle.patch("PersistentVolume", "pv", patch)
+
+
+async def test_time_passes_while_a_plugin_waits() -> None:
+    handle = FakeHandle(pending={"default/p": pod("p")})
+    handle.while_waiting = handle.pending.clear
+    assert handle.pending_pod("default", "p") == pod("p")
+    assert await handle.changed("PersistentVolume", "pv", timeout_seconds=3)
+    assert handle.now() == 3
+    assert handle.pending_pod("default", "p") is None
 
 
 def test_a_waiting_pod_is_allowed_when_the_last_plugin_says_so() -> None:

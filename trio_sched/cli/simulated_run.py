@@ -16,7 +16,15 @@ from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import Clients, DaemonSettings, run_daemon
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
-from trio_sched.simulator import ApiServer, InProcessTransport, populate, run_kubelets, serve, trio_clock
+from trio_sched.simulator import (
+    ApiServer,
+    InProcessTransport,
+    VolumeController,
+    populate,
+    run_kubelets,
+    serve,
+    trio_clock,
+)
 from trio_sched.simulator.arrivals import Arrivals, split_arrivals
 from trio_sched.simulator.kubelet import RUN_SECONDS
 from trio_sched.simulator.object_store import Change, StoredObject
@@ -59,11 +67,13 @@ async def simulate_until_settled(plan: Plan, progress: Progress) -> Outcome:
     first, arrivals = split_arrivals(plan.manifests)
     populate(server, first)
     began, stop = trio.current_time(), trio.Event()
+    volumes = VolumeController(server)
     schedulers = frozenset(profile.scheduler_name for profile in plan.settings.config.profiles)
-    activity = Activity(server, schedulers, arrivals)
-    async with trio.open_nursery() as kubelets:
-        await kubelets.start(run_kubelets, server)
-        kubelets.start_soon(arrivals.run, server)
+    activity = Activity(server, schedulers, volumes, arrivals)
+    async with trio.open_nursery() as controllers:
+        await controllers.start(run_kubelets, server)
+        await controllers.start(volumes.run)
+        controllers.start_soon(arrivals.run, server)
         async with _clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             daemon = partial(run_daemon, random=Random(plan.seed), wall_clock=clock, stop=stop)
             await scheduling.start(daemon, plan.settings, clients)
@@ -76,7 +86,7 @@ async def simulate_until_settled(plan: Plan, progress: Progress) -> Outcome:
             simulated_seconds = (activity.changed_at if plan.for_seconds is None else trio.current_time()) - began
             outcome = read_outcome(server.store, activity.schedulers, simulated_seconds, settled=settled)
             stop.set()
-        kubelets.cancel_scope.cancel()
+        controllers.cancel_scope.cancel()
     return outcome
 
 
@@ -102,6 +112,7 @@ async def serve_until_signal(plan: Plan, host: str, port: int, announce: Callabl
         await cluster.start(stop_on_signal, stop)
         url = await cluster.start(partial(serve, server, host=host, port=port))
         await cluster.start(run_kubelets, server)
+        await cluster.start(VolumeController(server).run)
         cluster.start_soon(arrivals.run, server)
         async with _clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             daemon = partial(run_daemon, random=Random(plan.seed), wall_clock=clock, stop=stop)
@@ -117,11 +128,13 @@ class Activity:
     Args:
         server: where they are.
         schedulers: whose pods are to be decided on.
+        volumes: who sees to their volumes.
         arrivals: what is still to come.
     """
 
     server: ApiServer
     schedulers: frozenset[str]
+    volumes: VolumeController
     arrivals: Arrivals = field(factory=Arrivals)
     changed_at: float = field(factory=trio.current_time, init=False)
     _undecided: set[str] = field(factory=set, init=False)
@@ -129,8 +142,8 @@ class Activity:
 
     @property
     def is_settled(self) -> bool:
-        """Whether every pod has its verdict, none will end by itself, and nothing is still to come."""
-        return not self._undecided and not self._ending and not self.arrivals.waiting
+        """Whether every pod has its verdict, none will end by itself, and nothing is still to come or being made."""
+        return not (self._undecided or self._ending or self.arrivals.waiting or self.volumes.is_busy)
 
     @contextmanager
     def followed(self, progress: Progress) -> Generator[None, None, None]:

@@ -22,6 +22,7 @@ from trio_sched.daemon.extended_scheduling import ExtendedScheduling
 from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.freshness import Freshness
+from trio_sched.daemon.object_changes import ObjectChanges
 from trio_sched.daemon.plugin_handle import LaterParts, PluginHandle
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pre_binding import PreBindingPods
@@ -90,6 +91,7 @@ def assemble(
     binder = Binder(clients.main, random)
     others: dict[str, dict[tuple[str, str], Any]] = {}
     versions, asked, later = Counter[str](), AskedKinds(), LaterParts(pending)
+    object_changes = ObjectChanges()
 
     def activate(pods: Iterable[Pod]) -> None:
         scheduler.queue.activate(pods, now=trio.current_time())
@@ -108,6 +110,8 @@ def assemble(
             waiting,
             activate,
             binder.bind,
+            clients.main,
+            object_changes,
             later,
         )
         arguments = {
@@ -157,7 +161,14 @@ def assemble(
             queue_changed.ring()
 
     mirror = ClusterMirror(
-        scheduler, pending, wake, waiting.remove_deleted, gates.enabled("NodeDeclaredFeatures"), others, versions
+        scheduler,
+        pending,
+        wake,
+        waiting.remove_deleted,
+        gates.enabled("NodeDeclaredFeatures"),
+        others,
+        versions,
+        object_changes,
     )
     schedule_one = ScheduleOne(scheduler, pending, binding, failures, recorder, ready, extended)
     return Assembly(

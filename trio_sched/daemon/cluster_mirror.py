@@ -11,6 +11,7 @@ import trio
 from attrs import define, field
 from msgspec import structs
 
+from trio_sched.daemon.object_changes import ObjectChanges
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.cluster_changes import (
     ASSIGNED_POD_ADD,
@@ -75,6 +76,8 @@ class ClusterMirror:
     """Further objects by kind, then by namespace and name."""
     versions: Counter[str] = field(factory=Counter)
     """Kind → changes of its objects so far."""
+    object_changes: ObjectChanges = field(factory=ObjectChanges)
+    """Told of every new version of one of them."""
 
     # --- pods -------------------------------------------------------------------------------------------------------
 
@@ -220,7 +223,7 @@ class ClusterMirror:
             resource: the resource in cluster events.
             actions: what plugins have registered for; other changes move no pods.
         """
-        objects = self.others.setdefault(kind, {})
+        self.others.setdefault(kind, {})
 
         def take(batch: Listed[Any] | Changes[Any]) -> None:
             changes = _changes(batch)
@@ -229,16 +232,14 @@ class ClusterMirror:
                 if kind in self.scheduler.asked.kinds:
                     self.scheduler.forget_kept_answers()
             for change in changes:
-                self._other_changed(objects, resource, actions, change)
+                self._other_changed(kind, resource, actions, change)
             self.wake()
 
         return take
 
-    def _other_changed(
-        self, objects: dict[tuple[str, str], Any], resource: str, actions: Action, change: Change[Any]
-    ) -> None:
+    def _other_changed(self, kind: str, resource: str, actions: Action, change: Change[Any]) -> None:
         subject: Any = change.new if change.new is not None else change.old
-        key = (subject.metadata.namespace, subject.metadata.name)
+        objects, key = self.others[kind], (subject.metadata.namespace, subject.metadata.name)
         if change.type == "DELETED":
             objects.pop(key, None)
             action, old, new = Action.DELETE, change.old, None
@@ -246,6 +247,7 @@ class ClusterMirror:
             objects[key] = change.new
             action = Action.ADD if change.type == "ADDED" else Action.UPDATE
             old, new = change.old, change.new
+        self.object_changes.note((kind, *key))
         if actions & action:
             self.scheduler.queue.move_all(ClusterEvent(resource, action), old, new, now=trio.current_time())
 

@@ -9,6 +9,8 @@ from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.device_class import DeviceClass
 from trio_sched.objects.disruption_budget import PodDisruptionBudget
 from trio_sched.objects.namespace import Namespace
+from trio_sched.objects.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from trio_sched.objects.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from trio_sched.objects.workload import ReplicaSet, ReplicationController, Service, StatefulSet
 
 
@@ -27,13 +29,13 @@ KINDS: dict[str, Kind[Any]] = {
     "ReplicaSet": _grouped("apps", "replicasets", ReplicaSet, namespaced=True),
     "StatefulSet": _grouped("apps", "statefulsets", StatefulSet, namespaced=True),
     "PodDisruptionBudget": _grouped("policy", "poddisruptionbudgets", PodDisruptionBudget, namespaced=True),
-    "PersistentVolume": _core("persistentvolumes", AnyObject, namespaced=False),
-    "PersistentVolumeClaim": _core("persistentvolumeclaims", AnyObject),
-    "CSINode": _grouped("storage.k8s.io", "csinodes", AnyObject),
-    "CSIDriver": _grouped("storage.k8s.io", "csidrivers", AnyObject),
-    "VolumeAttachment": _grouped("storage.k8s.io", "volumeattachments", AnyObject),
-    "CSIStorageCapacity": _grouped("storage.k8s.io", "csistoragecapacities", AnyObject, namespaced=True),
-    "StorageClass": _grouped("storage.k8s.io", "storageclasses", AnyObject),
+    "PersistentVolume": _core("persistentvolumes", PersistentVolume, namespaced=False),
+    "PersistentVolumeClaim": _core("persistentvolumeclaims", PersistentVolumeClaim),
+    "CSINode": _grouped("storage.k8s.io", "csinodes", CSINode),
+    "CSIDriver": _grouped("storage.k8s.io", "csidrivers", CSIDriver),
+    "VolumeAttachment": _grouped("storage.k8s.io", "volumeattachments", VolumeAttachment),
+    "CSIStorageCapacity": _grouped("storage.k8s.io", "csistoragecapacities", CSIStorageCapacity, namespaced=True),
+    "StorageClass": _grouped("storage.k8s.io", "storageclasses", StorageClass),
     "ResourceClaim": _grouped("resource.k8s.io", "resourceclaims", AnyObject, namespaced=True),
     "ResourceSlice": _grouped("resource.k8s.io", "resourceslices", AnyObject),
     "DeviceClass": _grouped("resource.k8s.io", "deviceclasses", DeviceClass),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
+import msgspec
 import trio
 from attrs import define, field
 
@@ -13,9 +14,13 @@ from trio_sched.daemon.binder import Bind
 from trio_sched.daemon.cluster_mirror import PendingPods
 from trio_sched.daemon.evictions import Evictions
 from trio_sched.daemon.extenders import Extenders
+from trio_sched.daemon.further_kinds import kind_of
+from trio_sched.daemon.object_changes import ObjectChanges
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.engine.asked_kinds import AskedKinds
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.kube_client import verbs
+from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import WaitingPod
@@ -47,6 +52,8 @@ class PluginHandle:
     _waiting: WaitingPods
     _activate: Callable[[Iterable[Pod]], None]
     _bind: Bind
+    _client: KubeClient
+    _changes: ObjectChanges
     _later: LaterParts
 
     @property
@@ -103,6 +110,17 @@ class PluginHandle:
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         """Bind through the API server."""
         return await self._bind(pod, node_name)
+
+    async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
+        """Merge *patch* into an object."""
+        found = kind_of(kind)
+        if found is None:
+            raise LookupError(f"{kind!r} is no kind that plugins can patch")
+        return await verbs.patch(self._client, found[1], name, msgspec.json.encode(patch), namespace=namespace)
+
+    async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+        """Wait for the next version of an object."""
+        return await self._changes.wait((kind, namespace, name), timeout_seconds)
 
     # --- making room ------------------------------------------------------------------------------------------------
 

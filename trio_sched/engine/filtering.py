@@ -174,6 +174,8 @@ def run_filters(
             per_node.append(caller)
             continue
         verdicts = ask_filter(caller, pod, nodes, state)
+        if verdicts.may_fail:
+            check_failures(caller, verdicts, outcome.passes)
         outcome.verdicts.append((caller.plugin, verdicts))
         outcome.passes &= verdicts.passes
     if per_node:
@@ -194,6 +196,25 @@ def ask_filter(caller: FilterCaller, pod: Pod, nodes: NodeColumns, state: CycleS
     except Exception as exc:
         raise plugin_failed(f'running "{caller.plugin}" filter plugin', caller.plugin, exc) from exc
     return verdicts
+
+
+def check_failures(caller: FilterCaller, verdicts: Verdicts, reached: BoolArray) -> None:
+    """Look whether a filter failed on a node that it had to judge.
+
+    Args:
+        caller: the filter.
+        verdicts: what it said.
+        reached: shape (nodes,): the nodes that passed the filters before it.
+
+    Raises:
+        CycleFailed: it did.
+    """
+    for code in np.unique(verdicts.codes[reached]).tolist():
+        status = verdicts.explain(code) if code else None
+        if status is not None and not status.is_rejected:
+            raise plugin_failed(
+                f'running "{caller.plugin}" filter plugin', caller.plugin, status.error or status.message
+            )
 
 
 def _run_per_node(

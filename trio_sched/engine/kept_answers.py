@@ -25,6 +25,7 @@ from trio_sched.engine.filtering import (
     NominatedPods,
     PreFilterOutcome,
     ask_filter,
+    check_failures,
     run_pre_filters,
 )
 from trio_sched.engine.host_selection import select_host
@@ -217,7 +218,10 @@ def _passes(
     table = answer.table
     passes = answer.passes.copy()
     for caller in filters:
-        passes &= ask_filter(caller, pod, table.columns, state).passes
+        verdicts = ask_filter(caller, pod, table.columns, state)
+        if verdicts.may_fail:
+            check_failures(caller, verdicts, passes)
+        passes &= verdicts.passes
     for memo in memos:
         passes &= memo.filter(pod, table, passes, state)
     names = [name for name in nominated if name in table.row_of and passes[table.row_of[name]]]

@@ -16,6 +16,7 @@ from trio_sched.engine.profile import Call, FilterCaller, Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Code, Status
+from trio_sched.plugin_api.verdicts import Verdicts
 from trio_sched.snapshot.node_columns import NodeColumns
 
 
@@ -73,7 +74,7 @@ class Trial:
                     verdicts = ask_filter(caller, self.pod, one, node.state or self.state)
                     code = int(verdicts.codes[0])
                     if code:
-                        node.status = verdicts.explain(code).by(caller.plugin)
+                        node.status = _explained(caller.plugin, verdicts, code)
             else:
                 verdicts = ask_filter(caller, self.pod, _subset(columns, alive), self.state)
                 if verdicts.passes.all():
@@ -82,7 +83,7 @@ class Trial:
                 for i in np.flatnonzero(verdicts.codes).tolist():
                     code = int(verdicts.codes[i])
                     if code not in explained:
-                        explained[code] = verdicts.explain(code).by(caller.plugin)
+                        explained[code] = _explained(caller.plugin, verdicts, code)
                     alive[i].status = explained[code]
             alive = [node for node in alive if node.status is None]
         per_node = [caller for caller in self.filters if caller.per_node]
@@ -120,6 +121,18 @@ class Trial:
                 raise plugin_failed(prefix, plugin, exc) from exc
             if status is not None and status.code != Code.SUCCESS:
                 raise plugin_failed(prefix, plugin, status.error or status.message)
+
+
+def _explained(plugin: str, verdicts: Verdicts, code: int) -> Status:
+    """The status behind *code*.
+
+    Raises:
+        CycleFailed: it says that the plugin failed on that node.
+    """
+    status = verdicts.explain(code)
+    if not status.is_rejected:
+        raise plugin_failed(f'running "{plugin}" filter plugin', plugin, status.error or status.message)
+    return status.by(plugin)
 
 
 def _subset(columns: NodeColumns, nodes: Sequence[TriedNode]) -> NodeColumns:

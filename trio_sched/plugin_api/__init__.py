@@ -7,9 +7,14 @@ else::
 """
 
 from trio_sched.objects.affinity import PreferredSchedulingTerm as PreferredSchedulingTerm
+from trio_sched.objects.copies import replace_fields as replace_fields
 from trio_sched.objects.disruption_budget import PodDisruptionBudget as PodDisruptionBudget
 from trio_sched.objects.node import Node as Node
 from trio_sched.objects.node_amounts import node_amounts as node_amounts
+from trio_sched.objects.persistent_volume import ClaimReference as ClaimReference
+from trio_sched.objects.persistent_volume import PersistentVolume as PersistentVolume
+from trio_sched.objects.persistent_volume import PersistentVolumeClaim as PersistentVolumeClaim
+from trio_sched.objects.persistent_volume import PersistentVolumeSpec as PersistentVolumeSpec
 from trio_sched.objects.pod import Container as Container
 from trio_sched.objects.pod import Pod as Pod
 from trio_sched.objects.pod import TopologySpreadConstraint as TopologySpreadConstraint
@@ -26,8 +31,17 @@ from trio_sched.objects.pod_requests import to_amounts as to_amounts
 from trio_sched.objects.quantity import parse_nano as parse_nano
 from trio_sched.objects.selector import LabelSelector as LabelSelector
 from trio_sched.objects.selector import NodeSelector as NodeSelector
+from trio_sched.objects.selector import NodeSelectorRequirement as NodeSelectorRequirement
+from trio_sched.objects.selector import NodeSelectorTerm as NodeSelectorTerm
+from trio_sched.objects.storage import CSIDriver as CSIDriver
+from trio_sched.objects.storage import CSINode as CSINode
+from trio_sched.objects.storage import CSIStorageCapacity as CSIStorageCapacity
+from trio_sched.objects.storage import StorageClass as StorageClass
+from trio_sched.objects.storage import TopologySelectorTerm as TopologySelectorTerm
+from trio_sched.objects.storage import VolumeAttachment as VolumeAttachment
 from trio_sched.objects.taint import Taint as Taint
 from trio_sched.objects.taint import Toleration as Toleration
+from trio_sched.objects.volume import Volume as Volume
 from trio_sched.plugin_api.arguments import DefaultPreemptionArgs as DefaultPreemptionArgs
 from trio_sched.plugin_api.arguments import DynamicResourcesArgs as DynamicResourcesArgs
 from trio_sched.plugin_api.arguments import InterPodAffinityArgs as InterPodAffinityArgs
@@ -37,6 +51,7 @@ from trio_sched.plugin_api.arguments import NodeResourcesFitArgs as NodeResource
 from trio_sched.plugin_api.arguments import PodTopologySpreadArgs as PodTopologySpreadArgs
 from trio_sched.plugin_api.arguments import ScoringStrategy as ScoringStrategy
 from trio_sched.plugin_api.arguments import UtilizationShapePoint as UtilizationShapePoint
+from trio_sched.plugin_api.arguments import VolumeBindingArgs as VolumeBindingArgs
 from trio_sched.plugin_api.cluster_events import Action as Action
 from trio_sched.plugin_api.cluster_events import ClusterEvent as ClusterEvent
 from trio_sched.plugin_api.cluster_events import EventRegistration as EventRegistration
@@ -106,6 +121,10 @@ __all__ = [
     "Action",
     "AffinityTerm",
     "BoolArray",
+    "CSIDriver",
+    "CSINode",
+    "CSIStorageCapacity",
+    "ClaimReference",
     "ClusterEvent",
     "Code",
     "Container",
@@ -133,9 +152,14 @@ __all__ = [
     "NodeResourcesBalancedAllocationArgs",
     "NodeResourcesFitArgs",
     "NodeSelector",
+    "NodeSelectorRequirement",
+    "NodeSelectorTerm",
     "NodeSet",
     "NodeStatuses",
     "NodeView",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "PersistentVolumeSpec",
     "Pod",
     "PodDisruptionBudget",
     "PodSelector",
@@ -152,14 +176,19 @@ __all__ = [
     "ScoringStrategy",
     "SelectorError",
     "Status",
+    "StorageClass",
     "Taint",
     "TermCounts",
     "TermKind",
     "Toleration",
+    "TopologySelectorTerm",
     "TopologySpreadConstraint",
     "UtilizationShapePoint",
     "Verdicts",
     "Victims",
+    "Volume",
+    "VolumeAttachment",
+    "VolumeBindingArgs",
     "Wait",
     "WaitingPod",
     "affinity_terms",
@@ -180,6 +209,7 @@ __all__ = [
     "parse_nano",
     "pending",
     "pod_usage",
+    "replace_fields",
     "selector_of_map",
     "term_is_empty",
     "term_problem",

@@ -68,7 +68,10 @@ class Handle(Protocol):
         ...
 
     def version(self, kind: str) -> int:
-        """Grows whenever an object of *kind* comes, goes or changes; for plugins that keep what they made of them."""
+        """Grows whenever an object of *kind* comes, goes or changes; for plugins that keep what they made of them.
+
+        A change of ``metadata.resourceVersion`` alone does not count.
+        """
         ...
 
     @property
@@ -133,4 +136,18 @@ class Handle(Protocol):
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         """Tell the API server that *pod* runs on *node_name*."""
+        ...
+
+    async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
+        """Merge *patch* (JSON merge patch) into an object; returns it as the API server has it then.
+
+        A ``metadata.resourceVersion`` in *patch* is a condition: the object must still be at that version.
+
+        Raises:
+            Exception: the API server refused, in its words, or did not answer.
+        """
+        ...
+
+    async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+        """Wait until a watch shows another version of an object, or that it is gone; False if that took too long."""
         ...

@@ -35,6 +35,8 @@ class Verdicts:
 
     codes: NDArray[np.int64] | NDArray[np.bool_]
     explain: Callable[[int], Status]
+    may_fail: bool = False
+    """Whether *explain* has Error among its answers: on a node that passed the filters before, that ends the cycle."""
 
     @classmethod
     def where(cls, passes: NDArray[np.bool_], otherwise: Status) -> Verdicts:

@@ -2,8 +2,8 @@
 
 Everything lives in memory and time comes from a clock that is passed in, so a test may run hours of cluster life in
 milliseconds. ``ApiServer`` answers requests; ``InProcessTransport`` carries them without a socket, ``serve`` with one;
-``run_kubelets`` brings bound pods to life; ``load_manifests`` reads clusters from files. ``PretendExtender`` plays a
-webhook that the scheduler asks.
+``run_kubelets`` brings bound pods to life, a ``VolumeController`` binds and makes volumes; ``load_manifests`` reads
+clusters from files. ``PretendExtender`` plays a webhook that the scheduler asks.
 
 This room shares no code with ``kube_client``: what one side misreads about the API, the other side contradicts.
 """
@@ -22,6 +22,7 @@ from trio_sched.simulator.pretend_extender import (
 )
 from trio_sched.simulator.scenario import ManifestError, load_manifests, populate
 from trio_sched.simulator.serve import serve
+from trio_sched.simulator.volume_controller import VolumeController, VolumePace
 
 __all__ = [
     "ApiServer",
@@ -31,6 +32,8 @@ __all__ = [
     "KubeletPace",
     "ManifestError",
     "PretendExtender",
+    "VolumeController",
+    "VolumePace",
     "leaving",
     "load_manifests",
     "populate",

@@ -6,7 +6,7 @@ columns; which node stands where may differ from one scheduling cycle to the nex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -222,6 +222,37 @@ class NodeColumns:
             namespace_labels: gives the labels of a namespace.
         """
         return self._table.term_index.matching(pod, namespace_labels)
+
+    def claim_users(self, namespace: str, name: str) -> int:
+        """How many volumes of pods, on any node of the cluster, are the claim *name*."""
+        return self._table.volumes.users(namespace, name)
+
+    def pods_with_disks(self) -> list[tuple[int, list[Pod]]]:
+        """Which of these nodes have pods with claims, ephemeral volumes or disks of their own, and those pods."""
+        pods, disks = self._table.pods, self._table.volumes.rows
+        found = self._sparse(disks)
+        return [(position, [pods[row][uid].pod for uid in disks[row]]) for position, row in found]
+
+    def disk_counts(self) -> Int64Array:
+        """Shape (nodes,): how many volumes of pods are claims, ephemeral volumes or disks of their own."""
+        return self._sparse_counts(self._table.volumes.disks)
+
+    def ephemeral_volume_counts(self) -> Int64Array:
+        """Shape (nodes,): how many volumes of pods are ephemeral ones, with a claim that is made for the pod."""
+        return self._sparse_counts(self._table.volumes.ephemeral)
+
+    def _sparse_counts(self, counts: Mapping[int, int]) -> Int64Array:
+        column = np.zeros(len(self), dtype=np.int64)
+        for position, row in self._sparse(counts):
+            column[position] = counts[row]
+        return column
+
+    def _sparse(self, rows: Collection[int]) -> list[tuple[int, int]]:
+        """(position, row) of those of these nodes that are among *rows*."""
+        if isinstance(self.rows, np.ndarray) or len(self) < len(rows):
+            return [(position, row) for position, row in enumerate(self._row_numbers()) if row in rows]
+        start, stop = self._range()
+        return [(row - start, row) for row in rows if start <= row < stop]
 
     def _range(self) -> tuple[int, int]:
         """First and last-but-one row, where these are neighbours."""

@@ -26,6 +26,7 @@ from trio_sched.snapshot.image_index import ImageIndex
 from trio_sched.snapshot.node_columns import BoolArray, Int32Array, Int64Array, NodeColumns
 from trio_sched.snapshot.pod_index import PodIndex, class_key
 from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Interner, resource_vocabulary
+from trio_sched.snapshot.volume_index import VolumeIndex
 
 _FIRST_CAPACITY = 64
 _MOST_NODE_SETS = 512
@@ -81,6 +82,7 @@ class NodeTable:
     row_of: dict[str, int] = field(factory=dict)
     pods: list[dict[str, PlacedPod]] = field(factory=list)
     host_ports: HostPortIndex = field(factory=HostPortIndex)
+    volumes: VolumeIndex = field(factory=VolumeIndex)
     usage_log: ChangeLog = field(factory=ChangeLog)
     """Rows whose pods changed."""
     node_log: ChangeLog = field(factory=ChangeLog)
@@ -194,6 +196,7 @@ class NodeTable:
         copy.row_of = {name: row for row, name in enumerate(copy.names)}
         for target, row in enumerate(rows):
             copy.host_ports.add(target, self.host_ports.of_row(row))
+            copy.volumes.copy_row(self.volumes, row, target)
         return copy
 
     def copy_row(self, source: NodeTable, row: int, target: int | None = None) -> int:
@@ -230,6 +233,7 @@ class NodeTable:
             column.ids[target] = column.values.intern(node.labels.get(key))
         self.host_ports.remove(target, self.host_ports.of_row(target))
         self.host_ports.add(target, source.host_ports.of_row(row))
+        self.volumes.copy_row(source.volumes, row, target)
         self.pod_index, self.term_index, self._images = PodIndex(self), TermIndex(self), None
         self.topology_generation += 1
         return target
@@ -291,6 +295,8 @@ class NodeTable:
             self.term_index.remove(row, placed.pod)
         self.images.remove(row, _image_names(self.nodes[row]))
         self.host_ports.remove(row, self.host_ports.of_row(row))
+        for placed in pods:
+            self.volumes.remove(row, placed.pod)
         last = self.count - 1
         if row != last:
             self._move_row(last, row)
@@ -308,6 +314,7 @@ class NodeTable:
             for index in (self.pod_index, self.term_index):
                 index.remove(source, placed.pod)
                 index.add(target, placed.pod)
+        self.volumes.move(source, target)
         self.names[target] = self.names[source]
         self.nodes[target] = self.nodes[source]
         self.pods[target] = self.pods[source]
@@ -365,6 +372,8 @@ class NodeTable:
             self.host_ports.add(row, placed.usage.host_ports)
         self.pod_index.add(row, placed.pod)
         self.term_index.add(row, placed.pod)
+        if placed.pod.spec.volumes:
+            self.volumes.add(row, placed.pod)
 
     def remove_pod(self, row: int, uid: str) -> PlacedPod:
         """The pod *uid* is on the node at *row* no longer."""
@@ -374,6 +383,8 @@ class NodeTable:
             self.host_ports.remove(row, placed.usage.host_ports)
         self.pod_index.remove(row, placed.pod)
         self.term_index.remove(row, placed.pod)
+        if placed.pod.spec.volumes:
+            self.volumes.remove(row, placed.pod)
         return placed
 
     def update_pod(self, row: int, placed: PlacedPod, pod: Pod) -> None:

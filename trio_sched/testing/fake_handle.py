@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from random import Random
 from typing import Any
 
+import msgspec
 from attrs import define, field
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
@@ -52,8 +54,6 @@ class FakeHandle:
     """Feature gates that differ from Kubernetes' defaults, or that are a plugin's own."""
     known_objects: dict[str, list[Any]] = field(factory=dict)
     """What `objects` answers, by kind."""
-    questions: int = 0
-    """How often `version` was asked."""
     clock: float = 0.0
     """What `now` answers."""
     nodes: NodeColumns = field(factory=lambda: NodeTable().columns)
@@ -79,6 +79,13 @@ class FakeHandle:
     """UIDs of pods for which evictions go on."""
     evicting_from: set[str] = field(factory=set)
     """Nodes from which evictions go on."""
+    patched: list[tuple[str, str, Mapping[str, Any]]] = field(factory=list)
+    """(kind, namespace/name, patch) for every call of `patch`."""
+    refusal: Exception | None = None
+    """What `patch` raises, if anything."""
+    while_waiting: Callable[[], None] = lambda: None
+    """What happens meanwhile whenever a plugin waits for a change."""
+    _versions: count[int] = field(factory=lambda: count(1000), init=False)
 
     def feature_enabled(self, gate: str) -> bool:
         """As *gates* say, else Kubernetes' default.
@@ -105,8 +112,7 @@ class FakeHandle:
 
     def version(self, kind: str) -> int:
         """A new number for every question: *known_objects* may have changed in between."""
-        self.questions += 1
-        return self.questions
+        return next(self._versions)
 
     def waiting_pods(self) -> Mapping[str, FakeWaitingPod]:
         """The pods in *waiting*."""
@@ -158,3 +164,39 @@ class FakeHandle:
         """Note the binding in *bound* and answer *bind_status*."""
         self.bound.append((pod, node_name))
         return self.bind_status
+
+    async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
+        """Note the patch in *patched* and merge it into the object in *known_objects*, or raise *refusal*.
+
+        Raises:
+            LookupError: there is no such object.
+        """
+        if self.refusal is not None:
+            raise self.refusal
+        self.patched.append((kind, f"{namespace}/{name}".lstrip("/"), patch))
+        old = self.object(kind, name, namespace)
+        if old is None:
+            raise LookupError(f"no {kind} is called {name}")
+        merged = _merged(msgspec.to_builtins(old), patch)
+        merged["metadata"]["resourceVersion"] = str(next(self._versions))
+        new = msgspec.convert(merged, type(old))
+        self.known_objects[kind] = [new if one is old else one for one in self.known_objects[kind]]
+        return new
+
+    async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+        """Let *timeout_seconds* pass on *clock*, and happen what *while_waiting* says."""
+        self.clock += timeout_seconds
+        self.while_waiting()
+        return True
+
+
+def _merged(target: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(target)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, Mapping):
+            merged[name] = _merged(merged.get(name) or {}, value)
+        else:
+            merged[name] = value
+    return merged

@@ -40,6 +40,8 @@ from trio_sched.simulator import (
     InProcessTransport,
     KubeletPace,
     PretendExtender,
+    VolumeController,
+    VolumePace,
     run_kubelets,
     trio_clock,
 )
@@ -95,7 +97,7 @@ class VirtualCluster:
     _moves: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        for collection in ("pods", "nodes", "events"):
+        for collection in ("pods", "nodes", "events", "persistentvolumeclaims", "persistentvolumes"):
             self.api.store.collection(collection).listen(self._count_move)
 
     def _count_move(self, _change: object) -> None:
@@ -225,7 +227,7 @@ class VirtualCluster:
         ]
 
     async def settle(self, *, quiet_seconds: float | None = None, within_seconds: float = 7200.0) -> None:
-        """Wait until pods, nodes and events have stopped changing.
+        """Wait until pods, nodes, events, claims and volumes have stopped changing.
 
         Args:
             quiet_seconds: how long nothing may change; unless told otherwise, longer than the longest pause between two
@@ -296,6 +298,7 @@ async def virtual_cluster(
     extenders: Iterable[PretendExtender] = (),
     bind_latency_seconds: float = 0.0,
     kubelets: bool | KubeletPace = True,
+    volumes: bool | VolumePace = True,
     leader_elect: bool = False,
     scheduler: bool = True,
     seed: int = 0,
@@ -311,6 +314,7 @@ async def virtual_cluster(
         extenders: webhooks that the configuration names by their URLs.
         bind_latency_seconds: how long the API server takes for a binding.
         kubelets: whether bound pods come to life, and how fast.
+        volumes: whether claims get volumes from others than the scheduler, and how fast.
         leader_elect: whether schedulers take part in an election.
         scheduler: start one, and wait until it has seen the cluster.
         seed: where everything random comes from; equal seeds give equal clusters.
@@ -333,6 +337,10 @@ async def virtual_cluster(
             if kubelets:
                 pace = kubelets if isinstance(kubelets, KubeletPace) else KubeletPace()
                 await nursery.start(partial(run_kubelets, api, pace))
+            if volumes:
+                await nursery.start(
+                    VolumeController(api, volumes if isinstance(volumes, VolumePace) else VolumePace()).run
+                )
             if scheduler:
                 await cluster.start_scheduler()
             yield cluster

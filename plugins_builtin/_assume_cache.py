@@ -1,0 +1,92 @@
+"""Objects as they will be: what the watch shows, under what this scheduler has decided and not yet written."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from attrs import define, field
+
+from trio_sched.plugin_api import Handle, PersistentVolume, PersistentVolumeClaim
+
+T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
+
+
+class OutOfSync(Exception):
+    """What was decided on has changed meanwhile."""
+
+
+@define(eq=False)
+class AssumeCache(Generic[T]):
+    """The objects of one kind; a decided version stands in for the object until a watch shows another one.
+
+    Source: the assume cache of kube-scheduler's volume binder.
+    """
+
+    kind: str
+    _handle: Handle
+    _assumed: dict[tuple[str, str], T] = field(factory=dict)
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        """The object as decided, else as a watch last showed it."""
+        stored = self.stored(name, namespace)
+        return self.latest(stored) if stored is not None else None
+
+    def stored(self, name: str, namespace: str = "") -> T | None:
+        """The object as a watch last showed it."""
+        stored: T | None = self._handle.object(self.kind, name, namespace)
+        return stored
+
+    def latest(self, stored: T) -> T:
+        """The decided version of *stored*, else that itself."""
+        if not self._assumed:
+            return stored
+        key = _key(stored)
+        assumed = self._assumed.get(key)
+        if assumed is None:
+            return stored
+        if assumed.metadata.resource_version == stored.metadata.resource_version:
+            return assumed
+        del self._assumed[key]
+        return stored
+
+    def assume(self, one: T) -> None:
+        """From now on the object counts as *one*.
+
+        Raises:
+            OutOfSync: it is at another version, or gone.
+        """
+        key = _key(one)
+        stored = self.stored(one.metadata.name, one.metadata.namespace)
+        if stored is None:
+            raise OutOfSync(self.missing(one))
+        found, expected = stored.metadata.resource_version, one.metadata.resource_version
+        if found != expected:
+            raise OutOfSync(f'"{_path(one)}" is out of sync (stored: {found}, assume: {expected})')
+        self._assumed[key] = one
+
+    def missing(self, one: T) -> str:
+        """What is said of *one* when it is gone."""
+        return f'could not find v1.{self.kind} "{_path(one)}"'
+
+    def restore(self, one: T) -> None:
+        """The object is as the watch shows it again, unless something newer than *one* has been decided on it."""
+        key = _key(one)
+        assumed = self._assumed.get(key)
+        if assumed is not None and assumed.metadata.resource_version == one.metadata.resource_version:
+            del self._assumed[key]
+
+    def tidy(self, name: str, namespace: str = "") -> None:
+        """Forget what was decided on an object that a watch has shown in another version since."""
+        stored = self.stored(name, namespace)
+        if stored is None:
+            self._assumed.pop((namespace, name), None)
+        else:
+            self.latest(stored)
+
+
+def _key(one: PersistentVolume | PersistentVolumeClaim) -> tuple[str, str]:
+    return one.metadata.namespace, one.metadata.name
+
+
+def _path(one: PersistentVolume | PersistentVolumeClaim) -> str:
+    return "/".join(part for part in _key(one) if part)

@@ -1,0 +1,185 @@
+"""Where volumes for a claim can come from: those that lie ready, and those that a provisioner would make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from attrs import define, field, frozen
+
+from plugins_builtin._assume_cache import AssumeCache
+from plugins_builtin._first_reachable import FirstReachable
+from plugins_builtin._volumes import (
+    STORAGE,
+    capacity_nano,
+    labels_chosen,
+    refers_to,
+    requested_nano,
+    selector_term,
+    whole_bytes,
+)
+from trio_sched.plugin_api import (
+    BoolArray,
+    CSIDriver,
+    CSIStorageCapacity,
+    Handle,
+    NodeColumns,
+    NodeSelector,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    TopologySelectorTerm,
+    parse_nano,
+)
+
+_FILESYSTEM = "Filesystem"
+
+
+class BadSelector(ValueError):
+    """A claim's selector does not parse."""
+
+
+@frozen(eq=False)
+class Candidates:
+    """The volumes that lie ready for one claim, the smallest first; or the one that is kept for it."""
+
+    volumes: Sequence[PersistentVolume]
+    kept_for_it: bool = False
+
+
+@frozen(eq=False)
+class Pool:
+    """A CSIStorageCapacity: *limit* bytes at most for a volume, on the nodes of *affinity* (None: all)."""
+
+    object: CSIStorageCapacity
+    affinity: NodeSelector | None
+    limit: int
+
+    @property
+    def capacity(self) -> int:
+        """The bytes that are left in it."""
+        return 0 if self.object.capacity is None else whole_bytes(parse_nano(self.object.capacity))
+
+
+@define(eq=False)
+class VolumeSupply:
+    """Answers from indexes that are made anew when volumes or capacities have changed."""
+
+    _handle: Handle
+    _volumes: AssumeCache[PersistentVolume]
+    _volumes_version: int = -1
+    _free: dict[str, list[str]] = field(factory=dict)
+    """Class → names of volumes that belong to nobody, the smallest first, then by name."""
+    _kept: dict[tuple[str, str, str], list[str]] = field(factory=dict)
+    """Class, namespace and name of a claim → volumes that refer to it, likewise."""
+    _pools_version: int = -1
+    _pools: Mapping[str, list[Pool]] = field(factory=dict)
+
+    # --- volumes that lie ready -------------------------------------------------------------------------------------
+
+    def candidates(self, claim: PersistentVolumeClaim) -> Candidates:
+        """The volumes that *claim* may have, wherever they can be reached from.
+
+        Raises:
+            BadSelector: the selector of the claim does not parse.
+        """
+        self._index_volumes()
+        name = claim.storage_class
+        term = None
+        if claim.spec.selector is not None:
+            term = selector_term(claim.spec.selector)
+            if term is None:
+                raise BadSelector(f"error creating internal label selector for claim: {claim.key}: it does not parse")
+        wanted, modes = requested_nano(claim), frozenset(claim.spec.access_modes or ())
+        fitting = []
+        kept = self._kept.get((name, claim.metadata.namespace, claim.name), ())
+        for volume_name in (*kept, *self._free.get(name, ())):
+            volume = self._volumes.get(volume_name)
+            if volume is None:
+                continue
+            spec = volume.spec
+            for_it = refers_to(volume, claim)
+            if (
+                (spec.claim_ref is not None and not for_it)
+                or capacity_nano(volume) < wanted
+                or (spec.volume_mode or _FILESYSTEM) != (claim.spec.volume_mode or _FILESYSTEM)
+                or (spec.volume_attributes_class_name or "") != (claim.spec.volume_attributes_class_name or "")
+                or volume.metadata.deletion_timestamp is not None
+            ):
+                continue
+            if for_it:
+                return Candidates((volume,), kept_for_it=True)
+            if volume.status.phase != "Available" or not modes <= frozenset(spec.access_modes or ()):
+                continue
+            if term is not None and not labels_chosen(term, volume.metadata.labels or {}):
+                continue
+            fitting.append(volume)
+        return Candidates(fitting)
+
+    def _index_volumes(self) -> None:
+        version = self._handle.version("PersistentVolume")
+        if version == self._volumes_version:
+            return
+        self._volumes_version = version
+        self._free, self._kept = {}, {}
+        for volume in sorted(self._handle.objects("PersistentVolume"), key=_size_and_name):
+            reference = volume.spec.claim_ref
+            if reference is None:
+                self._free.setdefault(volume.storage_class, []).append(volume.name)
+            else:
+                key = (volume.storage_class, reference.namespace, reference.name)
+                self._kept.setdefault(key, []).append(volume.name)
+
+    # --- volumes that would be made ---------------------------------------------------------------------------------
+
+    def pools(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> list[Pool] | None:
+        """The pools with enough room for *claim*; None if the driver does not say what it has."""
+        if STORAGE not in (claim.spec.resources.requests or {}):
+            return None
+        driver: CSIDriver | None = self._handle.object("CSIDriver", storage_class.provisioner)
+        if driver is None or not driver.spec.storage_capacity:
+            return None
+        version = self._handle.version("CSIStorageCapacity")
+        if version != self._pools_version:
+            self._pools_version = version
+            self._pools = _pools_by_class(self._handle.objects("CSIStorageCapacity"))
+        size = whole_bytes(requested_nano(claim))
+        return [pool for pool in self._pools.get(storage_class.metadata.name, ()) if pool.limit >= size]
+
+
+def _size_and_name(volume: PersistentVolume) -> tuple[int, str]:
+    return capacity_nano(volume), volume.name
+
+
+def _pools_by_class(capacities: Iterable[CSIStorageCapacity]) -> dict[str, list[Pool]]:
+    found: dict[str, list[Pool]] = {}
+    for one in sorted(capacities, key=lambda one: (one.metadata.namespace, one.metadata.name)):
+        amount = one.maximum_volume_size if one.maximum_volume_size is not None else one.capacity
+        if amount is None or one.node_topology is None:
+            continue
+        term = selector_term(one.node_topology)
+        if term is not None:
+            affinity = NodeSelector(node_selector_terms=(term,)) if term.match_expressions else None
+            found.setdefault(one.storage_class_name, []).append(Pool(one, affinity, whole_bytes(parse_nano(amount))))
+    return found
+
+
+def allowed_by(terms: Sequence[TopologySelectorTerm] | None, nodes: NodeColumns) -> BoolArray:
+    """Shape (nodes,): which nodes match one of ``allowedTopologies``; all of them if there are none."""
+    if not terms:
+        return np.ones(len(nodes), dtype=np.bool_)
+    matched = np.zeros(len(nodes), dtype=np.bool_)
+    for term in terms:
+        if not term.match_label_expressions:
+            continue
+        in_term = np.ones(len(nodes), dtype=np.bool_)
+        for expression in term.match_label_expressions:
+            ids = [nodes.label_value_id(expression.key, value) for value in expression.values or ()]
+            in_term &= np.isin(nodes.label_values(expression.key), [found for found in ids if found is not None])
+        matched |= in_term
+    return matched
+
+
+def first_pools(pools: Sequence[Pool], nodes: NodeColumns) -> FirstReachable:
+    """For every node the first of *pools* that it can use."""
+    return FirstReachable([pool.affinity for pool in pools], nodes)
