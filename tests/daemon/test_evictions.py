@@ -334,28 +334,48 @@ async def test_a_pod_that_is_past_its_preparations_is_evicted_through_the_server
 # --- promises to others ---------------------------------------------------------------------------------------------
 
 
+async def promise(evicting: Evicting, name: str, priority: int, where: str) -> None:
+    """A pod that waits, and to which the node *where* is promised."""
+    made = await evicting.store.create_pod(pod(name))
+    status = {"nominatedNodeName": where}
+    await patch_pod_status(evicting.store.client, namespace="default", name=name, status=status)
+    shown = replace(
+        made, spec=replace(made.spec, priority=priority), status=replace(made.status, nominated_node_name=where)
+    )
+    evicting.show("ADDED", None, shown)
+
+
+def promised(evicting: Evicting, name: str) -> str | None:
+    return evicting.store.pod(name)["status"].get("nominatedNodeName")  # type: ignore[no-any-return]
+
+
 @pytest.mark.parametrize("in_background", [True, False])
 async def test_less_important_pods_lose_their_promise_of_the_node(
     in_background: bool, evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     (low,) = await evicting.running("low")
     for name, priority, where in (("modest", 5, "n"), ("equal", 100, "n"), ("elsewhere", 5, "other")):
-        made = await evicting.store.create_pod(pod(name))
-        await patch_pod_status(
-            evicting.store.client, namespace="default", name=name, status={"nominatedNodeName": where}
-        )
-        shown = replace(
-            made,
-            spec=replace(made.spec, priority=priority),
-            status=replace(made.status, nominated_node_name=where),
-        )
-        evicting.show("ADDED", None, shown)
+        await promise(evicting, name, priority, where)
     assert await evicting.evict(low, in_background=in_background) is None
     await evicting.evictions.drained()
     await evicting.told()
-    left = {name: evicting.store.pod(name)["status"].get("nominatedNodeName") for name in ("modest", "equal")}
-    assert left == {"modest": None, "equal": "n"}
-    assert evicting.store.pod("elsewhere")["status"]["nominatedNodeName"] == "other"
+    assert {name: promised(evicting, name) for name in ("modest", "equal", "elsewhere")} == {
+        "modest": None,
+        "equal": "n",
+        "elsewhere": "other",
+    }
+
+
+@pytest.mark.parametrize(("in_background", "left"), [(True, "n"), (False, None)])
+async def test_if_all_victims_are_going_already_promises_are_withdrawn_only_within_the_cycle(
+    in_background: bool, left: str | None, evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    (low,) = await evicting.running("low")
+    await promise(evicting, "modest", 5, "n")
+    assert await evicting.evict(evicting.going(low), in_background=in_background) is None
+    await evicting.evictions.drained()
+    await evicting.told()
+    assert promised(evicting, "modest") == left
 
 
 # --- the condition --------------------------------------------------------------------------------------------------

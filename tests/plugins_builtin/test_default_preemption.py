@@ -316,7 +316,7 @@ async def test_an_extender_that_fails_ends_the_attempt() -> None:
 # --- which node is chosen -------------------------------------------------------------------------------------------
 
 HIGH, LATE, UNKNOWN = victim("high", 9), victim("late", start="2026-06-01T00:00:00Z"), victim("unknown", start=None)
-NEGATIVE = victim("negative", -5)
+NEGATIVE, LEAST = victim("negative", -5), victim("least", -(2**31))
 
 
 @pytest.mark.parametrize(
@@ -327,6 +327,7 @@ NEGATIVE = victim("negative", -5)
         (victims(HIGH, LOW), victims(HIGH, HIGH)),
         (victims(HIGH), victims(HIGH, LOW)),
         (victims(NEGATIVE), victims(NEGATIVE, NEGATIVE)),
+        (victims(HIGH), victims(HIGH, LEAST)),
         (victims(HIGH, victim("x", 4), victim("y", 4)), victims(HIGH, victim("x", 8), victim("y", 2))),
         (victims(LATE), victims(LOW)),
         (victims(UNKNOWN), victims(LATE)),
@@ -337,8 +338,9 @@ NEGATIVE = victim("negative", -5)
         "fewer violations before all else",
         "a less important most important victim",
         "a smaller sum of priorities",
-        "fewer victims",
-        "fewer victims of negative priority too",
+        "one victim less makes the sum smaller",
+        "negative priorities do not make more victims better",
+        "fewer victims of the least possible priority",
         "the sum decides before what single ones are",
         "a victim that started later",
         "one that has not started counts as started now",

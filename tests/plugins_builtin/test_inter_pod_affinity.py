@@ -1,6 +1,7 @@
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from trio_sched.objects.affinity import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
@@ -9,8 +10,17 @@ from trio_sched.objects.namespace import Namespace
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
-from trio_sched.plugin_api import Action, ClusterEvent, Code, Hint, InterPodAffinityArgs, Resource, SelectorError
-from trio_sched.testing import FakeHandle, Outcome, ask_hint, node, pod, schedule
+from trio_sched.plugin_api import (
+    Action,
+    ClusterEvent,
+    Code,
+    CycleState,
+    Hint,
+    InterPodAffinityArgs,
+    Resource,
+    SelectorError,
+)
+from trio_sched.testing import FakeHandle, Outcome, ask_hint, make_plugin, node, pod, schedule
 
 AFFINITY = "InterPodAffinity"
 NEAR = "node(s) didn't match pod affinity rules"
@@ -281,7 +291,15 @@ def test_the_best_node_becomes_100_and_the_worst_0_and_fractions_are_cut_off() -
     assert outcome.scores[AFFINITY] == {"a1": 28, "a2": 0, "b1": 100}  # 100 * 0.29 is a little less than 29
 
 
-# --- signature and hints --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("nodes", [5, 300])
+def test_many_nodes_are_measured_like_few(nodes: int) -> None:
+    raw = np.array([0, 29, 57, 58, 100, *[0] * (nodes - 5)], dtype=np.int64)
+    normalized = make_plugin(AFFINITY).normalize_score(pod(), raw - 40, CycleState())
+    assert normalized[:5].tolist() == [0, 28, 56, 57, 100]
+    assert set(normalized[5:].tolist()) <= {0}
+
+
+# --- hints -----------------------------------------------------------------------------------------------------------
 
 
 def hint(one: Pod, action: Action, old: Any, new: Any, resource: Resource = Resource.ASSIGNED_POD) -> Hint | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from changing_topology import ChangingCluster
+from changing_topology import NODES, ChangingCluster
 from msgspec.structs import replace
 from plain_topology import (
     MISSING_LABEL,
@@ -23,8 +23,9 @@ from plain_topology import (
     parses,
 )
 
+from plugins_builtin import _spread_constraints
 from trio_sched.engine.decision import Placed, Unplaced
-from trio_sched.engine.filtering import CycleFailed, ask_filter, run_pre_filters
+from trio_sched.engine.filtering import CycleFailed, NominatedPods, ask_filter, run_pre_filters
 from trio_sched.engine.gates import ProfileQueueing
 from trio_sched.engine.host_selection import best_positions
 from trio_sched.engine.profile import Profile
@@ -36,6 +37,7 @@ from trio_sched.engine.scoring import run_pre_scores, run_scores
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import Code, CycleState, InterPodAffinityArgs, NodeColumns, PodTopologySpreadArgs
+from trio_sched.snapshot import affinity_terms, domain_counts, label_selection, node_table, pod_index
 from trio_sched.snapshot.node_table import PlacedPod
 from trio_sched.snapshot.what_if import WhatIf
 from trio_sched.testing import make_profile
@@ -224,6 +226,25 @@ def test_the_plugins_say_what_counting_from_scratch_says(seed: int, arguments: d
     assert min(both.seen.get(reason, 0) for reason in (MISSING_LABEL, SKEWED, NOT_NEAR, TOO_NEAR, UNWELCOME)) > 20
 
 
+def test_what_is_dropped_from_memory_is_counted_anew_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, limit in (
+        (pod_index, "KEEP"),
+        (domain_counts, "_MOST_DOMAINS"),
+        (node_table, "_MOST_NODE_SETS"),
+        (affinity_terms, "_KEEP_PARSED"),
+        (affinity_terms, "_KEEP_MATCHES"),
+        (label_selection, "_KEEP_COMPILED"),
+        (_spread_constraints, "_MOST_MERGED"),
+    ):
+        assert getattr(module, limit) > 4
+        monkeypatch.setattr(module, limit, 4)
+    for seed, arguments in enumerate(ARGUMENTS):
+        both = BothWays(seed, **arguments)
+        for _ in range(300):
+            both.cluster.step()
+            both.compare()
+
+
 # --- decisions ------------------------------------------------------------------------------------------------------
 
 EVERYTHING_USUAL = ("NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit", SPREAD, AFFINITY)
@@ -236,15 +257,38 @@ class Deciding:
         self.cluster = ChangingCluster(seed)
         self.rng = Random(seed + 1)
         self.profile = make_profile(EVERYTHING_USUAL, handle=self.cluster.handle, weights={SPREAD: 2, AFFINITY: 2})
+        self.known: dict[str, Pod] = {}
         self.queue = SchedulingQueue(
             profiles={self.profile.name: ProfileQueueing((), build_hint_table(self.profile))},
             queue_sort=lambda queued: queued.timestamp,
-            known_pod=lambda _key: None,
+            known_pod=self.known.get,
         )
         self.scheduler = Scheduler({self.profile.name: self.profile}, self.cluster.cache, self.queue, Random(seed))
         self.queue.sign = self.scheduler.sign_queued
         self.shapes = [self.cluster.draw.a_pod(incoming=True) for _ in range(6)]
+        self.promised: list[Pod] = []
         self.placed = self.unplaced = 0
+
+    def promise(self) -> None:
+        """A node is promised to somebody, or to nobody any more."""
+        nominator = self.scheduler.queue.nominator
+        for one in self.promised:
+            nominator.delete(one.uid)
+        self.promised = []
+        if self.rng.random() < 0.5:
+            one = self.cluster.draw.a_pod(incoming=True)
+            self.known[one.key] = one
+            nominator.add(one, self.rng.choice(NODES))
+            self.promised = [one]
+
+    def beside(self, waiting: Pod) -> NominatedPods:
+        """Who is promised a place, by node, if it is at least as important."""
+        nodes = {name: pods.values() for name, pods in self.scheduler.queue.nominator.nodes.items()}
+        return {
+            name: [PlacedPod(one, pod_usage(one)) for one in pods if one.priority >= waiting.priority]
+            for name, pods in nodes.items()
+            if name in self.cluster.cache.table.row_of
+        }
 
     def decide(self) -> None:
         """Pods of the same few shapes, so that kept answers are used again."""
@@ -256,7 +300,7 @@ class Deciding:
         assert info is not None
         decision = self.scheduler.decide(info)
         self.queue.done(info.uid)
-        cycle = SchedulingCycle(self.profile, self.cluster.cache.table, waiting, {}, CycleState())
+        cycle = SchedulingCycle(self.profile, self.cluster.cache.table, waiting, self.beside(waiting), CycleState())
         if isinstance(decision, Unplaced) and decision.diagnosis is None:  # a selector that does not parse
             with pytest.raises(CycleFailed, match=re.escape(decision.message)):
                 cycle.rank(found_nodes(cycle))
@@ -288,6 +332,8 @@ def test_decisions_from_kept_answers_equal_plain_ones(seed: int) -> None:
     for _ in range(250):
         if deciding.rng.random() < 0.55:
             deciding.cluster.step()
+        elif deciding.rng.random() < 0.1:
+            deciding.promise()
         else:
             deciding.decide()
     assert min(deciding.placed, deciding.unplaced) > 5
