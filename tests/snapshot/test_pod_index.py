@@ -159,6 +159,17 @@ def test_the_count_used_longest_ago_is_dropped_first(monkeypatch: pytest.MonkeyP
     assert index.counts(other) is not dropped
 
 
+def test_nothing_is_done_any_more_for_a_count_that_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_index, "KEEP", 1)
+    table = make_table(NODES, PODS)
+    dropped = table.pod_index.counts(WEB)
+    before = dict(dropped.rows)
+    table.pod_index.counts(selecting())
+    add(table, a_pod("new", "b"))
+    add(table, pod("of-a-new-kind", labels={"app": "web", "more": "labels"}, node_name="b"))
+    assert dropped.rows == before
+
+
 def test_counts_can_be_had_of_some_of_the_nodes() -> None:
     nodes = make_table(NODES, PODS).columns
     assert nodes.take(np.array([2, 0])).pod_counts(WEB).tolist() == [1, 2]
