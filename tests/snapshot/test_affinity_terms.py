@@ -189,7 +189,7 @@ def test_terms_follow_pods_that_come_and_go() -> None:
     assert keeping_away(table, INCOMING) == {"b": 2}
     table.remove_pod(1, pod("3").uid)
     table.remove_pod(1, pod("2").uid)
-    assert keeping_away(table, INCOMING) == {}
+    assert about(table, INCOMING).anti_affinity == ()  # what nobody wants any more is forgotten
 
 
 def test_terms_follow_nodes_that_change_zone_or_get_another_row() -> None:
