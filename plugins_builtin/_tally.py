@@ -53,13 +53,17 @@ class Tally:
     @property
     def minimum(self) -> int:
         """The smallest count of a domain that is there; `NO_DOMAIN` if none is."""
-        if not self.changes:
+        # A label value that came up after counting is no domain of those that were counted.
+        changes = {domain: delta for domain, delta in self.changes.items() if domain < len(self.base.counts)}
+        if not changes:
             return self.base.minimum
-        if len(self.changes) == 1:
-            (domain,) = self.changes
+        if len(changes) == 1:
+            (domain,) = changes
+            if not self.base.present[domain]:
+                return self.base.minimum
             return min(self.count(domain), self.base.minimum_without(domain))
         counts = self.base.counts.copy()
-        for domain, delta in self.changes.items():
+        for domain, delta in changes.items():
             counts[domain] += delta
         there = counts[self.base.present]
         return int(there.min()) if len(there) else NO_DOMAIN

@@ -12,11 +12,26 @@ from trio_sched.kube_client.watch import Change, Changes, Listed
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.device_class import DeviceClass, DeviceClassSpec
 from trio_sched.objects.metadata import ObjectMeta
-from trio_sched.plugin_api import Action, Input, Resource, Verdicts, hookimpl, unschedulable
+from trio_sched.plugin_api import (
+    Action,
+    Input,
+    LabelSelector,
+    Resource,
+    TopologySpreadConstraint,
+    Verdicts,
+    hookimpl,
+    unschedulable,
+)
 from trio_sched.testing import node, pod
 
 PICKY = pod("waiting", labels={"picky": "yes"})
 GPU = "example.com/gpu"
+SPREAD = TopologySpreadConstraint(
+    max_skew=1,
+    topology_key="kubernetes.io/hostname",
+    when_unsatisfiable="DoNotSchedule",
+    label_selector=LabelSelector(match_labels={"app": "a"}),
+)
 
 
 def widget(name: str, *, namespace: str = "", **spec: Any) -> AnyObject:
@@ -181,3 +196,18 @@ async def test_a_licence_that_goes_is_noticed_although_answers_are_kept(staged: 
     assert isinstance(stage.attempt(), Placed)
     take(Changes([Change("DELETED", widget("l"), None)], "2"))
     assert isinstance(stage.attempt(), Unplaced)
+
+
+@pytest.mark.parametrize("kind", ["Service", "ReplicaSet", "Namespace", "PodDisruptionBudget"])
+async def test_kinds_that_only_plugins_of_every_attempt_ask_about_leave_kept_answers_alone(
+    kind: str, stage: Any, autojump_clock: MockClock
+) -> None:
+    """On a busy cluster these change all the time."""
+    take = stage.mirror.taker(kind, kind.lower(), Action.ALL)
+    stage.add(node("n", cpu=64))
+    for i in range(3):
+        stage.assume(pod(f"p{i}", labels={"app": "a"}, spread=[SPREAD]))
+    signing = stage.assembly.scheduler.signing
+    take(Changes([Change("ADDED", None, widget("new"))], "2"))
+    assert stage.assembly.scheduler.signing == signing
+    assert kind not in stage.assembly.scheduler.asked.kinds

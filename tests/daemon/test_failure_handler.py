@@ -232,6 +232,16 @@ async def test_a_promise_of_an_earlier_attempt_is_kept_withdrawn_or_replaced(
     assert failing.store.pod("p")["status"].get("nominatedNodeName") == written
 
 
+@pytest.mark.parametrize(("outcome", "place"), [(None, "n"), ("", ""), ("m", "m")])
+async def test_a_promise_that_the_status_has_not_heard_of_yet_counts_too(
+    failing: Failing, outcome: str | None, place: str, autojump_clock: MockClock
+) -> None:
+    info = await failing.popped()
+    failing.queue.nominator.add(info.pod, "n")
+    failing.handler.handle(info, failed(nominated=outcome))
+    assert (failing.queue.nominator.node_of(info.uid) or "") == place
+
+
 # --- what people are told -------------------------------------------------------------------------------------------
 
 

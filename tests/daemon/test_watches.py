@@ -5,6 +5,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from trio_sched.daemon.further_kinds import KINDS
 from trio_sched.daemon.watches import run_watches
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.plugin_api import Action, Resource
@@ -141,11 +142,15 @@ async def test_only_kinds_that_somebody_waits_for_or_looks_at_are_watched(
 ) -> None:
     assembly = assembled(picky((Resource.POD, Action.ALL), ("widgets.v1.example.com", Action.ADD)), bare=True)
     await nursery.start(run_watches, assembly, client)
-    looked_at = {"Namespace", "Service", "ReplicationController", "ReplicaSet", "StatefulSet", "PodDisruptionBudget"}
-    waited_for = {"DeviceClass", "ResourceClaim", "ResourceSlice", "PersistentVolume", "PersistentVolumeClaim"}
-    waited_for |= {"CSINode", "CSIDriver", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"}
-    waited_for |= {"widgets.v1.example.com"}
-    assert set(assembly.mirror.others) == looked_at | waited_for
+    assert set(assembly.mirror.others) == {"widgets.v1.example.com"}
+
+
+async def test_the_default_plugins_have_everything_watched_that_they_wait_for_or_look_at(
+    assembled: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    assembly = assembled()
+    await nursery.start(run_watches, assembly, client)
+    assert set(assembly.mirror.others) == set(KINDS)
 
 
 async def test_objects_of_any_kind_can_be_asked_for(

@@ -1,6 +1,8 @@
-"""Storage objects and pods with volumes, as the API server's JSON says them."""
+"""Storage objects and pods with volumes, as the API server's JSON says them; and a place for shared helpers."""
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,6 +11,9 @@ import pytest
 from trio_sched.daemon.further_kinds import KINDS
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import FakeHandle, pod
+
+# The property tests of this folder share helper modules, and importlib mode knows no siblings.
+sys.path.insert(0, str(Path(__file__).parent))
 
 Json = dict[str, Any]
 

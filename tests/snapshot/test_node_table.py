@@ -159,6 +159,47 @@ def test_a_label_column_is_made_when_first_asked_for_and_follows_from_then_on() 
     assert table.columns.label_value_id("disk", "tape") is None
 
 
+@pytest.mark.parametrize(
+    ("changed", "steps"),
+    [
+        (node("a", cpu="9", labels={"zone": "a"}), 0),
+        (node("a", cpu="1", labels={"zone": "a"}, annotations={"x": "y"}), 0),
+        (node("a", cpu="1", labels={"zone": "z"}), 1),
+        (node("a", cpu="1", labels={"zone": "a", "rack": "r"}), 1),
+        (node("a", cpu="1", labels={"zone": "a"}, taints=["x:NoSchedule"]), 1),
+    ],
+)
+def test_only_labels_and_the_spec_of_nodes_change_the_topology(changed: Node, steps: int) -> None:
+    table = table_of("a", "b")
+    before = table.topology_generation
+    table.update_node(changed)
+    assert table.topology_generation == before + steps
+
+
+def test_nodes_that_come_and_go_change_the_topology_and_pods_do_not() -> None:
+    table = table_of("a", "b")
+    generations = [table.topology_generation]
+    table.add_node(node("c"))
+    generations.append(table.topology_generation)
+    table.remove_node("a")
+    generations.append(table.topology_generation)
+    assert generations == sorted(set(generations))
+    table.add_pod(0, placed(pod("p")))
+    table.update_pod(0, table.pods[0][pod("p").uid], pod("p", labels={"x": "y"}))
+    table.remove_pod(0, pod("p").uid)
+    assert table.topology_generation == generations[-1]
+
+
+def test_another_version_of_a_pod_takes_the_place_of_the_old_one() -> None:
+    table = make_table([node("a")], [pod("p", node_name="a", cpu="1")])
+    position = table.usage_log.position
+    one = table.pods[0][pod("p").uid]
+    table.update_pod(0, one, pod("p", node_name="a", cpu="1", labels={"new": "label"}))
+    assert [each.labels for each in table.columns.node(0).pods] == [{"new": "label"}]
+    assert table.columns.requested[0].tolist() == [1000]
+    assert table.usage_log.since(position) == []
+
+
 def test_columns_cannot_be_written_to() -> None:
     columns = table_of("a").columns
     for column in (columns.allocatable, columns.requested, columns.pod_count, columns.unschedulable):

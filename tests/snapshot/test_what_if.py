@@ -1,5 +1,7 @@
 from trio_sched.objects.pod_requests import pod_usage
+from trio_sched.snapshot.label_selection import EVERYTHING
 from trio_sched.snapshot.node_table import PlacedPod
+from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
 from trio_sched.snapshot.what_if import WhatIf
 from trio_sched.testing import make_table, node, pod
 
@@ -45,3 +47,61 @@ def test_a_resource_met_only_in_the_copy_leaves_the_original_whole() -> None:
     assert table.columns.requested[row].tolist() == table.columns.allocatable[row].tolist() == [0]
     table.add_pod(0, PlacedPod(pod("q", requests={"r.io/4": 7}), pod_usage(pod("q", requests={"r.io/4": 7}))))
     assert table.columns.requested[row].tolist() == [7]
+
+
+def test_the_nodes_stand_in_the_order_they_were_asked_for() -> None:
+    what_if = WhatIf(make_table([node("a", cpu=1), node("b", cpu=2), node("c", cpu=3)]), [2, 0])
+    assert what_if.nodes.names == ["c", "a"]
+    assert what_if.nodes.allocatable[0].tolist() == [3000, 1000]
+    assert (what_if.nodes.position("a"), what_if.nodes.position("b")) == (1, None)
+
+
+def test_who_is_on_a_node_follows_the_try_only() -> None:
+    table = make_table([node("a")], [pod("p", node_name="a"), pod("q", node_name="a")])
+    what_if = WhatIf(table, [0])
+    removed = what_if.remove_pod("a", pod("p").uid)
+    assert [placed.pod.name for placed in what_if.pods_on("a")] == ["q"]
+    what_if.add_pod("a", removed)
+    assert sorted(placed.pod.name for placed in what_if.pods_on("a")) == ["p", "q"]
+    assert [one.name for one in table.columns.node(0).pods] == ["p", "q"]
+
+
+def test_label_values_mean_the_same_in_the_copy() -> None:
+    table = make_table([node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}), node("c")])
+    table.columns.label_values("zone")
+    nodes = WhatIf(table, [1, 2]).nodes
+    assert nodes.label_values("zone").tolist() == table.columns.label_values("zone")[1:].tolist() == [2, 0]
+    assert list(nodes.label_vocabulary("zone")) == [None, "x", "y"]
+
+
+def test_a_label_that_is_first_asked_for_in_the_copy_means_the_same_in_the_original() -> None:
+    table = make_table([node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"})])
+    assert WhatIf(table, [1]).nodes.label_values("zone").tolist() == [1]
+    assert [table.columns.label_vocabulary("zone")[i] for i in table.columns.label_values("zone")] == ["x", "y"]
+
+
+def test_counts_of_pods_in_the_original_do_not_notice_a_try() -> None:
+    table = make_table([node("a"), node("b")], [pod("p", node_name="a")])
+    everybody = PodSelector((NamespacedMatcher(None, EVERYTHING),))
+    assert table.columns.pod_counts(everybody).tolist() == [1, 0]
+    what_if = WhatIf(table, [0, 1])
+    what_if.remove_pod("a", pod("p").uid)
+    assert what_if.nodes.pod_counts(everybody).tolist() == [0, 0]
+    assert table.columns.pod_counts(everybody).tolist() == [1, 0]
+    assert table.columns.domain_counts(everybody, "kubernetes.io/hostname").total == 1
+
+
+def test_images_can_be_asked_for_in_the_copy() -> None:
+    table = make_table([node("a", images={"i:1": 5}), node("b", images={"i:1": 5, "j:1": 7})])
+    size, holders, positions = WhatIf(table, [1]).nodes.image_holders("i:1")
+    assert (size, holders, list(positions)) == (5, 1, [0])
+
+
+def test_the_original_goes_on_while_the_copy_stays() -> None:
+    table = make_table([node("a", cpu=1), node("b", cpu=2)], [pod("p", node_name="b")])
+    what_if = WhatIf(table, [1])
+    table.remove_pod(1, pod("p").uid)
+    table.remove_node("a")
+    assert what_if.nodes.names == ["b"]
+    assert [placed.pod.name for placed in what_if.pods_on("b")] == ["p"]
+    assert what_if.nodes.pod_count.tolist() == [1]

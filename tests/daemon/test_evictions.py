@@ -1,0 +1,409 @@
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from attrs import define, field
+from msgspec.structs import replace
+from trio.testing import MockClock
+
+from trio_sched.daemon.assembly import Assembly
+from trio_sched.daemon.evictions import Evictions, condition_patch
+from trio_sched.kube_client.pods import patch_pod_status
+from trio_sched.kube_client.watch import Change, Changes
+from trio_sched.objects.pod import Pod, PodCondition
+from trio_sched.plugin_api import Code, Status
+from trio_sched.testing import node, pod
+
+GRAND = pod("grand", cpu=2, priority=100)
+PLUGIN = "DefaultPreemption"
+
+
+@define(eq=False)
+class Evicting:
+    """Evictions between an API server and one node, and what the server has seen of them."""
+
+    assembly: Assembly
+    store: Any
+    moves: list[tuple[float, str, str]] = field(factory=list)
+    """(when, whose, what): marked, told to go, gone."""
+
+    def __attrs_post_init__(self) -> None:
+        self.store.api.store.collection("pods").listen(self._note)
+
+    def _note(self, change: Any) -> None:
+        now, name = round(trio.current_time(), 3), change.current.fields["metadata"]["name"]
+        if change.type == "DELETED":
+            self.moves.append((now, name, "gone"))
+        elif change.type == "MODIFIED":
+            before, after = (msgspec.convert(one.fields, Pod) for one in (change.previous, change.current))
+            if before.metadata.deletion_timestamp != after.metadata.deletion_timestamp:
+                self.moves.append((now, name, "told to go"))
+            elif before.status.conditions != after.status.conditions:
+                self.moves.append((now, name, "marked"))
+
+    @property
+    def evictions(self) -> Evictions:
+        return self.assembly.evictions
+
+    def show(self, type: str, old: Pod | None, new: Pod | None) -> None:
+        """Let the watch of pods deliver a change."""
+        self.assembly.mirror.pods_changed(Changes([Change(type, old, new)], "1"))
+
+    async def running(self, *names: str, seen: bool = True, **more: Any) -> list[Pod]:
+        made = [await self.store.create_pod(pod(name, node_name="n", **more)) for name in names]
+        for one in made if seen else ():
+            self.show("ADDED", None, one)
+        return made
+
+    async def evict(self, *victims: Pod, in_background: bool = True, preemptor: Pod = GRAND) -> Status | None:
+        return await self.evictions.evict(preemptor, victims, "n", PLUGIN, in_background=in_background)
+
+    async def evicted(self, *victims: Pod) -> None:
+        """Evict in the background, and wait until that is done and said."""
+        assert await self.evict(*victims) is None
+        await self.evictions.drained()
+        await self.told()
+
+    async def told(self) -> None:
+        await self.assembly.recorder.pool.drained()
+        await self.assembly.status_writers.drained()
+
+    def going(self, one: Pod) -> Pod:
+        """The watch shows that *one* is going."""
+        metadata = replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z", resource_version="99")
+        changed = replace(one, metadata=metadata)
+        self.show("MODIFIED", one, changed)
+        return changed
+
+    def what(self) -> list[tuple[str, str]]:
+        return [(name, what) for _when, name, what in self.moves]
+
+    def notes(self) -> list[tuple[str, str]]:
+        return [(event["involvedObject"]["name"], event["message"]) for event in self.store.events()]
+
+
+@pytest.fixture
+async def evicting(assembled: Callable[..., Assembly], store: Any, nursery: trio.Nursery) -> Evicting:
+    made = Evicting(assembled(), store)
+    made.assembly.scheduler.cache.add_node(node("n"))
+    await nursery.start(made.assembly.recorder.run)
+    nursery.start_soon(made.assembly.status_writers.run)
+    nursery.start_soon(made.evictions.run)
+    return made
+
+
+# --- through the API server -----------------------------------------------------------------------------------------
+
+
+async def test_a_victim_is_marked_then_deleted_and_an_event_says_for_whom(
+    evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    (low,) = await evicting.running("low")
+    await evicting.evicted(low)
+    assert evicting.what() == [("low", "marked"), ("low", "told to go")]
+    (condition,) = [
+        one for one in evicting.store.pod("low")["status"]["conditions"] if one["type"] == "DisruptionTarget"
+    ]
+    assert (condition["status"], condition["reason"]) == ("True", "PreemptionByScheduler")
+    assert condition["message"] == "default-scheduler: preempting to accommodate a higher priority pod"
+    assert evicting.notes() == [("low", f"Preempted by pod {GRAND.uid} on node n")]
+    (event,) = evicting.store.events()
+    assert (event["type"], event["reason"], event["action"]) == ("Normal", "Preempted", "Preempting")
+
+
+async def test_in_the_background_the_others_go_side_by_side_and_the_last_one_after_them(
+    evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
+    victims = await evicting.running("a", "b", "c")
+    assert await evicting.evict(*victims) is None
+    assert trio.current_time() < 0.1  # the scheduling cycle goes on at once
+    await evicting.evictions.drained()
+    told = sorted((when, name) for when, name, what in evicting.moves if what == "told to go")
+    assert [name for _when, name in told] == ["a", "b", "c"]
+    times = [when for when, _name in told]
+    assert times == pytest.approx([1.0, 1.0, 2.0], abs=0.05)
+    marked = [when for when, name, what in evicting.moves if (name, what) == ("c", "marked")]
+    assert marked == pytest.approx([1.0], abs=0.05)
+
+
+async def test_in_the_cycle_all_go_side_by_side_and_are_waited_for(
+    evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
+    victims = await evicting.running("a", "b", "c")
+    assert await evicting.evict(*victims, in_background=False) is None
+    assert trio.current_time() == pytest.approx(1.0, abs=0.05)
+    assert sorted(name for name, what in evicting.what() if what == "told to go") == ["a", "b", "c"]
+
+
+async def test_pods_that_are_going_already_are_left_alone(evicting: Evicting, autojump_clock: MockClock) -> None:
+    low, other = await evicting.running("low", "other")
+    await evicting.evicted(evicting.going(low))
+    assert evicting.moves == []
+    assert not evicting.evictions.is_evicting_for(GRAND.uid)
+    await evicting.evicted(evicting.going(other), *await evicting.running("third"))
+    assert {name for name, _what in evicting.what()} == {"third"}
+
+
+async def test_a_victim_that_is_marked_already_is_only_deleted(evicting: Evicting, autojump_clock: MockClock) -> None:
+    (low,) = await evicting.running("low", seen=False)
+    message = "default-scheduler: preempting to accommodate a higher priority pod"
+    condition = PodCondition(
+        type="DisruptionTarget",
+        status="True",
+        reason="PreemptionByScheduler",
+        message=message,
+        observed_generation=low.metadata.generation or None,
+    )
+    await evicting.evicted(replace(low, status=replace(low.status, conditions=(condition,))))
+    assert evicting.what() == [("low", "told to go")]
+
+
+@pytest.mark.parametrize("verb", ["patch", "delete"])
+async def test_a_victim_that_is_gone_is_no_failure_and_no_news(
+    verb: str, evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    gone, low = await evicting.running("gone", "low")
+    evicting.store.api.faults.fail_next(verb=verb, resource="pods", code=404, reason="NotFound")
+    await evicting.evicted(gone, low)
+    assert [name for name, _text in evicting.notes()] == ["low"]
+    assert ("low", "told to go") in evicting.what()
+
+
+# --- failures -------------------------------------------------------------------------------------------------------
+
+
+def queued(evicting: Evicting) -> None:
+    """The preemptor waits for its victims to leave."""
+    queue = evicting.assembly.scheduler.queue
+    evicting.show("ADDED", None, GRAND)
+    info = queue.pop()
+    assert info is not None
+    decision = evicting.assembly.scheduler.decide(info)
+    evicting.assembly.schedule_one.failures.handle(info, decision)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("verb", ["patch", "delete"])
+async def test_if_the_server_refuses_the_preemptor_is_tried_again_and_the_last_victim_spared(
+    verb: str, evicting: Evicting, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    low, last = await evicting.running("low", "last", cpu=2)
+    queued(evicting)
+    queue = evicting.assembly.scheduler.queue
+    assert GRAND.key in queue.unschedulable
+    await evicting.told()
+    evicting.store.api.faults.fail_next(verb=verb, resource="pods", code=403, reason="Forbidden", message="not you")
+    assert await evicting.evict(low, last) is None
+    assert evicting.evictions.is_evicting_for(GRAND.uid)
+    await evicting.evictions.drained()
+    assert not evicting.evictions.is_evicting_for(GRAND.uid)
+    assert GRAND.key in queue.active
+    assert "last" not in {name for name, _what in evicting.what()}
+    assert "Error evicting pods for default/grand" in caplog.text
+
+
+async def test_if_the_server_refuses_in_the_cycle_that_is_the_answer(
+    evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    victims = await evicting.running("a", "b")
+    evicting.store.api.faults.fail_next(verb="delete", resource="pods", code=403, reason="Forbidden", message="not you")
+    status = await evicting.evict(*victims, in_background=False)
+    assert status is not None
+    assert status.code == Code.ERROR
+    assert "not you" in status.message
+    assert not evicting.evictions.is_evicting_for(GRAND.uid)
+
+
+async def test_a_server_in_trouble_is_asked_to_mark_again(evicting: Evicting, autojump_clock: MockClock) -> None:
+    (low,) = await evicting.running("low")
+    evicting.store.api.faults.fail_next(3, verb="patch", resource="pods", code=409, reason="Conflict")
+    await evicting.evicted(low)
+    assert evicting.what() == [("low", "marked"), ("low", "told to go")]
+    assert evicting.moves[0][0] == pytest.approx(0.01 + 0.05 + 0.25, abs=0.005)
+
+
+async def test_after_four_refusals_it_is_given_up(evicting: Evicting, autojump_clock: MockClock) -> None:
+    (low,) = await evicting.running("low")
+    evicting.store.api.faults.fail_next(4, verb="patch", resource="pods", code=409, reason="Conflict")
+    status = await evicting.evict(low, in_background=False)
+    assert status is not None
+    assert evicting.what() == []
+
+
+# --- while they leave -----------------------------------------------------------------------------------------------
+
+
+async def test_the_preemptor_waits_until_every_victim_is_seen_to_be_going(
+    evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    a, b = await evicting.running("a", "b")
+    await evicting.evict(a, b)
+    assert evicting.evictions.is_evicting_for(GRAND.uid)
+    assert evicting.evictions.is_evicting_from("n")
+    assert not evicting.evictions.is_evicting_from("another")
+    assert not evicting.evictions.is_evicting_for("another")
+    await evicting.evictions.drained()
+    evicting.going(a)
+    assert evicting.evictions.is_evicting_for(GRAND.uid)
+    evicting.going(b)
+    assert not evicting.evictions.is_evicting_from("n")
+    assert not evicting.evictions.is_evicting_for(GRAND.uid)
+
+
+async def test_a_victim_that_is_seen_to_be_gone_is_waited_for_no_longer(
+    evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    (low,) = await evicting.running("low")
+    await evicting.evicted(low)
+    evicting.show("DELETED", low, None)
+    assert not evicting.evictions.is_evicting_for(GRAND.uid)
+
+
+async def test_victims_seen_to_be_going_do_not_end_the_wait_before_the_last_one_was_told(
+    evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
+    a, b = await evicting.running("a", "b")
+    await evicting.evict(a, b)
+    evicting.going(a)
+    evicting.going(b)
+    await trio.sleep(0.5)
+    assert evicting.evictions.is_evicting_for(GRAND.uid)
+    await evicting.evictions.drained()
+    assert not evicting.evictions.is_evicting_for(GRAND.uid)
+
+
+# --- pods that only exist here --------------------------------------------------------------------------------------
+
+
+async def test_a_pod_that_waits_for_permission_is_stopped_and_not_deleted(
+    evicting: Evicting, autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    (low,) = await evicting.running("low")
+    waiting, outcomes = evicting.evictions.waiting, []
+    waiting.add(low, {"Doorman": 60.0})
+
+    async def wait() -> None:
+        outcomes.append(await waiting.permission(low.uid))
+
+    nursery.start_soon(wait)
+    await evicting.evicted(low)
+    await trio.testing.wait_all_tasks_blocked()
+    (status,) = outcomes
+    assert status is not None
+    assert (status.code, status.message, status.plugin) == (Code.ERROR, "preempted", PLUGIN)
+    assert evicting.moves == []
+    assert evicting.notes() == [("low", f"Preempted by pod {GRAND.uid} on node n (in kube-scheduler memory).")]
+    assert not evicting.evictions.is_evicting_for(GRAND.uid)
+
+
+async def test_a_pod_that_has_permission_by_now_is_evicted_through_the_server(
+    evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    (low,) = await evicting.running("low")
+    evicting.evictions.waiting.add(low, {"Doorman": 60.0})
+    evicting.evictions.waiting.by_uid[low.uid].allow("Doorman")
+    await evicting.evicted(low)
+    assert evicting.what() == [("low", "marked"), ("low", "told to go")]
+
+
+async def test_a_pod_that_prepares_to_be_bound_is_stopped_and_not_deleted(
+    evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    (low,) = await evicting.running("low")
+    under_way = evicting.evictions.pre_binding.add(low.uid)
+    await evicting.evicted(low)
+    assert under_way.scope.cancel_called
+    assert under_way.cause == "preempted by DefaultPreemption"
+    assert evicting.moves == []
+    assert evicting.notes() == [("low", f"Preempted by pod {GRAND.uid} on node n (in kube-scheduler memory).")]
+
+
+async def test_a_pod_that_is_past_its_preparations_is_evicted_through_the_server(
+    evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    (low,) = await evicting.running("low")
+    evicting.evictions.pre_binding.add(low.uid).is_done = True
+    await evicting.evicted(low)
+    assert ("low", "told to go") in evicting.what()
+
+
+# --- promises to others ---------------------------------------------------------------------------------------------
+
+
+async def promise(evicting: Evicting, name: str, priority: int, where: str) -> None:
+    """A pod that waits, and to which the node *where* is promised."""
+    made = await evicting.store.create_pod(pod(name))
+    status = {"nominatedNodeName": where}
+    await patch_pod_status(evicting.store.client, namespace="default", name=name, status=status)
+    shown = replace(
+        made, spec=replace(made.spec, priority=priority), status=replace(made.status, nominated_node_name=where)
+    )
+    evicting.show("ADDED", None, shown)
+
+
+def promised(evicting: Evicting, name: str) -> str | None:
+    return evicting.store.pod(name)["status"].get("nominatedNodeName")  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("in_background", [True, False])
+async def test_less_important_pods_lose_their_promise_of_the_node(
+    in_background: bool, evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    (low,) = await evicting.running("low")
+    for name, priority, where in (("modest", 5, "n"), ("equal", 100, "n"), ("elsewhere", 5, "other")):
+        await promise(evicting, name, priority, where)
+    assert await evicting.evict(low, in_background=in_background) is None
+    await evicting.evictions.drained()
+    await evicting.told()
+    assert {name: promised(evicting, name) for name in ("modest", "equal", "elsewhere")} == {
+        "modest": None,
+        "equal": "n",
+        "elsewhere": "other",
+    }
+
+
+@pytest.mark.parametrize(("in_background", "left"), [(True, "n"), (False, None)])
+async def test_if_all_victims_are_going_already_promises_are_withdrawn_only_within_the_cycle(
+    in_background: bool, left: str | None, evicting: Evicting, autojump_clock: MockClock
+) -> None:
+    (low,) = await evicting.running("low")
+    await promise(evicting, "modest", 5, "n")
+    assert await evicting.evict(evicting.going(low), in_background=in_background) is None
+    await evicting.evictions.drained()
+    await evicting.told()
+    assert promised(evicting, "modest") == left
+
+
+# --- the condition --------------------------------------------------------------------------------------------------
+
+NOW = "2026-05-05T00:00:00Z"
+
+
+def with_conditions(*conditions: PodCondition, generation: int = 0) -> Pod:
+    made = pod("low", node_name="n")
+    metadata = replace(made.metadata, generation=generation)
+    return replace(made, metadata=metadata, status=replace(made.status, conditions=conditions or None))
+
+
+def target(status: str) -> PodCondition:
+    return PodCondition(
+        type="DisruptionTarget", status=status, reason="Old", last_transition_time="2025-01-01T00:00:00Z"
+    )
+
+
+@pytest.mark.parametrize(
+    ("conditions", "since"), [((), NOW), ((target("False"),), NOW), ((target("True"),), "2025-01-01T00:00:00Z")]
+)
+def test_the_time_of_the_condition_is_when_it_became_true(conditions: tuple[PodCondition, ...], since: str) -> None:
+    (condition,) = condition_patch(with_conditions(*conditions), "why", NOW)["conditions"]
+    assert condition["lastTransitionTime"] == since
+
+
+def test_the_condition_says_which_generation_it_is_about_and_keeps_the_order_of_the_others() -> None:
+    patch = condition_patch(with_conditions(PodCondition(type="Ready", status="True"), generation=3), "why", NOW)
+    assert patch["conditions"][0]["observedGeneration"] == 3
+    assert patch["$setElementOrder/conditions"] == [{"type": "Ready"}, {"type": "DisruptionTarget"}]

@@ -1,0 +1,250 @@
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_sched.daemon.post_filter import PostFilterOutcome, run_post_filters
+from trio_sched.plugin_api import (
+    CycleState,
+    Diagnosis,
+    NodeStatuses,
+    PostFilterResult,
+    Status,
+    failure,
+    hookimpl,
+    pending,
+    unresolvable,
+    unschedulable,
+)
+from trio_sched.simulator import KubeletPace
+from trio_sched.testing import make_profile, node, pod
+from trio_sched.testing.virtual_cluster import virtual_cluster
+
+HOSTNAME = "kubernetes.io/hostname"
+NOWHERE = Diagnosis(NodeStatuses((), (), unschedulable("no room")))
+
+
+def saying(name: str, answer: Any, *, later: bool = False) -> type[Any]:
+    """A plugin that answers *answer*, or raises it."""
+
+    class Saying:
+        def __init__(self, args: None, handle: Any) -> None:
+            self.asked = 0
+
+        def _answer(self) -> Any:
+            self.asked += 1
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        if later:
+
+            @hookimpl
+            async def post_filter(self) -> PostFilterResult:
+                await trio.sleep(1)
+                return self._answer()  # type: ignore[no-any-return]
+        else:
+
+            @hookimpl
+            def post_filter(self) -> PostFilterResult:
+                return self._answer()  # type: ignore[no-any-return]
+
+    Saying.name = name  # type: ignore[attr-defined]
+    return Saying
+
+
+async def outcome(*plugins: type[Any]) -> tuple[PostFilterOutcome, list[int]]:
+    """What came of it, and how often each was asked."""
+    profile = make_profile(plugins)
+    found = await run_post_filters(profile, pod(), NOWHERE, CycleState())
+    return found, [profile.plugins[plugin.name].asked for plugin in plugins]
+
+
+def no(text: str, nominated: str | None = None) -> PostFilterResult:
+    return PostFilterResult(unschedulable(text), nominated)
+
+
+async def test_reasons_of_all_who_could_not_help_are_told_together() -> None:
+    found, asked = await outcome(saying("A", no("a")), saying("B", no("b")), saying("C", None))
+    assert (found, asked) == (PostFilterOutcome("a, b", None), [1, 1, 1])
+
+
+async def test_the_first_one_that_makes_room_has_the_last_word() -> None:
+    found, asked = await outcome(saying("A", no("a")), saying("B", PostFilterResult(None, "n")), saying("C", no("c")))
+    assert (found, asked) == (PostFilterOutcome("", "n"), [1, 1, 0])
+
+
+async def test_a_firm_no_is_a_last_word_too() -> None:
+    firm = PostFilterResult(unresolvable("never"), "")
+    found, asked = await outcome(saying("A", firm), saying("B", no("b")))
+    assert (found, asked) == (PostFilterOutcome("never", ""), [1, 0])
+
+
+async def test_a_promise_that_is_withdrawn_stays_so_if_nobody_makes_another() -> None:
+    found, _asked = await outcome(saying("A", no("a", "")), saying("B", no("b")))
+    assert found == PostFilterOutcome("a, b", "")
+    kept, _asked = await outcome(saying("A", no("a")), saying("B", no("b")))
+    assert kept.nominated_node_name is None
+
+
+@pytest.mark.parametrize("answer", [PostFilterResult(failure("oops"), "n"), RuntimeError("oops")])
+async def test_a_failure_ends_it_and_leaves_the_promise_as_it_was(answer: Any) -> None:
+    found, asked = await outcome(saying("A", no("a", "")), saying("B", answer), saying("C", no("c")))
+    assert (found, asked) == (PostFilterOutcome("oops", None), [1, 1, 0])
+
+
+async def test_one_that_brings_something_about_lets_others_have_a_try() -> None:
+    soon = PostFilterResult(pending("wait for it"))
+    found, asked = await outcome(saying("A", soon), saying("B", no("b")))
+    assert (found, asked) == (PostFilterOutcome("wait for it, b", None), [1, 1])
+
+
+async def test_plugins_may_take_their_time(autojump_clock: MockClock) -> None:
+    found, _asked = await outcome(
+        saying("A", no("a"), later=True), saying("B", PostFilterResult(None, "n"), later=True)
+    )
+    assert found == PostFilterOutcome("", "n")
+    assert trio.current_time() == 2.0
+
+
+# --- DefaultPreemption in a cluster ---------------------------------------------------------------------------------
+
+
+def low(name: str, **options: Any) -> Any:
+    return pod(name, **{"cpu": 2, "priority": 0, "grace_seconds": 30, **options})
+
+
+def high(name: str, **options: Any) -> Any:
+    return pod(name, **{"cpu": 2, "priority": 100, **options})
+
+
+class Counting:
+    """Counts the attempts of each pod."""
+
+    name = "Counting"
+    tried: list[tuple[str, float]] = []  # noqa: RUF012  # one for all instances, cleared by each test
+
+    def __init__(self, args: None, handle: Any) -> None: ...
+
+    @hookimpl
+    def pre_filter(self, pod: Any) -> Status | None:
+        self.tried.append((pod.name, trio.current_time()))
+        return None
+
+
+@pytest.fixture(autouse=True)
+def _nobody_tried() -> None:
+    Counting.tried.clear()
+
+
+def tries(name: str) -> list[float]:
+    """When it was tried; one attempt may ask twice."""
+    return sorted({when for who, when in Counting.tried if who == name})
+
+
+async def test_while_evictions_go_on_the_pod_is_gated(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=[node("n", cpu=4)], plugins=[Counting]) as cluster:
+        for name in ("a", "b"):
+            await cluster.create(low(name))
+        await cluster.settle()
+        cluster.api.faults.set_latency(10.0, verb="delete", resource="pods")
+        begin = trio.current_time()
+        await cluster.create(high("grand", cpu=4))
+        await trio.sleep(9)
+        # What else happens in the cluster cannot bring it back before its victims are told to go.
+        await cluster.create(node("too-small", cpu=1))
+        await trio.sleep(9)
+        assert len(tries("grand")) == 1
+        assert cluster.pod("grand").nominated_node_name == "n"
+        await cluster.settle()
+        assert cluster.pod("grand").node_name == "n"
+        assert tries("grand")[1] - begin > 20.0
+
+
+async def test_if_an_eviction_fails_the_pod_is_tried_again_and_evicts_again(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with virtual_cluster(nodes=[node("n", cpu=3)], plugins=[Counting]) as cluster:
+        await cluster.create(low("modest"))
+        await cluster.settle()
+        cluster.api.faults.fail_next(verb="delete", resource="pods", code=403, reason="Forbidden")
+        await cluster.create(high("grand"))
+        await cluster.settle()
+        assert cluster.placements() == {"default/grand": "n"}
+        assert "Error evicting pods for default/grand" in caplog.text
+        assert len(cluster.events("Preempted")) == 1
+
+
+async def test_a_pod_does_not_preempt_again_while_its_victims_are_still_leaving(autojump_clock: MockClock) -> None:
+    pace = KubeletPace(stop_seconds=25.0)
+    nodes = [node("n", cpu=3), node("small", cpu=1)]
+    async with virtual_cluster(nodes=nodes, kubelets=pace, plugins=[Counting]) as cluster:
+        await cluster.create(low("modest"))
+        bystander = await cluster.create(high("bystander", cpu="500m", node_selector={HOSTNAME: "small"}))
+        await cluster.settle()
+        await cluster.create(high("grand"))
+        await trio.sleep(5)
+        assert len(tries("grand")) == 1
+        # Somebody leaves, so there could be room; and the victim has not left yet.
+        await cluster.delete(bystander, grace_seconds=0)
+        await trio.sleep(10)
+        assert len(tries("grand")) == 2
+        assert len(cluster.events("Preempted")) == 1
+        messages = [event.message for event in cluster.events("FailedScheduling", about="grand")]
+        assert messages[-1] == (
+            "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, "
+            "preemption: not eligible due to a terminating pod on the nominated node."
+        )
+        assert cluster.pod("grand").nominated_node_name == "n"
+        await cluster.settle()
+        assert cluster.placements() == {"default/grand": "n"}
+        assert len(cluster.events("Preempted")) == 1
+
+
+async def test_without_the_gate_victims_are_evicted_within_the_cycle(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(
+        nodes=[node("n", cpu=4)], plugins=[Counting], gates={"SchedulerAsyncPreemption": False}
+    ) as cluster:
+        for name in ("a", "b"):
+            await cluster.create(low(name))
+        await cluster.settle()
+        cluster.api.faults.set_latency(10.0, verb="delete", resource="pods")
+        await cluster.create(high("grand", cpu=4))
+        await cluster.create(pod("bystander", cpu="100m"))
+        await trio.sleep(9)
+        assert tries("bystander") == []  # the loop waits for the evictions
+        await cluster.settle()
+        assert cluster.pod("grand").node_name == "n"
+        assert len(cluster.events("Preempted")) == 2
+
+
+async def test_without_the_gate_a_failure_is_told_in_the_message_of_the_pod(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=[node("n", cpu=3)], gates={"SchedulerAsyncPreemption": False}) as cluster:
+        await cluster.create(low("modest"))
+        await cluster.settle()
+        cluster.api.faults.fail_next(verb="delete", resource="pods", code=403, reason="Forbidden", message="not you")
+        await cluster.create(high("grand"))
+        await trio.sleep(0.5)
+        (event,) = cluster.events("FailedScheduling", about="grand")
+        assert event.message.startswith("0/1 nodes are available: 1 Insufficient cpu. preemption: ")
+        assert "not you" in event.message
+        assert cluster.pod("grand").nominated_node_name == ""
+
+
+async def test_a_more_important_pod_takes_the_promised_place_and_the_promise_is_withdrawn(
+    autojump_clock: MockClock,
+) -> None:
+    pace = KubeletPace(stop_seconds=25.0)
+    async with virtual_cluster(nodes=[node("n", cpu=3)], kubelets=pace) as cluster:
+        await cluster.create(low("modest"))
+        await cluster.settle()
+        await cluster.create(high("grand"))
+        await trio.sleep(3)
+        assert cluster.pod("grand").nominated_node_name == "n"
+        await cluster.create(high("grander", priority=1000))
+        await trio.sleep(3)
+        assert cluster.pod("grander").nominated_node_name == "n"
+        await cluster.settle()
+        assert cluster.placements() == {"default/grand": "", "default/grander": "n"}
+        assert cluster.pod("grand").nominated_node_name == ""

@@ -1,0 +1,182 @@
+"""Counts of pods per node, through the door that plugins use: ``nodes.pod_counts``."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import pod_usage
+from trio_sched.snapshot import pod_index
+from trio_sched.snapshot.label_selection import EVERYTHING, NOTHING, selector_of_map
+from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
+from trio_sched.testing import make_table, node, pod
+
+
+def selecting(labels: dict[str, str] | None = None, *namespaces: str, without_terminating: bool = False) -> PodSelector:
+    where = frozenset(namespaces) if namespaces else None
+    return PodSelector((NamespacedMatcher(where, selector_of_map(labels or {})),), without_terminating)
+
+
+def a_pod(name: str, on: str, *, namespace: str = "default", app: str = "web", going: bool = False) -> Pod:
+    made = pod(name, namespace=namespace, node_name=on, labels={"app": app})
+    return terminating(made) if going else made
+
+
+def terminating(one: Pod) -> Pod:
+    metadata = msgspec.structs.replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    return msgspec.structs.replace(one, metadata=metadata)
+
+
+def add(table: NodeTable, new: Pod) -> None:
+    table.add_pod(table.row_of[new.node_name], PlacedPod(new, pod_usage(new)))
+
+
+def counted(table: NodeTable, selector: PodSelector) -> list[int]:
+    return table.columns.pod_counts(selector).tolist()  # type: ignore[no-any-return]
+
+
+NODES = [node("a"), node("b"), node("c")]
+PODS = [
+    a_pod("p", "a"),
+    a_pod("q", "a"),
+    a_pod("r", "b", app="db"),
+    a_pod("s", "b", namespace="other"),
+    a_pod("t", "c", going=True),
+]
+WEB = selecting({"app": "web"}, "default")
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        (WEB, [2, 0, 1]),
+        (selecting({"app": "web"}), [2, 1, 1]),
+        (selecting({"app": "web"}, "default", "other"), [2, 1, 1]),
+        (selecting({"app": "web"}, "nowhere"), [0, 0, 0]),
+        (selecting({}, "other"), [0, 1, 0]),
+        (selecting({"app": "web"}, "default", without_terminating=True), [2, 0, 0]),
+        (selecting(), [2, 2, 1]),
+        (PodSelector((NamespacedMatcher(None, NOTHING),)), [0, 0, 0]),
+        (PodSelector((NamespacedMatcher(frozenset(), EVERYTHING),)), [0, 0, 0]),
+    ],
+)
+def test_pods_are_counted_by_namespace_labels_and_whether_they_are_going(
+    selector: PodSelector, expected: list[int]
+) -> None:
+    assert counted(make_table(NODES, PODS), selector) == expected
+
+
+def test_a_pod_must_be_meant_by_every_part() -> None:
+    web = NamespacedMatcher(frozenset({"default", "other"}), selector_of_map({"app": "web"}))
+    here = NamespacedMatcher(frozenset({"default"}), EVERYTHING)
+    both = PodSelector((web, here))
+    assert both.namespaces == {"default"}
+    assert counted(make_table(NODES, PODS), both) == [2, 0, 1]
+    apart = PodSelector((NamespacedMatcher(frozenset({"other"}), EVERYTHING), here))
+    assert counted(make_table(NODES, PODS), apart) == [0, 0, 0]
+    anywhere = PodSelector((NamespacedMatcher(None, EVERYTHING), here))
+    assert anywhere.namespaces == {"default"}
+
+
+def test_counts_follow_each_placement() -> None:
+    table = make_table(NODES, PODS)
+    assert counted(table, WEB) == [2, 0, 1]
+    add(table, a_pod("new", "b"))
+    add(table, a_pod("stranger", "b", namespace="other"))
+    table.remove_pod(0, pod("p").uid)
+    assert counted(table, WEB) == [1, 1, 1]
+    table.remove_pod(0, pod("q").uid)
+    assert counted(table, WEB) == [0, 1, 1]
+    add(table, a_pod("again", "a"))
+    assert counted(table, WEB) == [1, 1, 1]
+
+
+def test_counts_follow_labels_of_running_pods() -> None:
+    table = make_table(NODES, PODS)
+    assert counted(table, WEB) == [2, 0, 1]
+    placed = table.pods[1][pod("r").uid]
+    table.update_pod(1, placed, a_pod("r", "b"))
+    assert counted(table, WEB) == [2, 1, 1]
+    table.update_pod(1, placed, a_pod("r", "b", app="mail"))
+    assert counted(table, WEB) == [2, 0, 1]
+
+
+def test_a_pod_that_starts_terminating_counts_only_for_those_who_count_such_pods() -> None:
+    table = make_table(NODES, PODS)
+    staying = selecting({"app": "web"}, "default", without_terminating=True)
+    assert (counted(table, staying), counted(table, WEB)) == ([2, 0, 0], [2, 0, 1])
+    placed = table.pods[0][pod("p").uid]
+    table.update_pod(0, placed, terminating(placed.pod))
+    assert (counted(table, staying), counted(table, WEB)) == ([1, 0, 0], [2, 0, 1])
+    table.remove_pod(0, pod("p").uid)
+    assert (counted(table, staying), counted(table, WEB)) == ([1, 0, 0], [1, 0, 1])
+
+
+def test_counts_follow_nodes_that_get_another_row() -> None:
+    table = make_table(NODES, PODS)
+    assert counted(table, WEB) == [2, 0, 1]
+    table.remove_node("a")
+    assert table.names == ["c", "b"]
+    assert counted(table, WEB) == [1, 0]
+    table.remove_node("b")
+    table.remove_node("c")
+    assert counted(table, WEB) == []
+    table.add_node(node("d"))
+    assert counted(table, WEB) == [0]
+
+
+def test_a_node_comes_back_with_the_pods_that_were_on_it() -> None:
+    table = make_table(NODES, PODS)
+    assert counted(table, WEB) == [2, 0, 1]
+    gone = table.remove_node("a")
+    table.add_node(node("a"), gone)
+    assert dict(zip(table.names, counted(table, WEB), strict=True)) == {"a": 2, "b": 0, "c": 1}
+
+
+def test_a_count_that_was_dropped_begins_anew_and_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_index, "KEEP", 2)
+    table = make_table(NODES, PODS)
+    others = [selecting({"app": "db"}, "default"), selecting({"app": "db"}), selecting()]
+    assert counted(table, WEB) == [2, 0, 1]
+    for other in others:
+        counted(table, other)
+    add(table, a_pod("new", "b"))
+    assert counted(table, WEB) == [2, 1, 1]
+    table.remove_pod(0, pod("p").uid)
+    assert counted(table, WEB) == [1, 1, 1]
+    assert counted(table, others[2]) == [1, 3, 1]
+
+
+def test_the_count_used_longest_ago_is_dropped_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_index, "KEEP", 2)
+    table = make_table(NODES, PODS)
+    index, other, third = table.pod_index, selecting({"app": "db"}), selecting()
+    kept, dropped = index.counts(WEB), index.counts(other)
+    index.counts(WEB)
+    index.counts(third)
+    assert index.counts(WEB) is kept
+    assert index.counts(other) is not dropped
+
+
+def test_nothing_is_done_any_more_for_a_count_that_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_index, "KEEP", 1)
+    table = make_table(NODES, PODS)
+    dropped = table.pod_index.counts(WEB)
+    before = dict(dropped.rows)
+    table.pod_index.counts(selecting())
+    add(table, a_pod("new", "b"))
+    add(table, pod("of-a-new-kind", labels={"app": "web", "more": "labels"}, node_name="b"))
+    assert dropped.rows == before
+
+
+def test_counts_can_be_had_of_some_of_the_nodes() -> None:
+    nodes = make_table(NODES, PODS).columns
+    assert nodes.take(np.array([2, 0])).pod_counts(WEB).tolist() == [1, 2]
+    assert nodes.take(slice(0, 2)).pod_counts(WEB).tolist() == [2, 0]
+
+
+def test_whether_it_is_being_deleted_does_not_matter_for_one_pod_alone() -> None:
+    staying = selecting({"app": "web"}, "default", without_terminating=True)
+    assert staying.matches_pod(a_pod("p", "a", going=True))
+    assert not staying.matches_pod(a_pod("p", "a", namespace="other"))
