@@ -66,7 +66,15 @@ NAMESPACES: Final = ("shop", "data", "ml", "batch", "edge", "monitoring", "misfi
 
 def cluster() -> list[Json]:
     """Every object, in the order in which a person would like to read them."""
-    return [*_namespaces(), *_priority_classes(), *_nodes(), *_agents(), *_workloads(), *_misfits()]
+    return [
+        *_namespaces(),
+        *_priority_classes(),
+        *_storage_classes(),
+        *_nodes(),
+        *_agents(),
+        *_workloads(),
+        *_misfits(),
+    ]
 
 
 def _namespaces() -> Iterator[Json]:
@@ -78,6 +86,30 @@ def _priority_classes() -> Iterator[Json]:
     for name, value in PRIORITIES.items():
         head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
         yield {**head, "value": value, **({} if name == "customer-facing" else {"preemptionPolicy": "Never"})}
+
+
+def _storage_classes() -> Iterator[Json]:
+    """Disks that are made where their first pod is, and network storage that is made at once."""
+    for name, mode in (("disk", "WaitForFirstConsumer"), ("network", "Immediate")):
+        head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
+        yield {**head, "provisioner": f"{name}.csi.shop.example", "volumeBindingMode": mode}
+
+
+def _claim(namespace: str, name: str, storage_class: str, size: str, mode: str = "ReadWriteOnce") -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "accessModes": [mode],
+            "storageClassName": storage_class,
+            "resources": {"requests": {"storage": size}},
+        },
+    }
+
+
+def _volume(claim: str) -> list[Json]:
+    return [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
 
 
 def _node_names(pool: str) -> list[str]:
@@ -267,19 +299,30 @@ def _workloads() -> Iterator[Json]:
         },
     )
     for zone in ZONES:
-        yield from _copies(
-            "data",
-            f"postgres-{zone}",
-            6,
-            {
+        for number in range(1, 7):
+            name = f"postgres-{zone}-{number:03}"
+            yield _claim("data", f"data-{name}", "disk", "200Gi")
+            spec = {
                 "priorityClassName": "internal",
                 "affinity": _required(
                     {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]},
                     {"key": "disk", "operator": "In", "values": ["ssd"]},
                 ),
+                "volumes": _volume(f"data-{name}"),
                 "containers": [_container("postgres", "postgres", "2", "8Gi")],
-            },
-        )
+            }
+            yield _pod("data", f"postgres-{zone}", name, spec)
+    yield _claim("data", "backups", "network", "2Ti", "ReadWriteMany")
+    yield from _copies(
+        "data",
+        "backup",
+        3,
+        {
+            "priorityClassName": "internal",
+            "volumes": _volume("backups"),
+            "containers": [_container("backup", "postgres", "250m", "512Mi")],
+        },
+    )
     yield from _copies(
         "data",
         "cache",
@@ -418,6 +461,9 @@ def _misfits() -> Iterator[Json]:
         {"topologySpreadConstraints": [_spread("shop.example/rack", "DoNotSchedule", app="no-racks")]}
         | {"containers": small},
     )
+    yield _claim("misfits", "tape", "tape-library", "1Ti")
+    yield from _copies("misfits", "no-such-storage", 1, {"volumes": _volume("tape"), "containers": small})
+    yield from _copies("misfits", "claim-forgotten", 1, {"volumes": _volume("nowhere"), "containers": small})
     yield from _copies("misfits", "unknown-node", 1, {"affinity": _on_node("general-99"), "containers": small})
     yield from _copies(
         "misfits", "gated", 3, {"schedulingGates": [{"name": "shop.example/quota-checked"}], "containers": small}

@@ -50,6 +50,8 @@ def test_only_the_misfits_are_pending_each_kind_for_its_own_reason(shop: dict[st
         "crowded": "38 node(s) didn't match pod anti-affinity rules",
         "lonely": "38 node(s) didn't match pod affinity rules",
         "no-racks": "didn't match pod topology spread constraints (missing required label)",
+        "no-such-storage": "pod has unbound immediate PersistentVolumeClaims",
+        "claim-forgotten": 'persistentvolumeclaim "nowhere" not found',
         "gated": "Scheduling is blocked due to non-empty scheduling gates",
     }
     assert reasons.keys() == expected.keys()
@@ -73,6 +75,15 @@ def test_more_important_pods_that_come_later_take_the_place_of_experiments(shop:
     for eviction in shop["preempted"]:
         assert placed[eviction["by"]] == eviction["node"]
         assert eviction["pod"] not in placed
+
+
+def test_every_database_has_its_disk_and_backups_share_a_volume(shop: dict[str, Any]) -> None:
+    claims = {(one["namespace"], one["storageClass"]): (one["bound"], one["pending"]) for one in shop["claims"]}
+    assert claims == {("data", "disk"): (18, 0), ("data", "network"): (1, 0), ("misfits", "tape-library"): (0, 1)}
+    databases = [one for one in shop["placements"] if one["workload"].startswith("postgres")]
+    assert len(databases) == 18
+    zone_of = {node["name"]: node["zone"] for node in shop["nodes"]}
+    assert all(zone_of[one["node"]] in one["workload"] for one in databases)
 
 
 def test_every_node_has_its_agent_and_nothing_is_overcommitted(shop: dict[str, Any]) -> None:

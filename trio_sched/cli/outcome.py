@@ -65,6 +65,16 @@ class Eviction:
 
 
 @frozen(kw_only=True)
+class Claims:
+    """The claims for volumes of one class in one namespace."""
+
+    namespace: str
+    storage_class: str
+    bound: int
+    pending: int
+
+
+@frozen(kw_only=True)
 class Usage:
     """How full one node, or all nodes of a pool, are; milli-CPU, bytes, counts."""
 
@@ -93,6 +103,7 @@ class Outcome:
     """The most frequent reason first."""
     evictions: tuple[Eviction, ...]
     """In the order in which they happened."""
+    claims: tuple[Claims, ...]
     nodes: tuple[NodeReport, ...]
     pools: Mapping[str, Usage]
     simulated_seconds: float
@@ -147,6 +158,7 @@ def read_outcome(store: ObjectStore, schedulers: Iterable[str], simulated_second
     return Outcome(
         placements=tuple(_placement(pod) for pod in pods if pod.node_name),
         waiting=tuple(sorted(waiting, key=lambda group: -len(group.pods))),
+        claims=tuple(_claims(store)),
         evictions=tuple(_evictions(store, {pod.uid: pod.key for pod in pods})),
         nodes=reports,
         pools={
@@ -166,6 +178,16 @@ def _evictions(store: ObjectStore, keys: Mapping[str, str]) -> Iterator[Eviction
             victim = stored.fields["involvedObject"]
             by = keys.get(told["uid"], f"a pod that is gone ({told['uid']})")
             yield Eviction(pod=f"{victim['namespace']}/{victim['name']}", by=by, node=told["node"])
+
+
+def _claims(store: ObjectStore) -> Iterator[Claims]:
+    counts: dict[tuple[str, str], Counter[bool]] = {}
+    for stored in store.collection("persistentvolumeclaims").in_order():
+        key = stored.fields["metadata"]["namespace"], stored.fields["spec"].get("storageClassName") or "-"
+        is_bound = (stored.fields.get("status") or {}).get("phase") == "Bound"
+        counts.setdefault(key, Counter())[is_bound] += 1
+    for (namespace, storage_class), found in sorted(counts.items()):
+        yield Claims(namespace=namespace, storage_class=storage_class, bound=found[True], pending=found[False])
 
 
 def _placement(pod: Pod) -> Placement:

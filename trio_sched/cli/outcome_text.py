@@ -32,6 +32,15 @@ def outcome_as_data(outcome: Outcome) -> Json:
         "pending": [
             {"reason": group.reason, "message": group.message, "pods": list(group.pods)} for group in outcome.waiting
         ],
+        "claims": [
+            {
+                "namespace": one.namespace,
+                "storageClass": one.storage_class,
+                "bound": one.bound,
+                "pending": one.pending,
+            }
+            for one in outcome.claims
+        ],
         "preempted": [asdict(eviction) for eviction in outcome.evictions],
         "pools": [{"name": name, **_usage_as_data(usage)} for name, usage in outcome.pools.items()],
         "nodes": [
@@ -51,6 +60,8 @@ def outcome_as_tables(outcome: Outcome, *, every_pod: bool) -> Iterator[Renderab
     yield _placements_by_pod(outcome) if every_pod else _placements_by_workload(outcome)
     yield _nodes(outcome)
     yield _pools(outcome)
+    if outcome.claims:
+        yield _claims(outcome)
     if outcome.evictions:
         yield _evictions(outcome)
     if outcome.waiting:
@@ -75,8 +86,9 @@ def _table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
 
 
 def _placements_by_workload(outcome: Outcome) -> Table:
-    table = _table("Placements", "NAMESPACE", "WORKLOAD", "PODS", "NODES", "WHERE", right=("PODS", "NODES"))
+    table = _table("Placements", "NAMESPACE", "WORKLOAD", "PODS", "NODES", "WHERE", "ZONES", right=("PODS", "NODES"))
     pool_of = {node.name: node.pool for node in outcome.nodes}
+    zone_of = {node.name: node.zone for node in outcome.nodes}
     workloads: dict[tuple[str, str], list[Placement]] = {}
     for placement in outcome.placements:
         workloads.setdefault((placement.namespace, placement.workload), []).append(placement)
@@ -89,7 +101,9 @@ def _placements_by_workload(outcome: Outcome) -> Table:
             pools = Counter(pool_of.get(placement.node, "unknown node") for placement in placements)
             where = ", ".join(f"{pool} {number}" for pool, number in sorted(pools.items()))
             count = len(nodes)
-        table.add_row(namespace, workload, str(len(placements)), str(count), where)
+        zones = Counter(zone_of.get(placement.node, "-") for placement in placements)
+        spread = ", ".join(f"{zone} {number}" for zone, number in sorted(zones.items()))
+        table.add_row(namespace, workload, str(len(placements)), str(count), where, spread)
     return table
 
 
@@ -114,6 +128,14 @@ def _pools(outcome: Outcome) -> Table:
     sizes = Counter(node.pool for node in outcome.nodes)
     for name, usage in outcome.pools.items():
         table.add_row(name, str(sizes[name]), *_shares(usage, outcome.resources))
+    return table
+
+
+def _claims(outcome: Outcome) -> Table:
+    numbers = ("BOUND", "PENDING")
+    table = _table("Claims for volumes", "NAMESPACE", "CLASS", *numbers, right=numbers)
+    for one in outcome.claims:
+        table.add_row(one.namespace, one.storage_class, str(one.bound), str(one.pending))
     return table
 
 
