@@ -10,8 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
-from attrs import define, field, frozen
-from numpy.typing import NDArray
+from attrs import define, field
 
 from trio_sched.objects.node import Node
 from trio_sched.objects.node_amounts import node_amounts
@@ -20,10 +19,11 @@ from trio_sched.objects.pod_requests import PodUsage, ResourceAmounts
 from trio_sched.objects.taint import Taint
 from trio_sched.snapshot.affinity_terms import TermIndex
 from trio_sched.snapshot.change_log import ChangeLog
+from trio_sched.snapshot.column_store import ColumnStore, ColumnViews, longer
 from trio_sched.snapshot.domain_counts import NodeSet
 from trio_sched.snapshot.host_ports import HostPortIndex
 from trio_sched.snapshot.image_index import ImageIndex
-from trio_sched.snapshot.node_columns import BoolArray, Int32Array, Int64Array, NodeColumns
+from trio_sched.snapshot.node_columns import BoolArray, Int32Array, NodeColumns
 from trio_sched.snapshot.pod_index import PodIndex, class_key
 from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Interner, resource_vocabulary
 from trio_sched.snapshot.volume_index import VolumeIndex
@@ -40,24 +40,6 @@ class PlacedPod:
 
     pod: Pod
     usage: PodUsage
-
-
-@frozen(eq=False)
-class ColumnViews:
-    """Read-only views of the columns, cut to the nodes there are."""
-
-    allocatable: Int64Array
-    requested: Int64Array
-    nonzero_requested: Int64Array
-    pod_count: Int64Array
-    allowed_pods: Int64Array
-    unschedulable: BoolArray
-    taint_sets: Int32Array
-    feature_sets: Int32Array
-    node_generation: Int64Array
-    """Grows with every change of the row's node object that matters to plugins."""
-    usage_generation: Int64Array
-    """Grows with every change of the row's pods."""
 
 
 class LabelColumn:
@@ -103,16 +85,7 @@ class NodeTable:
     _views: ColumnViews | None = None
     _labels: dict[str, LabelColumn] = field(factory=dict)
     _node_sets: dict[Hashable, tuple[int, BoolArray]] = field(factory=dict)
-    _allocatable: Int64Array = field(factory=lambda: np.zeros((3, 0), dtype=np.int64))
-    _requested: Int64Array = field(factory=lambda: np.zeros((3, 0), dtype=np.int64))
-    _nonzero: Int64Array = field(factory=lambda: np.zeros((2, 0), dtype=np.int64))
-    _pod_count: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
-    _allowed_pods: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
-    _unschedulable: BoolArray = field(factory=lambda: np.zeros(0, dtype=np.bool_))
-    _taint_sets: Int32Array = field(factory=lambda: np.zeros(0, dtype=np.int32))
-    _feature_sets: Int32Array = field(factory=lambda: np.zeros(0, dtype=np.int32))
-    _node_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
-    _usage_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
+    _store: ColumnStore = field(factory=ColumnStore)
 
     def __attrs_post_init__(self) -> None:
         self.pod_index, self.term_index = PodIndex(self), TermIndex(self)
@@ -138,26 +111,8 @@ class NodeTable:
         views = self._views
         # A what-if copy shares the vocabulary and may have met a resource that nobody here has.
         if views is None or len(views.allocatable) < len(self.resources.values):
-            views = self._views = self._make_views()
+            views = self._views = self._store.views(self.count, len(self.resources))
         return views
-
-    def _make_views(self) -> ColumnViews:
-        n, resources = self.count, len(self.resources)
-        while resources > self._allocatable.shape[0]:
-            self._allocatable = _taller(self._allocatable)
-            self._requested = _taller(self._requested)
-        return ColumnViews(
-            allocatable=_read_only(self._allocatable[:resources, :n]),
-            requested=_read_only(self._requested[:resources, :n]),
-            nonzero_requested=_read_only(self._nonzero[:, :n]),
-            pod_count=_read_only(self._pod_count[:n]),
-            allowed_pods=_read_only(self._allowed_pods[:n]),
-            unschedulable=_read_only(self._unschedulable[:n]),
-            taint_sets=_read_only(self._taint_sets[:n]),
-            feature_sets=_read_only(self._feature_sets[:n]),
-            node_generation=_read_only(self._node_generation[:n]),
-            usage_generation=_read_only(self._usage_generation[:n]),
-        )
 
     @property
     def images(self) -> ImageIndex:
@@ -170,8 +125,6 @@ class NodeTable:
 
     def copy_of_rows(self, rows: Sequence[int]) -> NodeTable:
         """A table of its own with copies of *rows*, in that order; its ids mean the same as here."""
-        views = self.views
-        where = np.array(rows, dtype=np.intp)
         copy = NodeTable(
             resources=self.resources,
             taint_lists=self.taint_lists,
@@ -182,16 +135,7 @@ class NodeTable:
             pods=[self.pods[row].copy() for row in rows],
             images=None,
             capacity=len(rows),
-            allocatable=views.allocatable[:, where],
-            requested=views.requested[:, where],
-            nonzero=views.nonzero_requested[:, where],
-            pod_count=views.pod_count[where],
-            allowed_pods=views.allowed_pods[where],
-            unschedulable=views.unschedulable[where],
-            taint_sets=views.taint_sets[where],
-            feature_sets=views.feature_sets[where],
-            node_generation=views.node_generation[where],
-            usage_generation=views.usage_generation[where],
+            store=ColumnStore.of_rows(self.views, np.array(rows, dtype=np.intp)),
         )
         copy.row_of = {name: row for row, name in enumerate(copy.names)}
         for target, row in enumerate(rows):
@@ -205,7 +149,7 @@ class NodeTable:
         Returns:
             Where the copy stands.
         """
-        node, views = source.nodes[row], source.views
+        node = source.nodes[row]
         if target is None:
             target = self.count
             if target >= self._capacity:
@@ -217,18 +161,7 @@ class NodeTable:
         self.nodes[target] = node
         self.pods[target] = source.pods[row].copy()
         self._views = None
-        resources = len(views.allocatable)
-        while resources > self._allocatable.shape[0]:
-            self._allocatable = _taller(self._allocatable)
-            self._requested = _taller(self._requested)
-        self._allocatable[:resources, target] = views.allocatable[:, row]
-        self._requested[:resources, target] = views.requested[:, row]
-        self._nonzero[:, target] = views.nonzero_requested[:, row]
-        self._pod_count[target] = views.pod_count[row]
-        self._allowed_pods[target] = views.allowed_pods[row]
-        self._unschedulable[target] = views.unschedulable[row]
-        self._taint_sets[target] = views.taint_sets[row]
-        self._feature_sets[target] = views.feature_sets[row]
+        self._store.copy(source.views, row, target)
         for key, column in self._labels.items():
             column.ids[target] = column.values.intern(node.labels.get(key))
         self.host_ports.remove(target, self.host_ports.of_row(target))
@@ -256,7 +189,7 @@ class NodeTable:
         self.row_of[node.name] = row
         self.pods.append({})
         self._views = None
-        self._clear_usage(row)
+        self._store.clear_usage(row)
         self._write_node(row, node, amounts)
         self.images.add(row, node.status.images or ())
         for placed in pods:
@@ -319,22 +252,19 @@ class NodeTable:
         self.nodes[target] = self.nodes[source]
         self.pods[target] = self.pods[source]
         self.row_of[self.names[target]] = target
-        for matrix in (self._allocatable, self._requested, self._nonzero):
-            matrix[:, target] = matrix[:, source]
-        for column in (self._pod_count, self._allowed_pods, self._unschedulable, self._taint_sets, self._feature_sets):
-            column[target] = column[source]
+        self._store.move(source, target)
         for labels in self._labels.values():
             labels.ids[target] = labels.ids[source]
 
     def _write_node(self, row: int, node: Node, has: tuple[ResourceAmounts, int]) -> None:
         amounts, allowed_pods = has
-        self._allocatable[:, row] = 0
+        self._store.allocatable[:, row] = 0
         for resource, amount in self._rows_of(amounts):
-            self._allocatable[resource, row] = amount
-        self._allowed_pods[row] = allowed_pods
-        self._unschedulable[row] = node.spec.unschedulable
-        self._taint_sets[row] = self.taint_lists.intern(node.spec.taints or ())
-        self._feature_sets[row] = self.feature_lists.intern(node.status.declared_features or ())
+            self._store.allocatable[resource, row] = amount
+        self._store.allowed_pods[row] = allowed_pods
+        self._store.unschedulable[row] = node.spec.unschedulable
+        self._store.taint_sets[row] = self.taint_lists.intern(node.spec.taints or ())
+        self._store.feature_sets[row] = self.feature_lists.intern(node.status.declared_features or ())
         for key, column in self._labels.items():
             column.ids[row] = column.values.intern(node.labels.get(key))
 
@@ -399,19 +329,19 @@ class NodeTable:
 
     def _count_pod(self, row: int, usage: PodUsage, sign: int) -> None:
         requested = usage.requested
-        self._requested[CPU_ROW, row] += sign * requested.cpu_milli
-        self._requested[MEMORY_ROW, row] += sign * requested.memory_bytes
+        self._store.requested[CPU_ROW, row] += sign * requested.cpu_milli
+        self._store.requested[MEMORY_ROW, row] += sign * requested.memory_bytes
         if requested.ephemeral_storage_bytes:
-            self._requested[EPHEMERAL_STORAGE_ROW, row] += sign * requested.ephemeral_storage_bytes
+            self._store.requested[EPHEMERAL_STORAGE_ROW, row] += sign * requested.ephemeral_storage_bytes
         for name, amount in requested.scalars:
             resource = self._resource_row(name)
-            self._requested[resource, row] += sign * amount
-        self._nonzero[0, row] += sign * usage.nonzero_cpu_milli
-        self._nonzero[1, row] += sign * usage.nonzero_memory_bytes
-        self._pod_count[row] += sign
+            self._store.requested[resource, row] += sign * amount
+        self._store.nonzero_requested[0, row] += sign * usage.nonzero_cpu_milli
+        self._store.nonzero_requested[1, row] += sign * usage.nonzero_memory_bytes
+        self._store.pod_count[row] += sign
         self.usage_log.append(row)
         self._generation += 1
-        self._usage_generation[row] = self._generation
+        self._store.usage_generation[row] = self._generation
 
     # --- bookkeeping ------------------------------------------------------------------------------------------------
 
@@ -428,22 +358,16 @@ class NodeTable:
         if row is None:
             row = self.resources.intern(name)
             self._views = None
-        while row >= self._allocatable.shape[0]:  # a copy's vocabulary may know more than its columns hold
-            self._allocatable = _taller(self._allocatable)
-            self._requested = _taller(self._requested)
+        if row >= len(self._store.allocatable):  # a copy's vocabulary may know more than its columns hold
+            self._store.make_room_for(row + 1)
             self._views = None
         return row
-
-    def _clear_usage(self, row: int) -> None:
-        self._requested[:, row] = 0
-        self._nonzero[:, row] = 0
-        self._pod_count[row] = 0
 
     def _node_changed(self, row: int) -> None:
         self.node_log.append(row)
         self.nodes_generation += 1
         self._generation += 1
-        self._node_generation[row] = self._generation
+        self._store.node_generation[row] = self._generation
 
     def _membership_changed(self, row: int | None) -> None:
         self.membership_generation += 1
@@ -452,22 +376,13 @@ class NodeTable:
         else:
             self._node_changed(row)
             self.usage_log.append(row)
-            self._usage_generation[row] = self._generation
+            self._store.usage_generation[row] = self._generation
 
     def _grow_nodes(self) -> None:
         self._capacity = capacity = max(_FIRST_CAPACITY, 2 * self._capacity)
-        self._allocatable = _wider(self._allocatable, capacity)
-        self._requested = _wider(self._requested, capacity)
-        self._nonzero = _wider(self._nonzero, capacity)
-        self._pod_count = _longer(self._pod_count, capacity)
-        self._allowed_pods = _longer(self._allowed_pods, capacity)
-        self._unschedulable = _longer(self._unschedulable, capacity)
-        self._taint_sets = _longer(self._taint_sets, capacity)
-        self._feature_sets = _longer(self._feature_sets, capacity)
-        self._node_generation = _longer(self._node_generation, capacity)
-        self._usage_generation = _longer(self._usage_generation, capacity)
+        self._store.grow(capacity)
         for column in self._labels.values():
-            column.ids = _longer(column.ids, capacity)
+            column.ids = longer(column.ids, capacity)
 
 
 def _matters(old: Node, new: Node) -> bool:
@@ -485,25 +400,3 @@ def _matters(old: Node, new: Node) -> bool:
 
 def _image_names(node: Node) -> set[str]:
     return {name for image in node.status.images or () for name in image.names or ()}
-
-
-def _read_only(view: NDArray[D]) -> NDArray[D]:
-    view.flags.writeable = False
-    return view
-
-
-def _taller(matrix: Int64Array) -> Int64Array:
-    """Twice as many resources."""
-    return np.vstack([matrix, np.zeros_like(matrix)])
-
-
-def _wider(matrix: Int64Array, capacity: int) -> Int64Array:
-    wider = np.zeros((matrix.shape[0], capacity), dtype=np.int64)
-    wider[:, : matrix.shape[1]] = matrix
-    return wider
-
-
-def _longer(column: NDArray[D], capacity: int) -> NDArray[D]:
-    longer = np.zeros(capacity, dtype=column.dtype)
-    longer[: len(column)] = column
-    return longer

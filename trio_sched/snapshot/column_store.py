@@ -1,0 +1,134 @@
+"""The columns themselves: arrays with a place for every row, which grow as rows and resources come."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from attrs import define, field, frozen
+from numpy.typing import NDArray
+
+from trio_sched.snapshot.node_columns import BoolArray, Int32Array, Int64Array
+
+D = TypeVar("D", bound=np.generic)
+
+_PER_ROW = (
+    "pod_count",
+    "allowed_pods",
+    "unschedulable",
+    "taint_sets",
+    "feature_sets",
+    "node_generation",
+    "usage_generation",
+)
+_MATRICES = ("allocatable", "requested", "nonzero_requested")
+
+
+@frozen(eq=False)
+class ColumnViews:
+    """Read-only views of the columns, cut to the nodes there are."""
+
+    allocatable: Int64Array
+    requested: Int64Array
+    nonzero_requested: Int64Array
+    pod_count: Int64Array
+    allowed_pods: Int64Array
+    unschedulable: BoolArray
+    taint_sets: Int32Array
+    feature_sets: Int32Array
+    node_generation: Int64Array
+    """Grows with every change of the row's node object that matters to plugins."""
+    usage_generation: Int64Array
+    """Grows with every change of the row's pods."""
+
+
+@define(eq=False)
+class ColumnStore:
+    """Writable columns; each is longer than there are rows, so that rows can be added."""
+
+    allocatable: Int64Array = field(factory=lambda: np.zeros((3, 0), dtype=np.int64))
+    requested: Int64Array = field(factory=lambda: np.zeros((3, 0), dtype=np.int64))
+    nonzero_requested: Int64Array = field(factory=lambda: np.zeros((2, 0), dtype=np.int64))
+    pod_count: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
+    allowed_pods: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
+    unschedulable: BoolArray = field(factory=lambda: np.zeros(0, dtype=np.bool_))
+    taint_sets: Int32Array = field(factory=lambda: np.zeros(0, dtype=np.int32))
+    feature_sets: Int32Array = field(factory=lambda: np.zeros(0, dtype=np.int32))
+    node_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
+    usage_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @classmethod
+    def of_rows(cls, views: ColumnViews, rows: NDArray[np.intp]) -> ColumnStore:
+        """Copies of *rows*, in that order, and no place for more."""
+        matrices = {name: getattr(views, name)[:, rows] for name in _MATRICES}
+        return cls(**matrices, **{name: getattr(views, name)[rows] for name in _PER_ROW})
+
+    def views(self, rows: int, resources: int) -> ColumnViews:
+        """What there is of it, read-only."""
+        self.make_room_for(resources)
+        views = {name: _read_only(getattr(self, name)[:rows]) for name in _PER_ROW}
+        return ColumnViews(
+            allocatable=_read_only(self.allocatable[:resources, :rows]),
+            requested=_read_only(self.requested[:resources, :rows]),
+            nonzero_requested=_read_only(self.nonzero_requested[:, :rows]),
+            **views,
+        )
+
+    def make_room_for(self, resources: int) -> None:
+        """Let there be a row for each of so many resources."""
+        while resources > self.allocatable.shape[0]:
+            self.allocatable = _taller(self.allocatable)
+            self.requested = _taller(self.requested)
+
+    def grow(self, capacity: int) -> None:
+        """Let there be a place for so many rows."""
+        for name in _MATRICES:
+            setattr(self, name, _wider(getattr(self, name), capacity))
+        for name in _PER_ROW:
+            setattr(self, name, longer(getattr(self, name), capacity))
+
+    def move(self, source: int, target: int) -> None:
+        """What stood at *source* stands at *target* now; when it last changed is for the caller to say."""
+        for matrix in (self.allocatable, self.requested, self.nonzero_requested):
+            matrix[:, target] = matrix[:, source]
+        for column in (self.pod_count, self.allowed_pods, self.unschedulable, self.taint_sets, self.feature_sets):
+            column[target] = column[source]
+
+    def copy(self, views: ColumnViews, row: int, target: int) -> None:
+        """Let *target* be what *row* is in other columns."""
+        resources = len(views.allocatable)
+        self.make_room_for(resources)
+        self.allocatable[:resources, target] = views.allocatable[:, row]
+        self.requested[:resources, target] = views.requested[:, row]
+        self.nonzero_requested[:, target] = views.nonzero_requested[:, row]
+        for name in _PER_ROW:
+            getattr(self, name)[target] = getattr(views, name)[row]
+
+    def clear_usage(self, row: int) -> None:
+        """Nobody is on *row*."""
+        self.requested[:, row] = 0
+        self.nonzero_requested[:, row] = 0
+        self.pod_count[row] = 0
+
+
+def _read_only(view: NDArray[D]) -> NDArray[D]:
+    view.flags.writeable = False
+    return view
+
+
+def _taller(matrix: Int64Array) -> Int64Array:
+    """Twice as many resources."""
+    return np.vstack([matrix, np.zeros_like(matrix)])
+
+
+def _wider(matrix: Int64Array, capacity: int) -> Int64Array:
+    wider = np.zeros((matrix.shape[0], capacity), dtype=np.int64)
+    wider[:, : matrix.shape[1]] = matrix
+    return wider
+
+
+def longer(column: NDArray[D], capacity: int) -> NDArray[D]:
+    """The same with a place for *capacity* rows."""
+    longer = np.zeros(capacity, dtype=column.dtype)
+    longer[: len(column)] = column
+    return longer
