@@ -22,6 +22,7 @@ from trio_sched.plugin_api import (
     SKIP,
     Action,
     BoolArray,
+    CodeArray,
     CycleState,
     EventRegistration,
     Handle,
@@ -166,11 +167,11 @@ class PodTopologySpread:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Nodes fail that lack a key, or where one more pod would be too many more than elsewhere."""
         hard: _Hard = state.read(_HARD_KEY)
-        codes: Int64Array | None = None
+        codes: CodeArray | None = None
         for constraint, tally, itself in zip(hard.constraints, hard.tallies, hard.matches_itself, strict=True):
             fewest = 0 if tally.base.size < constraint.min_domains else tally.minimum
             most = constraint.max_skew + fewest - itself
-            table = np.where(tally.counts(nodes) > most, _SKEWED, 0)
+            table = (tally.counts(nodes) > most).view(np.int8) * np.int8(_SKEWED)
             table[0] = _MISSING
             found = table[nodes.label_values(constraint.key)]
             codes = found if codes is None else np.where(codes, codes, found)
@@ -302,6 +303,8 @@ def _lack_a_key(keys: Iterable[str], nodes: NodeColumns) -> BoolArray | None:
     """Shape (nodes,): which nodes lack one of *keys*; None if none does."""
     lacking: BoolArray | None = None
     for key in keys:
+        if nodes.all_have_label(key):
+            continue
         absent = nodes.label_values(key) == 0
         lacking = absent if lacking is None else lacking | absent
     return lacking if lacking is not None and lacking.any() else None

@@ -33,6 +33,15 @@ class Normalized:
     on_usage: bool
     raw: Int64Array
     weighted: Int64Array
+    span: tuple[int, int] | None = None
+    """The lowest and the highest raw score of feasible nodes, if there are no others."""
+
+    def is_same_over(self, positions: Int64Array) -> bool:
+        """Whether *weighted* holds for the nodes at *positions* alone too: the same scores occur among them."""
+        if self.span is None:
+            return False
+        raw = self.raw[positions]
+        return (int(raw.min()), int(raw.max())) == self.span
 
 
 @define(eq=False)
@@ -222,6 +231,9 @@ class KeptAnswer:
         everywhere = len(positions) == len(self.passes)
         total = self.node_total + self.usage_total
         for kept in self.normalized:
+            raw = kept.raw if everywhere else kept.raw[positions]
+            lowest, highest = int(raw.min()), int(raw.max())
+            kept.span = (lowest, highest) if highest - lowest <= 1 else None
             scores = self.normalized_over(kept, slice(None) if everywhere else positions)
             scores *= kept.caller.weight
             if everywhere:

@@ -119,11 +119,10 @@ class KeptAnswers:
         nodes = table.columns if everywhere else table.columns.take(positions)
         run_pre_scores(answer.fresh_pre_scores, pod, nodes, state)
         fresh = [scorer for scorer in answer.fresh_scores if scorer.plugin not in state.skip_score]
-        if is_kept:
-            answer.normalize_again()
-            if not fresh and not answer.memos:
-                row = select_host(answer.ranks, rng)
-                return Placed(table.names[row], state, table.count, len(positions))
+        answer.normalize_again()
+        if is_kept and not fresh and not answer.memos:
+            row = select_host(answer.ranks, rng)
+            return Placed(table.names[row], state, table.count, len(positions))
         totals = _totals(answer, pod, positions, state, is_kept)
         totals = totals + run_scores(fresh, pod, nodes, state).totals
         return Placed(table.names[int(positions[select_host(totals, rng)])], state, table.count, len(positions))
@@ -239,7 +238,7 @@ def _totals(answer: KeptAnswer, pod: Pod, positions: Int64Array, state: CycleSta
         CycleFailed: a plugin failed, or left the range of scores.
     """
     totals: Int64Array
-    if is_kept:
+    if is_kept or all(kept.is_same_over(positions) for kept in answer.normalized):
         totals = answer.ranks[positions]
     else:
         totals = answer.node_total[positions] + answer.usage_total[positions]

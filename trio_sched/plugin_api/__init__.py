@@ -73,6 +73,7 @@ from trio_sched.plugin_api.status import failure as failure
 from trio_sched.plugin_api.status import pending as pending
 from trio_sched.plugin_api.status import unresolvable as unresolvable
 from trio_sched.plugin_api.status import unschedulable as unschedulable
+from trio_sched.plugin_api.verdicts import CodeArray as CodeArray
 from trio_sched.plugin_api.verdicts import Diagnosis as Diagnosis
 from trio_sched.plugin_api.verdicts import Input as Input
 from trio_sched.plugin_api.verdicts import NodeStatuses as NodeStatuses
@@ -127,6 +128,7 @@ __all__ = [
     "ClaimReference",
     "ClusterEvent",
     "Code",
+    "CodeArray",
     "Container",
     "CycleState",
     "DefaultPreemptionArgs",

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status
 
+CodeArray = NDArray[np.signedinteger[Any]]
+"""Shape (nodes,): small numbers that stand for statuses."""
+
 
 class Input(Enum):
     """What a plugin's answer about one node depends on, besides the pod."""
@@ -33,7 +36,7 @@ class Verdicts:
     node (or booleans: True fails). Numbers keep the common case cheap: the text is only made when nothing fits.
     """
 
-    codes: NDArray[np.int64] | NDArray[np.bool_]
+    codes: CodeArray | NDArray[np.bool_]
     explain: Callable[[int], Status]
     may_fail: bool = False
     """Whether *explain* has Error among its answers: on a node that passed the filters before, that ends the cycle."""

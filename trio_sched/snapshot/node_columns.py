@@ -177,6 +177,10 @@ class NodeColumns:
         column = self._table.label_column(key).ids[: self._table.count]
         return column if self.rows is None else column[self.rows]
 
+    def all_have_label(self, key: str) -> bool:
+        """Whether every node of the cluster has the label *key*; False tells nothing of these nodes."""
+        return self._table.has_everywhere(key)
+
     def label_vocabulary(self, key: str) -> Sequence[str | None]:
         """The values of label *key* by index; index 0 is None, "absent"."""
         return self._table.label_column(key).values.values

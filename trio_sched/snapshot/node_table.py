@@ -23,7 +23,7 @@ from trio_sched.snapshot.column_store import ColumnStore, ColumnViews, longer
 from trio_sched.snapshot.domain_counts import NodeSet
 from trio_sched.snapshot.host_ports import HostPortIndex
 from trio_sched.snapshot.image_index import ImageIndex
-from trio_sched.snapshot.node_columns import BoolArray, Int32Array, NodeColumns
+from trio_sched.snapshot.node_columns import ABSENT, BoolArray, Int32Array, NodeColumns
 from trio_sched.snapshot.pod_index import PodIndex, class_key
 from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Interner, resource_vocabulary
 from trio_sched.snapshot.volume_index import VolumeIndex
@@ -84,6 +84,7 @@ class NodeTable:
     _capacity: int = 0
     _views: ColumnViews | None = None
     _labels: dict[str, LabelColumn] = field(factory=dict)
+    _everywhere: dict[str, tuple[int, bool]] = field(factory=dict)
     _node_sets: dict[Hashable, tuple[int, BoolArray]] = field(factory=dict)
     _store: ColumnStore = field(factory=ColumnStore)
 
@@ -279,6 +280,14 @@ class NodeTable:
             for row, node in enumerate(self.nodes):
                 column.ids[row] = column.values.intern(node.labels.get(key))
         return column
+
+    def has_everywhere(self, key: str) -> bool:
+        """Whether every node has the label *key*."""
+        found = self._everywhere.get(key)
+        if found is None or found[0] != self.topology_generation:
+            present = self.label_column(key).ids[: self.count] != ABSENT
+            found = self._everywhere[key] = (self.topology_generation, bool(present.all()))
+        return found[1]
 
     def node_set(self, wanted: NodeSet) -> BoolArray:
         """Shape (capacity,): which rows are in the set; looked at again when nodes come, go, or change."""
