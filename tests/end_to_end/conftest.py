@@ -1,6 +1,8 @@
 """Eyes for whole clusters: what the API server's history says of every pod, and what schedulers keep in mind."""
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,9 @@ from trio_sched.daemon.assembly import Assembly
 from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator.object_store import Change
 from trio_sched.testing.virtual_cluster import VirtualCluster
+
+# Tests of this folder share helper modules, and importlib mode knows no siblings.
+sys.path.insert(0, str(Path(__file__).parent))
 
 _OVER = ("Succeeded", "Failed")
 

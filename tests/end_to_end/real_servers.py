@@ -1,0 +1,279 @@
+"""API servers in processes or tasks of their own, on a port: the embedded one, and a real kube-apiserver with etcd."""
+
+import os
+import socket
+import ssl
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import trio
+import trustme
+from attrs import define, field
+
+from trio_sched.simulator import ApiServer, run_kubelets, serve
+
+ADMIN, SCHEDULER = "admin-token", "scheduler-token"
+TOKENS = f'{ADMIN},admin,1,"system:masters"\n{SCHEDULER},system:kube-scheduler,2,""\n'
+ASSETS = os.environ.get("KUBEBUILDER_ASSETS", "")
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {{kubeconfig: {kubeconfig}, qps: 1000, burst: 1000}}
+leaderElection: {{leaderElect: {leader_elect}, leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 1s}}
+"""
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{{name: c, cluster: {{server: "{server}", certificate-authority: "{authority}"}}}}]
+users: [{{name: u, user: {{token: "{token}"}}}}]
+contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port
+
+
+async def eventually(check: Callable[[], Awaitable[bool]], *, within_seconds: float) -> None:
+    """Ask until *check* says yes; what happens in other processes rings no bell here."""
+    with trio.fail_after(within_seconds):
+        while True:
+            if await check():
+                return
+            await trio.sleep(0.1)
+
+
+@asynccontextmanager
+async def process(command: list[str], log_file: Path) -> AsyncIterator[trio.Process]:
+    """A process that is gone when the block is left; what it says goes to *log_file*."""
+    with log_file.open("ab") as log:
+        started = await trio.lowlevel.open_process(command, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        yield started
+    finally:
+        if started.poll() is None:
+            started.kill()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 10):
+            await started.wait()
+
+
+@define(eq=False)
+class Files:
+    """Certificates and configuration in a folder of the test's own."""
+
+    folder: Path
+    authority: trustme.CA = field(factory=trustme.CA)
+
+    def __attrs_post_init__(self) -> None:
+        leaf = self.authority.issue_cert("127.0.0.1", "localhost")
+        self.authority.cert_pem.write_to_path(str(self.folder / "ca.pem"))
+        leaf.cert_chain_pems[0].write_to_path(str(self.certificate))
+        leaf.private_key_pem.write_to_path(str(self.key))
+        (self.folder / "tokens.csv").write_text(TOKENS)
+
+    @property
+    def certificate(self) -> Path:
+        return self.folder / "serving.pem"
+
+    @property
+    def key(self) -> Path:
+        return self.folder / "serving.key"
+
+    def scheduler_command(self, server: str, *, leader_elect: bool) -> list[str]:
+        kubeconfig, config = self.folder / "kubeconfig", self.folder / "scheduler.yaml"
+        kubeconfig.write_text(KUBECONFIG.format(server=server, authority=self.folder / "ca.pem", token=SCHEDULER))
+        config.write_text(CONFIGURATION.format(kubeconfig=kubeconfig, leader_elect=str(leader_elect).lower()))
+        return [sys.executable, "-m", "trio_sched", "--config", str(config), "--secure-port=0"]
+
+
+@define(eq=False)
+class Server:
+    """A running API server, and what an administrator does with it."""
+
+    url: str
+    files: Files
+    admin: httpx.AsyncClient
+    nodes: int
+    pods: int
+    stop: Callable[[], Awaitable[None]]
+    resume: Callable[[], Awaitable[None]]
+
+    async def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        response = await self.admin.request(method, path, json=body)
+        response.raise_for_status()
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    async def create_nodes(self) -> None:
+        amounts = {"cpu": "32", "memory": "64Gi", "pods": "110"}
+        status = {"allocatable": amounts, "capacity": amounts}
+        for number in range(self.nodes):
+            await self.request("POST", "/api/v1/nodes", {"metadata": {"name": f"n{number}"}, "status": status})
+
+    async def create_pods(self, prefix: str, count: int, *, cpu: str = "100m") -> None:
+        container = {"name": "c", "image": "registry.test/app:1", "resources": {"requests": {"cpu": cpu}}}
+        for number in range(count):
+            manifest = {"metadata": {"name": f"{prefix}-{number}"}, "spec": {"containers": [container]}}
+            await self.request("POST", "/api/v1/namespaces/default/pods", manifest)
+
+    async def bound(self) -> Counter[bool]:
+        listed = await self.request("GET", "/api/v1/namespaces/default/pods")
+        return Counter(bool(one["spec"].get("nodeName")) for one in listed["items"])
+
+    async def wait_bound(self, count: int, *, within_seconds: float = 60) -> None:
+        async def are_bound() -> bool:
+            return (await self.bound())[True] >= count
+
+        await eventually(are_bound, within_seconds=within_seconds)
+
+    async def events(self, reason: str) -> list[dict[str, Any]]:
+        listed = await self.request("GET", "/apis/events.k8s.io/v1/namespaces/default/events")
+        return [event for event in listed["items"] if event["reason"] == reason]
+
+    async def holder(self) -> str:
+        response = await self.admin.get(LEASE)
+        return response.json()["spec"]["holderIdentity"] if response.status_code == 200 else ""
+
+    def scheduler(self, name: str, *, leader_elect: bool = False) -> Any:
+        command = self.files.scheduler_command(self.url, leader_elect=leader_elect)
+        return process(command, self.files.folder / f"{name}.log")
+
+
+async def is_ready(admin: httpx.AsyncClient) -> bool:
+    try:
+        if (await admin.get("/readyz")).status_code != 200:
+            return False
+        return (await admin.get("/api/v1/namespaces/default")).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@asynccontextmanager
+async def embedded_server(files: Files) -> AsyncIterator[Server]:
+    api = ApiServer()
+
+    async def stop() -> None:
+        api.stop()
+
+    async def resume() -> None:
+        api.resume()
+        await eventually(partial(is_ready, admin), within_seconds=10)
+
+    async with trio.open_nursery() as nursery:
+        serving = partial(serve, api, certificate=files.certificate, private_key=files.key)
+        url = await nursery.start(serving)
+        await nursery.start(run_kubelets, api)
+        async with admin_of(url, files) as admin:
+            yield Server(url, files, admin, 10, 60, stop, resume)
+        nursery.cancel_scope.cancel()
+
+
+def api_server_command(files: Files, port: int, etcd_url: str) -> list[str]:
+    return [
+        str(Path(ASSETS) / "kube-apiserver"),
+        f"--etcd-servers={etcd_url}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        "--endpoint-reconciler-type=none",
+        f"--secure-port={port}",
+        f"--cert-dir={files.folder}",
+        f"--tls-cert-file={files.certificate}",
+        f"--tls-private-key-file={files.key}",
+        f"--token-auth-file={files.folder / 'tokens.csv'}",
+        "--authorization-mode=RBAC",
+        # Nobody issues tokens for pods here, and nobody would ever say that a node has become ready.
+        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={files.key}",
+        f"--service-account-signing-key-file={files.key}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+    ]
+
+
+def etcd_command(binary: Path, folder: Path, url: str) -> list[str]:
+    peers = f"http://127.0.0.1:{free_port()}"
+    return [
+        str(binary),
+        f"--data-dir={folder / 'etcd'}",
+        f"--listen-client-urls={url}",
+        f"--advertise-client-urls={url}",
+        f"--listen-peer-urls={peers}",
+        f"--initial-advertise-peer-urls={peers}",
+        f"--initial-cluster=default={peers}",
+        "--unsafe-no-fsync",
+    ]
+
+
+@asynccontextmanager
+async def etcd(binary: Path, folder: Path) -> AsyncIterator[str]:
+    """A running etcd; gives its URL."""
+    url = f"http://127.0.0.1:{free_port()}"
+
+    async def is_healthy() -> bool:
+        async with httpx.AsyncClient() as client:
+            try:
+                return (await client.get(f"{url}/health")).status_code == 200
+            except httpx.TransportError:
+                return False
+
+    async with process(etcd_command(binary, folder, url), folder / "etcd.log"):
+        await eventually(is_healthy, within_seconds=30)
+        yield url
+
+
+@asynccontextmanager
+async def real_server(files: Files) -> AsyncIterator[Server]:
+    async with etcd(Path(ASSETS) / "etcd", files.folder) as etcd_url:
+        port = free_port()
+        url = f"https://127.0.0.1:{port}"
+        command = api_server_command(files, port, etcd_url)
+        log = files.folder / "kube-apiserver.log"
+        async with admin_of(url, files) as admin, trio.open_nursery() as nursery:
+            down = trio.Event()
+            was_down = trio.Event()
+
+            async def run_once() -> None:
+                async with process(command, log):
+                    await down.wait()
+                was_down.set()
+
+            async def stop() -> None:
+                down.set()
+                await was_down.wait()
+
+            async def resume() -> None:
+                nonlocal down, was_down
+                down, was_down = trio.Event(), trio.Event()
+                nursery.start_soon(run_once)
+                await eventually(partial(is_ready, admin), within_seconds=60)
+
+            await resume()
+            yield Server(url, files, admin, 100, 500, stop, resume)
+            await stop()
+
+
+def admin_of(url: str, files: Files) -> httpx.AsyncClient:
+    context = ssl.create_default_context(cafile=str(files.folder / "ca.pem"))
+    headers = {"Authorization": f"Bearer {ADMIN}"}
+    return httpx.AsyncClient(base_url=url, headers=headers, verify=context, timeout=30, trust_env=False)
+
+
+REAL = pytest.param(
+    real_server,
+    id="real",
+    marks=pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver"),
+)
+on_both = pytest.mark.parametrize("start_server", [pytest.param(embedded_server, id="embedded"), REAL])
