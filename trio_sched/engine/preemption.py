@@ -19,7 +19,15 @@ from trio_sched.engine.profile import Profile
 from trio_sched.engine.trial import Trial, TriedNode
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.preemption import Budget, BudgetAccount, DryRun, MayEvict, Victims
+from trio_sched.plugin_api.preemption import (
+    Budget,
+    BudgetAccount,
+    BudgetsByNamespace,
+    DryRun,
+    MayEvict,
+    Victims,
+    by_namespace,
+)
 from trio_sched.plugin_api.status import Code, Status, unresolvable
 from trio_sched.snapshot.node_table import NodeTable, PlacedPod
 from trio_sched.snapshot.what_if import WhatIf
@@ -65,10 +73,10 @@ def dry_run(
     statuses: dict[str, Status] = {}
     error: Status | None = None
     rows = [table.row_of[name] for name in node_names if name in table.row_of]
-    chunk = max(enough, _SMALLEST_CHUNK)
+    chunk, counted = max(enough, _SMALLEST_CHUNK), by_namespace(budgets)
     for start in range(0, len(rows), chunk):
         what_if = WhatIf(table, rows[start : start + chunk])
-        search = _Search(Trial(profile, pod, state), what_if, nominated, budgets)
+        search = _Search(Trial(profile, pod, state), what_if, nominated, counted)
         for name, outcome in search.outcomes(may_evict):
             if isinstance(outcome, Victims):
                 found = violating if outcome.pdb_violations else good
@@ -100,7 +108,7 @@ class _Search:
     trial: Trial
     what_if: WhatIf
     nominated: NominatedPods
-    budgets: Sequence[Budget]
+    budgets: BudgetsByNamespace
 
     def outcomes(self, may_evict: MayEvict | None) -> Iterator[tuple[str, Victims | Status]]:
         """Each node with its victims, or with the reason why it is no use."""
@@ -134,7 +142,7 @@ class _Search:
         for placed in gone:
             self._remove(node, placed)
         gone.sort(key=lambda placed: importance(placed.pod))
-        account = BudgetAccount.open(self.budgets)
+        account = BudgetAccount(self.budgets)
         judged = [(placed, account.violates(placed.pod)) for placed in gone]
         node.waiting = [one for one in judged if one[1]] + [one for one in judged if not one[1]]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from trio_sched.objects.disruption_budget import PodDisruptionBudget
 from trio_sched.objects.pod import Pod
@@ -64,24 +64,36 @@ def budgets_of(objects: Sequence[PodDisruptionBudget]) -> list[Budget]:
     return budgets
 
 
+BudgetsByNamespace = Mapping[str, Sequence[tuple[int, Budget]]]
+"""Namespace → its budgets, each with a number of its own."""
+
+
+def by_namespace(budgets: Iterable[Budget]) -> BudgetsByNamespace:
+    """*budgets* as accounts want them; a cluster has many, and most are about other namespaces."""
+    found: dict[str, list[tuple[int, Budget]]] = {}
+    for i, budget in enumerate(budgets):
+        found.setdefault(budget.namespace, []).append((i, budget))
+    return found
+
+
 @define(eq=False)
 class BudgetAccount:
     """What is left of the budgets as one victim after the other is counted."""
 
-    budgets: Sequence[Budget]
-    _left: dict[int, int]
+    budgets: BudgetsByNamespace
+    _left: dict[int, int] = field(factory=dict)
 
     @classmethod
     def open(cls, budgets: Sequence[Budget]) -> BudgetAccount:
         """An account with nobody counted yet."""
-        return cls(budgets, {})
+        return cls(by_namespace(budgets))
 
     def violates(self, pod: Pod) -> bool:
         """Count *pod*; whether one of the budgets that concern it is overdrawn."""
         if not pod.labels:
             return False
         overdrawn = False
-        for i, budget in enumerate(self.budgets):
+        for i, budget in self.budgets.get(pod.namespace, ()):
             if budget.concerns(pod):
                 left = self._left[i] = self._left.get(i, budget.allowed) - 1
                 overdrawn = overdrawn or left < 0
