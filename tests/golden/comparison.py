@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from attrs import frozen
+from scoreboard import GoldenRun
 
 from trio_sched.cli.legacy_flags import LEGACY_NAMES
 from trio_sched.config.legacy import LEGACY_API_VERSIONS
@@ -21,12 +22,19 @@ AWAITED_PLUGINS: Final = frozenset(
 
 @frozen
 class Comparison:
-    """One count in the row *row*; *awaited* if it cannot agree before a plugin of `AWAITED_PLUGINS` is there."""
+    """One count in the row *row*; *awaited* if nothing can be compared before a plugin of a later issue is there."""
 
     row: str
     agreed: bool
     detail: str = ""
     awaited: bool = False
+
+    def count(self, golden: GoldenRun, area: str) -> None:
+        """Count it as what it is."""
+        if self.awaited:
+            golden.leave_out(area, self.row)
+        else:
+            golden.record(area, self.row, self.agreed, self.detail)
 
 
 def missing(plugin: str, where: str) -> Comparison:

@@ -45,7 +45,7 @@ def _compare_hint(case: Mapping[str, Any]) -> Iterator[Comparison]:
         yield missing(plugin, "hint")
         return
     if plugin == "DynamicResources" and case["pod"]["spec"].get("resourceClaims"):
-        yield Comparison("pods that ask for devices (left out)", False, "hint of DynamicResources", awaited=True)
+        yield Comparison("pods that ask for devices", False, "hint of DynamicResources", awaited=True)
         return
     table, _plugins = _table(case)
     event = event_of(case["event"])
