@@ -79,9 +79,10 @@ async def test_an_api_server_that_comes_back_finds_the_scheduler_at_work(start_s
         assert scheduler.poll() is None
 
 
+ETCD = Path(ASSETS) / "etcd" if ASSETS else Path("/usr/bin/etcd")
+
+
+@pytest.mark.skipif(not ETCD.exists(), reason=f"there is no etcd at {ETCD} (Debian's package etcd-server brings it)")
 async def test_the_etcd_of_this_machine_understands_its_flags(tmp_path: Path) -> None:
-    binary = Path(ASSETS) / "etcd" if ASSETS else Path("/usr/bin/etcd")
-    if not binary.exists():
-        pytest.skip("there is no etcd")
-    async with etcd(binary, tmp_path) as url, httpx.AsyncClient() as client:
+    async with etcd(ETCD, tmp_path) as url, httpx.AsyncClient() as client:
         assert (await client.get(f"{url}/version")).json()["etcdserver"]
