@@ -13,6 +13,7 @@ from plugins_builtin._volumes import (
     STORAGE,
     capacity_nano,
     labels_chosen,
+    limit_nano,
     refers_to,
     requested_nano,
     selector_term,
@@ -29,6 +30,7 @@ from trio_sched.plugin_api import (
     PersistentVolumeClaim,
     StorageClass,
     TopologySelectorTerm,
+    match_label_values,
     parse_nano,
 )
 
@@ -154,13 +156,13 @@ def _size_and_name(volume: PersistentVolume) -> tuple[int, str]:
 def _pools_by_class(capacities: Iterable[CSIStorageCapacity]) -> dict[str, list[Pool]]:
     found: dict[str, list[Pool]] = {}
     for one in sorted(capacities, key=lambda one: (one.metadata.namespace, one.metadata.name)):
-        amount = one.maximum_volume_size if one.maximum_volume_size is not None else one.capacity
-        if amount is None or one.node_topology is None:
+        limit = limit_nano(one)
+        if limit is None or one.node_topology is None:
             continue
         term = selector_term(one.node_topology)
         if term is not None:
             affinity = NodeSelector(node_selector_terms=(term,)) if term.match_expressions else None
-            found.setdefault(one.storage_class_name, []).append(Pool(one, affinity, whole_bytes(parse_nano(amount))))
+            found.setdefault(one.storage_class_name, []).append(Pool(one, affinity, whole_bytes(limit)))
     return found
 
 
@@ -174,8 +176,7 @@ def allowed_by(terms: Sequence[TopologySelectorTerm] | None, nodes: NodeColumns)
             continue
         in_term = np.ones(len(nodes), dtype=np.bool_)
         for expression in term.match_label_expressions:
-            ids = [nodes.label_value_id(expression.key, value) for value in expression.values or ()]
-            in_term &= np.isin(nodes.label_values(expression.key), [found for found in ids if found is not None])
+            in_term &= match_label_values(expression.key, expression.values or (), nodes)
         matched |= in_term
     return matched
 

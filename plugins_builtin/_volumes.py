@@ -9,6 +9,8 @@ import numpy as np
 
 from trio_sched.plugin_api import (
     BoolArray,
+    CSIStorageCapacity,
+    Hint,
     LabelSelector,
     NodeColumns,
     NodeSelector,
@@ -80,15 +82,15 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
     return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None
 
 
-def uses_claim(pod: Pod, claim: PersistentVolumeClaim, *, ephemeral: bool) -> bool:
-    """Whether *claim* is one of the pod's; *ephemeral* counts those made for it too."""
-    if pod.namespace != claim.metadata.namespace:
-        return False
-    return any(
-        claim_name(pod, volume) == claim.name
-        for volume in pod.spec.volumes or ()
-        if ephemeral or volume.persistent_volume_claim is not None
-    )
+def is_claim_by_name(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
+    """Hint: the pod may be helped by a claim that it uses by name."""
+    return Hint.QUEUE if pod.namespace == new.metadata.namespace and new.name in named_claims(pod) else Hint.SKIP
+
+
+def is_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
+    """Hint: the pod may be helped by a claim that it uses by name, or that is made for it."""
+    names = (claim_name(pod, volume) for volume in pod.spec.volumes or ())
+    return Hint.QUEUE if pod.namespace == new.metadata.namespace and new.name in names else Hint.SKIP
 
 
 def not_owned(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
@@ -124,6 +126,12 @@ def capacity_nano(volume: PersistentVolume) -> int:
 def whole_bytes(nano: int) -> int:
     """Nano bytes as bytes, rounded up."""
     return -(-nano // 10**9)
+
+
+def limit_nano(pool: CSIStorageCapacity) -> int | None:
+    """How large a volume out of *pool* may be, in nano bytes; None if it does not say."""
+    amount = pool.maximum_volume_size if pool.maximum_volume_size is not None else pool.capacity
+    return None if amount is None else parse_nano(amount)
 
 
 def refers_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from trio_sched.plugin_api import (
+    NOT_STARTED,
     Action,
     Code,
     CycleState,
@@ -25,6 +26,7 @@ from trio_sched.plugin_api import (
     fit_error,
     hookimpl,
     on,
+    started_at,
     unresolvable,
     unschedulable,
 )
@@ -32,8 +34,6 @@ from trio_sched.plugin_api import (
 NAME = "DefaultPreemption"
 BEING_MADE = "waiting for the preemption for this pod to be finished"
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
-_NOT_STARTED = "~"
-"""Later than any time of day: a pod that has not started counts as started now."""
 _PRIORITY_OFFSET = 2**31
 """Makes every priority positive, so that more victims never look like fewer."""
 
@@ -180,5 +180,4 @@ def choose(candidates: Mapping[str, Victims]) -> list[str]:
 
 def _earliest_start(victims: Sequence[Pod]) -> str:
     highest = max((pod.priority for pod in victims), default=0)
-    starts = [pod.status.start_time or _NOT_STARTED for pod in victims if pod.priority == highest]
-    return min(starts, default=_NOT_STARTED)
+    return min((started_at(pod) for pod in victims if pod.priority == highest), default=NOT_STARTED)

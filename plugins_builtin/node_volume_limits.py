@@ -17,7 +17,7 @@ from plugins_builtin._csi_translation import (
     inline_handle,
     volume_handle,
 )
-from plugins_builtin._volumes import claim_name, claim_not_found, not_owned, uses_claim
+from plugins_builtin._volumes import claim_name, claim_not_found, is_claim, not_owned
 from trio_sched.plugin_api import (
     SKIP,
     Action,
@@ -138,7 +138,7 @@ class NodeVolumeLimits:
             on(Resource.CSI_NODE, Action.ADD),
             on(Resource.CSI_NODE, Action.UPDATE, _takes_more),
             on(Resource.POD, Action.DELETE, _leaves_volumes),
-            on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, _is_its_claim),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, is_claim),
             on(Resource.VOLUME_ATTACHMENT, Action.DELETE, _detached),
         ]
 
@@ -339,10 +339,6 @@ def _leaves_volumes(pod: Pod, old: Pod, new: None) -> Hint:
     if not old.node_name and not old.nominated_node_name:
         return Hint.SKIP
     return Hint.QUEUE if _concerns(old) else Hint.SKIP
-
-
-def _is_its_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
-    return Hint.QUEUE if uses_claim(pod, new, ephemeral=True) else Hint.SKIP
 
 
 def _detached(pod: Pod, old: VolumeAttachment, new: None) -> Hint:

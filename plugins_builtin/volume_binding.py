@@ -18,9 +18,10 @@ from plugins_builtin._volumes import (
     claim_name,
     claim_not_found,
     has_claims_of_any_kind,
+    is_claim,
     is_fully_bound,
+    limit_nano,
     not_owned,
-    uses_claim,
 )
 from trio_sched.plugin_api import (
     SKIP,
@@ -48,7 +49,6 @@ from trio_sched.plugin_api import (
     failure,
     hookimpl,
     on,
-    parse_nano,
     unresolvable,
 )
 
@@ -213,7 +213,7 @@ class VolumeBinding:
         add_or_update = Action.ADD | Action.UPDATE
         return [
             on(Resource.STORAGE_CLASS, add_or_update, _other_topologies),
-            on(Resource.PERSISTENT_VOLUME_CLAIM, add_or_update, _is_its_claim),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, add_or_update, is_claim),
             on(Resource.PERSISTENT_VOLUME, add_or_update),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             on(Resource.CSI_NODE, add_or_update, _migrates_others),
@@ -226,10 +226,6 @@ def _other_topologies(pod: Pod, old: StorageClass | None, new: StorageClass) -> 
     if old is None or (old.allowed_topologies or ()) != (new.allowed_topologies or ()):
         return Hint.QUEUE
     return Hint.SKIP
-
-
-def _is_its_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
-    return Hint.QUEUE if uses_claim(pod, new, ephemeral=True) else Hint.SKIP
 
 
 def _migrates_others(pod: Pod, old: CSINode | None, new: CSINode) -> Hint:
@@ -249,10 +245,5 @@ def _stops_counting(pod: Pod, old: CSIDriver, new: CSIDriver) -> Hint:
 def _has_more_room(pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> Hint:
     if old is None:
         return Hint.QUEUE
-    before, after = _limit_nano(old), _limit_nano(new)
+    before, after = limit_nano(old), limit_nano(new)
     return Hint.QUEUE if after is not None and (before is None or after > before) else Hint.SKIP
-
-
-def _limit_nano(one: CSIStorageCapacity) -> int | None:
-    amount = one.maximum_volume_size if one.maximum_volume_size is not None else one.capacity
-    return None if amount is None else parse_nano(amount)

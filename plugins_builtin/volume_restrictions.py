@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from attrs import define
 
-from plugins_builtin._volumes import claim_not_found, named_claims, uses_claim
+from plugins_builtin._volumes import claim_not_found, is_claim_by_name, named_claims
 from trio_sched.plugin_api import (
     SKIP,
     Action,
@@ -117,7 +117,7 @@ class VolumeRestrictions:
         return [
             on(Resource.POD, Action.DELETE, _gives_back),
             on(Resource.NODE, Action.ADD),
-            on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, _is_its_claim),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, is_claim_by_name),
         ]
 
 
@@ -166,7 +166,3 @@ def _gives_back(pod: Pod, old: Pod, new: None) -> Hint:
     if any(_conflict(disk, other) for other in _disks(old) for disk in _disks(pod)):
         return Hint.QUEUE
     return Hint.SKIP if set(named_claims(pod)).isdisjoint(named_claims(old)) else Hint.QUEUE
-
-
-def _is_its_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
-    return Hint.QUEUE if uses_claim(pod, new, ephemeral=False) else Hint.SKIP

@@ -13,8 +13,8 @@ from plugins_builtin._volumes import (
     claim_not_found,
     class_not_found,
     has_claims,
+    is_claim_by_name,
     named_claims,
-    uses_claim,
     volume_not_found,
 )
 from trio_sched.plugin_api import (
@@ -35,6 +35,7 @@ from trio_sched.plugin_api import (
     StorageClass,
     Verdicts,
     hookimpl,
+    match_label_values,
     on,
     unresolvable,
 )
@@ -120,7 +121,7 @@ class VolumeZone:
         return [
             on(Resource.STORAGE_CLASS, Action.ADD, _binds_late),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, _is_its_claim),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, is_claim_by_name),
             on(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, _has_moved),
         ]
 
@@ -139,26 +140,15 @@ def _topologies(volume: PersistentVolume) -> list[Topology]:
 
 def _is_in(topology: Topology, nodes: NodeColumns) -> BoolArray:
     key, values = topology
-    matched = _has_one_of(key, values, nodes)
+    matched = match_label_values(key, values, nodes)
     new_key = _NEW_KEY.get(key)
     if new_key is not None:
-        matched |= (nodes.label_values(key) == 0) & _has_one_of(new_key, values, nodes)
-    return matched
-
-
-def _has_one_of(key: str, values: Iterable[str], nodes: NodeColumns) -> BoolArray:
-    column = nodes.label_values(key)
-    ids = [found for value in values if (found := nodes.label_value_id(key, value)) is not None]
-    matched: BoolArray = np.isin(column, ids)
+        matched |= (nodes.label_values(key) == 0) & match_label_values(new_key, values, nodes)
     return matched
 
 
 def _binds_late(pod: Pod, old: StorageClass | None, new: StorageClass) -> Hint:
     return Hint.QUEUE if new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else Hint.SKIP
-
-
-def _is_its_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
-    return Hint.QUEUE if uses_claim(pod, new, ephemeral=False) else Hint.SKIP
 
 
 def _has_moved(pod: Pod, old: PersistentVolume | None, new: PersistentVolume) -> Hint:

@@ -56,7 +56,7 @@ def run_preemption(nodes: int = 5_000, each: int = 4, pods: int = 20) -> Iterato
         decided = time.perf_counter()
         assert isinstance(decision, Unplaced)
         assert decision.state is not None
-        found = made.dry_run_preemption(preemptor, decision.state, names[i:] + names[:i], enough, [])
+        found = made.dry_run_preemption(preemptor, decision.state, names[i:] + names[:i], enough, {})
         trying.append(time.perf_counter() - decided)
         deciding.append(decided - began)
         assert len(found.candidates) == enough

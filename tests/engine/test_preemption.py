@@ -43,8 +43,8 @@ def incoming(cpu: Any = 4, priority: int = 100, **more: Any) -> Pod:
     return pod("incoming", cpu=cpu, priority=priority, **more)
 
 
-def budget(allowed: int, *disrupted: str, namespace: str = "default", **labels: str) -> Budget:
-    return Budget(namespace, selector_of_map(labels), allowed, frozenset(disrupted))
+def budget(allowed: int, *disrupted: str, **labels: str) -> Budget:
+    return Budget("default", selector_of_map(labels), allowed, frozenset(disrupted))
 
 
 def try_out(
@@ -71,7 +71,7 @@ def try_out(
         state,
         promised,
         table.names if names is None else names,
-        budgets=budgets,
+        budgets={"default": list(enumerate(budgets))},
         enough=enough,
         may_evict=may_evict,
     )

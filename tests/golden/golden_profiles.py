@@ -52,7 +52,7 @@ class ReplayHandle:
 
     def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int) -> DryRun:
         """All of *node_names*: the recordings have no samples."""
-        budgets = budgets_of(list(self.objects("PodDisruptionBudget")))
+        budgets = budgets_of(self.objects("PodDisruptionBudget"))
         self.tried = dry_run(
             self.profile, self.table, pod, state, self.nominated, node_names, budgets=budgets, enough=1 << 30
         )

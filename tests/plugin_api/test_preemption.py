@@ -26,7 +26,7 @@ def db(name: str = "p", **more: Any) -> Pod:
 
 
 def violations(*pods: Pod, budgets: list[PodDisruptionBudget]) -> list[bool]:
-    account = BudgetAccount.open(budgets_of(budgets))
+    account = BudgetAccount(budgets_of(budgets))
     return [account.violates(one) for one in pods]
 
 
@@ -72,12 +72,12 @@ def test_every_budget_that_concerns_a_pod_is_drawn_on_even_if_one_is_overdrawn()
     ids=["missing", "empty", "does not parse"],
 )
 def test_budgets_whose_selector_says_nothing_concern_nobody(selector: LabelSelector | None) -> None:
-    assert budgets_of([budget(0, selector)]) == []
+    assert budgets_of([budget(0, selector)]) == {}
     assert violations(db(), budgets=[budget(0, selector)]) == [False]
 
 
 def test_each_account_begins_with_the_whole_budget() -> None:
     budgets = budgets_of([budget(1)])
     for _ in range(2):
-        account = BudgetAccount.open(budgets)
+        account = BudgetAccount(budgets)
         assert [account.violates(db("a")), account.violates(db("b"))] == [False, True]

@@ -105,7 +105,7 @@ def test_a_zone_that_came_up_since_the_pod_was_refused_does_not_break_the_dry_ru
     profile = make_profile(["PodTopologySpread"])
     run_pre_filters(profile.pre_filter, waiting, table.columns, state)
     table.update_node(node("a", labels={"zone": "new"}))
-    tried = dry_run(profile, table, waiting, state, {}, ["a", "b"], budgets=(), enough=9)
+    tried = dry_run(profile, table, waiting, state, {}, ["a", "b"], budgets={}, enough=9)
     assert tried.error is not None  # nobody in the new zone was counted, so nobody there has to go
     assert tried.error.message == 'expected at least one victim pod on node "a"'
     assert [one.name for one in tried.candidates["b"].pods] == ["p2"]

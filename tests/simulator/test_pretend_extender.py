@@ -39,6 +39,6 @@ async def test_it_can_be_put_on_a_port() -> None:
     async with trio.open_nursery() as nursery:
         url = await nursery.start(serve_extender, extender)
         async with httpx.AsyncClient() as client:
-            response = await client.post(f"{url}/root/filter", json=REQUEST)
+            response = await client.post(f"{url}/extend/filter", json=REQUEST)
             assert response.json()["NodeNames"] == ["b"]
         nursery.cancel_scope.cancel()

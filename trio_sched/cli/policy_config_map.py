@@ -4,6 +4,7 @@ import trio
 
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.legacy import POLICY_KEY, PolicyConfigMap
+from trio_sched.errors import first_of
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.errors import KubeClientError
 from trio_sched.kube_client.kinds import CONFIG_MAP_KIND
@@ -22,7 +23,7 @@ def fetch_policy(source: PolicyConfigMap, connection: ConnectionSettings) -> str
     try:
         config_map = trio.run(_fetch, source, connection)
     except* KubeClientError as group:
-        problem = _first(group)
+        problem = first_of(group)
         raise ConfigError.of(f"cannot read the policy in {where}: {problem}") from group
     if POLICY_KEY not in config_map.data:
         found = ", ".join(sorted(config_map.data)) or "nothing"
@@ -33,8 +34,3 @@ def fetch_policy(source: PolicyConfigMap, connection: ConnectionSettings) -> str
 async def _fetch(source: PolicyConfigMap, connection: ConnectionSettings) -> ConfigMap:
     async with connect(connection) as client:
         return await get(client, CONFIG_MAP_KIND, source.name, namespace=source.namespace)
-
-
-def _first(group: BaseExceptionGroup[KubeClientError]) -> KubeClientError:
-    problem = group.exceptions[0]
-    return _first(problem) if isinstance(problem, BaseExceptionGroup) else problem

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import click
 import trio
@@ -34,7 +34,7 @@ from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.log_setup import set_up_logging
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.engine.plugin_registry import PluginRegistry
-from trio_sched.errors import TrioSchedError
+from trio_sched.errors import TrioSchedError, first_of
 from trio_sched.kube_client.tls import describe_os_error
 from trio_sched.simulator import load_manifests
 
@@ -208,7 +208,7 @@ def _serve(plan: Plan, host: str, port: int) -> None:
     try:
         trio.run(partial(serve_until_signal, plan, host, port, partial(_announce, folder / "kubeconfig")))
     except* OSError as group:
-        refused = cast("OSError", _first(group))
+        refused = first_of(group)
     finally:
         shutil.rmtree(folder)
     if refused is not None:
@@ -260,13 +260,8 @@ def _one_error() -> Generator[None, None, None]:
     try:
         yield
     except* (TrioSchedError, KeyboardInterrupt) as group:
-        problem = _first(group)
+        problem = first_of(group)
     if isinstance(problem, KeyboardInterrupt):
         raise click.Abort
     if problem is not None:
         raise click.ClickException(str(problem))
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    problem = group.exceptions[0]
-    return _first(problem) if isinstance(problem, BaseExceptionGroup) else problem

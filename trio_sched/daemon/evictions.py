@@ -19,6 +19,7 @@ from trio_sched.daemon.pre_binding import PreBindingPods
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.wakeup import Bell
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.errors import first_of
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Conflict, ConnectionFailed, KubeClientError, NotFound, ServerError
 from trio_sched.kube_client.pods import delete_pod, patch_pod_status
@@ -80,17 +81,14 @@ class Evictions:
     def is_evicting_for(self, uid: str) -> bool:
         """Whether the pod *uid* has to wait for an eviction of ours: until all victims are seen to be going."""
         eviction = self._going_on.get(uid)
-        if eviction is None:
-            return False
-        if not eviction.is_told or any(map(self._stays, eviction.victims)):
-            return True
-        del self._going_on[uid]
-        return False
+        return eviction is not None and self._goes_on(eviction)
 
     def is_evicting_from(self, node_name: str) -> bool:
         """Whether victims on *node_name*, whoever takes their place, have not yet been seen to be going."""
-        here = [uid for uid, eviction in self._going_on.items() if eviction.node_name == node_name]
-        return any(list(map(self.is_evicting_for, here)))
+        return any(one.node_name == node_name and self._goes_on(one) for one in self._going_on.values())
+
+    def _goes_on(self, eviction: _Eviction) -> bool:
+        return not eviction.is_told or any(map(self._stays, eviction.victims))
 
     def _stays(self, uid: str) -> bool:
         cached = self.scheduler.cache.get(uid)
@@ -100,8 +98,7 @@ class Evictions:
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
         """Have *victims* leave; see `trio_sched.plugin_api.Handle.evict`."""
-        for uid in list(self._going_on):  # those that nobody has asked about since they were over
-            self.is_evicting_for(uid)
+        self._going_on = {uid: one for uid, one in self._going_on.items() if self._goes_on(one)}
         told = {uid for eviction in self._going_on.values() for uid in eviction.victims}
         there = [v for v in victims if v.metadata.deletion_timestamp is None and v.uid not in told]
         if not there:
@@ -110,11 +107,11 @@ class Evictions:
             return None
         self._going_on[preemptor.uid] = eviction = _Eviction(node_name, {victim.uid: victim for victim in there})
         if not in_background:
-            problem: BaseException | None = None
+            problem: KubeClientError | None = None
             try:
                 await self._evict_all(eviction, preemptor, there, node_name, plugin)
             except* KubeClientError as group:
-                problem = _first(group)
+                problem = first_of(group)
             eviction.is_told = True
             if problem is not None:
                 del self._going_on[preemptor.uid]
@@ -129,7 +126,7 @@ class Evictions:
     async def _in_background(
         self, eviction: _Eviction, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str
     ) -> None:
-        problem: BaseException | None = None
+        problem: KubeClientError | None = None
         try:
             self._clear_nominations(preemptor, node_name)
             *others, last = victims
@@ -138,7 +135,7 @@ class Evictions:
             eviction.is_told = True
             await self._evict_one(eviction, preemptor, last, node_name, plugin)
         except* KubeClientError as group:
-            problem = _first(group)
+            problem = first_of(group)
         finally:
             self._unfinished -= 1
             if not self._unfinished:
@@ -240,11 +237,3 @@ def condition_patch(victim: Pod, message: str, now: str) -> dict[str, Any]:
             order.append(DISRUPTION_TARGET)
         patch["$setElementOrder/conditions"] = [{"type": type_} for type_ in order]
     return patch
-
-
-def _first(group: BaseExceptionGroup[KubeClientError]) -> BaseException:
-    """One of the failures; which one does not matter."""
-    problem: BaseException = group
-    while isinstance(problem, BaseExceptionGroup):
-        problem = problem.exceptions[0]
-    return problem

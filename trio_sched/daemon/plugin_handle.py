@@ -24,7 +24,7 @@ from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import WaitingPod
-from trio_sched.plugin_api.preemption import Budget, DryRun, Victims, budgets_of
+from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun, Victims, budgets_of
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
 
@@ -55,7 +55,7 @@ class PluginHandle:
     _client: KubeClient
     _changes: ObjectChanges
     _later: LaterParts
-    _budgets: tuple[int, Sequence[Budget]] = field(default=(-1, ()), init=False)
+    _budgets: tuple[int, BudgetsByNamespace] = field(factory=lambda: (-1, {}), init=False)
 
     @property
     def nodes(self) -> NodeColumns:
@@ -129,7 +129,7 @@ class PluginHandle:
         """Try victims on copies of the columns."""
         version = self.version("PodDisruptionBudget")
         if self._budgets[0] != version:
-            self._budgets = (version, budgets_of(list(self.objects("PodDisruptionBudget"))))
+            self._budgets = (version, budgets_of(self.objects("PodDisruptionBudget")))
         budgets = self._budgets[1]
         return self._later.scheduler.dry_run_preemption(pod, state, node_names, enough, budgets)
 

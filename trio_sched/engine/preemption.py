@@ -20,13 +20,12 @@ from trio_sched.engine.trial import Trial, TriedNode
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import (
-    Budget,
     BudgetAccount,
     BudgetsByNamespace,
     DryRun,
     MayEvict,
     Victims,
-    by_namespace,
+    started_at,
 )
 from trio_sched.plugin_api.status import Code, Status, unresolvable
 from trio_sched.snapshot.node_table import NodeTable, PlacedPod
@@ -34,13 +33,11 @@ from trio_sched.snapshot.what_if import WhatIf
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 _SMALLEST_CHUNK = 64
-_NOT_STARTED = "~"
-"""Later than any time of day: a pod that has not started counts as started now."""
 
 
 def importance(pod: Pod) -> tuple[int, str]:
     """Sorts the most important pod first: by priority, then by how long it has been running."""
-    return -pod.priority, pod.status.start_time or _NOT_STARTED
+    return -pod.priority, started_at(pod)
 
 
 def dry_run(
@@ -51,7 +48,7 @@ def dry_run(
     nominated: NominatedPods,
     node_names: Sequence[str],
     *,
-    budgets: Sequence[Budget],
+    budgets: BudgetsByNamespace,
     enough: int,
     may_evict: MayEvict | None = None,
 ) -> DryRun:
@@ -73,10 +70,10 @@ def dry_run(
     statuses: dict[str, Status] = {}
     error: Status | None = None
     rows = [table.row_of[name] for name in node_names if name in table.row_of]
-    chunk, counted = max(enough, _SMALLEST_CHUNK), by_namespace(budgets)
+    chunk = max(enough, _SMALLEST_CHUNK)
     for start in range(0, len(rows), chunk):
         what_if = WhatIf(table, rows[start : start + chunk])
-        search = _Search(Trial(profile, pod, state), what_if, nominated, counted)
+        search = _Search(Trial(profile, pod, state), what_if, nominated, budgets)
         for name, outcome in search.outcomes(may_evict):
             if isinstance(outcome, Victims):
                 found = violating if outcome.pdb_violations else good

@@ -24,7 +24,7 @@ from trio_sched.engine.shortlist import Opinion, Shortlist, decide_among, shortl
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.preemption import Budget, DryRun
+from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
 from trio_sched.snapshot.node_table import PlacedPod
 
 
@@ -159,7 +159,7 @@ class Scheduler:
         ]
 
     def dry_run_preemption(
-        self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int, budgets: Sequence[Budget]
+        self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int, budgets: BudgetsByNamespace
     ) -> DryRun:
         """Try which less important pods would have to go; see `trio_sched.engine.preemption`."""
         profile, nominated = self.profiles[pod.scheduler_name], self._nominated_beside(pod)

@@ -64,8 +64,10 @@ from trio_sched.plugin_api.extension_points import hookimpl as hookimpl
 from trio_sched.plugin_api.fit_error import fit_error as fit_error
 from trio_sched.plugin_api.handle import Handle as Handle
 from trio_sched.plugin_api.handle import WaitingPod as WaitingPod
+from trio_sched.plugin_api.preemption import NOT_STARTED as NOT_STARTED
 from trio_sched.plugin_api.preemption import DryRun as DryRun
 from trio_sched.plugin_api.preemption import Victims as Victims
+from trio_sched.plugin_api.preemption import started_at as started_at
 from trio_sched.plugin_api.status import SKIP as SKIP
 from trio_sched.plugin_api.status import Code as Code
 from trio_sched.plugin_api.status import Status as Status
@@ -103,6 +105,7 @@ from trio_sched.snapshot.node_columns import BoolArray as BoolArray
 from trio_sched.snapshot.node_columns import Int64Array as Int64Array
 from trio_sched.snapshot.node_columns import NodeColumns as NodeColumns
 from trio_sched.snapshot.node_columns import NodeView as NodeView
+from trio_sched.snapshot.node_selection import match_label_values as match_label_values
 from trio_sched.snapshot.node_selection import match_labels as match_labels
 from trio_sched.snapshot.node_selection import match_node_selector as match_node_selector
 from trio_sched.snapshot.node_selection import match_term as match_term
@@ -117,6 +120,7 @@ __all__ = [
     "DEFAULT_MEMORY_BYTES",
     "EVERYTHING",
     "NOTHING",
+    "NOT_STARTED",
     "NO_DOMAIN",
     "SKIP",
     "Action",
@@ -201,6 +205,7 @@ __all__ = [
     "host_ports",
     "int_scores",
     "is_extended",
+    "match_label_values",
     "match_labels",
     "match_node_selector",
     "match_term",
@@ -213,6 +218,7 @@ __all__ = [
     "pod_usage",
     "replace_fields",
     "selector_of_map",
+    "started_at",
     "term_is_empty",
     "term_problem",
     "to_amounts",

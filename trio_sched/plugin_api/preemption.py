@@ -49,10 +49,14 @@ class Budget:
         return pod.namespace == self.namespace and self.labels.matches(pod.labels) and pod.name not in self.disrupted
 
 
-def budgets_of(objects: Sequence[PodDisruptionBudget]) -> list[Budget]:
+BudgetsByNamespace = Mapping[str, Sequence[tuple[int, Budget]]]
+"""Namespace → its budgets, each with a number of its own: a cluster has many, and most are about other namespaces."""
+
+
+def budgets_of(objects: Iterable[PodDisruptionBudget]) -> BudgetsByNamespace:
     """The budgets that concern anybody: an empty selector means no pod, and one that does not parse neither."""
-    budgets = []
-    for budget in objects:
+    found: dict[str, list[tuple[int, Budget]]] = {}
+    for i, budget in enumerate(objects):
         try:
             labels = compile_selector(budget.spec.selector)
         except SelectorError:
@@ -60,19 +64,8 @@ def budgets_of(objects: Sequence[PodDisruptionBudget]) -> list[Budget]:
         if not labels.is_everything and not labels.is_nothing:
             status = budget.status
             disrupted = frozenset(status.disrupted_pods or ())
-            budgets.append(Budget(budget.metadata.namespace, labels, status.disruptions_allowed, disrupted))
-    return budgets
-
-
-BudgetsByNamespace = Mapping[str, Sequence[tuple[int, Budget]]]
-"""Namespace → its budgets, each with a number of its own."""
-
-
-def by_namespace(budgets: Iterable[Budget]) -> BudgetsByNamespace:
-    """*budgets* as accounts want them; a cluster has many, and most are about other namespaces."""
-    found: dict[str, list[tuple[int, Budget]]] = {}
-    for i, budget in enumerate(budgets):
-        found.setdefault(budget.namespace, []).append((i, budget))
+            compiled = Budget(budget.metadata.namespace, labels, status.disruptions_allowed, disrupted)
+            found.setdefault(compiled.namespace, []).append((i, compiled))
     return found
 
 
@@ -82,11 +75,6 @@ class BudgetAccount:
 
     budgets: BudgetsByNamespace
     _left: dict[int, int] = field(factory=dict)
-
-    @classmethod
-    def open(cls, budgets: Sequence[Budget]) -> BudgetAccount:
-        """An account with nobody counted yet."""
-        return cls(by_namespace(budgets))
 
     def violates(self, pod: Pod) -> bool:
         """Count *pod*; whether one of the budgets that concern it is overdrawn."""
@@ -98,6 +86,15 @@ class BudgetAccount:
                 left = self._left[i] = self._left.get(i, budget.allowed) - 1
                 overdrawn = overdrawn or left < 0
         return overdrawn
+
+
+NOT_STARTED = "~"
+"""Later than any time of day."""
+
+
+def started_at(pod: Pod) -> str:
+    """When *pod* started, as text that sorts by time; one that has not started counts as started now."""
+    return pod.status.start_time or NOT_STARTED
 
 
 MayEvict = Callable[[Pod], bool]

@@ -105,16 +105,16 @@ def match_labels(labels: Mapping[str, str], nodes: NodeColumns) -> BoolArray:
     """Shape (nodes,): which nodes carry all of *labels*."""
     matched = np.ones(len(nodes), dtype=np.bool_)
     for key, value in labels.items():
-        matched &= _has_value(key, (value,), nodes)
+        matched &= match_label_values(key, (value,), nodes)
     return matched
 
 
 def _match_requirement(requirement: NodeSelectorRequirement, nodes: NodeColumns) -> BoolArray:
     match requirement.operator:
         case "In":
-            return _has_value(requirement.key, requirement.values or (), nodes)
+            return match_label_values(requirement.key, requirement.values or (), nodes)
         case "NotIn":
-            return ~_has_value(requirement.key, requirement.values or (), nodes)
+            return ~match_label_values(requirement.key, requirement.values or (), nodes)
         case "Exists":
             return _has_label(requirement.key, nodes)
         case "DoesNotExist":
@@ -129,7 +129,8 @@ def _has_label(key: str, nodes: NodeColumns) -> BoolArray:
     return present
 
 
-def _has_value(key: str, values: Iterable[str], nodes: NodeColumns) -> BoolArray:
+def match_label_values(key: str, values: Iterable[str], nodes: NodeColumns) -> BoolArray:
+    """Shape (nodes,): which nodes have one of *values* in label *key*."""
     column = nodes.label_values(key)
     matched = np.zeros(len(nodes), dtype=np.bool_)
     for value in values:

@@ -7,7 +7,6 @@ computed earlier catch up instead of being computed again.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TypeVar
 
 import numpy as np
 from attrs import define, field
@@ -30,8 +29,6 @@ from trio_sched.snapshot.volume_index import VolumeIndex
 
 _FIRST_CAPACITY = 64
 _MOST_NODE_SETS = 512
-
-D = TypeVar("D", bound=np.generic)
 
 
 @define(eq=False, slots=True)
