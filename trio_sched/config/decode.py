@@ -22,6 +22,9 @@ from trio_sched.config.go_base64 import decode_base64
 from trio_sched.config.go_text import quote, round_to_float32
 from trio_sched.config.tree import Array, Number, Object, Tree, kind_of
 
+Given = Mapping[str, Any]
+"""A decoded struct: the fields that the file gives, by their names there."""
+
 _MOST_STRICT_ERRORS: Final = 100
 _INTEGER: Final = re.compile(r"-?[0-9]+", re.ASCII)
 _MOST_DIGITS: Final = 20

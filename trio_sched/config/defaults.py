@@ -1,14 +1,12 @@
 """Completes a decoded configuration: what was not given gets kube-scheduler's default."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from attrs import frozen
 
+from trio_sched.config.decode import Given
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.known_plugins import default_plugins
+from trio_sched.config.plugin_arguments.table import PLUGIN_ARGUMENTS, complete_arguments
 from trio_sched.config.plugin_sets import merge_plugin_set
-from trio_sched.config.read_arguments import read_arguments
 from trio_sched.config.schema import (
     MULTI_POINT,
     ClientConnection,
@@ -23,10 +21,7 @@ from trio_sched.config.schema import (
     RawArguments,
     SchedulerConfig,
 )
-from trio_sched.config.wire_types import ARGUMENTS, POINTS
-
-Given = Mapping[str, Any]
-"""The fields that the file gives, by their names there."""
+from trio_sched.config.wire_types import POINTS
 
 
 @frozen
@@ -85,8 +80,8 @@ def _profile(given: Given, gates: FeatureGates, *, alone: bool) -> Profile:
     configured = {entry.name for entry in entries}
     enabled = {ref.name for plugin_set in plugins.values() for ref in plugin_set.enabled}
     entries += [
-        PluginConfig(name=name, args=read_arguments(name, {}, gates))
-        for name in sorted(enabled & ARGUMENTS.keys())
+        PluginConfig(name=name, args=complete_arguments(name, {}, gates))
+        for name in sorted(enabled & PLUGIN_ARGUMENTS.keys())
         if name not in configured
     ]
     return Profile(
@@ -117,7 +112,7 @@ def _plugin_refs(given: tuple[Given, ...] | None) -> tuple[PluginRef, ...]:
 def _plugin_config(given: Given, gates: FeatureGates) -> PluginConfig:
     name, args = given.get("name", ""), given.get("args")
     if isinstance(args, DecodedArguments):
-        return PluginConfig(name=name, args=read_arguments(name, args.fields, gates))
+        return PluginConfig(name=name, args=complete_arguments(name, args.fields, gates))
     return PluginConfig(name=name, args=None if args is None else RawArguments(args))
 
 

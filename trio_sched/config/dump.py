@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import yaml
 
-from trio_sched.config.dump_arguments import dump_arguments
 from trio_sched.config.durations import format_duration
 from trio_sched.config.go_text import general_float, json_float
+from trio_sched.config.omit_empty import omit_empty
+from trio_sched.config.plugin_arguments.table import dump_arguments
 from trio_sched.config.schema import (
     Extender,
     ExtenderTls,
@@ -135,23 +136,18 @@ def _configuration(config: SchedulerConfig) -> dict[str, Any]:
         "podInitialBackoffSeconds": config.pod_initial_backoff_seconds,
         "podMaxBackoffSeconds": config.pod_max_backoff_seconds,
         "profiles": [_profile(profile) for profile in config.profiles],
-        **_given(
+        **omit_empty(
             extenders=[_extender(extender) for extender in config.extenders],
             delayCacheUntilActive=config.delay_cache_until_active,
         ),
     }
 
 
-def _given(**fields: Any) -> dict[str, Any]:
-    """The *fields* that are not empty."""
-    return {key: value for key, value in fields.items() if value}
-
-
 def _profile(profile: Profile) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "schedulerName": profile.scheduler_name,
         "plugins": {key: _plugin_set(profile.plugins[point]) for key, point in POINTS.items()},
-        **_given(pluginConfig=[_plugin_config(entry) for entry in profile.plugin_config]),
+        **omit_empty(pluginConfig=[_plugin_config(entry) for entry in profile.plugin_config]),
     }
     if profile.percentage_of_nodes_to_score is not None:
         fields["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
@@ -159,7 +155,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
 
 
 def _plugin_set(plugin_set: PluginSet) -> dict[str, Any]:
-    return _given(enabled=_plugin_refs(plugin_set.enabled), disabled=_plugin_refs(plugin_set.disabled))
+    return omit_empty(enabled=_plugin_refs(plugin_set.enabled), disabled=_plugin_refs(plugin_set.disabled))
 
 
 def _plugin_refs(refs: Sequence[PluginRef]) -> list[dict[str, Any]]:
@@ -184,7 +180,7 @@ def _extender(extender: Extender) -> dict[str, Any]:
     return {
         "urlPrefix": extender.url_prefix,
         "httpTimeout": format_duration(extender.http_timeout_ns),
-        **_given(
+        **omit_empty(
             filterVerb=extender.filter_verb,
             preemptVerb=extender.preempt_verb,
             prioritizeVerb=extender.prioritize_verb,
@@ -193,7 +189,7 @@ def _extender(extender: Extender) -> dict[str, Any]:
             enableHTTPS=extender.enable_https,
             nodeCacheCapable=extender.node_cache_capable,
             managedResources=[
-                {"name": resource.name, **_given(ignoredByScheduler=resource.ignored_by_scheduler)}
+                {"name": resource.name, **omit_empty(ignoredByScheduler=resource.ignored_by_scheduler)}
                 for resource in extender.managed_resources
             ],
             ignorable=extender.ignorable,
@@ -203,7 +199,7 @@ def _extender(extender: Extender) -> dict[str, Any]:
 
 
 def _extender_tls(tls: ExtenderTls) -> dict[str, Any]:
-    return _given(
+    return omit_empty(
         insecure=tls.insecure,
         serverName=tls.server_name,
         certFile=tls.cert_file,

@@ -4,16 +4,22 @@ Source: Kubernetes' strict codec: which decoder reads what, what each refuses, a
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve
 
-from trio_sched.config.decode import decode_strictly
+from trio_sched.config.decode import Struct, decode_strictly
 from trio_sched.config.defaults import DecodedArguments
 from trio_sched.config.document import STRICT, DocumentKind, StrictError, interpret, not_registered, read_document
 from trio_sched.config.errors import ConfigError
+from trio_sched.config.plugin_arguments.table import ARGUMENT_STRUCTS
 from trio_sched.config.tree import Tree
-from trio_sched.config.wire_types import API_VERSION, ARGUMENTS, CONFIGURATION_KIND, GROUP, REGISTERED
+from trio_sched.config.wire_types import API_VERSION, CONFIGURATION, CONFIGURATION_KIND, GROUP
+
+_REGISTERED: Final[Mapping[str, Struct]] = {CONFIGURATION_KIND: CONFIGURATION} | {
+    f"{plugin}Args": struct for plugin, struct in ARGUMENT_STRUCTS.items()
+}
+"""Every kind that can be decoded."""
 
 
 def parse_configuration(text: str) -> Mapping[str, Any]:
@@ -45,9 +51,9 @@ def _demand_complete(kind: DocumentKind, text: str) -> None:
 
 
 def _decode(tree: Tree, kind: DocumentKind) -> tuple[dict[str, Any], list[str]]:
-    if kind.api_version != API_VERSION or kind.kind not in REGISTERED:
+    if kind.api_version != API_VERSION or kind.kind not in _REGISTERED:
         raise not_registered(kind)
-    return decode_strictly(tree, REGISTERED[kind.kind])
+    return decode_strictly(tree, _REGISTERED[kind.kind])
 
 
 def _decode_arguments(given: Mapping[str, Any]) -> list[str]:
@@ -56,7 +62,7 @@ def _decode_arguments(given: Mapping[str, Any]) -> list[str]:
     for i, profile in enumerate(given.get("profiles") or ()):
         for j, entry in enumerate(profile.get("pluginConfig") or ()):
             name = entry.get("name", "")
-            if name not in ARGUMENTS:
+            if name not in ARGUMENT_STRUCTS:
                 continue
             place = f"decoding .profiles[{i}].pluginConfig[{j}]: "
             try:

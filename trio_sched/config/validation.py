@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from trio_sched.config.dump_arguments import internal_arguments
 from trio_sched.config.durations import format_duration
 from trio_sched.config.errors import ConfigError, Problem
 from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
 from trio_sched.config.known_plugins import REMOVED_PLUGINS
 from trio_sched.config.names import is_extended_resource, label_key_problems
+from trio_sched.config.plugin_arguments.table import argument_problems, internal_arguments
 from trio_sched.config.problems import duplicate, invalid, invalid_name, required
 from trio_sched.config.schema import (
     ClientConnection,
@@ -21,7 +21,6 @@ from trio_sched.config.schema import (
     SchedulerConfig,
 )
 from trio_sched.config.tree import compact
-from trio_sched.config.validate_arguments import argument_problems
 from trio_sched.config.wire_types import API_VERSION, POINTS
 from trio_sched.plugin_api.arguments import NodeResourcesFitArgs
 

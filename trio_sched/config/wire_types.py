@@ -10,7 +10,6 @@ from trio_sched.config.decode import (
     GoType,
     Integer,
     ListOf,
-    MapOf,
     Raw,
     String,
     Struct,
@@ -24,7 +23,6 @@ _STRING: Final = String()
 _BOOL: Final = Bool()
 _INT32: Final = Integer(32)
 _INT64: Final = Integer(64)
-_STRINGS: Final = ListOf(_STRING)
 TYPE_META: Final[dict[str, dict[str, GoType]]] = {"TypeMeta": {"kind": _STRING, "apiVersion": _STRING}}
 
 POINTS: Final = {
@@ -128,87 +126,3 @@ CONFIGURATION: Final = Struct(
         "DebuggingConfiguration": {"enableProfiling": _BOOL, "enableContentionProfiling": _BOOL},
     },
 )
-
-RESOURCES: Final = ListOf(Struct("v1.ResourceSpec", {"name": _STRING, "weight": _INT64}))
-SHAPE: Final = ListOf(Struct("v1.UtilizationShapePoint", {"utilization": _INT32, "score": _INT32}))
-_NODE_REQUIREMENTS: Final = ListOf(
-    Struct(
-        "v1.NodeSelectorRequirement",
-        {"key": _STRING, "operator": String("v1.NodeSelectorOperator"), "values": _STRINGS},
-    )
-)
-_NODE_TERM: Final = Struct(
-    "v1.NodeSelectorTerm", {"matchExpressions": _NODE_REQUIREMENTS, "matchFields": _NODE_REQUIREMENTS}
-)
-_NODE_AFFINITY: Final = Struct(
-    "v1.NodeAffinity",
-    {
-        "requiredDuringSchedulingIgnoredDuringExecution": Struct(
-            "v1.NodeSelector", {"nodeSelectorTerms": ListOf(_NODE_TERM)}
-        ),
-        "preferredDuringSchedulingIgnoredDuringExecution": ListOf(
-            Struct("v1.PreferredSchedulingTerm", {"weight": _INT32, "preference": _NODE_TERM})
-        ),
-    },
-)
-_LABEL_SELECTOR: Final = Struct(
-    "v1.LabelSelector",
-    {
-        "matchLabels": MapOf(_STRING),
-        "matchExpressions": ListOf(
-            Struct(
-                "v1.LabelSelectorRequirement",
-                {"key": _STRING, "operator": String("v1.LabelSelectorOperator"), "values": _STRINGS},
-            )
-        ),
-    },
-)
-_SPREAD_CONSTRAINT: Final = Struct(
-    "v1.TopologySpreadConstraint",
-    {
-        "maxSkew": _INT32,
-        "topologyKey": _STRING,
-        "whenUnsatisfiable": String("v1.UnsatisfiableConstraintAction"),
-        "labelSelector": _LABEL_SELECTOR,
-        "minDomains": _INT32,
-        "nodeAffinityPolicy": String("v1.NodeInclusionPolicy"),
-        "nodeTaintsPolicy": String("v1.NodeInclusionPolicy"),
-        "matchLabelKeys": _STRINGS,
-    },
-)
-_SCORING_STRATEGY: Final = Struct(
-    "v1.ScoringStrategy",
-    {
-        "type": String("v1.ScoringStrategyType"),
-        "resources": RESOURCES,
-        "requestedToCapacityRatio": Struct("v1.RequestedToCapacityRatioParam", {"shape": SHAPE}),
-    },
-)
-
-
-def _arguments(plugin: str, fields: dict[str, GoType]) -> Struct:
-    return Struct(f"v1.{plugin}Args", fields, embedded=TYPE_META)
-
-
-_ARGUMENT_FIELDS: Final[dict[str, dict[str, GoType]]] = {
-    "DefaultPreemption": {"minCandidateNodesPercentage": _INT32, "minCandidateNodesAbsolute": _INT32},
-    "DynamicResources": {"filterTimeout": Duration(optional=True), "bindingTimeout": Duration(optional=True)},
-    "InterPodAffinity": {"hardPodAffinityWeight": _INT32, "ignorePreferredTermsOfExistingPods": _BOOL},
-    "NodeAffinity": {"addedAffinity": _NODE_AFFINITY},
-    "NodeResourcesBalancedAllocation": {"resources": RESOURCES},
-    "NodeResourcesFit": {
-        "ignoredResources": _STRINGS,
-        "ignoredResourceGroups": _STRINGS,
-        "scoringStrategy": _SCORING_STRATEGY,
-    },
-    "PodTopologySpread": {
-        "defaultConstraints": ListOf(_SPREAD_CONSTRAINT),
-        "defaultingType": String("v1.PodTopologySpreadConstraintsDefaulting"),
-    },
-    "VolumeBinding": {"bindTimeoutSeconds": _INT64, "shape": SHAPE},
-}
-ARGUMENTS: Final = {plugin: _arguments(plugin, fields) for plugin, fields in _ARGUMENT_FIELDS.items()}
-"""The arguments of every in-tree plugin that has some, by the plugin's name; the kind is that name and ``Args``."""
-
-REGISTERED: Final = {CONFIGURATION_KIND: CONFIGURATION} | {f"{name}Args": type_ for name, type_ in ARGUMENTS.items()}
-"""Every kind that can be decoded."""

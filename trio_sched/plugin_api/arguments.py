@@ -1,7 +1,8 @@
 """What the configuration file can say to each in-tree plugin: one class per ``pluginConfig`` entry.
 
 The defaults of the attributes are those that a completed configuration has under the default feature gates. An absent
-list is ``None`` where Kubernetes tells it from an empty one.
+list is ``None`` where Kubernetes tells it from an empty one. How a file's fields become these classes, which values are
+valid and how they are written back is in ``trio_sched/config/plugin_arguments/``, a file per plugin.
 """
 
 from typing import Final

@@ -17,8 +17,11 @@ from trio_sched.config.legacy.retired_plugins import (
     removed_before,
 )
 from trio_sched.config.legacy.values import by_lower_case, decode_whole, values_of, with_shape_case
+from trio_sched.config.plugin_arguments.resource_spec import RESOURCES
+from trio_sched.config.plugin_arguments.table import ARGUMENT_STRUCTS
+from trio_sched.config.plugin_arguments.utilization_shape import SHAPE
 from trio_sched.config.tree import Object, Tree
-from trio_sched.config.wire_types import ARGUMENTS, GROUP, RESOURCES, SHAPE, TYPE_META
+from trio_sched.config.wire_types import GROUP, TYPE_META
 
 _STRINGS: Final = ListOf(String())
 
@@ -45,7 +48,7 @@ _RETIRED: Final = {
 _OLD_FIT: Final = _struct("NodeResourcesFit", {"ignoredResources": _STRINGS, "ignoredResourceGroups": _STRINGS})
 _KINDS_OF: Final = frozenset({*VERSIONS, "v1"})
 _CASELESS: Final = by_lower_case(
-    *(name for struct in (*_RETIRED.values(), *ARGUMENTS.values(), _OLD_FIT) for name in struct.fields),
+    *(name for struct in (*_RETIRED.values(), *ARGUMENT_STRUCTS.values(), _OLD_FIT) for name in struct.fields),
     *("name", "weight", "utilization", "score"),
 )
 
@@ -81,7 +84,7 @@ def old_arguments(entries: Sequence[Mapping[str, Any]], version: str, changes: C
             retired[name] = decode_whole(_without_kind(name, tree, version), _RETIRED[name], where=f"{place}.args: ")
         elif is_retired(name):
             changes.note(place, f"plugin {name!r} is gone, and with it what it is told")
-        elif name in ARGUMENTS:
+        elif name in ARGUMENT_STRUCTS:
             todays[name] = _todays_arguments(name, tree, version, f"{place}.args: ")
         else:
             foreign[name] = values_of(tree)
@@ -92,7 +95,7 @@ def _todays_arguments(plugin: str, tree: Tree, version: str, where: str) -> dict
     tree = _without_kind(plugin, tree, version)
     # The scoring strategy came when the plugins went whose work it does.
     old = plugin == "NodeResourcesFit" and VERSIONS.index(version) <= VERSIONS.index("v1beta1")
-    given = decode_whole(tree, _OLD_FIT if old else ARGUMENTS[plugin], where=where)
+    given = decode_whole(tree, _OLD_FIT if old else ARGUMENT_STRUCTS[plugin], where=where)
     values: dict[str, Any] = values_of(tree) or {}
     if plugin == "PodTopologySpread" and VERSIONS.index(version) <= VERSIONS.index("v1beta1"):
         constraints = given.get("defaultConstraints")

@@ -10,8 +10,10 @@ from trio_sched.config.document import interpret, read_document
 from trio_sched.config.durations import format_duration, parse_duration
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.legacy.values import by_lower_case, decode_whole, with_shape_case
+from trio_sched.config.plugin_arguments.resource_spec import RESOURCES
+from trio_sched.config.plugin_arguments.utilization_shape import SHAPE
 from trio_sched.config.tree import Number, Tree
-from trio_sched.config.wire_types import EXTENDER, GROUP, RESOURCES, SHAPE, TYPE_META
+from trio_sched.config.wire_types import EXTENDER, GROUP, TYPE_META
 
 KIND: Final = "Policy"
 _VERSIONS: Final = ("v1", f"{GROUP}/v1")
