@@ -11,27 +11,27 @@ from attrs import define, field
 
 from trio_sched.errors import TrioSchedError
 from trio_sched.simulator import discovery, openapi, openapi_v2
+from trio_sched.simulator.bootstrap_objects import create_bootstrap_objects
 from trio_sched.simulator.clock import Clock, wall_clock
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.faults import Faults, ReplyDropped
-from trio_sched.simulator.founding import found_cluster
 from trio_sched.simulator.lifecycle import require
 from trio_sched.simulator.messages import JSON_HEADERS, Request, Response
 from trio_sched.simulator.negotiation import AGGREGATED_DISCOVERY, Accepted, accepted_form, read_object
 from trio_sched.simulator.object_store import ObjectStore, StoredObject
-from trio_sched.simulator.pod_subresources import bind, evict
+from trio_sched.simulator.pod_subresources import create_binding
 from trio_sched.simulator.reading import list_objects, view_of, watch_objects
 from trio_sched.simulator.reviews import AccessRules, review_behind
-from trio_sched.simulator.routing import Target, resolve
-from trio_sched.simulator.scaling import serve_scale
+from trio_sched.simulator.routing import resolve
 from trio_sched.simulator.status_errors import ApiError, path_not_found
+from trio_sched.simulator.subresources import SUBRESOURCES
+from trio_sched.simulator.targets import Target
 from trio_sched.simulator.views import as_yaml
 from trio_sched.simulator.watching import WatchStream
 from trio_sched.simulator.writing import (
     create_object,
     delete_collection,
     delete_object,
-    delete_options,
     patch_object,
     update_object,
 )
@@ -41,7 +41,6 @@ Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 
 _NO_HEADERS: Mapping[str, str] = {}
-_BOUND = Response(201, b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}')
 _HEALTH_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 _GZIP_THRESHOLD_BYTES = 128 * 1024
 _RETURNS_DELETED = frozenset(
@@ -92,7 +91,7 @@ class ApiServer:
             ObjectStore(self.history_limit), self.now, random.Random(self.seed), self.watch_backlog_limit
         )
         self._access = AccessRules(users=self.users, allows=self.allows)
-        found_cluster(self.state)
+        create_bootstrap_objects(self.state)
 
     @property
     def store(self) -> ObjectStore:
@@ -206,12 +205,9 @@ class ApiServer:
                 body = read_object(request.body, request.headers.get("content-type", ""))
                 return Response(201, _encode(self._access.answer(review, body)))
         target = resolve(self.state.types, request.method, request.path)
-        if target.verb == "bind":
-            return self._bind(target, request)
         accepted = accepted_form(request.headers.get("accept", ""))
-        if target.subresource == "scale":
-            return Response(200, _encode(serve_scale(self.state, target, request)))
-        response = self._serve(target, request, accepted)
+        serve = SUBRESOURCES[target.subresource].serve if target.subresource else None
+        response = serve(self.state, target, request) if serve else self._serve(target, request, accepted)
         if accepted.yaml and isinstance(response.body, bytes):
             return Response(response.status, as_yaml(response.body), {"content-type": accepted.content_type})
         return response
@@ -232,14 +228,12 @@ class ApiServer:
                 return Response(200, stream)
             case "create":
                 if resource.plural == "bindings":
-                    return self._bind_by_body(target, request)
+                    return create_binding(state, target, request)
                 code, stored = 201, create_object(state, target, request)
             case "update":
                 code, stored = update_object(state, target, request)
             case "patch":
                 code, stored = patch_object(state, target, request)
-            case "evict":
-                return self._evict(target, request)
             case "delete":
                 return self._delete(target, request, accepted)
             case _:
@@ -250,24 +244,6 @@ class ApiServer:
 
     def _require(self, target: Target) -> StoredObject:
         return require(self.state, target.resource, target.namespace, target.name)
-
-    def _bind(self, target: Target, request: Request) -> Response:
-        body = read_object(request.body, request.headers.get("content-type", ""))
-        bind(self.state, target.resource, target.namespace, target.name, body, dry_run=request.dry_run)
-        return _BOUND
-
-    def _bind_by_body(self, target: Target, request: Request) -> Response:
-        body = read_object(request.body, request.headers.get("content-type", ""))
-        name = (body.get("metadata") or {}).get("name") or ""
-        pods = self.state.types.core("pods")
-        bind(self.state, pods, target.namespace, name, body, dry_run=request.dry_run)
-        return _BOUND
-
-    def _evict(self, target: Target, request: Request) -> Response:
-        body = read_object(request.body, request.headers.get("content-type", ""))
-        options = delete_options(body.get("deleteOptions"), request)
-        evict(self.state, target.resource, target.namespace, target.name, options)
-        return _BOUND
 
     def _delete(self, target: Target, request: Request, accepted: Accepted) -> Response:
         stored, gone = delete_object(self.state, target, request)

@@ -11,9 +11,9 @@ import msgspec
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.lifecycle import change, create
 from trio_sched.simulator.object_store import StoredObject
-from trio_sched.simulator.routing import Target
 from trio_sched.simulator.status_errors import ApiError, bad_request, not_found
 from trio_sched.simulator.strategic_merge import strategic_merge
+from trio_sched.simulator.targets import Target
 
 Json = dict[str, Any]
 Path = tuple[str, ...]

@@ -4,6 +4,7 @@ from typing import Any
 
 from trio_sched.simulator.resource_types import ALL_VERBS, ResourceType, TypeRegistry
 from trio_sched.simulator.reviews import REVIEW_TYPES, ReviewType
+from trio_sched.simulator.subresources import SUBRESOURCES
 
 Json = dict[str, Any]
 
@@ -22,19 +23,6 @@ VERSION: Json = {
     "compiler": "gc",
     "platform": "linux/amd64",
 }
-
-_READ_WRITE = ["get", "patch", "update"]
-_SUBRESOURCE_KINDS: dict[str, tuple[str, str, str, list[str]]] = {
-    "scale": ("autoscaling", "v1", "Scale", _READ_WRITE),
-    "binding": ("", "v1", "Binding", ["create"]),
-    "eviction": ("policy", "v1", "Eviction", ["create"]),
-}
-
-
-def _subresource(resource: ResourceType, name: str) -> tuple[str, str, str, list[str]]:
-    """Group, version, kind and verbs of a subresource."""
-    own = (resource.group, resource.version, resource.kind, _READ_WRITE if name == "status" else ["update"])
-    return _SUBRESOURCE_KINDS.get(name, own)
 
 
 def api_versions() -> Json:
@@ -92,13 +80,14 @@ def resource_list(types: TypeRegistry, group: str, version: str) -> Json | None:
             entry["categories"] = list(resource.categories)
         resources.append(entry)
         for name in resource.subresources:
-            sub_group, sub_version, kind, verbs = _subresource(resource, name)
+            subresource = SUBRESOURCES[name]
+            sub_group, sub_version, kind = subresource.kind_of(resource)
             part: Json = {
                 "name": f"{resource.plural}/{name}",
                 "singularName": "",
                 "namespaced": resource.namespaced,
                 "kind": kind,
-                "verbs": verbs,
+                "verbs": subresource.discovery_verbs,
             }
             if (sub_group, sub_version) != (group, version):
                 part |= {"group": sub_group, "version": sub_version}
@@ -149,9 +138,10 @@ def _aggregated_resource(resource: ResourceType) -> Json:
         entry["categories"] = list(resource.categories)
     parts = []
     for name in resource.subresources:
-        group, version, kind, verbs = _subresource(resource, name)
+        subresource = SUBRESOURCES[name]
+        group, version, kind = subresource.kind_of(resource)
         response = {"group": group, "version": version, "kind": kind}
-        parts.append({"subresource": name, "responseKind": response, "verbs": verbs})
+        parts.append({"subresource": name, "responseKind": response, "verbs": subresource.discovery_verbs})
     if parts:
         entry["subresources"] = parts
     return entry

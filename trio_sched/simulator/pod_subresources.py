@@ -5,14 +5,42 @@ from typing import Any
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.disruption import Allowance, allowance, note_eviction
 from trio_sched.simulator.lifecycle import DeleteOptions, delete, require, write_fields
+from trio_sched.simulator.messages import Request, Response
+from trio_sched.simulator.negotiation import read_object
 from trio_sched.simulator.object_store import StoredObject
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.selectors import matches_label_selector
 from trio_sched.simulator.status_errors import ApiError, bad_request, conflict, precondition_failed
+from trio_sched.simulator.targets import Target
+from trio_sched.simulator.writing import delete_options
 
 Json = dict[str, Any]
 
+_SUCCESS = Response(201, b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}')
 _TERMINAL = ("Succeeded", "Failed")
+
+
+def serve_binding(state: ClusterState, target: Target, request: Request) -> Response:
+    """Bind the target, a pod, to the node that the body names.
+
+    Raises:
+        ApiError: as for `bind`; 400 or 415, the body is unreadable.
+    """
+    body = read_object(request.body, request.headers.get("content-type", ""))
+    bind(state, target.resource, target.namespace, target.name, body, dry_run=request.dry_run)
+    return _SUCCESS
+
+
+def create_binding(state: ClusterState, target: Target, request: Request) -> Response:
+    """Carry out a POST to the collection ``bindings``: the body names the pod as well.
+
+    Raises:
+        ApiError: as for `serve_binding`.
+    """
+    body = read_object(request.body, request.headers.get("content-type", ""))
+    name = (body.get("metadata") or {}).get("name") or ""
+    bind(state, state.types.core("pods"), target.namespace, name, body, dry_run=request.dry_run)
+    return _SUCCESS
 
 
 def bind(state: ClusterState, pods: ResourceType, namespace: str, name: str, body: Json, *, dry_run: bool) -> None:
@@ -68,6 +96,18 @@ def with_condition(conditions: list[Json] | None, moment: str, *, type: str, sta
             fresh["lastTransitionTime"] = condition.get("lastTransitionTime")
     updated.append(fresh)
     return updated
+
+
+def serve_eviction(state: ClusterState, target: Target, request: Request) -> Response:
+    """Evict the target, a pod.
+
+    Raises:
+        ApiError: as for `evict`; 400 or 415, the body is unreadable.
+    """
+    body = read_object(request.body, request.headers.get("content-type", ""))
+    options = delete_options(body.get("deleteOptions"), request)
+    evict(state, target.resource, target.namespace, target.name, options)
+    return _SUCCESS
 
 
 def evict(state: ClusterState, pods: ResourceType, namespace: str, name: str, options: DeleteOptions) -> StoredObject:

@@ -13,7 +13,6 @@ from trio_sched.simulator.messages import Request
 from trio_sched.simulator.negotiation import Accepted
 from trio_sched.simulator.object_store import Collection, HistoryLost, StoredObject
 from trio_sched.simulator.resource_types import ResourceType
-from trio_sched.simulator.routing import Target
 from trio_sched.simulator.selectors import Predicate, SelectorError, both, field_selector, label_selector
 from trio_sched.simulator.status_errors import (
     ApiError,
@@ -24,6 +23,7 @@ from trio_sched.simulator.status_errors import (
     too_large_version,
     unsupported,
 )
+from trio_sched.simulator.targets import Target
 from trio_sched.simulator.views import EventsView, MetadataView, PlainView, TableView, View
 from trio_sched.simulator.watching import WatchStream
 

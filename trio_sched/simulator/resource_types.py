@@ -66,83 +66,100 @@ class ResourceType:
         return "status" in self.subresources
 
 
-# One line per resource: group, versions (preferred first), plural, kind, namespaced?, short names, flags.
-# Flags: s = status subresource, x = scale subresource, g = counts generations, r = PUT needs a resourceVersion,
-# a = in kubectl's category "all", k = status may be set at creation.
+# A line per group ("-": the core group) with its versions, preferred first; below it one per resource: plural, kind,
+# n(amespaced) or c(luster-wide), short names, subresources (see `subresources`), flags.
+# Flags: g = counts generations, r = PUT needs a resourceVersion, a = in kubectl's category "all",
+# k = status may be set at creation.
 _TABLE = """
--                       v1              bindings                  Binding                  n -        -
--                       v1              configmaps                ConfigMap                n cm       -
--                       v1              endpoints                 Endpoints                n ep       -
--                       v1              events                    Event                    n ev       -
--                       v1              limitranges               LimitRange               n limits   -
--                       v1              namespaces                Namespace                c ns       s
--                       v1              nodes                     Node                     c no       sk
--                       v1              persistentvolumeclaims    PersistentVolumeClaim    n pvc      s
--                       v1              persistentvolumes         PersistentVolume         c pv       s
--                       v1              pods                      Pod                      n po       sag
--                       v1              podtemplates              PodTemplate              n -        g
--                       v1              replicationcontrollers    ReplicationController    n rc       sxag
--                       v1              resourcequotas            ResourceQuota            n quota    s
--                       v1              secrets                   Secret                   n -        -
--                       v1              serviceaccounts           ServiceAccount           n sa       -
--                       v1              services                  Service                  n svc      sa
-admissionregistration.k8s.io v1         mutatingwebhookconfigurations   MutatingWebhookConfiguration   c - g
-admissionregistration.k8s.io v1         validatingwebhookconfigurations ValidatingWebhookConfiguration c - g
-apiextensions.k8s.io    v1              customresourcedefinitions CustomResourceDefinition c crd,crds sg
-apiregistration.k8s.io  v1              apiservices               APIService               c -        s
-apps                    v1              controllerrevisions       ControllerRevision       n -        -
-apps                    v1              daemonsets                DaemonSet                n ds       sag
-apps                    v1              deployments               Deployment               n deploy   sxag
-apps                    v1              replicasets               ReplicaSet               n rs       sxagr
-apps                    v1              statefulsets              StatefulSet              n sts      sxagr
-autoscaling             v2              horizontalpodautoscalers  HorizontalPodAutoscaler  n hpa      sa
-batch                   v1              cronjobs                  CronJob                  n cj       sag
-batch                   v1              jobs                      Job                      n -        sag
-coordination.k8s.io     v1              leases                    Lease                    n -        r
-coordination.k8s.io     v1beta1         leasecandidates           LeaseCandidate           n -        r
-discovery.k8s.io        v1              endpointslices            EndpointSlice            n -        g
-events.k8s.io           v1              events                    Event                    n ev       -
-flowcontrol.apiserver.k8s.io v1         flowschemas               FlowSchema               c -        sg
-flowcontrol.apiserver.k8s.io v1         prioritylevelconfigurations PriorityLevelConfiguration c -    sg
-networking.k8s.io       v1              ingressclasses            IngressClass             c -        g
-networking.k8s.io       v1              ingresses                 Ingress                  n ing      sg
-networking.k8s.io       v1              networkpolicies           NetworkPolicy            n netpol   g
-node.k8s.io             v1              runtimeclasses            RuntimeClass             c -        -
-policy                  v1              poddisruptionbudgets      PodDisruptionBudget      n pdb      sgr
-rbac.authorization.k8s.io v1            clusterrolebindings       ClusterRoleBinding       c -        -
-rbac.authorization.k8s.io v1            clusterroles              ClusterRole              c -        -
-rbac.authorization.k8s.io v1            rolebindings              RoleBinding              n -        -
-rbac.authorization.k8s.io v1            roles                     Role                     n -        -
-resource.k8s.io         v1,v1beta2 deviceclasses          DeviceClass              c -        g
-resource.k8s.io         v1,v1beta2 resourceclaims         ResourceClaim            n -        s
-resource.k8s.io         v1,v1beta2 resourceclaimtemplates ResourceClaimTemplate    n -        -
-resource.k8s.io         v1,v1beta2 resourceslices         ResourceSlice            c -        g
-resource.k8s.io         v1beta2 devicetaintrules         DeviceTaintRule          c -        sg
-scheduling.k8s.io       v1              priorityclasses           PriorityClass            c pc       -
-scheduling.k8s.io       v1alpha2        podgroups                 PodGroup                 n -        sg
-scheduling.k8s.io       v1alpha2        workloads                 Workload                 n -        -
-storage.k8s.io          v1              csidrivers                CSIDriver                c -        -
-storage.k8s.io          v1              csinodes                  CSINode                  c -        r
-storage.k8s.io          v1              csistoragecapacities      CSIStorageCapacity       n -        -
-storage.k8s.io          v1              storageclasses            StorageClass             c sc       -
-storage.k8s.io          v1              volumeattachments         VolumeAttachment         c -        s
-storage.k8s.io          v1              volumeattributesclasses   VolumeAttributesClass    c vac      -
+- v1
+  bindings                        Binding                        n -        -                       -
+  configmaps                      ConfigMap                      n cm       -                       -
+  endpoints                       Endpoints                      n ep       -                       -
+  events                          Event                          n ev       -                       -
+  limitranges                     LimitRange                     n limits   -                       -
+  namespaces                      Namespace                      c ns       status,finalize         -
+  nodes                           Node                           c no       status                  k
+  persistentvolumeclaims          PersistentVolumeClaim          n pvc      status                  -
+  persistentvolumes               PersistentVolume               c pv       status                  -
+  pods                            Pod                            n po       status,binding,eviction ag
+  podtemplates                    PodTemplate                    n -        -                       g
+  replicationcontrollers          ReplicationController          n rc       status,scale            ag
+  resourcequotas                  ResourceQuota                  n quota    status                  -
+  secrets                         Secret                         n -        -                       -
+  serviceaccounts                 ServiceAccount                 n sa       -                       -
+  services                        Service                        n svc      status                  a
+admissionregistration.k8s.io v1
+  mutatingwebhookconfigurations   MutatingWebhookConfiguration   c -        -                       g
+  validatingwebhookconfigurations ValidatingWebhookConfiguration c -        -                       g
+apiextensions.k8s.io v1
+  customresourcedefinitions       CustomResourceDefinition       c crd,crds status                  g
+apiregistration.k8s.io v1
+  apiservices                     APIService                     c -        status                  -
+apps v1
+  controllerrevisions             ControllerRevision             n -        -                       -
+  daemonsets                      DaemonSet                      n ds       status                  ag
+  deployments                     Deployment                     n deploy   status,scale            ag
+  replicasets                     ReplicaSet                     n rs       status,scale            agr
+  statefulsets                    StatefulSet                    n sts      status,scale            agr
+autoscaling v2
+  horizontalpodautoscalers        HorizontalPodAutoscaler        n hpa      status                  a
+batch v1
+  cronjobs                        CronJob                        n cj       status                  ag
+  jobs                            Job                            n -        status                  ag
+coordination.k8s.io v1
+  leases                          Lease                          n -        -                       r
+coordination.k8s.io v1beta1
+  leasecandidates                 LeaseCandidate                 n -        -                       r
+discovery.k8s.io v1
+  endpointslices                  EndpointSlice                  n -        -                       g
+events.k8s.io v1
+  events                          Event                          n ev       -                       -
+flowcontrol.apiserver.k8s.io v1
+  flowschemas                     FlowSchema                     c -        status                  g
+  prioritylevelconfigurations     PriorityLevelConfiguration     c -        status                  g
+networking.k8s.io v1
+  ingressclasses                  IngressClass                   c -        -                       g
+  ingresses                       Ingress                        n ing      status                  g
+  networkpolicies                 NetworkPolicy                  n netpol   -                       g
+node.k8s.io v1
+  runtimeclasses                  RuntimeClass                   c -        -                       -
+policy v1
+  poddisruptionbudgets            PodDisruptionBudget            n pdb      status                  gr
+rbac.authorization.k8s.io v1
+  clusterrolebindings             ClusterRoleBinding             c -        -                       -
+  clusterroles                    ClusterRole                    c -        -                       -
+  rolebindings                    RoleBinding                    n -        -                       -
+  roles                           Role                           n -        -                       -
+resource.k8s.io v1,v1beta2
+  deviceclasses                   DeviceClass                    c -        -                       g
+  resourceclaims                  ResourceClaim                  n -        status                  -
+  resourceclaimtemplates          ResourceClaimTemplate          n -        -                       -
+  resourceslices                  ResourceSlice                  c -        -                       g
+resource.k8s.io v1beta2
+  devicetaintrules                DeviceTaintRule                c -        status                  g
+scheduling.k8s.io v1
+  priorityclasses                 PriorityClass                  c pc       -                       -
+scheduling.k8s.io v1alpha2
+  podgroups                       PodGroup                       n -        status                  g
+  workloads                       Workload                       n -        -                       -
+storage.k8s.io v1
+  csidrivers                      CSIDriver                      c -        -                       -
+  csinodes                        CSINode                        c -        -                       r
+  csistoragecapacities            CSIStorageCapacity             n -        -                       -
+  storageclasses                  StorageClass                   c sc       -                       -
+  volumeattachments               VolumeAttachment               c -        status                  -
+  volumeattributesclasses         VolumeAttributesClass          c vac      -                       -
 """
-
-_EXTRA_SUBRESOURCES = {"pods": ("binding", "eviction"), "namespaces": ("finalize",)}
 
 
 def _read_table() -> Iterator[ResourceType]:
-    for line in _TABLE.split("\n"):
-        if not line.strip():
+    group = versions = ""
+    for line in _TABLE.strip().split("\n"):
+        if not line.startswith(" "):
+            group, versions = line.split()
+            group = group.removeprefix("-")
             continue
-        group, versions, plural, kind, scope, short_names, flags = line.split()
-        group = "" if group == "-" else group
-        subresources = (
-            *(("status",) if "s" in flags else ()),
-            *(("scale",) if "x" in flags else ()),
-            *(_EXTRA_SUBRESOURCES.get(plural, ()) if not group else ()),
-        )
+        plural, kind, scope, short_names, subresources, flags = line.split()
         for version in versions.split(","):
             yield ResourceType(
                 group=group,
@@ -150,14 +167,18 @@ def _read_table() -> Iterator[ResourceType]:
                 plural=plural,
                 kind=kind,
                 namespaced=scope == "n",
-                short_names=() if short_names == "-" else tuple(short_names.split(",")),
+                short_names=_listed(short_names),
                 categories=("all",) if "a" in flags else (),
-                subresources=subresources,
+                subresources=_listed(subresources),
                 storage="events" if plural == "events" else "",
                 counts_generations="g" in flags,
                 blind_updates="r" not in flags,
                 keeps_status_on_create="k" in flags,
             )
+
+
+def _listed(column: str) -> tuple[str, ...]:
+    return () if column == "-" else tuple(column.split(","))
 
 
 BUILT_IN_TYPES: tuple[ResourceType, ...] = tuple(_read_table())

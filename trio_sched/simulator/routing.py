@@ -1,36 +1,12 @@
-"""From a path to what it means."""
-
-from attrs import frozen
+"""From the method and path of a request to its target."""
 
 from trio_sched.simulator.resource_types import ResourceType, TypeRegistry
 from trio_sched.simulator.status_errors import method_not_allowed, path_not_found
+from trio_sched.simulator.subresources import SUBRESOURCES
+from trio_sched.simulator.targets import Target
 
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_SUBRESOURCE_VERBS = {
-    "status": {"GET": "get", "PUT": "update", "PATCH": "patch"},
-    "scale": {"GET": "get", "PUT": "update", "PATCH": "patch"},
-    "finalize": {"PUT": "update"},
-    "binding": {"POST": "bind"},
-    "eviction": {"POST": "evict"},
-}
-
-
-@frozen(slots=True)
-class Target:
-    """What a request is about.
-
-    Attributes:
-        verb: Kubernetes' word for it (``get``, ``list``, ``create`` …), and ``bind`` and ``evict`` for those two.
-        namespace: empty for cluster-wide resources and lists across namespaces.
-        name: empty for whole collections.
-    """
-
-    resource: ResourceType
-    verb: str
-    namespace: str
-    name: str
-    subresource: str
 
 
 def resolve(types: TypeRegistry, method: str, path: str) -> Target:
@@ -50,7 +26,8 @@ def resolve(types: TypeRegistry, method: str, path: str) -> Target:
     else:
         raise path_not_found()
     namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+    # /namespaces/<name>/<subresource> is about the namespace, /namespaces/<name>/<plural> about what is in it.
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in types.core("namespaces").subresources:
         namespace, rest = rest[1], rest[2:]
     resource = types.find(group, version, rest[0])
     if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):
@@ -66,7 +43,7 @@ def _verb(resource: ResourceType, method: str, name: str, subresource: str, name
     if subresource:
         if subresource not in resource.subresources:
             raise path_not_found()
-        verbs = _SUBRESOURCE_VERBS[subresource]
+        verbs = SUBRESOURCES[subresource].verbs
     else:
         verbs = _OBJECT_VERBS if name else _COLLECTION_VERBS
     verb = verbs.get(method)

@@ -6,14 +6,16 @@ import msgspec
 
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.lifecycle import change, require
-from trio_sched.simulator.messages import Request
+from trio_sched.simulator.messages import Request, Response
 from trio_sched.simulator.negotiation import media_type, read_object
 from trio_sched.simulator.object_store import StoredObject
-from trio_sched.simulator.routing import Target
 from trio_sched.simulator.status_errors import bad_value, invalid
+from trio_sched.simulator.targets import Target
 from trio_sched.simulator.writing import patched
 
 Json = dict[str, Any]
+
+_encode = msgspec.json.Encoder().encode
 
 
 def scale_of(stored: StoredObject) -> Json:
@@ -34,15 +36,15 @@ def scale_of(stored: StoredObject) -> Json:
     }
 
 
-def serve_scale(state: ClusterState, target: Target, request: Request) -> Json:
-    """Read or write the number of replicas.
+def serve_scale(state: ClusterState, target: Target, request: Request) -> Response:
+    """Read or write the number of replicas; the answer is a Scale.
 
     Raises:
         ApiError: 404 no such workload, 409 another version, 422 a number below zero.
     """
     stored = require(state, target.resource, target.namespace, target.name)
     if target.verb == "get":
-        return scale_of(stored)
+        return Response(200, _encode(scale_of(stored)))
     content_type = request.headers.get("content-type", "")
     wanted = read_object(request.body, content_type)
     if target.verb == "patch":
@@ -55,4 +57,5 @@ def serve_scale(state: ClusterState, target: Target, request: Request) -> Json:
     fields["spec"]["replicas"] = replicas
     version = (wanted.get("metadata") or {}).get("resourceVersion")
     fields["metadata"]["resourceVersion"] = version or str(stored.version)
-    return scale_of(change(state, target.resource, stored, fields, dry_run=request.dry_run))
+    changed = change(state, target.resource, stored, fields, dry_run=request.dry_run)
+    return Response(200, _encode(scale_of(changed)))

@@ -22,7 +22,6 @@ from trio_sched.simulator.patches import (
 )
 from trio_sched.simulator.reading import predicate_of
 from trio_sched.simulator.resource_types import ResourceType
-from trio_sched.simulator.routing import Target
 from trio_sched.simulator.status_errors import (
     ApiError,
     FieldProblem,
@@ -32,6 +31,7 @@ from trio_sched.simulator.status_errors import (
     unsupported_media_type,
 )
 from trio_sched.simulator.strategic_merge import StrategicMergeError, strategic_merge
+from trio_sched.simulator.targets import Target
 
 Json = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""What is there before anybody comes: the namespaces and priority classes every cluster has."""
+"""The objects that an API server creates when it starts: system namespaces and priority classes, its own service."""
 
 from typing import Any
 
@@ -23,8 +23,8 @@ _PRIORITY_CLASSES = (
 )
 
 
-def found_cluster(state: ClusterState) -> None:
-    """Create what every cluster begins with."""
+def create_bootstrap_objects(state: ClusterState) -> None:
+    """Create the objects that every new cluster has."""
     namespaces = state.types.core("namespaces")
     for name in _NAMESPACES:
         create(state, namespaces, "", {"metadata": {"name": name}})
