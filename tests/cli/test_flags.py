@@ -4,11 +4,11 @@ from trio_sched.cli.flags import (
     ArgumentError,
     FlagError,
     MissingFeatureError,
-    demand_supported,
     flags_usage,
     logging_problems,
     option_problems,
     parse_flags,
+    refuse_unsupported,
     serving_problem,
 )
 from trio_sched.config.feature_gates import DEFAULT_GATES, resolve_feature_gates
@@ -132,11 +132,11 @@ def test_how_to_serve_is_judged_only_if_something_is_served(flag: str, problem: 
 
 def test_flags_whose_feature_is_missing_refuse_the_start_instead_of_being_ignored() -> None:
     with pytest.raises(MissingFeatureError, match="--client-ca-file: authentication of requests is not supported yet"):
-        demand_supported(parse_flags(["--client-ca-file=/ca.crt"]))
-    demand_supported(parse_flags(["--client-ca-file=/ca.crt", "--secure-port=0"]))
+        refuse_unsupported(parse_flags(["--client-ca-file=/ca.crt"]))
+    refuse_unsupported(parse_flags(["--client-ca-file=/ca.crt", "--secure-port=0"]))
     with pytest.raises(MissingFeatureError, match="--disabled-metrics: choosing metrics"):
-        demand_supported(parse_flags(["--disabled-metrics=a", "--secure-port=0"]))
-    demand_supported(parse_flags(["--bind-address=0.0.0.0", "-v=3", "--logging-format=json"]))
+        refuse_unsupported(parse_flags(["--disabled-metrics=a", "--secure-port=0"]))
+    refuse_unsupported(parse_flags(["--bind-address=0.0.0.0", "-v=3", "--logging-format=json"]))
 
 
 def test_the_usage_names_every_flag_with_type_and_default() -> None:

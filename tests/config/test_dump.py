@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from trio_sched.config.dump import dump_configuration, write_yaml
 from trio_sched.config.errors import ConfigError
-from trio_sched.config.extenders import settle_extenders
+from trio_sched.config.extenders import apply_extenders
 from trio_sched.config.load import load_configuration
 from trio_sched.config.tree import Number, plain
 from trio_sched.config.yaml_reader import read_yaml
@@ -50,7 +50,7 @@ def test_any_text_survives_being_written(text: str) -> None:
 
 def test_settled_extenders_have_a_timeout_and_free_fit_of_their_resources() -> None:
     extender = "{urlPrefix: http://x, managedResources: [{name: a.b/c, ignoredByScheduler: true}]}"
-    config = settle_extenders(
+    config = apply_extenders(
         load_configuration(
             f"{HEAD}extenders: [{extender}]\n"
             "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [d.e/f]}}]}]\n"
@@ -68,4 +68,4 @@ def test_extenders_cannot_free_a_fit_that_is_not_there() -> None:
         "extenders: [{managedResources: [{name: a.b/c, ignoredByScheduler: true}]}]\n"
     )
     with pytest.raises(ConfigError, match="can't find NodeResourcesFitArgs in plugin config"):
-        settle_extenders(config)
+        apply_extenders(config)

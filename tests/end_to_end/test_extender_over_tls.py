@@ -12,7 +12,7 @@ import trio
 import trustme
 
 from trio_sched.config.expansion import expand_profiles
-from trio_sched.config.extenders import settle_extenders
+from trio_sched.config.extenders import apply_extenders
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
@@ -47,7 +47,7 @@ def pod_manifest(name: str, gpus: str = "") -> dict[str, Any]:
 
 def settings(extender: dict[str, Any]) -> DaemonSettings:
     text = f"{HEAD}leaderElection: {{leaderElect: false}}\nextenders: {json.dumps([extender])}\n"
-    config = settle_extenders(load_configuration(text))
+    config = apply_extenders(load_configuration(text))
     registry = PluginRegistry.discover()
     profiles = tuple(
         {point: tuple(ref for ref in refs if ref.name in registry) for point, refs in expanded.items()}

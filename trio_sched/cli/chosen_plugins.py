@@ -1,4 +1,4 @@
-"""Which of the plugins that a configuration enables exist, and what to make of those that don't."""
+"""Which of the plugins that a configuration enables are installed, and what is done about the others."""
 
 from collections.abc import Iterator, Mapping
 
@@ -16,15 +16,15 @@ _INDISPENSABLE = ("queue_sort", "bind")
 
 
 class NotYetAvailable(ConfigError):
-    """The configuration asks by name for a plugin of Kubernetes that this version does not bring."""
+    """The configuration names a plugin of Kubernetes that this version does not have."""
 
 
 @frozen(eq=False)
 class PointsByPlugin(Mapping[str, frozenset[str]]):
     """The extension points of every plugin: of those that are installed by importing them, else as Kubernetes has them.
 
-    Only what a profile enables is looked up, so nothing else is imported. A name that nobody offers is no missing key
-    but an error that helps: `UnknownPlugin`.
+    Only what a profile enables is looked up, so nothing else is imported. A name that no distribution offers is no
+    missing key but raises `UnknownPlugin`, whose text says what to do.
     """
 
     registry: PluginRegistry
@@ -47,27 +47,27 @@ class PointsByPlugin(Mapping[str, frozenset[str]]):
 
 @frozen(kw_only=True)
 class Chosen:
-    """What will run."""
+    """The profiles and plugins that will run."""
 
     profiles: tuple[Expanded, ...]
     missing: tuple[str, ...]
-    """Default plugins of Kubernetes that this version does not bring; they are left out of *profiles*."""
+    """Default plugins of Kubernetes that this version does not have; they are left out of *profiles*."""
 
 
 def choose_installed(
     profiles: tuple[Profile, ...], expanded: tuple[Expanded, ...], gates: FeatureGates, registry: PluginRegistry
 ) -> Chosen:
-    """Leave out the default plugins that are not there yet; insist on all others.
+    """Leave out the default plugins that this version does not have; all others are required.
 
     Args:
         profiles: as configured, merged with the defaults.
-        expanded: what each profile wants to run at each point.
-        gates: say which plugins are on by default.
-        registry: the plugins that are there.
+        expanded: the plugins of each point, per profile.
+        gates: they decide which plugins are on by default.
+        registry: the installed plugins.
 
     Raises:
-        NotYetAvailable: the configuration itself names a plugin of Kubernetes that is not there.
-        UnknownPlugin: a plugin without which nothing can be scheduled is not there.
+        NotYetAvailable: the configuration names a plugin of Kubernetes that this version does not have.
+        UnknownPlugin: a required plugin is not installed.
     """
     defaults = {ref.name for ref in default_plugins(gates)}
     missing: dict[str, None] = {}
@@ -93,7 +93,7 @@ def choose_installed(
 
 
 def _named_by_hand(profile: Profile, defaults: set[str]) -> set[str]:
-    """The plugins that *profile* has not merely by default."""
+    """The plugins that *profile* enables besides the defaults."""
     by_hand: set[str] = set()
     for point, plugin_set in profile.plugins.items():
         enabled = {ref.name for ref in plugin_set.enabled}

@@ -1,4 +1,4 @@
-"""Finds the configuration that a command line names, and has it converted where it is one of former versions."""
+"""Reads the configuration that a command line names, and converts it if it is one of former versions."""
 
 import logging
 from pathlib import Path
@@ -35,20 +35,20 @@ _GONE: Final = {
 
 @frozen(kw_only=True)
 class ConfigurationText:
-    """A configuration in v1, and how it came about."""
+    """A configuration in v1, and its origin."""
 
     text: str | None
-    """The v1 document; None if nothing but today's flags say anything."""
+    """The v1 document; None if there is none and no flag of former versions."""
     conversion: Conversion | None = None
-    """How it was made from what former versions read; None if it is v1 by itself."""
+    """The conversion that made it; None if it was v1 already."""
     ignored: tuple[str, ...] = ()
-    """Flags of former versions that were given and mean nothing beside a configuration file."""
+    """Flags of former versions that were given and are ignored beside a configuration file."""
 
     def load(self, flags: FlagOverrides, gates: FeatureGates) -> SchedulerConfig:
         """The completed configuration.
 
         Raises:
-            ConfigError: it is wrong.
+            ConfigError: it is malformed or invalid.
         """
         try:
             return load_configuration(self.text, flags=flags, gates=gates)
@@ -58,7 +58,7 @@ class ConfigurationText:
             raise error.within(f"{self.conversion.source}, converted to v1: ") from error
 
     def warn(self) -> None:
-        """Say, once, what was converted into what and which flags mean nothing; say nothing about a v1 document."""
+        """Log, once, what was converted and which flags are ignored; for a v1 document nothing is logged."""
         ignored = {"ignoredFlags": ", ".join(self.ignored)} if self.ignored else {}
         if self.conversion is not None:
             log.warning(
@@ -76,11 +76,11 @@ class ConfigurationText:
 
 
 def choose_configuration(flags: Flags, *, connected: bool = True) -> ConfigurationText:
-    """Read what *flags* name: a configuration file, else what the flags of former versions say, else nothing.
+    """Read what *flags* name: a configuration file, else what the flags of former versions mean, else nothing.
 
     Args:
         flags: the command line.
-        connected: whether there is an API server to ask for a policy in a ConfigMap.
+        connected: whether there is an API server to read a policy in a ConfigMap from.
 
     Raises:
         ConfigError: something cannot be read, or not be converted.
@@ -127,10 +127,10 @@ def _converted_start(flags: Flags, *, connected: bool) -> ConfigurationText:
 
 
 def convert_policy_start(flags: Flags, policy: str | None) -> ConfigurationText:
-    """What *flags* and the text of a *policy* say, as a configuration file.
+    """What *flags* and the text of a *policy* mean, as a configuration file.
 
     Raises:
-        ConfigError: it cannot be said in v1.
+        ConfigError: it cannot be converted to v1.
     """
     say = {name: flags[name] for name in flags.given}.get
     start = OldStart(
@@ -175,5 +175,5 @@ def read_configuration_file(path: str) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         if content.lstrip().startswith(b"{"):
-            return content.decode(errors="replace")  # JSON forgives what YAML does not
+            return content.decode(errors="replace")  # JSON allows what YAML does not
         raise ConfigError.of("yaml: invalid leading UTF-8 octet") from error

@@ -29,7 +29,7 @@ from trio_sched.config.go_text import quote
 from trio_sched.plugin_api.arguments import SECOND_NS
 
 KUBERNETES_VERSION: Final = "v1.36.2"
-"""Which kube-scheduler this one stands in for."""
+"""The version of kube-scheduler that this program replaces."""
 
 _VERSION: Final = re.compile(r"v([0-9]+\.[0-9]+\.[0-9]+)(?:[-+].*)?", re.ASCII)
 
@@ -154,7 +154,7 @@ def usage(program: str, gate_lines: list[str]) -> str:
     """The flags of every section, aligned, with their types and defaults.
 
     Args:
-        program: what the command is called.
+        program: the name of the command.
         gate_lines: the feature gates to list under ``--feature-gates``.
     """
     lines = ["Usage:", f"  {program} [flags]"]

@@ -1,4 +1,4 @@
-"""What the command line of the daemon says, understood and judged."""
+"""Parses and validates the command line of the daemon."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from trio_sched.config.problems import forbidden, invalid
 from trio_sched.errors import TrioSchedError
 
 PROGRAM: Final = "kube-scheduler"
-"""What the command calls itself in texts that scripts may read."""
+"""The name of the command in texts that scripts may read."""
 
 _PREVIOUS_MINOR: Final = "1.35"
 _METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -38,11 +38,11 @@ _LATER: Final = {
 
 
 class ArgumentError(TrioSchedError):
-    """The command line has arguments besides flags; the usage does not help there."""
+    """The command line has arguments besides flags; it is printed without the usage."""
 
 
 class MissingFeatureError(TrioSchedError):
-    """A flag asks for something that this scheduler cannot do yet."""
+    """A flag needs a feature that this scheduler does not have yet."""
 
 
 @frozen
@@ -63,7 +63,7 @@ class Flags:
 
     @property
     def master(self) -> str:
-        """The address of the API server that wins over the kubeconfig's; empty if none."""
+        """The address of the API server that takes precedence over the kubeconfig's; empty if none."""
         address: str = self.values["master"]
         return address
 
@@ -75,12 +75,12 @@ class Flags:
 
     @property
     def help(self) -> bool:
-        """Whether to print the usage and exit; wins over everything."""
+        """Whether to print the usage and exit; takes precedence over everything else."""
         return bool(self.values["help"])
 
     @property
     def version(self) -> str:
-        """What was said about the version: nothing (empty), ``true``, ``raw``, or a version to report."""
+        """The value of ``--version``: empty, ``true``, ``raw``, or a version to report."""
         text: str = self.values["version"]
         return text
 
@@ -105,7 +105,7 @@ class Flags:
 
 
 def parse_flags(argv: Sequence[str]) -> Flags:
-    """Understand *argv* (without the program's name).
+    """Parse *argv* (without the program's name).
 
     Raises:
         FlagError: a flag is wrong; to be printed after the usage.
@@ -154,7 +154,7 @@ def logging_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:
 
 
 def option_problems(flags: Flags) -> Iterator[Problem]:
-    """What is wrong with the flags about serving and metrics, as far as their values alone tell."""
+    """What is wrong with the flags about serving and metrics, as far as their values alone show."""
     port = flags["secure-port"]
     if port < 0:
         range_ = "must be between 0 and 65535, inclusive. 0 for turning off secure port"
@@ -189,10 +189,10 @@ def serving_problem(flags: Flags) -> Problem | None:
     return None
 
 
-def demand_supported(flags: Flags) -> None:
+def refuse_unsupported(flags: Flags) -> None:
     """Refuse flags whose feature does not exist yet, rather than ignore them.
 
-    With ``--secure-port=0`` nothing is served, so that flags about serving ask for nothing.
+    With ``--secure-port=0`` nothing is served, so that flags about serving are ignored.
 
     Raises:
         MissingFeatureError: naming the flags and the feature.
@@ -216,11 +216,11 @@ __all__ = [
     "FlagError",
     "Flags",
     "MissingFeatureError",
-    "demand_supported",
     "flags_usage",
     "logging_problems",
     "option_problems",
     "parse_flags",
+    "refuse_unsupported",
     "serving_problem",
     "split_arguments",
 ]

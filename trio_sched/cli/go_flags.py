@@ -1,7 +1,7 @@
 """Parses a command line as Go programs do, flag by flag, with their error texts.
 
-Not click: it abbreviates, lets a switch take its value from the next argument, and says all errors in its own words;
-a kube-scheduler command line must mean here what it means there.
+Not click: it abbreviates, takes the value of a switch from the next argument, and has error texts of its own; a
+kube-scheduler command line must mean the same here.
 
 Source: ``spf13/pflag`` (what is a flag, a value, a shorthand) and the flag types of Kubernetes.
 """
@@ -35,11 +35,11 @@ _FLOAT: Final = re.compile(
 
 
 class FlagError(TrioSchedError):
-    """A command line that cannot be understood; the text is what kube-scheduler prints after its usage."""
+    """A command line that cannot be parsed; the text is what kube-scheduler prints after its usage."""
 
 
 class ValueProblem(Exception):
-    """A flag's value is none of its type; the text says why."""
+    """A flag's value is none of its type; the text has the reason."""
 
 
 @frozen
@@ -74,7 +74,7 @@ class Flag:
 
 @frozen
 class ParsedFlags:
-    """What a command line says: the value of every flag, which were given, and what was no flag."""
+    """A parsed command line: the value of every flag, which were given, and what was no flag."""
 
     values: Mapping[str, Any]
     given: frozenset[str]
@@ -94,7 +94,7 @@ def parse_go_flags(flags: Iterable[Flag], argv: Sequence[str]) -> ParsedFlags:
 
 
 class _Parser:
-    """One command line on its way."""
+    """The parsing of one command line."""
 
     def __init__(self, flags: list[Flag]) -> None:
         self.by_name = {flag.name: flag for flag in flags}

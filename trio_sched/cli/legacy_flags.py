@@ -1,4 +1,4 @@
-"""Flags of former kube-schedulers that 1.36 does not know; they are understood here, but no help tells of them."""
+"""Flags of former kube-schedulers that 1.36 does not know; they are accepted here, but not listed in the help."""
 
 from typing import Final
 
@@ -22,4 +22,4 @@ LEGACY_FLAGS: Final[tuple[Flag, ...]] = (
     Flag("use-legacy-policy-config", BOOL, False, "Let the file count although there is a ConfigMap."),
 )
 LEGACY_NAMES: Final = frozenset(flag.name for flag in LEGACY_FLAGS)
-"""What these flags are called."""
+"""The names of these flags."""

@@ -1,4 +1,4 @@
-"""The one door: flags alone run the daemon, a command's name runs that command."""
+"""The entry point: flags alone run the daemon, a command's name runs that command."""
 
 import sys
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ Without a command it is the daemon: it assigns the pods of a cluster to nodes un
 
 
 def main(argv: Sequence[str] | None = None) -> ExitCode:
-    """Run what *argv* (the process's arguments, unless given) asks for, and say how it ended."""
+    """Run what *argv* (the process's arguments, unless given) names, and return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for command in COMMANDS:
         if arguments and arguments[0] == command.name:
@@ -78,7 +78,7 @@ def _run_daemon(arguments: list[str]) -> ExitCode:
 
 
 def _suggestion(arguments: list[str]) -> str:
-    """The commands, for those who may have misspelt one: a first word that is no flag."""
+    """The commands, shown if the first argument is neither a flag nor a command."""
     if arguments[0].startswith("-"):
         return ""
     return f"; the commands are {_listed_commands()}, see {NAME} --help"

@@ -1,4 +1,4 @@
-"""What became of a simulated cluster: who runs where, who waits and why, how full everything is."""
+"""The outcome of a simulation: placed and pending pods, evictions, and the usage of nodes."""
 
 import re
 from collections import Counter
@@ -24,7 +24,7 @@ POOL_LABELS: Final = (
     "karpenter.sh/nodepool",
     "node.kubernetes.io/instance-type",
 )
-"""Labels that tell the pool of a node; the first that a node has counts."""
+"""Labels that name the pool of a node; the first that a node has applies."""
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 _WORKLOAD_LABELS: Final = ("app.kubernetes.io/name", "app", "k8s-app")
 _PREEMPTED: Final = re.compile(r"Preempted by pod (?P<uid>\S+) on node (?P<node>\S+)")
@@ -55,12 +55,12 @@ class Waiting:
 
 @frozen(kw_only=True)
 class Eviction:
-    """A pod that had to make room for a more important one."""
+    """A pod that was preempted by one of a higher priority."""
 
     pod: str
-    """``namespace/name``; there may be another of that name by now."""
+    """``namespace/name``; a pod of that name may have been created since."""
     by: str
-    """Likewise, of the pod that needed the room."""
+    """Likewise, of the preemptor."""
     node: str
 
 
@@ -76,7 +76,7 @@ class Claims:
 
 @frozen(kw_only=True)
 class Usage:
-    """How full one node, or all nodes of a pool, are; milli-CPU, bytes, counts."""
+    """The usage of one node, or of all nodes of a pool; milli-CPU, bytes, counts."""
 
     pods: int
     pods_allocatable: int
@@ -86,7 +86,7 @@ class Usage:
 
 @frozen(kw_only=True)
 class NodeReport:
-    """One node in the end."""
+    """One node at the end."""
 
     name: str
     pool: str
@@ -96,7 +96,7 @@ class NodeReport:
 
 @frozen(kw_only=True)
 class Outcome:
-    """A cluster after the scheduler has done what it could."""
+    """The cluster at the end of a simulation."""
 
     placements: tuple[Placement, ...]
     waiting: tuple[Waiting, ...]
@@ -109,7 +109,7 @@ class Outcome:
     simulated_seconds: float
     """From the beginning to the last change of a pod."""
     settled: bool
-    """False if it was looked at while things were still changing."""
+    """False if the cluster was still changing at the end."""
     resources: tuple[str, ...] = field(init=False)
     """What nodes offer besides pods: cpu, memory, then the extended resources."""
 
@@ -125,7 +125,7 @@ class Outcome:
 
 
 def is_decided(pod: Json, schedulers: Iterable[str]) -> bool:
-    """Whether *pod* (as stored) needs no thought at the moment: it is placed, refused, leaving, or not ours."""
+    """Whether *pod* (as stored) is not pending: bound, unschedulable, terminating, or another scheduler's."""
     spec, status = pod["spec"], pod.get("status") or {}
     if spec.get("nodeName") or "deletionTimestamp" in pod["metadata"] or status.get("phase") in ("Succeeded", "Failed"):
         return True
@@ -139,9 +139,9 @@ def read_outcome(store: ObjectStore, schedulers: Iterable[str], simulated_second
 
     Args:
         store: the objects of the simulated API server.
-        schedulers: the names of the schedulers that run; pods of others wait for somebody else.
+        schedulers: the names of the schedulers that run; pods of others count as those of another scheduler.
         simulated_seconds: how long it took, in the cluster's time.
-        settled: whether it has come to rest.
+        settled: whether the cluster has stopped changing.
     """
     ours = frozenset(schedulers)
     pods = [_decode_pod(stored.encoded(b"{")) for stored in store.collection("pods").in_order()]
@@ -171,7 +171,7 @@ def read_outcome(store: ObjectStore, schedulers: Iterable[str], simulated_second
 
 
 def _evictions(store: ObjectStore, keys: Mapping[str, str]) -> Iterator[Eviction]:
-    """What the scheduler's events tell of preemptions."""
+    """The preemptions in the scheduler's events."""
     for stored in store.collection("events").in_order():
         told = _PREEMPTED.match(stored.fields.get("message") or "")
         if stored.fields.get("reason") == "Preempted" and told is not None:
@@ -201,7 +201,7 @@ def _placement(pod: Pod) -> Placement:
 
 
 def _workload(pod: Pod) -> str:
-    """What *pod* is one of: its application, its controller, or only itself."""
+    """The workload of *pod*: its application, its controller, or the pod itself."""
     for label in _WORKLOAD_LABELS:
         if label in pod.labels:
             return pod.labels[label]

@@ -1,4 +1,4 @@
-"""An `Outcome` for people, as tables, and for programs, as plain data."""
+"""An `Outcome` as tables for the terminal, and as plain data for JSON and YAML."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def outcome_as_data(outcome: Outcome) -> Json:
 
 
 def outcome_as_tables(outcome: Outcome, *, every_pod: bool) -> Iterator[RenderableType]:
-    """*outcome* as one table per question.
+    """*outcome* as tables: nodes, placements, evictions and so on.
 
     Args:
         outcome: what to show.

@@ -16,19 +16,19 @@ from trio_sched.engine.plugin_registry import PluginRegistry, points_of
 
 @frozen(kw_only=True)
 class Installed:
-    """One name on offer."""
+    """One plugin name and the distributions that offer it."""
 
     name: str
     distributions: tuple[str, ...]
-    """Who offers it, with version; more than one is an error."""
+    """The distributions, with version, that offer it; more than one is an error."""
     points: tuple[str, ...]
-    """Where it acts, as the configuration file writes it."""
+    """Its extension points, as the configuration file writes them."""
     error: str = ""
     """Why it cannot be used; empty if it can."""
 
 
 def installed_plugins(registry: PluginRegistry) -> list[Installed]:
-    """Load every plugin of *registry* and say what it is; one that is broken does not hide the others."""
+    """Load every plugin of *registry* and describe it; one that cannot be loaded does not hide the others."""
     return [_inspect(registry, name) for name in registry.names]
 
 

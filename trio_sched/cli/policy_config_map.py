@@ -1,4 +1,4 @@
-"""Fetches a policy that former schedulers were told to read from a ConfigMap."""
+"""Fetches the policy in a ConfigMap that flags of former versions name."""
 
 import trio
 
@@ -14,10 +14,10 @@ from trio_sched.objects.config_map import ConfigMap
 
 
 def fetch_policy(source: PolicyConfigMap, connection: ConnectionSettings) -> str:
-    """The text of the policy in *source*, asked for once, before anything else runs.
+    """The text of the policy in *source*, read once, before anything else runs.
 
     Raises:
-        ConfigError: there is no such ConfigMap, or no policy in it, or no answer.
+        ConfigError: there is no such ConfigMap, or no policy in it, or the API server does not answer.
     """
     where = f"ConfigMap {source.namespace}/{source.name}"
     try:

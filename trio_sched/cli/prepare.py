@@ -1,4 +1,4 @@
-"""Everything between the command line and the first connection: what will be run, or why it cannot be.
+"""Everything between the command line and the first connection: reads and checks what will be run.
 
 The checks come in kube-scheduler's order, because the first that fails is the one a user sees: feature gates, logging,
 options, configuration, kubeconfig, serving, clients, extenders, profiles.
@@ -12,15 +12,15 @@ from trio_sched.cli.configuration_text import ConfigurationText, choose_configur
 from trio_sched.cli.flags import (
     Flags,
     MissingFeatureError,
-    demand_supported,
     logging_problems,
     option_problems,
+    refuse_unsupported,
     serving_problem,
 )
 from trio_sched.config.dump import dump_configuration
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.expansion import Expanded, PointsOf, expand_profiles, used_profile
-from trio_sched.config.extenders import settle_extenders
+from trio_sched.config.extenders import apply_extenders
 from trio_sched.config.feature_gates import FeatureGates, resolve_feature_gates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.schema import Extender, LeaderElection, SchedulerConfig
@@ -45,23 +45,23 @@ _LATER_GATES: Final = {
     "StorageCapacityScoring": "scoring of volumes is",
     "VolumeLimitScaling": "counting of volumes is",
 }
-"""Gates that are off unless somebody wants what they bring, and what that is."""
+"""Gates whose feature does not exist yet, with the words for it; all of them are off by default."""
 
 
 class LoggingOptionsError(ConfigError):
-    """The flags about logging contradict each other: there is no log yet to say it in."""
+    """The flags about logging contradict each other; it is printed, since there is no log yet."""
 
 
 @frozen(kw_only=True)
 class Prepared:
-    """A start that nothing stands in the way of."""
+    """A start that has passed all checks."""
 
     flags: Flags
     gates: FeatureGates
     config: SchedulerConfig
     """The effective configuration: as dumped, with the arguments of the plugins that run."""
     profiles: tuple[Expanded, ...]
-    """What runs at each point, per profile of *config*."""
+    """The plugins of each point, per profile of *config*."""
     connection: ConnectionSettings
     source: ConfigurationText
     """Where *config* comes from."""
@@ -79,7 +79,7 @@ def prepare(
     Args:
         flags: the command line.
         points_of: every plugin there is, with the extension points that it implements.
-        connection: the API server, for those who bring their own; else what the configuration or the flags name.
+        connection: the API server; None: the one that the configuration or the flags name.
 
     Raises:
         LoggingOptionsError: to be printed as it is.
@@ -102,17 +102,17 @@ def prepare(
     _check_client(config)
     for extender in config.extenders:
         _check_extender(extender)
-    config = settle_extenders(config)
+    config = apply_extenders(config)
     expanded = expand_profiles(config.profiles, points_of, gates)
     config = evolve(config, profiles=tuple(used_profile(profile, points_of) for profile in config.profiles))
     if not flags.write_config_to:
-        demand_supported(flags)
-        _demand_supported_features(gates)
+        refuse_unsupported(flags)
+        _refuse_missing_features(gates)
     return Prepared(flags=flags, gates=gates, config=config, profiles=expanded, connection=connection, source=source)
 
 
 def check_elector(election: LeaderElection) -> None:
-    """Refuse periods that no election can work with; they come unchecked from flags without a file.
+    """Refuse periods that no election can work with; those of flags without a file have not been validated.
 
     Raises:
         ConfigError: naming the relation that does not hold.
@@ -132,7 +132,7 @@ def check_elector(election: LeaderElection) -> None:
 
 
 def _check_client(config: SchedulerConfig) -> None:
-    """What the clients and the lock refuse; only values that no validation has seen get this far."""
+    """What the clients and the lock refuse; only values that have not been validated can be wrong here."""
     connection, election = config.client_connection, config.leader_election
     if connection.qps > 0 and connection.burst <= 0:
         raise ConfigError.of(
@@ -166,15 +166,15 @@ def _check_extender(extender: Extender) -> None:
         authority = tls.ca_data or read_file(tls.ca_file)
         certificate = tls.cert_data or read_file(tls.cert_file)
         key = tls.key_data or read_file(tls.key_file)
-        # A certificate without a key is not shown to anybody.
+        # A certificate without a key is not used.
         pair = (certificate, key) if shown else (b"", b"")
         build_context(TlsSettings(insecure_skip_verify=insecure), (authority, *pair))
     except TrioSchedError as error:
         raise ConfigError.of(f"couldn't build extenders: {error}") from error
 
 
-def _demand_supported_features(gates: FeatureGates) -> None:
-    """Refuse a run that would need what does not exist yet."""
+def _refuse_missing_features(gates: FeatureGates) -> None:
+    """Refuse a configuration that needs a feature which does not exist yet."""
     for gate, feature in _LATER_GATES.items():
         if gates.enabled(gate):
             raise MissingFeatureError(f"feature gate {gate}: {feature} not supported yet; leave it off")

@@ -34,9 +34,9 @@ SECOND_NS = 1_000_000_000
 
 
 def run(flags: Flags) -> ExitCode:
-    """Be the daemon that *flags* describe, until a signal ends it.
+    """Run the daemon that *flags* describe, until a signal ends it.
 
-    With an election the end is in order (0); without one nobody takes over, which kube-scheduler calls a failure (1).
+    With an election the exit code is 0; without one there is no other replica, and it is 1 as in kube-scheduler.
     """
     set_up_logging("json" if flags["logging-format"] == "json" else "text", flags["v"])
     registry = PluginRegistry.discover()
@@ -72,10 +72,10 @@ def run(flags: Flags) -> ExitCode:
 
 
 def daemon_settings(prepared: Prepared, registry: PluginRegistry) -> DaemonSettings:
-    """What to tell the daemon; warns once about the default plugins that are not there yet.
+    """The settings of the daemon; warns once about default plugins that this version does not have.
 
     Raises:
-        NotYetAvailable: the configuration asks for one of these by name.
+        NotYetAvailable: the configuration names one of these.
         PluginError: a plugin is not installed at all.
     """
     chosen = choose_installed(prepared.config.profiles, prepared.profiles, prepared.gates, registry)

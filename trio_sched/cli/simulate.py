@@ -1,4 +1,4 @@
-"""``trio-sched simulate``: what would the scheduler make of this cluster?"""
+"""``trio-sched simulate``: schedules a cluster that is described in files."""
 
 import json
 import logging
@@ -27,7 +27,7 @@ from trio_sched.cli.outcome import Outcome
 from trio_sched.cli.outcome_text import outcome_as_data, outcome_as_tables
 from trio_sched.cli.prepare import prepare
 from trio_sched.cli.run import daemon_settings
-from trio_sched.cli.simulated_run import EMBEDDED, Plan, Progress, serve_until_signal, simulate_until_settled
+from trio_sched.cli.simulated_run import EMBEDDED, Plan, Progress, run_simulation, serve_until_signal
 from trio_sched.cli.terminal import answer_console
 from trio_sched.config.durations import parse_duration
 from trio_sched.config.errors import ConfigError
@@ -141,7 +141,7 @@ def simulate(
             for_seconds=for_seconds,
         )
         if address is None:
-            _demand_no_extenders(plan.settings)
+            _refuse_extenders(plan.settings)
             _show(_simulate(plan), output, every_pod=every_pod)
         else:
             _serve(plan, *address)
@@ -168,8 +168,8 @@ def _settings(config: Path | None, feature_gates: str) -> DaemonSettings:
     return daemon_settings(prepared, registry)
 
 
-def _demand_no_extenders(settings: DaemonSettings) -> None:
-    """Simulated time jumps over every wait for the network, so that no extender could answer in time.
+def _refuse_extenders(settings: DaemonSettings) -> None:
+    """Refuse extenders: simulated time jumps over every wait for the network, so that none could answer in time.
 
     Raises:
         MissingFeatureError: there are extenders.
@@ -182,7 +182,7 @@ def _demand_no_extenders(settings: DaemonSettings) -> None:
 
 def _simulate(plan: Plan) -> Outcome:
     with _progress() as progress:
-        return trio.run(simulate_until_settled, plan, progress, clock=MockClock(autojump_threshold=0.0))
+        return trio.run(run_simulation, plan, progress, clock=MockClock(autojump_threshold=0.0))
 
 
 def _show(outcome: Outcome, output: str, *, every_pod: bool) -> None:
@@ -200,8 +200,8 @@ def _serve(plan: Plan, host: str, port: int) -> None:
     """Serve until a signal; the kubeconfig exists as long as the cluster.
 
     Raises:
-        click.ClickException: nobody can listen there.
-        BaseExceptionGroup: of whatever else went wrong.
+        click.ClickException: the address cannot be listened on.
+        BaseExceptionGroup: of all other errors.
     """
     folder = Path(tempfile.mkdtemp(prefix="trio-sched-"))
     refused: OSError | None = None
@@ -224,7 +224,7 @@ def _announce(path: Path, url: str) -> None:
 
 
 def _kubeconfig(url: str) -> dict[str, object]:
-    """JSON is YAML; a token is only there so that kubectl does not ask for a password."""
+    """JSON is YAML; it has a token only because kubectl prompts for a password otherwise."""
     name = "trio-sched-simulator"
     return {
         "apiVersion": "v1",
@@ -250,10 +250,10 @@ def _progress() -> Generator[Progress, None, None]:
 
 @contextmanager
 def _one_error() -> Generator[None, None, None]:
-    """Tell the first of what went wrong as the one error that ends the command.
+    """Report the first error as the one that ends the command.
 
     Raises:
-        click.ClickException: in place of errors of ours, in groups or not.
+        click.ClickException: in place of a `TrioSchedError`, in a group or not.
         click.Abort: in place of an interruption.
     """
     problem: BaseException | None = None

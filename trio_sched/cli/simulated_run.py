@@ -1,4 +1,4 @@
-"""The real daemon on the embedded API server, with pretend kubelets."""
+"""The real daemon on the embedded API server, with simulated kubelets."""
 
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -32,14 +32,14 @@ from trio_sched.simulator.object_store import Change, StoredObject
 Json = dict[str, Any]
 
 EMBEDDED: Final = ConnectionSettings(server="http://trio-sched.simulator")
-"""The embedded server, as clients in this process name it."""
+"""The address of the embedded server for clients in this process."""
 QUIET_SECONDS: Final = 30.0
-"""A cluster where nothing has changed for this long is settled: three times as long as a pod backs off at most."""
+"""A cluster that has not changed for this long is idle: three times as long as a pod backs off at most."""
 LONGEST_SECONDS: Final = 24 * 3600.0
-"""When to stop waiting for a cluster that never settles."""
+"""When to stop waiting for a cluster that never becomes idle."""
 
 Progress = Callable[[int, int], None]
-"""Told how many pods have been decided on, of how many."""
+"""Is called with the number of pods that have been decided on, and of all pods."""
 
 
 @frozen(kw_only=True)
@@ -52,11 +52,11 @@ class Plan:
     begins: datetime
     """The cluster's time at the beginning."""
     for_seconds: float | None = None
-    """How long, in the cluster's time; None for until it is settled."""
+    """How long, in the cluster's time; None for until it is idle."""
 
 
-async def simulate_until_settled(plan: Plan, progress: Progress) -> Outcome:
-    """Schedule the cluster of *plan* on trio's clock and read what came of it.
+async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
+    """Schedule the cluster of *plan* on trio's clock and read the outcome.
 
     Raises:
         ManifestError: an object is refused.
@@ -79,10 +79,10 @@ async def simulate_until_settled(plan: Plan, progress: Progress) -> Outcome:
             await scheduling.start(daemon, plan.settings, clients)
             with activity.followed(progress):
                 if plan.for_seconds is None:
-                    settled = await activity.settle()
+                    settled = await activity.wait_until_idle()
                 else:
                     await trio.sleep(plan.for_seconds)
-                    settled = activity.is_settled
+                    settled = activity.is_idle
             simulated_seconds = (activity.changed_at if plan.for_seconds is None else trio.current_time()) - began
             outcome = read_outcome(server.store, activity.schedulers, simulated_seconds, settled=settled)
             stop.set()
@@ -94,14 +94,14 @@ async def serve_until_signal(plan: Plan, host: str, port: int, announce: Callabl
     """Keep the cluster of *plan* alive on a port, in real time, until a signal ends it.
 
     Args:
-        plan: the cluster; how long it says it runs does not count.
+        plan: the cluster; its *for_seconds* is ignored.
         host: the address to listen on.
         port: 0 lets the system choose.
-        announce: is told the server's URL once everything runs.
+        announce: is called with the server's URL once everything runs.
 
     Raises:
         ManifestError: an object is refused.
-        OSError: nobody can listen there.
+        OSError: the address cannot be listened on.
         TrioSchedError: the daemon cannot run so, possibly in an exception group.
     """
     clock = trio_clock(plan.begins)
@@ -123,13 +123,13 @@ async def serve_until_signal(plan: Plan, host: str, port: int, announce: Callabl
 
 @define(eq=False)
 class Activity:
-    """Watches from inside the server whether anything still happens to the pods.
+    """Observes from inside the server whether the pods still change.
 
     Args:
-        server: where they are.
-        schedulers: whose pods are to be decided on.
-        volumes: who sees to their volumes.
-        arrivals: what is still to come.
+        server: the cluster.
+        schedulers: the names of the schedulers whose pods count.
+        volumes: the controller of their volumes.
+        arrivals: the objects that are created later.
     """
 
     server: ApiServer
@@ -141,37 +141,37 @@ class Activity:
     _ending: set[str] = field(factory=set, init=False)
 
     @property
-    def is_settled(self) -> bool:
-        """Whether every pod has its verdict, none will end by itself, and nothing is still to come or being made."""
+    def is_idle(self) -> bool:
+        """Whether every pod is decided on, none will end by itself, and no object or volume is still to be created."""
         return not (self._undecided or self._ending or self.arrivals.waiting or self.volumes.is_busy)
 
     @contextmanager
     def followed(self, progress: Progress) -> Generator[None, None, None]:
-        """Keep up with the pods, and tell *progress* of them."""
+        """Follow the changes of pods while in the block, and report them to *progress*."""
         pods = self.server.store.collection("pods")
 
-        def see(change: Change) -> None:
+        def on_change(change: Change) -> None:
             self.changed_at = trio.current_time()
             self._note(change.current, gone=change.type == "DELETED")
             progress(len(pods.objects) - len(self._undecided), len(pods.objects))
 
         for stored in pods.objects.values():
             self._note(stored, gone=False)
-        end = pods.listen(see)
+        end = pods.listen(on_change)
         try:
             yield
         finally:
             end()
 
-    async def settle(self) -> bool:
-        """Wait until nothing has happened for a while and nothing is to be expected; False if that never comes."""
+    async def wait_until_idle(self) -> bool:
+        """Wait until the cluster is idle and has not changed for `QUIET_SECONDS`; False after `LONGEST_SECONDS`."""
         until = trio.current_time() + LONGEST_SECONDS
         while trio.current_time() < until:
-            # Compared as the moment that was slept for: a difference of times may be off by one bit, for ever.
+            # Compared with the moment that was slept until: a difference of floats may be off by one bit, for ever.
             quiet_from = self.changed_at + QUIET_SECONDS
             if trio.current_time() < quiet_from:
                 await trio.sleep_until(quiet_from)
-            elif self.is_settled:
+            elif self.is_idle:
                 return True
             else:
                 await trio.sleep(QUIET_SECONDS)

@@ -1,4 +1,4 @@
-"""Answers go to stdout, as wide as whoever reads them allows."""
+"""Output on stdout, as wide as the terminal."""
 
 import sys
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from rich.console import Console
 
 PIPE_WIDTH: Final = 160
-"""Columns when nobody says how wide the terminal is."""
+"""Columns where stdout is no terminal."""
 
 
 def answer_console() -> Console:

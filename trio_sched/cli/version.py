@@ -1,4 +1,4 @@
-"""Which Kubernetes this stands in for, and which trio-sched it is."""
+"""The version of Kubernetes that this scheduler implements, and of trio-sched."""
 
 import re
 import sys
@@ -9,13 +9,13 @@ from trio_sched.config.go_text import quote
 from trio_sched.errors import TrioSchedError
 
 KUBERNETES: Final = "v1.36.2"
-"""The kube-scheduler whose behaviour this is."""
+"""The version of kube-scheduler whose behaviour is implemented."""
 
 _OVERRIDE: Final = re.compile(r"v(\d+\.\d+\.\d+)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 
 
 class VersionError(TrioSchedError):
-    """A version to report that this program is not."""
+    """A version to report whose number is not this program's."""
 
 
 def version_text(asked: str) -> str:

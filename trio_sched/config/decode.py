@@ -1,9 +1,9 @@
 """Decodes a `Tree` into the shape of a Go struct, strictly, with the errors of Kubernetes' JSON decoder.
 
 The shape is data: a `GoType` per value. A decoded struct is a dictionary of the fields that were given; what is absent
-or ``null`` is not in it. Errors come in three strengths: one from a value that reads itself (a duration) stops
-everything; of the wrong types the first is reported; unknown and duplicate fields are collected, and count only if
-there is nothing worse.
+or ``null`` is not in it. There are three grades of error: one in a value that has an unmarshaller of its own (a
+duration) ends the decoding; of the wrong types the first is reported; unknown and duplicate fields (the strict errors)
+are collected, and reported only if there is no other error.
 
 Source: the strict mode of ``sigs.k8s.io/json``.
 """
@@ -31,7 +31,7 @@ _MOST_DIGITS: Final = 20
 
 
 class GoType(Protocol):
-    """What a value is to be."""
+    """The type that a value must have."""
 
     @property
     def name(self) -> str:
@@ -41,12 +41,12 @@ class GoType(Protocol):
         """The value of a list item that is ``null``."""
 
     def decode(self, tree: Tree, decoding: "Decoding") -> Any:
-        """*tree* as a value of this type; `Decoding.mismatch` has been told if it is none."""
+        """*tree* as a value of this type; if it is none, `Decoding.mismatch` has been called."""
 
 
 @define(eq=False)
 class Decoding:
-    """One decoding: where it is, and what was wrong so far."""
+    """The state of one decoding: the current field, and the errors so far."""
 
     strict_errors: list[str] = field(factory=list)
     first_error: ConfigError | None = None
@@ -59,7 +59,7 @@ class Decoding:
         self.failure(ConfigError.of(self._mismatch_text(kind, type_name)))
 
     def stop(self, kind: str, type_name: str) -> NoReturn:
-        """Like `mismatch`, from a value that reads itself: nothing after it is looked at.
+        """Like `mismatch`, from a value with an unmarshaller of its own: the decoding ends here.
 
         Raises:
             ConfigError: always.
@@ -93,7 +93,7 @@ class Decoding:
 
     @contextmanager
     def below(self, suffix: str) -> Iterator[None]:
-        """While an item or an entry of a map is decoded: only the path of strict errors knows it."""
+        """While an item or an entry of a map is decoded: only the path of strict errors contains it."""
         before = self._path
         self._path = f"{before}{suffix}" if before else suffix.removeprefix(".")
         yield
@@ -218,7 +218,7 @@ class Bytes:
 
 @frozen
 class Duration:
-    """A duration, in nanoseconds; it reads itself, and only an *optional* one may be ``null``."""
+    """A duration, in nanoseconds; it has an unmarshaller of its own, and only an *optional* one may be ``null``."""
 
     optional: bool = False
     name: str = "string"
@@ -257,7 +257,7 @@ class Raw:
 
 @frozen
 class ListOf:
-    """A list of equal things."""
+    """A list of items of one type."""
 
     item: GoType
 
@@ -356,7 +356,7 @@ class Struct:
 
 
 def decode_strictly(tree: Tree, type_: Struct) -> tuple[dict[str, Any], list[str]]:
-    """Decode *tree*, and return the value with what only a strict reader minds.
+    """Decode *tree*, and return the value and the strict errors.
 
     Raises:
         ConfigError: something in it has the wrong type.

@@ -85,7 +85,7 @@ def _profile(given: Given, gates: FeatureGates, *, alone: bool) -> Profile:
         if name not in configured
     ]
     return Profile(
-        # Only a profile that is alone may go without a name.
+        # Only if there is one profile does its name have a default.
         scheduler_name=given.get("schedulerName", "default-scheduler" if alone else ""),
         percentage_of_nodes_to_score=given.get("percentageOfNodesToScore"),
         plugins=plugins,

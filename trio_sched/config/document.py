@@ -1,6 +1,6 @@
-"""From the text of a configuration file to its tree and what it says it is.
+"""From the text of a configuration file to its tree, version and kind.
 
-Source: Kubernetes' strict codec: which decoder reads what, what each refuses, and in which order it says so.
+Source: Kubernetes' strict codec: which decoder reads what, what each refuses, and in which order it reports it.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from trio_sched.config.tree import Object, Tree, kind_of
 from trio_sched.config.yaml_reader import read_yaml
 
 STRICT: Final = "strict decoding error: "
-"""What stands before the problems that only a strict reader minds."""
+"""The prefix of strict errors (unknown and duplicate fields)."""
 
 _TYPE_META_STRUCT: Final = (
     r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
@@ -25,7 +25,7 @@ _INTERPRETING: Final = "couldn't get version/kind; json parse error: "
 
 @frozen
 class DocumentKind:
-    """What an object says it is."""
+    """The ``apiVersion`` and ``kind`` of an object."""
 
     api_version: str
     kind: str
@@ -37,7 +37,7 @@ class DocumentKind:
 
 
 class StrictError(ConfigError):
-    """Problems that only a strict reader minds, said one after the other."""
+    """Strict errors (unknown and duplicate fields), listed in one text."""
 
     def __str__(self) -> str:
         return self.prefix + STRICT + ", ".join(map(str, self.problems))
@@ -49,7 +49,7 @@ class StrictError(ConfigError):
 
 
 def read_document(text: str) -> tuple[Tree, list[str]]:
-    """The document in *text*, and what the YAML library says of duplicate keys.
+    """The document in *text*, and the YAML library's error about duplicate keys.
 
     Raises:
         ConfigError: the text is malformed.
@@ -67,10 +67,10 @@ def read_document(text: str) -> tuple[Tree, list[str]]:
 
 
 def interpret(tree: Tree) -> DocumentKind:
-    """What *tree* says it is; keys are recognised whatever their case here, unlike anywhere else.
+    """The version and kind of *tree*; here, unlike anywhere else, the case of keys does not matter.
 
     Raises:
-        ConfigError: it cannot be anything.
+        ConfigError: it is no object, or its version or kind is malformed.
     """
     found = {"apiversion": "", "kind": ""}
     fields = {"apiversion": "apiVersion", "kind": "kind"}
@@ -92,7 +92,7 @@ def interpret(tree: Tree) -> DocumentKind:
 
 
 def not_registered(kind: DocumentKind) -> ConfigError:
-    """The error for an object of which nothing is known."""
+    """The error for an object whose version and kind are not registered."""
     scheme = quote("pkg/scheduler/apis/config/scheme/scheme.go:29")
     return ConfigError.of(
         f"no kind {quote(kind.kind)} is registered for version {quote(kind.api_version)} in scheme {scheme}"

@@ -1,4 +1,4 @@
-"""Writes a completed configuration as YAML: keys sorted, every default said, as ``--write-config-to`` does.
+"""Writes a completed configuration as YAML: keys sorted, every default written, as ``--write-config-to`` does.
 
 Source: the YAML form that kube-scheduler writes; which scalars it quotes, and how, is part of it.
 """
@@ -94,7 +94,7 @@ def _scalar(value: str | int | bool | Number | None) -> yaml.ScalarEvent:
 
 
 def _natural(key: str) -> list[tuple[int, int, str]]:
-    """Orders keys as people do: other characters before letters, runs of digits by their number."""
+    """The key of natural sort order: other characters before letters, runs of digits by their number."""
     parts: list[tuple[int, int, str]] = []
     digits = ""
     for character in key:

@@ -46,7 +46,7 @@ _MOST_TOTAL_SCORE: Final = (1 << 63) - 1
 def expand_profiles(
     profiles: Sequence[Profile], points_of: PointsOf, gates: FeatureGates = DEFAULT_GATES
 ) -> tuple[Expanded, ...]:
-    """Expand every profile; all must sort the queue alike.
+    """Expand every profile; all must have the same queue sort plugin and arguments.
 
     Raises:
         ConfigError: the first profile that cannot be built, and why.
@@ -69,7 +69,7 @@ def expand_profiles(
 
 
 def expand_profile(profile: Profile, points_of: PointsOf, gates: FeatureGates = DEFAULT_GATES) -> Expanded:
-    """Say which plugins run at each point of *profile*.
+    """List the plugins of each point of *profile*.
 
     Args:
         profile: the profile, its plugin sets merged with the defaults.
@@ -117,7 +117,7 @@ def _needed(profile: Profile) -> set[str]:
 
 
 def _check_deferred_arguments(profile: Profile, points_of: PointsOf, gates: FeatureGates) -> None:
-    """NodeResourcesFit judges its arguments itself, when it is built; so an unused one may say anything."""
+    """NodeResourcesFit validates its arguments when it is built; those of one that is not used are not validated."""
     for entry in profile.plugin_config:
         if isinstance(entry.args, NodeResourcesFitArgs) and entry.name in _needed(profile) & points_of.keys():
             problems = list(argument_problems(entry.args, "", gates))
@@ -174,7 +174,7 @@ def _weights(point: str, what: str, profile: Profile, points_of: PointsOf) -> di
     weights: dict[str, int] = {}
     total = 0
     for ref in (*profile.plugins[point].enabled, *profile.plugins[MULTI_POINT].enabled):
-        # A name that does not exist gets this far only if every point closed itself with "*"; it has no weight.
+        # A name that does not exist is not refused before only if every point has disabled "*"; it has no weight.
         if ref.name in weights or point not in points_of.get(ref.name, frozenset()):
             continue
         weights[ref.name] = ref.weight or 1

@@ -1,4 +1,4 @@
-"""What extenders change in the configuration once they are built."""
+"""Applies what building the extenders changes in the configuration."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,13 +13,13 @@ _FIT: Final = "NodeResourcesFit"
 _DEFAULT_TIMEOUT_NS: Final = 5 * SECOND_NS
 
 
-def settle_extenders(config: SchedulerConfig) -> SchedulerConfig:
-    """Give every extender its timeout, and tell NodeResourcesFit which resources are none of its business.
+def apply_extenders(config: SchedulerConfig) -> SchedulerConfig:
+    """Set the default timeout of extenders, and the resources that NodeResourcesFit ignores because of them.
 
-    The resources that extenders want ignored replace what the arguments of NodeResourcesFit say, in every profile.
+    The managed resources with ``ignoredByScheduler`` replace ``ignoredResources`` of NodeResourcesFit in every profile.
 
     Raises:
-        ConfigError: a profile has no arguments of NodeResourcesFit to tell.
+        ConfigError: a profile has no arguments of NodeResourcesFit.
     """
     extenders = tuple(
         extender if extender.http_timeout_ns else evolve(extender, http_timeout_ns=_DEFAULT_TIMEOUT_NS)

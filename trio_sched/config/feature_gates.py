@@ -68,12 +68,12 @@ def _parse_stage(text: str) -> Stage:
 
 @frozen
 class FeatureGates:
-    """The gates of one process: those set by hand, and every other at its default for the emulated version."""
+    """The gates of one process: those set by flag, and every other at its default for the emulated version."""
 
     version: Version = BINARY_VERSION
     overrides: Mapping[str, bool] = field(factory=dict)
     compatibility: Version = (1, 35)
-    """The oldest version of other components to get along with."""
+    """The oldest version of other components to be compatible with."""
 
     def out_of_range(self) -> tuple[Problem, ...]:
         """What is wrong with the versions: which this program cannot emulate, or not together."""
@@ -101,7 +101,7 @@ class FeatureGates:
 
 
 DEFAULT_GATES: Final = FeatureGates()
-"""The gates of 1.36 with nothing set by hand."""
+"""The gates of 1.36 without flags."""
 
 
 def resolve_feature_gates(
@@ -111,7 +111,7 @@ def resolve_feature_gates(
 
     Raises:
         ConfigError: a setting is malformed, unknown, locked, or lacks a gate that it needs;
-            or a version is malformed. Whether the versions are possible is for `FeatureGates.out_of_range` to say.
+            or a version is malformed. The ranges of the versions are checked by `FeatureGates.out_of_range`.
     """
     chosen = _parse_versions(_split(emulated))
     compatible_with = _parse_versions(_split(min_compatibility))

@@ -1,4 +1,4 @@
-"""Base64 as Go decodes it: line ends do not count, everything else must be right, and the first wrong byte is named."""
+"""Base64 as Go decodes it: line ends are skipped, and an error names the first byte that is wrong."""
 
 import base64
 import string

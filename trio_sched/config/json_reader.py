@@ -39,7 +39,7 @@ class _Reader:
         self._at = 0
 
     def _skip_blanks(self) -> str:
-        """Go to the next character that counts, and return it; empty at the end."""
+        """Go to the next character that is no blank, and return it; empty at the end."""
         match = _BLANKS.match(self._text, self._at)
         assert match is not None
         self._at = match.end()
@@ -145,7 +145,7 @@ class _Reader:
 
     def _number(self) -> Number:
         match = _NUMBER.match(self._text, self._at)
-        if match is None:  # only a lone minus gets here
+        if match is None:  # only a lone minus has not been handled above
             self._at += 1
             raise self._unexpected("in numeric literal")
         self._at = match.end()

@@ -1,4 +1,4 @@
-"""From the text of a configuration file and the flags beside it to a configuration that can be run."""
+"""From the text of a configuration file and the flags to a configuration that is complete and valid."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ from trio_sched.config.validation import validate
 
 @frozen(kw_only=True)
 class FlagOverrides:
-    """What the command line says about the configuration; None where it says nothing.
+    """The flags that change the configuration; None for those that were not given.
 
-    The leader election flags count always, the others (deprecated) only if there is no file.
+    The leader election flags always apply, the others (deprecated) only if there is no file.
     """
 
     leader_elect: bool | None = None
@@ -37,16 +37,16 @@ class FlagOverrides:
 def load_configuration(
     text: str | None, *, flags: FlagOverrides | None = None, gates: FeatureGates = DEFAULT_GATES
 ) -> SchedulerConfig:
-    """Complete and judge a configuration.
+    """Complete and validate a configuration.
 
     Args:
         text: content of the configuration file; None if there is none.
-        flags: what the command line says.
+        flags: those of the command line.
         gates: the feature gates in force.
 
     Raises:
-        ConfigError: with every problem, in kube-scheduler's words. Flags without a file are not judged here: a bad
-            value shows when it is used.
+        ConfigError: with every problem, in kube-scheduler's words. Flags without a file are not validated here: a
+            wrong value is an error when it is used.
     """
     flags = flags or FlagOverrides()
     if text is None:

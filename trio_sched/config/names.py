@@ -1,4 +1,4 @@
-"""Which names Kubernetes accepts for labels and resources, and what it says of the others."""
+"""Which names Kubernetes accepts for labels and resources, and its error texts for the others."""
 
 import re
 from typing import Final

@@ -1,6 +1,6 @@
 """Reads the text of a configuration file: from bytes of YAML or JSON to the fields that it gives.
 
-Source: Kubernetes' strict codec: which decoder reads what, what each refuses, and in which order it says so.
+Source: Kubernetes' strict codec: which decoder reads what, what each refuses, and in which order it reports it.
 """
 
 from collections.abc import Mapping
@@ -26,11 +26,11 @@ def parse_configuration(text: str) -> Mapping[str, Any]:
     """Return the fields that the configuration *text* gives, for `defaults.complete`.
 
     Raises:
-        ConfigError: the text is malformed, or says what the format does not know.
+        ConfigError: the text is malformed, or has unknown or duplicate fields.
     """
     tree, duplicates = read_document(text)
     kind = interpret(tree)
-    _demand_complete(kind, text)
+    _require_type_meta(kind, text)
     given, strict_errors = _decode(tree, kind)
     if kind.kind != CONFIGURATION_KIND:
         if duplicates or strict_errors:
@@ -43,7 +43,7 @@ def parse_configuration(text: str) -> Mapping[str, Any]:
     return given
 
 
-def _demand_complete(kind: DocumentKind, text: str) -> None:
+def _require_type_meta(kind: DocumentKind, text: str) -> None:
     if not kind.kind:
         raise ConfigError.of(f"Object 'Kind' is missing in '{text}'")
     if not kind.api_version.rpartition("/")[2]:
@@ -57,7 +57,7 @@ def _decode(tree: Tree, kind: DocumentKind) -> tuple[dict[str, Any], list[str]]:
 
 
 def _decode_arguments(given: Mapping[str, Any]) -> list[str]:
-    """Decode every ``args`` of an in-tree plugin in its place, and return what only a strict reader minds."""
+    """Decode every ``args`` of an in-tree plugin in its place, and return the strict errors."""
     strict_errors = []
     for i, profile in enumerate(given.get("profiles") or ()):
         for j, entry in enumerate(profile.get("pluginConfig") or ()):

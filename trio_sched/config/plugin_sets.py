@@ -1,16 +1,16 @@
-"""How a user's plugin set is laid over the default one."""
+"""How a user's plugin set is merged with the default one."""
 
 from trio_sched.config.schema import PluginRef, PluginSet
 
 
 def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
-    """Lay *custom* over *default*.
+    """Merge *custom* into *default*.
 
     A default that the user enables again keeps its place and takes the user's weight; the user's other plugins follow
-    in their order. A name enabled twice stays twice: building the profile will refuse it.
+    in their order. A name enabled twice stays twice: expanding the profile refuses it.
 
     Returns:
-        The merged set; its disabled names are kept, because the expansion of ``multiPoint`` asks for them.
+        The merged set; its disabled names are kept, because the expansion of ``multiPoint`` needs them.
     """
     disabled = tuple(PluginRef(ref.name) for ref in (*custom.disabled, *default.disabled))
     names_off = {ref.name for ref in disabled}

@@ -28,7 +28,7 @@ def forbidden(path: str, detail: str) -> Problem:
 
 
 def duplicate(path: str, value: str) -> Problem:
-    """*value* stood before *path* already."""
+    """*value* is at a place before *path* as well."""
     return Problem(path, f"Duplicate value: {quote(value)}")
 
 

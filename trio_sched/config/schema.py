@@ -1,4 +1,4 @@
-"""The completed configuration: everything the file may say, with every default filled in.
+"""The completed configuration: every field of the file, with every default filled in.
 
 Names are the file's in snake case; durations are whole nanoseconds.
 """
@@ -30,7 +30,7 @@ class LeaderElection:
 
 @frozen(kw_only=True)
 class ClientConnection:
-    """``clientConnection``: how the API server is reached, and how hard it may be hit."""
+    """``clientConnection``: how the API server is reached, and at which rate requests are sent."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -57,7 +57,7 @@ class PluginSet:
 
 @frozen
 class RawArguments:
-    """Arguments of a plugin whose shape only the plugin knows."""
+    """Arguments of a plugin that is not in-tree: their fields are defined by the plugin."""
 
     tree: Tree
 
@@ -68,7 +68,7 @@ class RawArguments:
 
 @frozen(kw_only=True)
 class PluginConfig:
-    """One entry of ``pluginConfig``; *args* is None where nothing was given and nothing is known."""
+    """One entry of ``pluginConfig``; *args* is None for a plugin without in-tree arguments for which none are given."""
 
     name: str
     args: PluginArguments | RawArguments | None = None
@@ -76,7 +76,7 @@ class PluginConfig:
 
 @frozen(kw_only=True)
 class Profile:
-    """One scheduler by its name: its plugins per point (``multi_point`` included) and what they are told."""
+    """One entry of ``profiles``: its plugins per point (``multi_point`` included) and their arguments."""
 
     scheduler_name: str = ""
     percentage_of_nodes_to_score: int | None = None
@@ -84,13 +84,13 @@ class Profile:
     plugin_config: tuple[PluginConfig, ...] = ()
 
     def arguments_of(self, plugin: str) -> PluginArguments | RawArguments | None:
-        """What *plugin* is told, if anything."""
+        """The arguments of *plugin*, if there are any."""
         return next((entry.args for entry in self.plugin_config if entry.name == plugin), None)
 
 
 @frozen(kw_only=True)
 class ExtenderTls:
-    """``tlsConfig`` of an extender; data win over files."""
+    """``tlsConfig`` of an extender; data take precedence over files."""
 
     insecure: bool = False
     server_name: str = ""
@@ -104,7 +104,7 @@ class ExtenderTls:
 
 @frozen(kw_only=True)
 class ManagedResource:
-    """A resource that an extender looks after."""
+    """A resource that an extender manages."""
 
     name: str = ""
     ignored_by_scheduler: bool = False
@@ -112,7 +112,7 @@ class ManagedResource:
 
 @frozen(kw_only=True)
 class Extender:
-    """One entry of ``extenders``: a web hook with a say in filtering, scoring, preempting or binding."""
+    """One entry of ``extenders``: a webhook that filters, scores, preempts or binds."""
 
     url_prefix: str = ""
     filter_verb: str = ""

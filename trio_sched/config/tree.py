@@ -1,4 +1,4 @@
-"""A document between its text and its meaning: what JSON can say, with nothing lost that an error message needs.
+"""A parsed document: the values of JSON, with everything kept that an error message needs.
 
 Objects keep every pair in the order of the document, so that a key given twice can be reported; numbers keep their
 text, so that it can be quoted.

@@ -1,4 +1,4 @@
-"""Judges a completed configuration: every problem at once, in kube-scheduler's order and words."""
+"""Validates a completed configuration: every problem at once, in kube-scheduler's order and words."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -31,7 +31,7 @@ _UNCHECKED_POINTS: Final = frozenset({"multiPoint", "placementGenerate", "placem
 
 
 def validate(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES) -> None:
-    """Accept *config*, or say what is wrong with it.
+    """Validate *config*.
 
     Raises:
         ConfigError: with every problem.
@@ -72,7 +72,7 @@ def _leader_election(election: LeaderElection) -> Iterator[Problem]:
         if value <= 0:
             yield invalid(f"leaderElection.{name}", format_duration(value), "must be greater than zero")
     if election.lease_duration_ns <= election.renew_deadline_ns:
-        # The value shown is the other one: kube-scheduler says it so.
+        # The value shown is the other one, as in kube-scheduler.
         shown = format_duration(election.renew_deadline_ns)
         yield invalid("leaderElection.leaseDuration", shown, "must be greater than `RenewDeadline`")
     for name, text in (
@@ -125,7 +125,7 @@ def _plugin_configs(profile: Profile, path: str, gates: FeatureGates) -> Iterato
         if entry.name in REMOVED_PLUGINS:
             yield invalid(place, entry.name, _REMOVED)
         elif not isinstance(entry.args, RawArguments | NodeResourcesFitArgs | None):
-            # NodeResourcesFit is judged only when it is built, as part of a profile that enables it.
+            # NodeResourcesFit is validated only when a profile that enables it is built (see `expansion`).
             yield from argument_problems(entry.args, f"{place}.args", gates)
 
 

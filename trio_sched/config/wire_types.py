@@ -42,7 +42,7 @@ POINTS: Final = {
     "placementGenerate": "placement_generate",
     "placementScore": "placement_score",
 }
-"""The keys of ``plugins`` in the file, and what they are called here."""
+"""The keys of ``plugins`` in the file, and the names of the extension points here."""
 
 _PLUGIN: Final = Struct("v1.Plugin", {"name": _STRING, "weight": _INT32})
 PLUGIN_SET: Final = Struct("v1.PluginSet", {"enabled": ListOf(_PLUGIN), "disabled": ListOf(_PLUGIN)})

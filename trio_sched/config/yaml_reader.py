@@ -34,15 +34,15 @@ class YamlDocument:
 
     @property
     def duplicates_text(self) -> str | None:
-        """What the YAML library says of the duplicate keys, all in one text; None if there are none."""
+        """The YAML library's error about all duplicate keys; None if there are none."""
         return "\n  ".join(["yaml: unmarshal errors:", *self.duplicates]) if self.duplicates else None
 
 
 def read_yaml(text: str) -> YamlDocument:
-    """Return the first document of *text*; what follows it is not looked at.
+    """Return the first document of *text*; what follows it is ignored.
 
     Raises:
-        ConfigError: the text is no YAML, or holds what JSON cannot say.
+        ConfigError: the text is no YAML, or holds what JSON cannot represent.
     """
     decoder = _Decoder()
     value = decoder.decode(_compose(text))
@@ -78,7 +78,7 @@ def _compose(text: str) -> _Node:
 
 
 def _where(error: yaml.MarkedYAMLError) -> str:
-    """The line as go-yaml counts it: scanner errors from 1, others (by mistake) from 0, and line 0 is not said."""
+    """The line as go-yaml counts it: scanner errors from 1, others (by mistake) from 0, and line 0 is left out."""
     mark = error.problem_mark
     line = mark.line if mark is not None else 0
     if line:
@@ -155,7 +155,7 @@ class _Decoder:
 
     def _merge(self, mapping: _Typed, node: _Node) -> None:
         target = node.alias or node
-        # Backwards, because the first of several mappings is to win.
+        # Backwards, because the first of several mappings takes precedence.
         sources = [node] if target.pairs is not None else list(reversed(node.items or ()))
         if not sources and node.items is None:
             raise _not_a_mapping()

@@ -54,7 +54,7 @@ def resolve_scalar(text: str, tag: str) -> Scalar:
     """What *text* means under *tag* (empty for a plain scalar without one).
 
     Raises:
-        ConfigError: the tag demands something that the text is not.
+        ConfigError: the text is no value of the tag's type.
     """
     if tag == BINARY_TAG:
         try:
@@ -108,7 +108,7 @@ def _integer(text: str) -> int | None:
     else:
         number = int(decimal)
     number = -number if sign == "-" else number
-    # A sign means int64; without one there is uint64 to fall back to.
+    # With a sign it must be an int64, without one it may be a uint64.
     return number if -(1 << 63) <= number < (1 << 63 if sign else 1 << 64) else None
 
 

@@ -1,11 +1,11 @@
-"""Pretends to be the API server, and the kubelets behind it.
+"""Simulates the API server, and the kubelets and controllers of a cluster.
 
 Everything lives in memory and time comes from a clock that is passed in, so a test may run hours of cluster life in
 milliseconds. ``ApiServer`` answers requests; ``InProcessTransport`` carries them without a socket, ``serve`` with one;
-``run_kubelets`` brings bound pods to life, a ``VolumeController`` binds and makes volumes; ``load_manifests`` reads
-clusters from files. ``PretendExtender`` plays a webhook that the scheduler asks.
+``run_kubelets`` runs bound pods, a ``VolumeController`` binds and provisions volumes; ``load_manifests`` reads
+clusters from files. ``PretendExtender`` is a webhook that the scheduler calls.
 
-This room shares no code with ``kube_client``: what one side misreads about the API, the other side contradicts.
+This package shares no code with ``kube_client``, so that one misreading of the API cannot be in both.
 """
 
 from trio_sched.simulator.api_server import ApiServer

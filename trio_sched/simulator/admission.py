@@ -1,6 +1,6 @@
-"""What happens to an object between its arrival and the store: defaults, admission and the rules of its kind.
+"""What is done to an object before it is stored: defaults, admission and validation by its kind.
 
-Each kind that has rules of its own names them here in one ``Rules``; all the others are stored as they come.
+Each kind that has rules of its own has them here in one ``Rules``; all the others are stored unchanged.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 @frozen(kw_only=True)
 class Rules:
-    """How one kind is treated; what is left out does nothing.
+    """How one kind is treated; what is left out is a no-op.
 
     Attributes:
         complete: fills in defaults and runs admission on a new object's fields, in place.
@@ -147,7 +147,7 @@ def _complete_service(state: ClusterState, resource: ResourceType, fields: Json)
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port"))
     if kind != "ExternalName" and not spec.get("clusterIP"):
-        number = state.dice.randrange(1, 1 << 16)
+        number = state.rng.randrange(1, 1 << 16)
         spec["clusterIP"] = f"10.96.{number >> 8}.{number & 255}"
     if spec.get("clusterIP"):
         spec.setdefault("clusterIPs", [spec["clusterIP"]])

@@ -1,4 +1,4 @@
-"""From a request to its response: the API server's front door."""
+"""The API server: from a request to its response."""
 
 import gzip
 import random
@@ -57,7 +57,7 @@ _RETURNS_DELETED = frozenset(
 
 
 class ServerStopped(TrioSchedError):
-    """Nobody listens: the server has been stopped."""
+    """The server has been stopped."""
 
 
 @define(eq=False)
@@ -65,12 +65,12 @@ class ApiServer:
     """An API server in memory.
 
     Args:
-        now: the cluster's time; the machine's unless told otherwise.
+        now: the cluster's time; the machine's by default.
         seed: where uids, generated names and random timeouts come from; equal seeds give equal ones.
         history_limit: how many changes of each resource watches can resume from.
-        watch_backlog_limit: how many events may wait for the reader of a watch before it is broken off.
-        users: bearer token → (user name, groups) for token reviews; ``None`` knows every token.
-        allows: decides access reviews, given their ``spec``; everything is allowed unless told otherwise.
+        watch_backlog_limit: how many events may wait for the reader of a watch before it is cut.
+        users: bearer token → (user name, groups) for token reviews; ``None`` accepts every token.
+        allows: decides access reviews, given their ``spec``; everything is allowed by default.
     """
 
     now: Clock = wall_clock
@@ -84,7 +84,7 @@ class ApiServer:
     _access: AccessRules = field(init=False)
     _streams: set[WatchStream] = field(factory=set, init=False)
     _running: bool = field(default=True, init=False)
-    _turned: trio.Event = field(factory=trio.Event, init=False)
+    _running_changed: trio.Event = field(factory=trio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.state = ClusterState(
@@ -95,7 +95,7 @@ class ApiServer:
 
     @property
     def store(self) -> ObjectStore:
-        """The objects, for those who act inside the cluster."""
+        """The objects, for controllers and tests that act inside the cluster."""
         return self.state.store
 
     @property
@@ -109,38 +109,38 @@ class ApiServer:
         return len(self._streams)
 
     def stop(self) -> None:
-        """Go away: open watches break off, and whoever connects is refused."""
-        self._turn(running=False)
+        """Stop: open watches are cut, and new connections are refused."""
+        self._set_running(running=False)
         self._cut_streams()
 
     def resume(self) -> None:
-        """Come back with everything that was stored."""
-        self._turn(running=True)
+        """Start again with everything that was stored."""
+        self._set_running(running=True)
 
     def restart(self, *, lose_history: bool = False) -> None:
-        """Break off all watches, as a restarted server does.
+        """Cut all watches, as a restarted server does.
 
         Args:
-            lose_history: forget the past as well, so that watches which resume are told ``410 Expired``.
+            lose_history: drop the history as well, so that watches which resume get ``410 Expired``.
         """
         self._cut_streams()
         if lose_history:
             self.compact()
 
     def compact(self) -> None:
-        """Forget all history; watches that are open go on."""
+        """Drop all history; watches that are open go on."""
         self.store.compact()
 
     async def wait_until(self, *, running: bool) -> None:
         """Wait until the server is, or is not, running."""
         while self._running is not running:
-            await self._turned.wait()
+            await self._running_changed.wait()
 
-    def _turn(self, *, running: bool) -> None:
+    def _set_running(self, *, running: bool) -> None:
         if self._running is not running:
             self._running = running
-            self._turned.set()
-            self._turned = trio.Event()
+            self._running_changed.set()
+            self._running_changed = trio.Event()
 
     def _cut_streams(self) -> None:
         for stream in list(self._streams):
@@ -164,8 +164,8 @@ class ApiServer:
             body: all of it.
 
         Raises:
-            ServerStopped: nobody is there to answer.
-            ReplyDropped: the request was carried out, but a fault has eaten the reply.
+            ServerStopped: the server is stopped.
+            ReplyDropped: the request was carried out, but a fault drops the reply.
         """
         if not self._running:
             raise ServerStopped("the API server is stopped")
@@ -178,7 +178,7 @@ class ApiServer:
             return _refusal(error)
 
     async def _handle_with_faults(self, request: Request) -> Response:
-        if not _is_resource(request) or review_behind(request.path) is not None:
+        if not _is_resource_request(request) or review_behind(request.path) is not None:
             return self._answer(request)
         target = resolve(self.state.types, request.method, request.path)
         verb = "watch" if target.verb == "list" and request.flag("watch") else target.verb
@@ -188,7 +188,7 @@ class ApiServer:
             await trio.sleep(seconds)
             if not self._running:
                 raise ServerStopped("the API server was stopped while the request waited")
-        drop = self.faults.strike(verb, plural)
+        drop = self.faults.inject(verb, plural)
         response = self._answer(request)
         if drop:
             if isinstance(response.body, WatchStream):
@@ -197,8 +197,8 @@ class ApiServer:
         return response
 
     def _answer(self, request: Request) -> Response:
-        if not _is_resource(request):
-            return self._answer_about_itself(request)
+        if not _is_resource_request(request):
+            return self._serve_non_resource(request)
         if request.method == "POST":
             review = review_behind(request.path)
             if review is not None:
@@ -257,7 +257,7 @@ class ApiServer:
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         return Response(200, _encode(status))
 
-    def _answer_about_itself(self, request: Request) -> Response:
+    def _serve_non_resource(self, request: Request) -> Response:
         path, types = request.path.rstrip("/") or "/", self.state.types
         if path in _HEALTH_PATHS:
             return Response(200, b"ok", {"content-type": "text/plain; charset=utf-8"})
@@ -292,8 +292,8 @@ class ApiServer:
         return Response(200, _encode(found))
 
 
-def _is_resource(request: Request) -> bool:
-    """Whether the path leads to objects and not to what the server says about itself."""
+def _is_resource_request(request: Request) -> bool:
+    """Whether this is a resource request, and not one for health, version, discovery or OpenAPI."""
     path = request.path
     if path.startswith("/api/"):
         return path.count("/") > 2 and not path.endswith("/v1/")
@@ -308,7 +308,7 @@ def _refusal(error: ApiError) -> Response:
 
 
 def _compressed(body: bytes, request: Request) -> Response:
-    """A list's *body*, packed if it is large and the client wants it so."""
+    """A list's *body*, compressed if it is large and the client accepts gzip."""
     if len(body) < _GZIP_THRESHOLD_BYTES or "gzip" not in request.headers.get("accept-encoding", ""):
         return Response(200, body)
     return Response(200, gzip.compress(body, compresslevel=1, mtime=0), {**JSON_HEADERS, "content-encoding": "gzip"})

@@ -1,6 +1,7 @@
-"""Server-side apply: each manager states the fields it cares about, and the server remembers whose is what.
+"""Server-side apply: each manager applies the fields that it owns, and the server keeps the owners of fields.
 
-Ownership is kept per field of maps; lists that are merged by a key are merged, and belong to whoever names them last.
+Ownership is kept per field of maps; lists that are merged by a key are merged, and owned as a whole by the last manager
+that applied them.
 """
 
 from collections.abc import Iterator
@@ -24,13 +25,13 @@ _NOT_OWNED = {("kind",), ("apiVersion",), ("metadata", "name"), ("metadata", "na
 def apply_configuration(
     state: ClusterState, target: Target, configuration: Json, manager: str, *, force: bool, dry_run: bool
 ) -> tuple[int, StoredObject]:
-    """Make the object what *manager* says, leaving to others what is theirs.
+    """Apply *configuration* for *manager*; fields that other managers own are kept.
 
     Returns:
         The HTTP status (201 for a new object) and the object.
 
     Raises:
-        ApiError: 409, another manager owns a field this one wants to change, and *force* was not said.
+        ApiError: 409, another manager owns a field that this one would change, and *force* is not set.
     """
     resource = target.resource
     metadata = dict(configuration.get("metadata") or {})

@@ -1,4 +1,4 @@
-"""Objects of a scenario that are not there from the beginning: the annotation says after how many seconds they come."""
+"""Objects of a scenario that are created later: an annotation has the seconds after the beginning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARRIVE_SECONDS = "trio-sched.dev/arrive-seconds"
 
 @define(eq=False)
 class Arrivals:
-    """What is still to come, the next first."""
+    """The objects that are still to be created, the next first."""
 
     waiting: list[tuple[float, Json]] = field(factory=list)
 
@@ -39,7 +39,7 @@ class Arrivals:
 
 
 def split_arrivals(manifests: Sequence[Json]) -> tuple[list[Json], Arrivals]:
-    """Those of *manifests* that are there from the beginning, and those that come later.
+    """Those of *manifests* that exist from the beginning, and those that are created later.
 
     Raises:
         ManifestError: an annotation is no number of seconds.

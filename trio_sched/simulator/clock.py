@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import trio
 
 Clock = Callable[[], datetime]
-"""Answers what time it is in the simulated cluster; the answer carries the UTC time zone."""
+"""Returns the time of the simulated cluster, with the UTC time zone."""
 
 EPOCH_OF_TESTS = datetime(2026, 1, 1, tzinfo=UTC)
-"""When a cluster on trio's clock begins, unless told otherwise."""
+"""When a cluster on trio's clock begins, by default."""
 
 
 def wall_clock() -> datetime:
@@ -21,7 +21,7 @@ def trio_clock(start: datetime = EPOCH_OF_TESTS) -> Clock:
     """A clock that moves with trio's, and so jumps when trio's does.
 
     Args:
-        start: the cluster's time at the first question.
+        start: the cluster's time at the first call.
     """
     origin: float | None = None
 

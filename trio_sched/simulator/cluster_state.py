@@ -1,4 +1,4 @@
-"""What the handlers of requests share: the objects, the served types, the clock and the dice."""
+"""What the handlers of requests share: the objects, the served types, the clock and the random numbers."""
 
 import random
 from datetime import datetime
@@ -23,13 +23,13 @@ class ClusterState:
     Args:
         store: every object.
         clock: the cluster's time.
-        dice: where uids, generated names and random timeouts come from.
+        rng: where uids, generated names and random timeouts come from.
         watch_backlog_limit: how many events may wait for the reader of a watch.
     """
 
     store: ObjectStore
     clock: Clock
-    dice: random.Random
+    rng: random.Random
     watch_backlog_limit: int
     types: TypeRegistry = field(factory=TypeRegistry, init=False)
     terminating: set[str] = field(factory=set, init=False)
@@ -50,13 +50,13 @@ class ClusterState:
 
     def new_uid(self) -> str:
         """A random UUID of version 4."""
-        digits = f"{self.dice.getrandbits(128):032x}"
+        digits = f"{self.rng.getrandbits(128):032x}"
         variant = "89ab"[int(digits[16], 16) & 3]
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
     def new_name(self, stem: str) -> str:
         """A name made from ``generateName``."""
-        suffix = "".join(self.dice.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
+        suffix = "".join(self.rng.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
         return stem[: 63 - _SUFFIX_LENGTH] + suffix
 
     def get(self, resource: ResourceType, namespace: str, name: str) -> StoredObject | None:

@@ -1,4 +1,4 @@
-"""What the server says about itself: groups, versions, resources, its own version."""
+"""Discovery: the groups, versions and resources that are served, and the server's version."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""How many pods a PodDisruptionBudget lets go.
+"""How many disruptions a PodDisruptionBudget allows.
 
-A cluster has a controller that keeps the budgets' status; where one is at work (``observedGeneration`` says so) its
-figures hold, otherwise they are worked out from the pods at the moment somebody asks.
+A cluster has a controller that keeps the budgets' status; if one does (``observedGeneration`` is set) its figures are
+used, otherwise they are computed from the pods for each eviction.
 """
 
 import math
@@ -62,7 +62,7 @@ def allowance(state: ClusterState, budget: StoredObject) -> Allowance:
 
 
 def note_eviction(state: ClusterState, budget: StoredObject, left: Allowance, pod_name: str) -> None:
-    """Use up one disruption of a budget whose status somebody keeps."""
+    """Count one disruption in a budget whose status is kept by a controller."""
     if not left.observed:
         return
     status = dict(budget.fields["status"])

@@ -1,4 +1,4 @@
-"""Events are one thing shown in two shapes: core v1 and events.k8s.io/v1. They are stored in the first."""
+"""Events are served in two versions: core v1 and events.k8s.io/v1. They are stored in the first."""
 
 from typing import Any
 

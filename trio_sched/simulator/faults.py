@@ -1,4 +1,4 @@
-"""Trouble on demand: slow answers, refusals, replies that get lost."""
+"""Fault injection: latencies, refusals, dropped replies."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ ANY = "*"
 
 
 class ReplyDropped(TrioSchedError):
-    """The request was carried out, but its reply got lost on the way."""
+    """The request was carried out, but its reply was dropped."""
 
 
 @define(eq=False)
@@ -24,13 +24,13 @@ class _Rule:
     remaining: int
     error: Callable[[], ApiError] | None
 
-    def concerns(self, verb: str, resource: str) -> bool:
+    def matches(self, verb: str, resource: str) -> bool:
         return self.remaining > 0 and self.verb in (ANY, verb) and self.resource in (ANY, resource)
 
 
 @define(eq=False)
 class Faults:
-    """What goes wrong next.
+    """The faults to inject.
 
     Verbs are Kubernetes' (``get``, ``list``, ``watch``, ``create``, ``update``, ``patch``, ``delete``,
     ``deletecollection``) and ``bind`` and ``evict``; resources are plural names; ``"*"`` stands for any.
@@ -65,32 +65,32 @@ class Faults:
         self._rules.append(_Rule(verb, resource, count, lambda: ApiError(code, reason, message, details)))
 
     def drop_next(self, count: int = 1, *, verb: str = ANY, resource: str = ANY) -> None:
-        """Carry out the next *count* such requests and lose the replies."""
+        """Carry out the next *count* such requests and drop the replies."""
         self._rules.append(_Rule(verb, resource, count, None))
 
     def clear(self) -> None:
-        """Nothing goes wrong any more."""
+        """Remove all faults."""
         self._rules.clear()
         self._latencies.clear()
 
     def latency_seconds(self, verb: str, resource: str) -> float:
-        """How long such a request waits; the most specific setting counts."""
+        """How long such a request waits; the most specific setting applies."""
         for key in ((verb, resource), (verb, ANY), (ANY, resource), (ANY, ANY)):
             if key in self._latencies:
                 return self._latencies[key]
         return 0.0
 
-    def strike(self, verb: str, resource: str) -> bool:
-        """Use up the first rule that concerns such a request.
+    def inject(self, verb: str, resource: str) -> bool:
+        """Apply the first rule that matches such a request, and use it up.
 
         Returns:
-            Whether the reply is to be lost.
+            Whether the reply is to be dropped.
 
         Raises:
             ApiError: the request is to be refused.
         """
         for rule in self._rules:
-            if rule.concerns(verb, resource):
+            if rule.matches(verb, resource):
                 rule.remaining -= 1
                 if rule.remaining == 0:
                     self._rules.remove(rule)

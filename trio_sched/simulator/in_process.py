@@ -21,7 +21,7 @@ class _WatchBody(httpx.AsyncByteStream):
         timeout = (request.extensions.get("timeout") or {}).get("read")
         self._read_seconds = math.inf if timeout is None else timeout
 
-    # No generator: one that a reader leaves behind half read would be trio's to warn about.
+    # No generator: trio warns about an async generator that is not read to its end.
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 

@@ -1,4 +1,4 @@
-"""Pretend kubelets: bound pods start, run, complete, and leave when they are told to."""
+"""Simulated kubelets: bound pods start, run, complete, and are removed after their deletion."""
 
 import heapq
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 Json = dict[str, Any]
 
 RUN_SECONDS = "trio-sched.dev/run-seconds"
-"""Annotation: how long the pod runs before it ends by itself; without it, it runs for ever."""
+"""Annotation: how long the pod runs before it completes; without it, it runs for ever."""
 
 EXIT_CODE = "trio-sched.dev/exit-code"
 """Annotation: with which code its containers end; anything but 0 makes the pod Failed."""
@@ -33,7 +33,7 @@ class KubeletPace:
     Attributes:
         start_seconds: from binding to running.
         start_jitter_seconds: up to this much more, drawn anew for every pod.
-        stop_seconds: from the wish to delete a pod to its end, never longer than its grace period.
+        stop_seconds: from the deletion of a pod to its end, never longer than its grace period.
     """
 
     start_seconds: float = 1.0
@@ -43,48 +43,48 @@ class KubeletPace:
 
 @define(eq=False)
 class _Kubelets:
-    """All kubelets of a cluster: a queue of what is due when."""
+    """All kubelets of a cluster: a queue of the next step of every pod, by its time."""
 
     server: ApiServer
     pace: KubeletPace
     _due: list[tuple[float, int, str, str, Callable[[StoredObject], None]]] = field(factory=list, init=False)
     _count: int = field(default=0, init=False)
     _planned: set[tuple[str, str]] = field(factory=set, init=False)
-    _stranded: dict[str, set[str]] = field(factory=dict, init=False)
+    _pods_of_missing_nodes: dict[str, set[str]] = field(factory=dict, init=False)
     _addresses: int = field(default=0, init=False)
     _wake: trio.Event = field(factory=trio.Event, init=False)
 
-    def see_pod(self, change: Change) -> None:
-        """Plan what *change* asks for."""
+    def on_pod(self, change: Change) -> None:
+        """Plan the next step of a pod that has changed."""
         if change.type == "DELETED":
             uid = change.current.fields["metadata"]["uid"]
             self._planned -= {(uid, step) for step in ("start", "end", "stop")}
         else:
             self.plan(change.current)
 
-    def see_node(self, change: Change) -> None:
-        """A node that joins finds the pods that were bound to it before."""
+    def on_node(self, change: Change) -> None:
+        """Plan the pods that were bound to a node before it was created."""
         if change.type == "ADDED":
-            for key in self._stranded.pop(change.current.fields["metadata"]["name"], ()):
+            for key in self._pods_of_missing_nodes.pop(change.current.fields["metadata"]["name"], ()):
                 pod = self.server.store.get("pods", key)
                 if pod is not None:
                     self.plan(pod)
 
     def plan(self, pod: StoredObject) -> None:
-        """Plan the next step of *pod*'s life, if it is on a node of this cluster."""
+        """Plan the next step of *pod* if its node exists."""
         fields = pod.fields
         node = fields["spec"].get("nodeName")
         if not node:
             return
         if node not in self.server.store.collection("nodes").objects:
-            self._stranded.setdefault(node, set()).add(pod.key)
+            self._pods_of_missing_nodes.setdefault(node, set()).add(pod.key)
             return
         metadata, phase = fields["metadata"], (fields.get("status") or {}).get("phase")
         if "deletionTimestamp" in metadata:
             grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
             self._schedule(pod, "stop", min(self.pace.stop_seconds, grace), self._stop)
         elif phase == "Pending":
-            wait = self.pace.start_seconds + self.server.state.dice.random() * self.pace.start_jitter_seconds
+            wait = self.pace.start_seconds + self.server.state.rng.random() * self.pace.start_jitter_seconds
             self._schedule(pod, "start", wait, self._start)
         elif phase == "Running":
             lasts = _annotated_number(pod, RUN_SECONDS)
@@ -101,7 +101,7 @@ class _Kubelets:
         self._wake.set()
 
     async def work(self) -> None:
-        """Do what is due when it is due; never returns."""
+        """Run the steps when they are due; never returns."""
         while True:
             self._wake = trio.Event()
             now = trio.current_time()
@@ -187,7 +187,7 @@ class _Kubelets:
 
 
 def _annotated_number(pod: StoredObject, name: str) -> float | None:
-    """The number an annotation holds; one that is none is as good as missing, but worth a word."""
+    """The number in an annotation; what is no number is logged and ignored."""
     text = (pod.fields["metadata"].get("annotations") or {}).get(name)
     if text is None:
         return None
@@ -219,16 +219,16 @@ async def run_kubelets(
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Be the kubelet of every node; never returns.
+    """Run the kubelet of every node; never returns.
 
-    Only pods on nodes that exist come to life. The kubelets act inside the server: no fault that clients are made to
-    suffer reaches them, and they work on while the server is stopped.
+    Only pods on nodes that exist are started. The kubelets act inside the server: injected faults do not affect them,
+    and they go on while the server is stopped.
     """
     kubelets = _Kubelets(server, pace or KubeletPace())
     pods, nodes = server.store.collection("pods"), server.store.collection("nodes")
     for pod in list(pods.objects.values()):
         kubelets.plan(pod)
-    stop_pods, stop_nodes = pods.listen(kubelets.see_pod), nodes.listen(kubelets.see_node)
+    stop_pods, stop_nodes = pods.listen(kubelets.on_pod), nodes.listen(kubelets.on_node)
     task_status.started()
     try:
         await kubelets.work()

@@ -1,4 +1,4 @@
-"""Rules for names, labels and annotations, with the sentences Kubernetes answers to those who break them."""
+"""Rules for names, labels and annotations, with the error texts of Kubernetes."""
 
 import re
 from typing import Any
@@ -39,7 +39,7 @@ _PATH_NAMED = frozenset({"clusterroles", "clusterrolebindings", "roles", "rolebi
 
 
 def name_problem(plural: str, name: str) -> str | None:
-    """What is wrong with *name* for a resource; ``None`` if it will do."""
+    """What is wrong with *name* for a resource; ``None`` if nothing is."""
     if plural in _PATH_NAMED:
         return "may not contain '/' or '%'" if _PATH_SEGMENT_TABOO.search(name) or name in (".", "..") else None
     if plural in _LABEL_NAMED:
@@ -52,7 +52,7 @@ def name_problem(plural: str, name: str) -> str | None:
 
 
 def dns_label_problem(name: str) -> str | None:
-    """What is wrong with *name* where a single DNS label is wanted, as for containers."""
+    """What is wrong with *name* where a single DNS label is required, as for containers."""
     if len(name) > 63:
         return "must be no more than 63 bytes"
     return None if _DNS_LABEL.fullmatch(name) else _DNS_LABEL_RULE

@@ -31,10 +31,10 @@ _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 @frozen(kw_only=True)
 class DeleteOptions:
-    """What a deletion may be told.
+    """The options of a deletion.
 
     Attributes:
-        grace_seconds: instead of the pod's own; ``None`` leaves it at that.
+        grace_seconds: instead of the pod's own; ``None``: the pod's own.
         uid: the object must have this uid.
         version: the object must be at this version.
     """
@@ -113,7 +113,7 @@ def _new_metadata(state: ClusterState, resource: ResourceType, namespace: str, f
     metadata.pop("generation", None)
     if resource.counts_generations:
         metadata["generation"] = 1
-    # First of all fields, so that tables and people find it where they expect it.
+    # First of all fields, as the API server writes it.
     rest = {name: value for name, value in fields.items() if name not in ("metadata", "kind", "apiVersion")}
     fields.clear()
     fields["metadata"] = metadata
@@ -219,7 +219,7 @@ def _no_grace_left(metadata: Json) -> bool:
 
 
 def write_fields(state: ClusterState, resource: ResourceType, stored: StoredObject, **changes: Any) -> StoredObject:
-    """Replace whole top-level fields, past all rules: for the server itself and its pretend kubelets."""
+    """Replace whole top-level fields, without validation: for the server and the simulated kubelets and controllers."""
     fields = {**stored.fields, **changes}
     if "metadata" not in changes:
         fields["metadata"] = dict(stored.fields["metadata"])
@@ -227,13 +227,13 @@ def write_fields(state: ClusterState, resource: ResourceType, stored: StoredObje
 
 
 def delete(state: ClusterState, resource: ResourceType, stored: StoredObject, options: DeleteOptions) -> StoredObject:
-    """Remove *stored*, or mark it and wait: for the kubelet, for finalizers, for a namespace to empty.
+    """Remove *stored*, or mark it as terminating: for the kubelet, for finalizers, until a namespace is empty.
 
     Returns:
         The object as it was removed or marked; it is still in the store in the latter case.
 
     Raises:
-        ApiError: 409 if a precondition fails, 403 for namespaces nobody may delete.
+        ApiError: 409 if a precondition fails, 403 for namespaces that may not be deleted.
     """
     metadata = stored.fields["metadata"]
     name = metadata["name"]
@@ -255,7 +255,7 @@ def delete(state: ClusterState, resource: ResourceType, stored: StoredObject, op
 
 
 def _grace(resource: ResourceType, stored: StoredObject, options: DeleteOptions) -> int:
-    """How many seconds the object may still live; pods that no kubelet runs get none."""
+    """The grace period in seconds; 0 for pods that no kubelet runs."""
     if resource.collection != "pods":
         return 0
     spec, status = stored.fields["spec"], stored.fields.get("status") or {}
@@ -312,7 +312,7 @@ def _terminate_namespace(state: ClusterState, resource: ResourceType, stored: St
 
 
 def finish_if_empty(state: ClusterState, name: str) -> None:
-    """Remove a terminating namespace once nothing is left in it and nobody holds it by a finalizer."""
+    """Remove a terminating namespace once it is empty and has no finalizer."""
     stored = state.store.get("namespaces", name)
     if stored is None or stored.fields["metadata"].get("finalizers"):
         return
@@ -324,7 +324,7 @@ def finish_if_empty(state: ClusterState, name: str) -> None:
 
 
 def serve_definition(state: ClusterState, stored: StoredObject) -> None:
-    """Serve the resources a CustomResourceDefinition names, and say so in its status."""
+    """Serve the resources that a CustomResourceDefinition names, and set its conditions."""
     if (stored.fields.get("status") or {}).get("conditions"):
         return
     served = custom_types(stored.fields)

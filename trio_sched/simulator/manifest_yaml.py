@@ -1,4 +1,4 @@
-"""YAML as Kubernetes reads it: JSON in other clothes, so dates stay text."""
+"""YAML as Kubernetes reads it: with the types of JSON, so that dates stay text."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which form a client wants its answer in, and which form its own body is in."""
+"""Content negotiation: the form of the response, and the media type of the request's body."""
 
 from functools import lru_cache
 from typing import Any, Literal
@@ -27,7 +27,7 @@ class Accepted:
 
     Attributes:
         content_type: as it goes into the response's header.
-        aggregated: for discovery, whether the client wants all groups at once.
+        aggregated: for discovery, whether the client accepts all groups at once.
     """
 
     form: Form
@@ -45,10 +45,10 @@ _PLAIN = Accepted("object", JSON_TYPE)
 
 @lru_cache(maxsize=256)
 def accepted_form(header: str) -> Accepted:
-    """The first form of an ``Accept`` header this server speaks.
+    """The first form of an ``Accept`` header that this server can write.
 
     Raises:
-        ApiError: 406, it speaks none of them. Protobuf is understood (see `protobuf_bodies`) but never spoken.
+        ApiError: 406, it can write none of them. Protobuf is read (see `protobuf_bodies`) but never written.
     """
     if not header:
         return _PLAIN
@@ -83,7 +83,7 @@ def read_body(body: bytes, content_type: str) -> Any:
     """The value a request's body stands for; an empty body is ``None``.
 
     Raises:
-        ApiError: 415 if the type is none of ours, or a kind is not known in protobuf; 400 if the body is not what
+        ApiError: 415 if the type is not supported, or a kind is not known in protobuf; 400 if the body is not what
             the type says.
     """
     if not body:

@@ -22,7 +22,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class HistoryLost(TrioSchedError):
-    """The asked-for version is older than the history that is kept."""
+    """The requested version is older than the history that is kept."""
 
     def __init__(self, asked: int, oldest: int) -> None:
         super().__init__(asked, oldest)
@@ -64,7 +64,7 @@ class StoredObject:
     tail: bytes
 
     def encoded(self, prefix: bytes) -> bytes:
-        """The whole object as JSON, *prefix* telling kind and version."""
+        """The whole object as JSON, *prefix* with kind and version."""
         return prefix + self.tail
 
 
@@ -79,8 +79,8 @@ class Change:
     _departed: StoredObject | None = field(default=None, init=False)
 
     @property
-    def departed(self) -> StoredObject:
-        """What a watcher is shown whose selection the object has left: its state before, at this change's version."""
+    def deselected(self) -> StoredObject:
+        """The object for a watch whose selector it no longer matches: its state before, at this change's version."""
         if self.type == "DELETED" or self.previous is None:
             return self.current
         if self._departed is None:
@@ -89,11 +89,11 @@ class Change:
         return self._departed
 
     def line(self, kind_of_change: ChangeType, prefix: bytes) -> bytes:
-        """The watch event as a line of JSON; made once for all watchers that want the same."""
+        """The watch event as a line of JSON; encoded once for all watchers of the same version."""
         key = (kind_of_change, prefix)
         line = self._lines.get(key)
         if line is None:
-            shown = self.departed if kind_of_change == "DELETED" else self.current
+            shown = self.deselected if kind_of_change == "DELETED" else self.current
             line = b'{"type":"%s","object":%s%s}\n' % (kind_of_change.encode(), prefix, shown.tail)
             self._lines[key] = line
         return line
@@ -137,7 +137,7 @@ class Collection:
         return (objects[key] for key in keys[first:last])
 
     def record(self, change: Change) -> None:
-        """Make *change* happen, remember it, and tell every listener."""
+        """Apply *change*, add it to the history, and call every listener."""
         current = change.current
         if change.type == "DELETED":
             del self.objects[current.key]
@@ -157,7 +157,7 @@ class Collection:
         """What happened after *version*.
 
         Raises:
-            HistoryLost: some of it has been forgotten.
+            HistoryLost: some of it is no longer kept.
         """
         if version < self.oldest:
             raise HistoryLost(version, self.oldest)
@@ -173,7 +173,7 @@ class Collection:
         """The objects as they were at *version*.
 
         Raises:
-            HistoryLost: that is too long ago.
+            HistoryLost: the history does not reach back so far.
         """
         changes = self.since(version)
         if not changes:
@@ -187,7 +187,7 @@ class Collection:
         return objects
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call *listener* for every change from now on; the answer ends that."""
+        """Call *listener* for every change from now on; the returned function ends that."""
         number = self._next_listener
         self._next_listener += 1
         self.listeners[number] = listener
@@ -203,7 +203,7 @@ class ObjectStore:
     """Every collection, under one counter of versions.
 
     Args:
-        history_limit: how many changes each collection remembers for watches that resume.
+        history_limit: how many changes each collection keeps for watches that resume.
     """
 
     history_limit: int = 20_000
@@ -218,7 +218,7 @@ class ObjectStore:
         return found
 
     def collections(self) -> dict[str, Collection]:
-        """Name → collection, those that were ever asked for."""
+        """Name → collection, those that have been used."""
         return self._collections
 
     def get(self, collection: str, key: str) -> StoredObject | None:
@@ -267,7 +267,7 @@ class ObjectStore:
         return stored
 
     def compact(self) -> None:
-        """Forget all history: watches and pages that start from an older version are refused from now on."""
+        """Drop all history: watches and pages that start from an older version are refused from now on."""
         for collection in self._collections.values():
             collection.history.clear()
             collection.oldest = self.version

@@ -1,6 +1,6 @@
 """Just enough OpenAPI for kubectl: which operations take ``fieldValidation``.
 
-kubectl asks before it creates or applies. It finds no schemas here, and so builds patches from what it has compiled in.
+kubectl reads it before it creates or applies. There are no schemas, so it builds patches from those compiled in.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ def openapi_index(types: TypeRegistry) -> Json:
     for group, versions in types.groups().items():
         for version in versions:
             path = f"apis/{group}/{version}" if group else f"api/{version}"
-            # kubectl keeps what it fetched for as long as the hash stays the same.
+            # kubectl caches the document as long as the hash stays the same.
             digest = f"{sum(1 for _ in types):X}"
             paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
     return {"paths": paths}

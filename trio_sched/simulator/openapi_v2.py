@@ -1,6 +1,6 @@
-"""Just enough of the older OpenAPI document for kubectl to send a ``List``, in the protobuf form it insists on.
+"""Just enough of the older OpenAPI document for kubectl to send a ``List``, in the protobuf form that it requires.
 
-Before it creates from a file kubectl asks which operations take ``fieldValidation``; for lists it looks that up here,
+Before it creates from a file kubectl reads which operations take ``fieldValidation``; for lists it reads that here,
 under the kind Namespace, whatever the list holds.
 
 Source: the field numbers of ``openapi.v2.Document`` (gnostic).

@@ -1,4 +1,4 @@
-"""What the API server fills in when a pod leaves it out."""
+"""The defaults that the API server sets in a pod."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ def _pull_policy(image: str) -> str:
 
 
 def _copy_limits(resources: Json) -> None:
-    """Whoever states a limit alone requests as much."""
+    """A limit without a request is the request as well."""
     requests = dict(resources.get("requests") or {})
     for name, quantity in resources["limits"].items():
         requests.setdefault(name, quantity)
@@ -87,7 +87,7 @@ def _fill_volume(volume: Json) -> None:
 
 
 def add_default_tolerations(spec: Json) -> None:
-    """Let the pod stay 300 s on a node that became not ready or unreachable, unless it says otherwise."""
+    """Let the pod stay 300 s on a node that became not ready or unreachable, unless it has such a toleration."""
     tolerations = list(spec.get("tolerations") or ())
     for key in (_NOT_READY, _UNREACHABLE):
         if not any(_tolerates_eviction(toleration, key) for toleration in tolerations):
@@ -127,4 +127,4 @@ def _positive(quantity: Any) -> int:
     try:
         return max(parse_nano(quantity), 0)
     except QuantityError:
-        return 0  # validation speaks about it; the class of service need not
+        return 0  # an error of validation, not of the class

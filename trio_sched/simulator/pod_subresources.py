@@ -1,4 +1,4 @@
-"""What can be done to a pod besides reading and writing it: bind it to a node, and evict it."""
+"""The subresources of pods: ``binding`` and ``eviction``."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def create_binding(state: ClusterState, target: Target, request: Request) -> Res
 
 
 def bind(state: ClusterState, pods: ResourceType, namespace: str, name: str, body: Json, *, dry_run: bool) -> None:
-    """Give a pod its node, once and for all.
+    """Bind a pod to a node.
 
     Raises:
         ApiError: 404 no such pod; 409 bound already, gated, being deleted, or not the uid of the body; 500 no target.
@@ -114,14 +114,14 @@ def evict(state: ClusterState, pods: ResourceType, namespace: str, name: str, op
     """Delete a pod unless a disruption budget protects it.
 
     Raises:
-        ApiError: 404 no such pod; 429 a budget allows no disruption now; 500 several budgets claim the pod.
+        ApiError: 404 no such pod; 429 a budget allows no disruption now; 500 several budgets select the pod.
     """
     stored = require(state, pods, namespace, name)
     fields = stored.fields
     phase = (fields.get("status") or {}).get("phase")
     unprotected = phase in _TERMINAL or phase == "Pending" or "deletionTimestamp" in fields["metadata"]
     if not unprotected:
-        _ask_budget(state, namespace, name, fields, dry_run=options.dry_run)
+        _check_budget(state, namespace, name, fields, dry_run=options.dry_run)
         if not options.dry_run:
             status = dict(fields["status"])
             status["conditions"] = with_condition(
@@ -136,7 +136,7 @@ def evict(state: ClusterState, pods: ResourceType, namespace: str, name: str, op
     return delete(state, pods, stored, options)
 
 
-def _ask_budget(state: ClusterState, namespace: str, name: str, fields: Json, *, dry_run: bool) -> None:
+def _check_budget(state: ClusterState, namespace: str, name: str, fields: Json, *, dry_run: bool) -> None:
     labels = fields["metadata"].get("labels") or {}
     budgets = [
         budget

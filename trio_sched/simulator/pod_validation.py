@@ -1,4 +1,4 @@
-"""The rules a pod must keep, at creation and ever after."""
+"""Validation of pods, at creation and at updates."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ _IMMUTABLE = (
 
 
 def quantity_errors(spec: Json) -> str | None:
-    """The sentence of the decoder about the first quantity that is none; ``None`` if all can be read."""
+    """The decoder's error about the first malformed quantity; ``None`` if there is none."""
     holders = [spec, *(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     quantities = [spec.get("overhead")]
     for holder in holders:
@@ -156,7 +156,7 @@ def update_problems(old: Json, new: Json) -> list[FieldProblem]:
     tolerations = new.get("tolerations") or []
     if any(toleration not in tolerations for toleration in old.get("tolerations") or ()):
         detail = "existing toleration can not be modified except its tolerationSeconds"
-        if not _only_patience_changed(old.get("tolerations") or [], tolerations):
+        if not _only_seconds_changed(old.get("tolerations") or [], tolerations):
             problems.append(forbidden_field("spec.tolerations", detail))
     gates_before = [gate.get("name") for gate in old.get("schedulingGates") or ()]
     added = [gate["name"] for gate in new.get("schedulingGates") or () if gate.get("name") not in gates_before]
@@ -168,16 +168,16 @@ def update_problems(old: Json, new: Json) -> list[FieldProblem]:
     return problems
 
 
-def _only_patience_changed(old: list[Json], new: list[Json]) -> bool:
-    def essence(toleration: Json) -> Json:
+def _only_seconds_changed(old: list[Json], new: list[Json]) -> bool:
+    def without_seconds(toleration: Json) -> Json:
         return {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
 
-    kept = [essence(toleration) for toleration in new]
-    return all(essence(toleration) in kept for toleration in old)
+    kept = [without_seconds(toleration) for toleration in new]
+    return all(without_seconds(toleration) in kept for toleration in old)
 
 
 def _mutable_parts_removed(spec: Json, *, gated: bool) -> Json:
-    """*spec* without what may change; a gated pod may also narrow where it wants to run."""
+    """*spec* without what may change; a gated pod may also change its node selector and affinity."""
     mutable = {"activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "schedulingGates"}
     if gated:
         mutable |= {"nodeSelector", "affinity"}

@@ -1,4 +1,4 @@
-"""An extender that says what it is told to say: the webhook at the other end of ``extenders`` in a configuration.
+"""An extender with configured answers: the webhook at the other end of ``extenders`` in a configuration.
 
 In this process it is reached through an ``ExtenderTransport``; ``serve_extender`` puts it on a port.
 """
@@ -30,7 +30,7 @@ class Asked:
     verb: str
     request: Json
     at: float
-    """When it came, in ``trio.current_time()``."""
+    """When it was received, in ``trio.current_time()``."""
 
     @property
     def pod(self) -> str:
@@ -48,16 +48,16 @@ class Asked:
 
 @define(eq=False)
 class PretendExtender:
-    """Answers verbs; what it does can be changed at any time.
+    """Answers verbs; every attribute can be changed at any time.
 
     Attributes:
         url: its ``urlPrefix``.
         answers: by verb; a verb that is not here is not found (404).
-        delay_seconds: how long it thinks.
+        delay_seconds: how long each answer takes.
         status: the HTTP status of every answer.
-        is_dead: nobody listens there.
+        is_dead: connections are refused.
         asked: every request so far.
-        most_at_once: how many requests it ever had in hand at the same time.
+        most_at_once: the highest number of concurrent requests so far.
     """
 
     url: str = "http://extender.test"
@@ -119,7 +119,7 @@ class ExtenderTransport(httpx.AsyncBaseTransport):
     extenders: Iterable[PretendExtender]
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request; where nobody listens, the connection is refused."""
+        """Answer one request; without an extender at the URL, or with a dead one, the connection is refused."""
         body = await request.aread()
         await trio.lowlevel.checkpoint()
         for extender in self.extenders:
@@ -144,12 +144,12 @@ async def serve_extender(
     """Answer on a port; never returns.
 
     Args:
-        extender: who answers.
+        extender: answers the requests.
         host: the address to listen on.
         port: 0 lets the system choose one.
         certificate: a PEM file that makes this HTTPS; without one it is plain HTTP.
         private_key: the PEM file of its key.
-        task_status: is given the URL once connections are accepted.
+        task_status: started with the URL once connections are accepted.
     """
     application = cast("Framework", partial(_application, extender))
     config = configuration(host, port, certificate, private_key)

@@ -1,4 +1,4 @@
-"""Bodies in protobuf, as ``kubectl create namespace`` and its like send them, turned into the JSON they stand for.
+"""Bodies in protobuf, as ``kubectl create namespace`` and its like send them, decoded to JSON.
 
 Only read, never written: every client that sends protobuf takes JSON for an answer. Which field of which message has
 which number and type stands in ``protobuf_fields.json``, for the kinds that kubectl makes from arguments.
@@ -36,7 +36,7 @@ Fields = Mapping[str, Mapping[str, list[str]]]
 
 
 class _Malformed(ValueError):
-    """These bytes are no protobuf message."""
+    """The bytes are no protobuf message."""
 
 
 @cache
@@ -46,10 +46,10 @@ def _fields() -> Fields:
 
 
 def read_protobuf(body: bytes) -> dict[str, Any] | None:
-    """The object in *body*, or None if it is of a kind that is not known here.
+    """The object in *body*, or None if its kind is not supported.
 
     Raises:
-        ApiError: 400, the bytes are not what they should be.
+        ApiError: 400, the bytes are malformed.
     """
     try:
         if not body.startswith(_MAGIC):

@@ -79,7 +79,7 @@ def list_objects(state: ClusterState, target: Target, request: Request, view: Vi
     """The body that answers a list.
 
     Raises:
-        ApiError: 400 for unreadable parameters, 410 for versions gone, 422 for a contradiction, 504 for ones to come.
+        ApiError: 400 for malformed parameters, 410 for expired versions, 422 for a contradiction, 504 for future ones.
     """
     resource, parameters = target.resource, request.parameters
     predicate = predicate_of(resource, request)
@@ -155,10 +155,10 @@ def watch_objects(
     view: View,
     on_close: Callable[[WatchStream], None],
 ) -> WatchStream:
-    """The stream that answers a watch, listening already.
+    """The stream that answers a watch, which receives changes from now on.
 
     Raises:
-        ApiError: as for lists; a version whose history is gone is told in the stream instead.
+        ApiError: as for lists; an expired version is an ERROR event in the stream instead.
     """
     resource, parameters = target.resource, request.parameters
     predicate = predicate_of(resource, request)
@@ -179,7 +179,7 @@ def watch_objects(
         view,
         namespace=target.namespace,
         predicate=predicate,
-        timeout_seconds=timeout or _MIN_WATCH_SECONDS * (1 + state.dice.random()),
+        timeout_seconds=timeout or _MIN_WATCH_SECONDS * (1 + state.rng.random()),
         bookmarks=bookmarks,
         backlog_limit=state.watch_backlog_limit,
         on_close=on_close,
@@ -195,12 +195,12 @@ def watch_objects(
         else:
             stream.start_after(asked or state.store.version)
     except HistoryLost as error:
-        stream.refuse(expired(str(error)).body())
+        stream.send_error(expired(str(error)).body())
     return stream
 
 
 def _match_problems(parameters: dict[str, str], *, watch: bool) -> list[FieldProblem]:
-    """What contradicts itself in the parameters about versions."""
+    """The contradictions between the parameters about versions."""
     match = parameters.get("resourceVersionMatch", "")
     initial = parameters.get("sendInitialEvents")
     problems = []

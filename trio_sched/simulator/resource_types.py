@@ -186,7 +186,7 @@ BUILT_IN_TYPES: tuple[ResourceType, ...] = tuple(_read_table())
 
 @define(eq=False)
 class TypeRegistry:
-    """Every resource that is served right now; custom ones come and go with their definitions."""
+    """Every resource that is served right now; custom ones are added and removed with their definitions."""
 
     _types: dict[tuple[str, str, str], ResourceType] = field(factory=dict, init=False)
     _kinds: dict[tuple[str, str], ResourceType] = field(factory=dict, init=False)
@@ -215,7 +215,7 @@ class TypeRegistry:
         return self._types.get((group, version, plural))
 
     def of_kind(self, api_version: str, kind: str) -> ResourceType | None:
-        """The resource whose objects say this about themselves, if it is served."""
+        """The resource of this version and kind, if it is served."""
         return self._kinds.get((api_version, kind))
 
     def core(self, plural: str) -> ResourceType:
@@ -238,7 +238,7 @@ class TypeRegistry:
 
 
 def custom_types(definition: dict[str, Any]) -> list[ResourceType]:
-    """The resources a CustomResourceDefinition (its fields as stored) asks to be served."""
+    """The resources a CustomResourceDefinition (its fields as stored) defines."""
     spec = definition["spec"]
     names = spec["names"]
     types = []

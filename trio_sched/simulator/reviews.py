@@ -1,4 +1,4 @@
-"""Questions about who may do what. Unless told otherwise, everybody is known and may do everything."""
+"""Token and access reviews. By default every token is valid and everything is allowed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -38,7 +38,7 @@ _EVERYBODY = {"username": "simulator-admin", "groups": ["system:masters", "syste
 
 
 def review_behind(path: str) -> ReviewType | None:
-    """The review a POST to *path* asks for, if it is one."""
+    """The review type of a POST to *path*, if it is one."""
     parts = path.split("/")
     if len(parts) < 5 or parts[1] != "apis" or parts[2] not in (_AUTHENTICATION, _AUTHORIZATION):
         return None
@@ -48,10 +48,10 @@ def review_behind(path: str) -> ReviewType | None:
 
 @define(kw_only=True, eq=False)
 class AccessRules:
-    """Who is who, and who may do what.
+    """The answers to reviews.
 
     Args:
-        users: bearer token → (user name, groups); ``None`` knows every token as the same almighty user.
+        users: bearer token → (user name, groups); ``None`` accepts every token, as one administrator.
         allows: decides about the ``spec`` of an access review.
     """
 

@@ -1,4 +1,4 @@
-"""The ``scale`` subresource: the number of replicas, seen alone."""
+"""The ``scale`` subresource: the number of replicas of a workload."""
 
 from typing import Any
 

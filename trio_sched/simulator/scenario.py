@@ -1,4 +1,4 @@
-"""Clusters from files: manifests as people write them, and whole clusters as they were dumped."""
+"""Clusters from files: written manifests, and dumps of whole clusters."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
@@ -122,7 +122,7 @@ def _unpacked(name: str, document: int, line: int, value: Any, inherited: Json |
             raise ManifestError(name, document, line, f"{field} is missing")
     kind = value["kind"]
     if kind.endswith("List") and isinstance(value.get("items"), list):
-        # Items of a typed list do not repeat what the list says.
+        # Items of a typed list do not repeat kind and version.
         typed = {} if kind == "List" else {"apiVersion": value["apiVersion"], "kind": kind.removesuffix("List")}
         for item in value["items"]:
             yield from _unpacked(name, document, line, item, typed)
@@ -146,7 +146,7 @@ def _documents(name: str, text: str) -> Iterator[tuple[int, int, Any]]:
     try:
         while loader.check_node():
             node = loader.get_node()
-            assert node is not None  # check_node has just said so
+            assert node is not None  # checked by check_node
             yield number, node.start_mark.line + 1, loader.construct_document(node)
             number += 1
     except yaml.MarkedYAMLError as error:
@@ -160,10 +160,10 @@ def _documents(name: str, text: str) -> Iterator[tuple[int, int, Any]]:
 
 
 def populate(server: ApiServer, manifests: Sequence[Json]) -> int:
-    """Put *manifests* into *server*'s store, past its port.
+    """Put *manifests* into *server*'s store, without requests.
 
-    Objects that carry a uid come from a living cluster and keep what that cluster made of them; all others are created
-    as if by a client, and a status they bring is kept on top. Namespaces nobody mentions are made.
+    Objects with a uid are from a dump and are stored as they are; all others are created as by a client, and the status
+    in their manifest is kept. Namespaces without a manifest are created.
 
     Returns:
         How many objects were stored.

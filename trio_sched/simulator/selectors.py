@@ -22,7 +22,7 @@ _LABEL_TERM = re.compile(
 
 
 class SelectorError(TrioSchedError):
-    """A selector nobody can read, or one that asks for a field that cannot be selected by."""
+    """A malformed selector, or one for a field that is not selectable."""
 
 
 @lru_cache(maxsize=4096)
@@ -178,7 +178,7 @@ def field_selector(text: str, collection: str) -> Predicate | None:
     """Compile the ``fieldSelector`` of a request; ``None`` selects everything.
 
     Raises:
-        SelectorError: *text* does not follow the grammar, or names a field this collection cannot be selected by.
+        SelectorError: *text* does not follow the grammar, or names a field that is not selectable in this collection.
     """
     terms: list[tuple[Callable[[Json], str], str, bool]] = []
     known = _BY_COLLECTION.get(collection, {})

@@ -1,4 +1,4 @@
-"""The API server on a port, for kubectl and everybody else."""
+"""The API server on a port, for kubectl and other clients."""
 
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -39,12 +39,12 @@ async def serve(
     While *server* is stopped the port is closed, so that clients are refused; it opens again when *server* resumes.
 
     Args:
-        server: who answers.
+        server: answers the requests.
         host: the address to listen on.
         port: 0 lets the system choose one, which is then kept.
         certificate: a PEM file that makes this HTTPS (HTTP/1.1 and HTTP/2); without one it is plain HTTP.
         private_key: the PEM file of its key.
-        task_status: is given the base URL once connections are accepted.
+        task_status: started with the base URL once connections are accepted.
     """
     announced = False
     while True:
@@ -66,7 +66,7 @@ async def serve(
 
 
 def configuration(host: str, port: int, certificate: Path | None, private_key: Path | None) -> Config:
-    """How Hypercorn is to serve things that pretend: to many clients, and gone at once when it ends."""
+    """Hypercorn's settings for simulated servers: many clients, and no grace period at the end."""
     config = Config()
     config.bind = [f"{host}:{port}"]
     config.accesslog = None
@@ -95,7 +95,7 @@ async def _application(server: ApiServer, scope: Scope, receive: Receive, send: 
     try:
         response = await server.handle(scope["method"], scope["path"], query, headers, body)
     except (ServerStopped, ReplyDropped):
-        # Promise a byte and leave: the connection breaks before the client has a reply.
+        # A content length without a body: the connection breaks before the client has a reply.
         promised = [(b"content-length", b"1")]
         await send({"type": "http.response.start", "status": 200, "headers": promised})
         return
@@ -113,14 +113,14 @@ async def _application(server: ApiServer, scope: Scope, receive: Receive, send: 
                 await send({"type": "http.response.body", "body": batch, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         except StreamCut:
-            pass  # leaving without a last chunk breaks the connection, as a crash would
+            pass  # returning without a last chunk breaks the connection, as a crash would
         finally:
             response.body.close()
         nursery.cancel_scope.cancel()
 
 
 async def live(receive: Receive, send: Send) -> None:
-    """Answer what an ASGI server says of its own life."""
+    """Answer the lifespan events of the ASGI server."""
     while True:
         message = await receive()
         await send({"type": f"{message['type']}.complete"})
@@ -141,7 +141,7 @@ async def read_body(receive: Receive) -> bytes:
 
 
 async def _close_when_gone(receive: Receive, scope: trio.CancelScope) -> None:
-    """End a watch whose client has left."""
+    """End a watch whose client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()

@@ -1,4 +1,4 @@
-"""Refusals in the exact shape an API server gives them: objects of kind ``Status``."""
+"""Errors in the exact shape of the API server: objects of kind ``Status``."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,8 +16,8 @@ class ApiError(TrioSchedError):
 
     Args:
         code: the HTTP status code.
-        reason: the machine-readable word, for example ``NotFound``; empty where Kubernetes gives none.
-        message: the sentence for people, in Kubernetes' own words.
+        reason: the machine-readable reason, for example ``NotFound``; empty where Kubernetes gives none.
+        message: the text, in Kubernetes' own words.
         details: ``kind``, ``name``, ``group``, ``causes`` and ``retryAfterSeconds`` as far as they apply.
     """
 
@@ -26,7 +26,7 @@ class ApiError(TrioSchedError):
         self.code, self.reason, self.message, self.details = code, reason, message, details
 
     def status(self) -> Json:
-        """The ``Status`` object of this refusal."""
+        """The ``Status`` object of this error."""
         status: Json = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -70,7 +70,7 @@ def bad_value(field: str, value: object, detail: str) -> FieldProblem:
 
 
 def unsupported(field: str, value: object, choices: Sequence[str]) -> FieldProblem:
-    """A field whose value is not one of the permitted words."""
+    """A field whose value is not one of the supported values."""
     shown = msgspec.json.encode(value).decode()
     listed = ", ".join(f'"{choice}"' for choice in choices)
     return FieldProblem("FieldValueNotSupported", field, f"Unsupported value: {shown}: supported values: {listed}")
@@ -125,7 +125,7 @@ def conflict(resource: ResourceType, name: str, why: str = MODIFIED, *, subresou
 
 
 def precondition_failed(resource: ResourceType, key: str, name: str, field: str, wanted: str, found: str) -> ApiError:
-    """A precondition on uid or resourceVersion does not hold; storage's own wording shines through."""
+    """A precondition on uid or resourceVersion does not hold; the wording is that of the storage."""
     folder = f"{resource.group}/{resource.plural}" if resource.group else resource.plural
     why = (
         f"StorageError: invalid object, Code: 4, Key: /registry/{folder}/{key}, ResourceVersion: 0, "
@@ -145,7 +145,7 @@ def invalid(resource: ResourceType, name: str, problems: Sequence[FieldProblem])
 
 
 def forbidden(resource: ResourceType, name: str, why: str, causes: Iterable[Json] = ()) -> ApiError:
-    """Admission says no."""
+    """Admission refuses the request."""
     details = _details(resource, name)
     listed = list(causes)
     if listed:
@@ -154,17 +154,17 @@ def forbidden(resource: ResourceType, name: str, why: str, causes: Iterable[Json
 
 
 def bad_request(message: str) -> ApiError:
-    """The request itself makes no sense."""
+    """The request is malformed."""
     return ApiError(400, "BadRequest", message)
 
 
 def expired(message: str) -> ApiError:
-    """The asked-for version is older than the history that is kept."""
+    """The requested version is older than the history that is kept."""
     return ApiError(410, "Expired", message)
 
 
 def too_large_version(asked: int, current: int) -> ApiError:
-    """The asked-for version has not happened yet."""
+    """The requested version is in the future."""
     details = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
@@ -179,7 +179,7 @@ def method_not_allowed(resource: ResourceType) -> ApiError:
 
 
 def not_acceptable(offered: Sequence[str]) -> ApiError:
-    """The client wants an encoding this server does not speak."""
+    """The client accepts no encoding that this server can write."""
     message = f"only the following media types are accepted: {', '.join(offered)}"
     return ApiError(406, "NotAcceptable", message)
 

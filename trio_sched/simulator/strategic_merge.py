@@ -1,4 +1,4 @@
-"""Strategic merge patches: merge patches that know which lists are maps in disguise."""
+"""Strategic merge patches: merge patches in which some lists are merged by a key."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ _KEY_OF: dict[str, str] = {
     "volumes": "name",
     "reservedFor": "uid",
 }
-"""List field → the field its elements are told apart by; lists not named here are replaced whole."""
+"""List field → the merge key of its elements; lists not named here are replaced whole."""
 
 _KEY_IN_PLACE: dict[tuple[str, str], str] = {
     ("containers", "ports"): "containerPort",
@@ -52,7 +52,7 @@ class StrategicMergeError(TrioSchedError):
 
 
 def merge_key(parent: str, name: str) -> str | None:
-    """The field that tells the elements of list *name* inside *parent* apart; ``None`` for lists replaced whole."""
+    """The merge key of list *name* inside *parent*; ``None`` for lists replaced whole."""
     return _KEY_IN_PLACE.get((parent, name)) or _KEY_OF.get(name)
 
 
@@ -61,7 +61,7 @@ def strategic_merge(current: Json, patch: Json, *, parent: str = "") -> Json:
 
     Args:
         current: the object as it is.
-        patch: what is to become of it.
+        patch: the changes.
         parent: the field *current* is the value (or an element) of; it helps to find merge keys.
 
     Raises:
@@ -144,12 +144,12 @@ def _set_order(merged: Json, name: str, order: list[Any], parent: str) -> None:
     rank = {value: position for position, value in enumerate(wanted)}
     listed = sorted((e for e in elements if identity(e) in rank), key=lambda element: rank[identity(element)])
     others = [element for element in elements if identity(element) not in rank]
-    # Elements the patch does not know were added by others; they stay behind the ones both sides know.
+    # Elements that the patch does not name were added by other writers; they stay behind those that it names.
     merged[name] = listed + others
 
 
 def without_directives(value: Any) -> Any:
-    """*value* without the fields that only steer merging, nulls dropped from its maps."""
+    """*value* without the directives, nulls dropped from its maps."""
     if isinstance(value, dict):
         return {
             name: without_directives(inner)

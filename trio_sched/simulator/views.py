@@ -80,7 +80,7 @@ class ReshapedView(ABC):
 
     def event(self, kind: ChangeType, change: Change) -> bytes:
         """A line of a watch."""
-        stored = change.departed if kind == "DELETED" else change.current
+        stored = change.deselected if kind == "DELETED" else change.current
         return _encode({"type": kind, "object": self.shape(stored)}) + b"\n"
 
 
@@ -138,7 +138,7 @@ class TableView:
 
     def event(self, kind: ChangeType, change: Change) -> bytes:
         """A line of a watch: a table of one row."""
-        stored = change.departed if kind == "DELETED" else change.current
+        stored = change.deselected if kind == "DELETED" else change.current
         table = self._table([stored], {"resourceVersion": str(stored.version)})
         return _encode({"type": kind, "object": table}) + b"\n"
 

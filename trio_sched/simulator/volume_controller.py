@@ -1,6 +1,6 @@
-"""A pretend volume controller: claims get their volumes, new ones are made, and those of deleted claims go.
+"""A simulated volume controller: binds claims, provisions volumes, and releases those of deleted claims.
 
-It stands for the controllers of Kubernetes that bind claims, make claims for ephemeral volumes and clear up, and for
+It replaces the controllers of Kubernetes that bind claims, create claims for ephemeral volumes and delete them, and
 the provisioners of all drivers.
 """
 
@@ -25,7 +25,7 @@ from trio_sched.simulator.volume_shapes import (
     class_name,
     ephemeral_claim,
     fits,
-    is_kept_for,
+    is_bound_to,
     new_volume,
     provisioning_failed,
 )
@@ -33,10 +33,10 @@ from trio_sched.simulator.volume_shapes import (
 Json = dict[str, Any]
 
 PROVISION_SECONDS = "trio-sched.dev/provision-seconds"
-"""Annotation of a storage class: how long a volume of it takes to be made."""
+"""Annotation of a storage class: how long provisioning a volume of it takes."""
 
 PROVISION_FAILURES = "trio-sched.dev/provision-failures"
-"""Annotation of a storage class: how often it fails to make a volume for a claim, before it succeeds."""
+"""Annotation of a storage class: how often provisioning for a claim fails before it succeeds."""
 
 _CLAIMS, _VOLUMES, _CLASSES = "persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -44,12 +44,12 @@ _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 @frozen(kw_only=True)
 class VolumePace:
-    """How fast volumes are bound and made, in seconds, and how often that fails.
+    """How fast volumes are bound and provisioned, in seconds, and how often that fails.
 
     Attributes:
-        bind_seconds: from anything that concerns a claim or a volume to what the controller does about it.
-        provision_seconds: to make a volume, unless its class says otherwise.
-        provision_failures: how many tries for each claim fail, unless its class says otherwise.
+        bind_seconds: from a change of a claim or a volume to the reaction of the controller.
+        provision_seconds: to provision a volume, unless its class has the annotation.
+        provision_failures: how many tries for each claim fail, unless its class has the annotation.
     """
 
     bind_seconds: float = 0.2
@@ -59,9 +59,9 @@ class VolumePace:
 
 @define(eq=False)
 class VolumeController:
-    """Looks after all claims and volumes of a cluster.
+    """Binds and provisions all claims and volumes of a cluster.
 
-    It acts inside the server: no fault that clients are made to suffer reaches it.
+    It acts inside the server: injected faults do not affect it.
     """
 
     server: ApiServer
@@ -71,41 +71,45 @@ class VolumeController:
     _planned: set[tuple[Callable[[str], None], str]] = field(factory=set, init=False)
     _failures: dict[str, int] = field(factory=dict, init=False)
     """UID of a claim → how many tries have failed."""
-    _kept: dict[str, dict[str, None]] = field(factory=dict, init=False)
-    """Key of a claim → volumes that name it as theirs."""
+    _volumes_of_claim: dict[str, dict[str, None]] = field(factory=dict, init=False)
+    """Key of a claim → volumes whose ``claimRef`` names it."""
     _wake: trio.Event = field(factory=trio.Event, init=False)
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is still to be done."""
+        """Whether steps are still to be run."""
         return bool(self._due)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Work; never returns."""
+        """Run the controller; never returns."""
         store = self.server.store
-        for name, look in ((_CLAIMS, self._look_at_claim), (_VOLUMES, self._look_at_volume), ("pods", self._serve_pod)):
+        for name, sync in (
+            (_CLAIMS, self._sync_claim),
+            (_VOLUMES, self._sync_volume),
+            ("pods", self._sync_ephemeral_claims),
+        ):
             for key in store.collection(name).objects:
-                self._plan(look, key)
+                self._plan(sync, key)
         for volume in store.collection(_VOLUMES).objects.values():
-            self._kept.setdefault(_claim_of(volume), {})[volume.key] = None
+            self._volumes_of_claim.setdefault(_claim_of(volume), {})[volume.key] = None
         stops = [
-            store.collection(_CLAIMS).listen(self._see_claim),
-            store.collection(_VOLUMES).listen(self._see_volume),
-            store.collection(_CLASSES).listen(self._see_class),
-            store.collection("pods").listen(self._see_pod),
+            store.collection(_CLAIMS).listen(self._on_claim),
+            store.collection(_VOLUMES).listen(self._on_volume),
+            store.collection(_CLASSES).listen(self._on_class),
+            store.collection("pods").listen(self._on_pod),
         ]
         task_status.started()
         try:
             while True:
                 self._wake = trio.Event()
-                self._do_what_is_due()
+                self._run_due_steps()
                 with trio.move_on_at(self._due[0][0] if self._due else float("inf")):
                     await self._wake.wait()
         finally:
             for stop in stops:
                 stop()
 
-    def _do_what_is_due(self) -> None:
+    def _run_due_steps(self) -> None:
         now = trio.current_time()
         while self._due and self._due[0][0] <= now:
             _at, _number, act, key = heapq.heappop(self._due)
@@ -121,40 +125,40 @@ class VolumeController:
         heapq.heappush(self._due, (at, self._count, act, key))
         self._wake.set()
 
-    # --- what happens -----------------------------------------------------------------------------------------------
+    # --- changes ----------------------------------------------------------------------------------------------------
 
-    def _see_claim(self, change: Change) -> None:
+    def _on_claim(self, change: Change) -> None:
         if change.type != "DELETED":
-            self._plan(self._look_at_claim, change.current.key)
+            self._plan(self._sync_claim, change.current.key)
             return
         self._failures.pop(change.current.fields["metadata"]["uid"], None)
-        for volume in self._kept.get(change.current.key, ()):
-            self._plan(self._look_at_volume, volume)
+        for volume in self._volumes_of_claim.get(change.current.key, ()):
+            self._plan(self._sync_volume, volume)
 
-    def _see_volume(self, change: Change) -> None:
+    def _on_volume(self, change: Change) -> None:
         volume = change.current
         if change.previous is not None:
-            self._kept.get(_claim_of(change.previous), {}).pop(volume.key, None)
+            self._volumes_of_claim.get(_claim_of(change.previous), {}).pop(volume.key, None)
         if change.type != "DELETED":
-            self._kept.setdefault(_claim_of(volume), {})[volume.key] = None
-        self._plan(self._look_at_volume, volume.key)
+            self._volumes_of_claim.setdefault(_claim_of(volume), {})[volume.key] = None
+        self._plan(self._sync_volume, volume.key)
 
-    def _see_class(self, change: Change) -> None:
+    def _on_class(self, change: Change) -> None:
         for claim in self._stored(_CLAIMS):
-            self._plan(self._look_at_claim, claim.key)
+            self._plan(self._sync_claim, claim.key)
 
-    def _see_pod(self, change: Change) -> None:
+    def _on_pod(self, change: Change) -> None:
         if change.type != "MODIFIED" and any(
             "ephemeral" in v for v in change.current.fields["spec"].get("volumes", ())
         ):
-            self._plan(self._serve_pod, change.current.key)
+            self._plan(self._sync_ephemeral_claims, change.current.key)
 
     def _stored(self, collection: str) -> Iterator[StoredObject]:
         return iter(list(self.server.store.collection(collection).in_order()))
 
     # --- claims -----------------------------------------------------------------------------------------------------
 
-    def _look_at_claim(self, key: str) -> None:
+    def _sync_claim(self, key: str) -> None:
         claim = self.server.store.get(_CLAIMS, key)
         if claim is None or "deletionTimestamp" in claim.fields["metadata"]:
             return
@@ -162,13 +166,13 @@ class VolumeController:
         if wanted:
             volume = self.server.store.get(_VOLUMES, wanted)
             if BIND_COMPLETED not in annotations:
-                if volume is not None and ("claimRef" not in volume.fields["spec"] or is_kept_for(volume, claim)):
+                if volume is not None and ("claimRef" not in volume.fields["spec"] or is_bound_to(volume, claim)):
                     self._bind(claim, volume)
             elif volume is None and (claim.fields.get("status") or {}).get("phase") == "Bound":
                 self._write(_CLAIMS, claim, status={**claim.fields["status"], "phase": "Lost"})
             return
-        naming = (self.server.store.get(_VOLUMES, name) for name in self._kept.get(key, ()))
-        kept = next((volume for volume in naming if volume is not None and is_kept_for(volume, claim)), None)
+        naming = (self.server.store.get(_VOLUMES, name) for name in self._volumes_of_claim.get(key, ()))
+        kept = next((volume for volume in naming if volume is not None and is_bound_to(volume, claim)), None)
         if kept is not None:
             self._bind(claim, kept)
             return
@@ -177,7 +181,7 @@ class VolumeController:
             storage_class is not None and storage_class.fields.get("volumeBindingMode") == "WaitForFirstConsumer"
         )
         if not binds_late:
-            fitting = [volume for volume in self._stored(_VOLUMES) if _lies_ready(volume, claim)]
+            fitting = [volume for volume in self._stored(_VOLUMES) if _can_be_bound(volume, claim)]
             if fitting:
                 self._bind(claim, min(fitting, key=_size))
                 return
@@ -206,42 +210,42 @@ class VolumeController:
         failed = self._failures.get(metadata["uid"], 0)
         if failed < _number(storage_class, PROVISION_FAILURES, self.pace.provision_failures):
             self._failures[metadata["uid"]] = failed + 1
-            self._give_up(claim, storage_class)
+            self._fail_provisioning(claim, storage_class)
             return
         if node is None and SELECTED_NODE in annotations:
-            self._give_up(claim, storage_class)
+            self._fail_provisioning(claim, storage_class)
             return
         volume = new_volume(claim, storage_class, node)
         stored = create(self.server.state, self.server.state.types.core(_VOLUMES), "", volume)
         self._bind(claim, stored)
 
-    def _give_up(self, claim: StoredObject, storage_class: StoredObject) -> None:
-        """Say that no volume could be made; the scheduler may choose another node for the pod."""
+    def _fail_provisioning(self, claim: StoredObject, storage_class: StoredObject) -> None:
+        """Record that provisioning failed, and unset the selected node, so that the scheduler may choose another."""
         state = self.server.state
         event = provisioning_failed(claim, storage_class, state.timestamp(), state.new_name(f"{claim.key[-40:]}."))
         create(state, state.types.core("events"), claim.fields["metadata"]["namespace"], event)
         metadata = dict(claim.fields["metadata"])
         annotations = dict(metadata.get("annotations") or {})
         if annotations.pop(SELECTED_NODE, None) is None:
-            self._plan(self._look_at_claim, claim.key)
+            self._plan(self._sync_claim, claim.key)
         else:
             self._write(_CLAIMS, claim, metadata={**metadata, "annotations": annotations})
 
     # --- volumes ----------------------------------------------------------------------------------------------------
 
-    def _look_at_volume(self, key: str) -> None:
+    def _sync_volume(self, key: str) -> None:
         volume = self.server.store.get(_VOLUMES, key)
         if volume is None:
             for left in self._stored(_CLAIMS):
                 if left.fields["spec"].get("volumeName") == key:
-                    self._plan(self._look_at_claim, left.key)
+                    self._plan(self._sync_claim, left.key)
             return
         reference = volume.fields["spec"].get("claimRef")
         phase = (volume.fields.get("status") or {}).get("phase")
         if reference:
             claim = self.server.store.get(_CLAIMS, f"{reference.get('namespace')}/{reference.get('name')}")
-            if claim is not None and is_kept_for(volume, claim):
-                self._look_at_claim(claim.key)
+            if claim is not None and is_bound_to(volume, claim):
+                self._sync_claim(claim.key)
                 return
             if reference.get("uid"):
                 self._release(volume)
@@ -249,13 +253,13 @@ class VolumeController:
         if phase != "Available":
             self._write(_VOLUMES, volume, status={"phase": "Available"})
         if not reference:
-            self._offer(volume)
+            self._plan_unbound_claims(volume)
 
-    def _offer(self, volume: StoredObject) -> None:
-        """Claims that were not lucky so far may take it."""
+    def _plan_unbound_claims(self, volume: StoredObject) -> None:
+        """Plan the unbound claims of the class of *volume*, which may be bound to it."""
         for claim in self._stored(_CLAIMS):
             if not claim.fields["spec"].get("volumeName") and class_name(claim) == class_name(volume):
-                self._plan(self._look_at_claim, claim.key)
+                self._plan(self._sync_claim, claim.key)
 
     def _release(self, volume: StoredObject) -> None:
         if volume.fields["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
@@ -265,8 +269,8 @@ class VolumeController:
 
     # --- ephemeral volumes ------------------------------------------------------------------------------------------
 
-    def _serve_pod(self, key: str) -> None:
-        """Make the claims for a pod's ephemeral volumes, or delete them after it."""
+    def _sync_ephemeral_claims(self, key: str) -> None:
+        """Create the claims for a pod's ephemeral volumes, or delete them after the pod."""
         pod = self.server.store.get("pods", key)
         claims = self.server.state.types.core(_CLAIMS)
         if pod is None:
@@ -284,7 +288,7 @@ class VolumeController:
                     try:
                         create(self.server.state, claims, namespace, fields)
                     except ApiError:
-                        continue  # the pod waits, as it does in a cluster whose rules forbid the claim
+                        continue  # the pod stays pending, as in a cluster where admission refuses the claim
 
     def _write(self, collection: str, stored: StoredObject, **changes: Any) -> None:
         current = self.server.store.get(collection, stored.key)
@@ -306,7 +310,7 @@ def _size(volume: StoredObject) -> tuple[int, str]:
     return parse_nano((volume.fields["spec"].get("capacity") or {}).get("storage", 0)), volume.key
 
 
-def _lies_ready(volume: StoredObject, claim: StoredObject) -> bool:
+def _can_be_bound(volume: StoredObject, claim: StoredObject) -> bool:
     selector = claim.fields["spec"].get("selector")
     labels = volume.fields["metadata"].get("labels") or {}
     return (

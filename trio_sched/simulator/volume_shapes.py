@@ -22,8 +22,8 @@ def class_name(stored: StoredObject) -> str:
     return str(annotations.get(_CLASS_ANNOTATION, stored.fields["spec"].get("storageClassName") or ""))
 
 
-def is_kept_for(volume: StoredObject, claim: StoredObject) -> bool:
-    """Whether *volume* names *claim* as its own."""
+def is_bound_to(volume: StoredObject, claim: StoredObject) -> bool:
+    """Whether the ``claimRef`` of *volume* is *claim*."""
     reference, metadata = volume.fields["spec"].get("claimRef") or {}, claim.fields["metadata"]
     return (
         reference.get("name") == metadata["name"]
@@ -33,7 +33,7 @@ def is_kept_for(volume: StoredObject, claim: StoredObject) -> bool:
 
 
 def fits(volume: StoredObject, claim: StoredObject) -> bool:
-    """Whether *volume* is large enough for *claim*, and can be used as it wants."""
+    """Whether *volume* is large enough for *claim*, and has its access modes and volume mode."""
     spec, wanted = volume.fields["spec"], claim.fields["spec"]
     size = parse_nano(((wanted.get("resources") or {}).get("requests") or {}).get("storage", 0))
     return (
@@ -83,7 +83,7 @@ def bound_claim(claim: StoredObject, volume: StoredObject) -> Json:
 
 
 def new_volume(claim: StoredObject, storage_class: StoredObject, node: StoredObject | None) -> Json:
-    """The volume that a provisioner makes for *claim*, in the zone of *node* if one has been selected."""
+    """The volume that a provisioner creates for *claim*, in the zone of *node* if one has been selected."""
     metadata, spec = claim.fields["metadata"], claim.fields["spec"]
     driver = storage_class.fields["provisioner"]
     name = f"pvc-{metadata['uid']}"
@@ -139,7 +139,7 @@ def ephemeral_claim(pod: StoredObject, volume: Json) -> Json:
 
 
 def provisioning_failed(claim: StoredObject, storage_class: StoredObject, moment: str, name: str) -> Json:
-    """The event that says that no volume could be made."""
+    """The event ``ProvisioningFailed``."""
     metadata = claim.fields["metadata"]
     why = f'failed to provision volume with StorageClass "{storage_class.key}": the simulator was told to fail'
     return {

@@ -1,4 +1,4 @@
-"""Watches: from a change in the store to a line on the wire."""
+"""Watch streams: from a change in the store to a line on the wire."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from trio_sched.simulator.selectors import Predicate
 from trio_sched.simulator.views import View
 
 BOOKMARK_SECONDS = 60.0
-"""How often a watch that wants bookmarks gets one."""
+"""How often a watch with bookmarks gets one."""
 
 _LAST_BOOKMARK_SECONDS = 2.0
 _BATCH_LINES = 1000
@@ -21,22 +21,22 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class StreamCut(TrioSchedError):
-    """The server went away in the middle of a stream."""
+    """The server was stopped in the middle of a stream."""
 
 
 class WatchStream:
     """The body of a watch's response: an asynchronous iterator over batches of lines.
 
-    Nothing is written while nobody asks: changes wait as shared bytes. A reader that falls hopelessly behind finds the
-    stream ended and has to watch anew.
+    Nothing is sent until the next batch is read: changes wait as shared bytes. If more than *backlog_limit* wait, the
+    stream ends and the client has to watch anew.
 
     Args:
         resource: what is watched.
         namespace: only this one; empty for all.
         predicate: only what it selects.
         timeout_seconds: when the stream ends by itself.
-        bookmarks: whether to tell the version from time to time.
-        backlog_limit: how many lines may wait for a reader before the stream gives up on it.
+        bookmarks: whether to send the version from time to time.
+        backlog_limit: how many lines may wait for the reader before the stream ends.
         on_close: called once, when the stream ends for whatever reason.
     """
 
@@ -73,38 +73,38 @@ class WatchStream:
         """Send what happened after *version*, and whatever happens from now on.
 
         Raises:
-            HistoryLost: too much has happened since.
+            HistoryLost: the history does not reach back so far.
         """
         for change in self._collection.since(version):
-            self._hear(change)
-        self._stop_listening = self._collection.listen(self._hear)
+            self._on_change(change)
+        self._stop_listening = self._collection.listen(self._on_change)
 
     def start_with_everything(self, *, mark_end: bool) -> None:
         """Send every object as ADDED, then whatever happens from now on.
 
         Args:
-            mark_end: send the bookmark that says where the initial objects end.
+            mark_end: send the bookmark that marks the end of the initial objects.
         """
         found = [stored for stored in self._collection.in_order(self._namespace) if self._selects(stored)]
         self._initial = self._initial_lines(found, self._store.version if mark_end else 0)
-        self._stop_listening = self._collection.listen(self._hear)
+        self._stop_listening = self._collection.listen(self._on_change)
 
-    def refuse(self, status: bytes) -> None:
+    def send_error(self, status: bytes) -> None:
         """Send one ERROR event that holds *status*, and end."""
         self._pending.append(b'{"type":"ERROR","object":%s}\n' % status)
         self._ended = True
 
     def cut(self) -> None:
-        """Break off as if the connection were lost."""
+        """End as if the connection were lost."""
         self._cut = True
-        self._rouse()
+        self._wake_reader()
 
     def close(self) -> None:
-        """Stop listening; the reader has gone."""
+        """Unsubscribe from changes; the client has disconnected."""
         self._ended = True
         self._pending.clear()
         self._finish()
-        self._rouse()
+        self._wake_reader()
 
     def __aiter__(self) -> "WatchStream":
         return self
@@ -113,7 +113,7 @@ class WatchStream:
         """The next batch of lines.
 
         Raises:
-            StreamCut: the server went away.
+            StreamCut: the server was stopped.
         """
         while True:
             if self._cut:
@@ -180,10 +180,10 @@ class WatchStream:
     def _selects(self, stored: StoredObject) -> bool:
         return self._predicate is None or self._predicate(stored.fields)
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         if self._key_prefix and not change.current.key.startswith(self._key_prefix):
             return
-        kind = change.type if self._predicate is None else self._seen_through(self._predicate, change)
+        kind = change.type if self._predicate is None else self._type_for(self._predicate, change)
         if kind is None:
             return
         if len(self._pending) >= self._backlog_limit:
@@ -192,17 +192,17 @@ class WatchStream:
             self._finish()
         else:
             self._pending.append(self._view.event(kind, change))
-        self._rouse()
+        self._wake_reader()
 
-    def _seen_through(self, predicate: Predicate, change: Change) -> ChangeType | None:
-        """What *change* looks like to somebody who sees only what *predicate* selects."""
+    def _type_for(self, predicate: Predicate, change: Change) -> ChangeType | None:
+        """The type of *change* for a watch of what *predicate* selects; ``None``: no event."""
         before = change.previous is not None and predicate(change.previous.fields)
         after = change.type != "DELETED" and predicate(change.current.fields)
         if after:
             return "MODIFIED" if before else "ADDED"
         return "DELETED" if before else None
 
-    def _rouse(self) -> None:
+    def _wake_reader(self) -> None:
         if self._wake is not None:
             self._wake.set()
 

@@ -1,4 +1,4 @@
-"""Creating, changing and deleting, as requests ask for it."""
+"""Requests that create, change and delete objects."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ def read_fields(resource: ResourceType, request: Request) -> Json:
 
 
 def _check_structure(resource: ResourceType, fields: Json) -> None:
-    """Refuse what a decoder would refuse: something else where an object must stand."""
+    """Refuse what Kubernetes' decoder refuses: a field that must be an object and is none."""
     metadata = fields.get("metadata")
     places = [(name, fields.get(name)) for name in ("metadata", "spec", "status")]
     if isinstance(metadata, dict):
@@ -110,7 +110,7 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
     """Carry out a PATCH; the answer is the HTTP status and the object.
 
     Raises:
-        ApiError: 404 no such object, 415 an unknown kind of patch, 400 or 422 one that does not fit the object.
+        ApiError: 404 no such object, 415 an unknown type of patch, 400 or 422 one that cannot be applied to the object.
     """
     resource = target.resource
     kind = media_type(request.headers.get("content-type", ""))
@@ -132,7 +132,7 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
         fields = event_shapes.to_core(fields)
     _check_structure(resource, fields)
     _check_identity(resource, target.name, fields)
-    # Without a version of its own a patch is applied to whatever is there: it was read within this very step.
+    # A patch without a version is applied to the stored version, which was read in this same step.
     fields["metadata"].setdefault("resourceVersion", str(stored.version))
     return 200, change(state, resource, stored, fields, subresource=target.subresource, dry_run=request.dry_run)
 
@@ -147,7 +147,7 @@ def patched(resource: ResourceType, name: str, current: Json, patch: Any, kind: 
     """What *patch* of the media type *kind* makes of *current*.
 
     Raises:
-        ApiError: 400 or 422, the patch does not fit.
+        ApiError: 400 or 422, the patch cannot be applied.
     """
     try:
         if kind == JSON_PATCH:

@@ -22,7 +22,7 @@ import trio
 from attrs import define, evolve, field
 
 from trio_sched.config.expansion import Expanded, expand_profiles
-from trio_sched.config.extenders import settle_extenders
+from trio_sched.config.extenders import apply_extenders
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
@@ -358,7 +358,7 @@ def _daemon_settings(
 ) -> DaemonSettings:
     if not isinstance(config, SchedulerConfig):
         config = load_configuration(config, gates=gates)
-    config = settle_extenders(config)
+    config = apply_extenders(config)
     registry = PluginRegistry.discover()
     for plugin in plugins:
         registry.add(plugin)

@@ -1,8 +1,8 @@
-"""Converts configurations that kube-scheduler no longer reads into v1 documents, and says what became of what.
+"""Converts configurations that kube-scheduler no longer reads into v1 documents, and lists what changed.
 
 Three kinds: component configurations before v1 (`read_legacy_configuration`), scheduling policies and algorithm
-providers (`convert_start`, with what old flags say). Nothing is read here and nothing is run: texts come in, a
-`Conversion` comes out, and its document goes the way of every v1 document, through decoding, defaults and validation.
+providers (`convert_start`, with the old flags). No file is read and nothing is run: texts come in, a `Conversion` comes
+out, and its document is then decoded, completed and validated as every v1 document is.
 
 Source: Kubernetes 1.3 to 1.28, which read these documents.
 """

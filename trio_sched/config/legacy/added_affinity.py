@@ -1,4 +1,4 @@
-"""Turns wishes about the labels of nodes into the ``addedAffinity`` of NodeAffinity."""
+"""Turns required and preferred labels of nodes into the ``addedAffinity`` of NodeAffinity."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -10,7 +10,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _MOST_WEIGHT: Final = 100
 
 
-def demand_labels(draft: ProfileDraft, present: Sequence[str], absent: Sequence[str]) -> None:
+def require_labels(draft: ProfileDraft, present: Sequence[str], absent: Sequence[str]) -> None:
     """Let only nodes pass that have the labels *present* and lack those *absent*, with whatever value."""
     expressions = [*(_expression(label, "Exists") for label in present)]
     expressions += [_expression(label, "DoesNotExist") for label in absent]
@@ -19,7 +19,7 @@ def demand_labels(draft: ProfileDraft, present: Sequence[str], absent: Sequence[
     affinity = draft.arguments_of("NodeAffinity").setdefault("addedAffinity", {})
     terms = affinity.setdefault(_REQUIRED, {}).setdefault("nodeSelectorTerms", [])
     terms[:] = [term or {} for term in terms] or [{}]
-    # Terms are alternatives, so every one of them has to demand the labels.
+    # Terms are alternatives, so every one of them has to require the labels.
     for term in terms:
         known = term.setdefault("matchExpressions", [])
         known += [expression for expression in expressions if expression not in known]

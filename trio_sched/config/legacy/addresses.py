@@ -1,4 +1,4 @@
-"""What legacy documents say about the insecure port, which is gone: who asks for nothing may go on."""
+"""The addresses of the removed insecure port in legacy documents: those that switch it off are accepted."""
 
 import ipaddress
 from typing import Final
@@ -15,8 +15,8 @@ def drop_address(path: str, address: str, changes: Changes, *, strict: bool) -> 
     Args:
         path: of the address in the document.
         address: what it is.
-        changes: where to say so.
-        strict: whether its version takes only what asks for nothing: an empty address or port 0.
+        changes: where the change is noted.
+        strict: whether its version accepts only what switches the port off: an empty address or port 0.
     """
     if not address or _port(address) == "0":
         return

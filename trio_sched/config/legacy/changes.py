@@ -1,4 +1,4 @@
-"""Collects, while a legacy document is converted, what became of it: sentences for people, and what is wrong."""
+"""Collects the changes and the problems while a legacy document is converted."""
 
 from collections.abc import Sequence
 
@@ -15,19 +15,19 @@ class Changes:
     problems: list[Problem] = field(factory=list)
 
     def note(self, path: str, became: str) -> None:
-        """Say what became of the thing at *path*; equal sentences are said once."""
+        """Note what the thing at *path* is converted to; equal notes are kept once."""
         sentence = f"{path}: {became}"
         if sentence not in self.notes:
             self.notes.append(sentence)
 
     def refuse(self, path: str, why: str) -> None:
-        """Say why the thing at *path* cannot be kept, and what to do about it."""
+        """Note as a problem why the thing at *path* cannot be converted, and what to do about it."""
         problem = Problem(path, why)
         if problem not in self.problems:
             self.problems.append(problem)
 
-    def demand_possible(self, source: str) -> None:
-        """Stop if anything could not be kept.
+    def raise_problems(self, source: str) -> None:
+        """Raise if anything could not be converted.
 
         Raises:
             ConfigError: with every problem.
@@ -37,5 +37,5 @@ class Changes:
 
 
 def listed(names: Sequence[str]) -> str:
-    """*names* as people list them: ``a, b and c``."""
+    """*names* as a list in a sentence: ``a, b and c``."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,4 +1,4 @@
-"""Reads the ``pluginConfig`` of a legacy profile: what today's plugins are told, and what the retired ones were."""
+"""Reads the ``pluginConfig`` of a legacy profile: the arguments of today's plugins and of retired ones."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -55,14 +55,14 @@ _CASELESS: Final = by_lower_case(
 
 @frozen
 class OldArguments:
-    """What the plugins of a profile are told."""
+    """The arguments of the plugins of a profile."""
 
     todays: Mapping[str, dict[str, Any]]
     """In-tree plugins of today, as v1 has it."""
     retired: Mapping[str, Mapping[str, Any]]
-    """Plugins that are gone, decoded."""
+    """Retired plugins, decoded."""
     foreign: Mapping[str, Any]
-    """Plugins of others, as it was."""
+    """Out-of-tree plugins, as they were written."""
 
 
 def old_arguments(entries: Sequence[Mapping[str, Any]], version: str, changes: Changes, path: str) -> OldArguments:
@@ -93,7 +93,7 @@ def old_arguments(entries: Sequence[Mapping[str, Any]], version: str, changes: C
 
 def _todays_arguments(plugin: str, tree: Tree, version: str, where: str) -> dict[str, Any]:
     tree = _without_kind(plugin, tree, version)
-    # The scoring strategy came when the plugins went whose work it does.
+    # The scoring strategy came in the version that removed the plugins which it replaces.
     old = plugin == "NodeResourcesFit" and VERSIONS.index(version) <= VERSIONS.index("v1beta1")
     given = decode_whole(tree, _OLD_FIT if old else ARGUMENT_STRUCTS[plugin], where=where)
     values: dict[str, Any] = values_of(tree) or {}
@@ -105,10 +105,10 @@ def _todays_arguments(plugin: str, tree: Tree, version: str, where: str) -> dict
 
 
 def _without_kind(plugin: str, tree: Tree, version: str) -> Tree:
-    """The arguments without what they say they are, which must be this plugin's of some version.
+    """The arguments without version and kind, which must be those of this plugin in some version.
 
     Raises:
-        ConfigError: they say that they are something else.
+        ConfigError: they are of another version or kind.
     """
     kind = interpret(tree)
     group, _, told = kind.api_version.rpartition("/")

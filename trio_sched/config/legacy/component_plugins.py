@@ -1,6 +1,7 @@
-"""What runs at each point under a component configuration before v1beta3: its plugin sets laid over its defaults.
+"""What runs at each point under a component configuration before v1beta3: its plugin sets merged with its defaults.
 
-Before v1beta3 every point had a default list of its own, without ``multiPoint``, and all scorers counted once but two.
+Before v1beta3 every point had a default list of its own, without ``multiPoint``, and all scorers but two had the
+weight 1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,12 +47,12 @@ class OldLists:
 
 
 def old_lists(plugins: Given, version: str, changes: Changes, path: str) -> OldLists:
-    """Lay the sets of *plugins* over the defaults of *version*.
+    """Merge the sets of *plugins* with the defaults of *version*.
 
     Args:
         plugins: the decoded ``plugins`` of a profile.
         version: which legacy version it is written in.
-        changes: where to say what has no meaning any more.
+        changes: where what has no meaning any more is noted.
         path: of *plugins* in the document.
     """
     points: dict[str, tuple[Listed, ...]] = {}
@@ -100,7 +101,7 @@ def _todays_points(plugins: Given, version: str, changes: Changes, path: str) ->
     for point, given in plugins.items():
         place = f"{path}.{point}"
         if point == "postFilter" and version == "v1alpha1":
-            # In its days the point after filtering was there to prepare scoring.
+            # In that version the point after filtering was the one that prepared scoring.
             changes.note(place, "now preScore")
             sets["preScore"] = (given, place)
         elif point == "unreserve":
@@ -133,7 +134,7 @@ def _todays_defaults(point: str) -> list[str]:
 
 
 def _defaults(point: str, version: str) -> list[Listed]:
-    """The default list of *point* in *version*; in today's order, which decides nothing but is short to say."""
+    """The default list of *point* in *version*; in today's order, which changes no decision and is short to write."""
     age = VERSIONS.index(version)
     names = _todays_defaults(point)
     if point == "score" and age <= VERSIONS.index("v1beta1"):

@@ -1,4 +1,4 @@
-"""Turns a profile of a component configuration before v1beta3 into a draft of what it means today."""
+"""Turns a profile of a component configuration before v1beta3 into a draft in today's terms."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -6,12 +6,12 @@ from typing import Any, Final
 from attrs import define, field
 
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
-from trio_sched.config.legacy.added_affinity import demand_labels, prefer_labels
+from trio_sched.config.legacy.added_affinity import prefer_labels, require_labels
 from trio_sched.config.legacy.changes import Changes
 from trio_sched.config.legacy.component_arguments import OldArguments, old_arguments
 from trio_sched.config.legacy.component_plugins import Listed, OldLists, old_lists
 from trio_sched.config.legacy.profile_draft import NEWER_PLUGINS, ProfileDraft
-from trio_sched.config.legacy.resource_strategy import Strategy, settle_strategy
+from trio_sched.config.legacy.resource_strategy import Strategy, set_scoring_strategy
 from trio_sched.config.legacy.retired_plugins import (
     AVOID_PODS,
     NODE_LABEL,
@@ -34,12 +34,12 @@ _POINTS_OF_RETIRED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def draft_profile(profile: Mapping[str, Any], version: str, changes: Changes, *, path: str) -> ProfileDraft:
-    """What *profile* means.
+    """The draft of *profile*.
 
     Args:
         profile: its decoded fields.
         version: which legacy version it is written in, before v1beta3.
-        changes: where to say what became of it.
+        changes: where the changes are noted.
         path: of the profile in the document, with a dot behind it unless it is the document itself.
 
     Raises:
@@ -53,7 +53,7 @@ def draft_profile(profile: Mapping[str, Any], version: str, changes: Changes, *,
 
 @define(eq=False)
 class _Drafting:
-    """One profile on its way."""
+    """The conversion of one profile."""
 
     _draft: ProfileDraft
     _lists: OldLists
@@ -71,9 +71,9 @@ class _Drafting:
         for point, refs in self._lists.points.items():
             for ref in refs:
                 self._place(point, ref)
-        settle_strategy(self._strategies, self._draft, self._changes)
-        self._settle_spreading()
-        self._settle_labels()
+        set_scoring_strategy(self._strategies, self._draft, self._changes)
+        self._convert_spreading()
+        self._convert_labels()
         self._note_unused_arguments()
         self._draft.follow_points(without=self._lists.named_off)
         for plugin, point in sorted(self._lists.named_off):
@@ -82,7 +82,7 @@ class _Drafting:
         return self._draft
 
     def _place(self, point: str, ref: Listed) -> None:
-        """Let the plugin of today that does what *ref* did run at *point*."""
+        """Enable the plugin of today that does what *ref* did at *point*."""
         name = ref.plugin
         if name in _POINTS_OF_RETIRED and point not in _POINTS_OF_RETIRED[name]:
             self._changes.refuse(ref.path, f"plugin {name!r} never acted at {point}; leave it out")
@@ -118,8 +118,8 @@ class _Drafting:
     def _label_weight(self, weight: int) -> int:
         return (weight or 1) + self._draft.points.get("score", {}).get("NodeAffinity", 0)
 
-    def _settle_spreading(self) -> None:
-        """SelectorSpread spread what had no constraints of its own; without it nothing does, except by arguments."""
+    def _convert_spreading(self) -> None:
+        """SelectorSpread spread pods without constraints; if it is not enabled, only the arguments' constraints do."""
         off = any(plugin in SPREADERS for plugin, point in self._lists.named_off if point == "score")
         arguments = self._draft.args.get(_SPREAD, {})
         if off and not self._spread_by_service and not arguments.get("defaultingType"):
@@ -130,12 +130,12 @@ class _Drafting:
             what = f"{_SPREAD} spreads by its defaultConstraints or as SelectorSpread did, not both; the first is kept"
             self._changes.note(self._config_path, what)
 
-    def _settle_labels(self) -> None:
+    def _convert_labels(self) -> None:
         given = self._arguments.retired.get(NODE_LABEL, {})
         for ref in self._labels:
             self._changes.note(ref.path, "NodeLabel is addedAffinity of NodeAffinityArgs now")
         if any(self._labels_at("filter")):
-            demand_labels(self._draft, given.get("presentLabels") or (), given.get("absentLabels") or ())
+            require_labels(self._draft, given.get("presentLabels") or (), given.get("absentLabels") or ())
         if any(self._labels_at("score")):
             present = given.get("presentLabelsPreference") or ()
             prefer_labels(self._draft, present, given.get("absentLabelsPreference") or (), 1)

@@ -1,4 +1,4 @@
-"""Reads a legacy component configuration, says which policy it needs, and converts it to v1."""
+"""Reads a legacy component configuration, finds the policy that it names, and converts it to v1."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -35,7 +35,7 @@ class LegacyConfiguration:
 
     @property
     def policy_source(self) -> PolicySource | None:
-        """Where the policy is that it goes by; None if it goes by none."""
+        """Where its policy is; None if it names none."""
         policy = self._given.get("algorithmSource", {}).get("policy", {})
         config_map = policy.get("configMap", {})
         return chosen_policy(
@@ -47,7 +47,7 @@ class LegacyConfiguration:
 
     @property
     def kubeconfig(self) -> str:
-        """How it reaches the cluster; empty if it does not say so."""
+        """The path of its kubeconfig; empty if it names none."""
         path: str = self._given.get("clientConnection", {}).get("kubeconfig", "")
         return path
 
@@ -62,7 +62,7 @@ class LegacyConfiguration:
             policy: the text of the policy at `policy_source`, if there is one.
 
         Raises:
-            ConfigError: something in it has no meaning any more, or never had one.
+            ConfigError: something in it cannot be converted.
         """
         changes = Changes()
         changes.note("apiVersion", f"now {API_VERSION}")
@@ -82,7 +82,7 @@ class LegacyConfiguration:
         if len(profiles) == 1 and profiles[0].get("schedulerName") == _DEFAULT_NAME:
             del profiles[0]["schedulerName"]
         fields["profiles"] = profiles if any(profiles) else []
-        changes.demand_possible(self.api_version)
+        changes.raise_problems(self.api_version)
         return Conversion(source=self.api_version, document=v1_document(fields), notes=tuple(changes.notes))
 
     def _drafts(self, policy: str | None, changes: Changes) -> tuple[list[ProfileDraft], list[dict[str, Any]]]:
@@ -117,7 +117,7 @@ class LegacyConfiguration:
     def _apply_algorithm(
         self, drafts: list[ProfileDraft], policy: str | None, changes: Changes
     ) -> list[dict[str, Any]]:
-        """Let a policy or an algorithm provider say what runs, if the document names one."""
+        """Apply the policy or the algorithm provider that the document names, if it names one."""
         source = self._given.get("algorithmSource", {})
         provider = source.get("provider") or self._given.get("algorithmProvider", "")
         if provider and "policy" in source:
@@ -142,10 +142,10 @@ class LegacyConfiguration:
 
 
 def read_legacy_configuration(text: str) -> LegacyConfiguration | None:
-    """The component configuration in *text* if it is of a legacy version; None for every other text, sense or nonsense.
+    """The component configuration in *text* if it is of a legacy version; None for every other text.
 
     Raises:
-        ConfigError: it is of a legacy version, but not as that version has it.
+        ConfigError: it is of a legacy version, and malformed.
     """
     try:
         tree, duplicates = read_document(text)

@@ -1,4 +1,4 @@
-"""What a conversion results in: a v1 document, its text, and what became of the old one."""
+"""The result of a conversion: a v1 document, its text, and the list of changes."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -60,16 +60,16 @@ class Conversion:
     source: str
     """What was converted: an ``apiVersion``, a policy, an algorithm provider."""
     document: Mapping[str, Any]
-    """The v1 document: what it says, without what is so by default anyway."""
+    """The v1 document, without fields that have their default."""
     notes: tuple[str, ...]
-    """What became of what: a sentence each, with its path in the old document first."""
+    """The changes: a sentence each, which begins with the path in the old document."""
 
     def text(self) -> str:
         """The document as YAML: the configuration file to use from now on."""
         return write_yaml(self.document, in_order=True)
 
     def text_without_keys(self) -> str:
-        """The same for the eyes of everybody: private keys of extenders are left out."""
+        """The same without secrets: private keys of extenders are left out."""
         document = deepcopy(dict(self.document))
         for extender in filter(None, document.get("extenders", ())):
             if "keyData" in (extender.get("tlsConfig") or {}):
@@ -78,7 +78,7 @@ class Conversion:
 
 
 def v1_document(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The v1 document that says *fields*, as far as they are not so by default, in an order for people."""
+    """The v1 document of *fields*, without those that have their default, general settings first."""
     known = {key: _beyond_default(fields[key], _DEFAULTS.get(key)) for key in _ORDER if key in fields}
     return {"apiVersion": API_VERSION, "kind": CONFIGURATION_KIND, **without_empty(known)}
 

@@ -1,4 +1,4 @@
-"""Converts a profile of v1beta3, which has everything in v1's way, but for plugins that are gone since."""
+"""Converts a profile of v1beta3, which has the shape of v1, but may name plugins that have been removed since."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def later_profile(profile: Mapping[str, Any], values: Mapping[str, Any], changes
     Args:
         profile: its decoded fields.
         values: the same as it was written.
-        changes: where to say what became of it.
+        changes: where the changes are noted.
         path: of the profile in the document.
 
     Raises:

@@ -12,10 +12,10 @@ from trio_sched.config.legacy.values import values_of
 
 
 def policy_into(drafts: Sequence[ProfileDraft], text: str, changes: Changes) -> list[dict[str, Any]]:
-    """Let every one of *drafts* run what the policy in *text* means, and return its extenders in v1.
+    """Apply the policy in *text* to every one of *drafts*, and return its extenders in v1.
 
     Raises:
-        ConfigError: *text* is no policy; what it says and cannot be kept is told to *changes*.
+        ConfigError: *text* is no policy. What cannot be converted is a problem in *changes*.
     """
     policy = read_policy(text)
     for draft in drafts:

@@ -24,7 +24,7 @@ _INT64: Final = Integer(64)
 
 @frozen
 class _Timeout:
-    """A duration that a policy may also give as nanoseconds; decoded to the text that v1 wants."""
+    """A duration that a policy may also give as nanoseconds; decoded to the text that v1 has."""
 
     name: str = "time.Duration"
 
@@ -102,7 +102,7 @@ _CASELESS: Final = by_lower_case(
 
 
 def is_policy(text: str) -> bool:
-    """Whether *text* says that it is a policy."""
+    """Whether *text* is of the kind ``Policy``."""
     try:
         return interpret(read_document(text)[0]).kind == KIND
     except ConfigError:

@@ -1,4 +1,4 @@
-"""Where a policy is to be read from; the reading is others' work."""
+"""Where a policy is to be read from; `trio_sched.cli` reads it."""
 
 from typing import Final
 
@@ -27,13 +27,13 @@ PolicySource = PolicyFile | PolicyConfigMap
 
 
 def chosen_policy(*, path: str, config_map: str, namespace: str, file_first: bool) -> PolicySource | None:
-    """Which of the places counts that an old command line or document names; None if it names none.
+    """The place of the policy among those that an old command line or document names; None if it names none.
 
     Args:
         path: of a file; empty if none.
         config_map: name of a ConfigMap; empty if none.
         namespace: of the ConfigMap.
-        file_first: whether the file counts even if there is a ConfigMap.
+        file_first: whether the file takes precedence even if there is a ConfigMap.
     """
     if path and (file_first or not config_map):
         return PolicyFile(path)

@@ -1,11 +1,11 @@
-"""What the predicates of a policy are today: plugins that filter, and what they are told."""
+"""What the predicates of a policy are today: plugins that filter, and their arguments."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
-from trio_sched.config.legacy.added_affinity import demand_labels
+from trio_sched.config.legacy.added_affinity import require_labels
 from trio_sched.config.legacy.changes import Changes, listed
 from trio_sched.config.legacy.profile_draft import ProfileDraft
 from trio_sched.config.wire_types import POINTS
@@ -33,7 +33,7 @@ _PLUGINS: Final[Mapping[str, tuple[str, ...]]] = {
     "NoVolumeZoneConflict": ("VolumeZone",),
     "EvenPodsSpread": ("PodTopologySpread",),
     "MatchInterPodAffinity": ("InterPodAffinity",),
-    # The state of a node is told by taints since 1.12, and every policy heeds them.
+    # Since 1.12 the conditions of a node are taints, and every policy includes the plugin that filters by taints.
     "CheckNodeCondition": _TAINTS,
     "CheckNodeMemoryPressure": _TAINTS,
     "CheckNodeDiskPressure": _TAINTS,
@@ -56,7 +56,7 @@ _FILTERING: Final = ("preFilter", "filter", "reserve", "preBind")
 
 
 def apply_predicates(predicates: Sequence[Mapping[str, Any]] | None, draft: ProfileDraft, changes: Changes) -> None:
-    """Let the plugins filter that *predicates* stand for, the default ones if they are None."""
+    """Enable the filter plugins that *predicates* stand for, the default ones if they are None."""
     for name in (*_MANDATORY, *(_DEFAULT if predicates is None else ())):
         _enable(_PLUGINS[name], draft)
     if predicates is None:
@@ -84,7 +84,7 @@ def apply_predicates(predicates: Sequence[Mapping[str, Any]] | None, draft: Prof
         if not draft.runs("NodeAffinity", "filter"):
             changes.note("predicates", "NodeAffinity, which demands labels now, also heeds the node selectors of pods")
         _enable(("NodeAffinity",), draft)
-        demand_labels(draft, present, absent)
+        require_labels(draft, present, absent)
 
 
 def _enable(plugins: Sequence[str], draft: ProfileDraft) -> None:

@@ -1,4 +1,4 @@
-"""What the priorities of a policy are today: plugins that score, their weights, and what they are told."""
+"""What the priorities of a policy are today: plugins that score, their weights, and their arguments."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -10,7 +10,7 @@ from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.legacy.added_affinity import prefer_labels
 from trio_sched.config.legacy.changes import Changes
 from trio_sched.config.legacy.profile_draft import ProfileDraft
-from trio_sched.config.legacy.resource_strategy import Strategy, settle_strategy
+from trio_sched.config.legacy.resource_strategy import Strategy, set_scoring_strategy
 from trio_sched.config.wire_types import POINTS
 
 _SPREAD: Final = "PodTopologySpread"
@@ -30,7 +30,7 @@ _STRATEGIES: Final[Mapping[str, str]] = {
 }
 _RATIO_PRIORITY: Final = "RequestedToCapacityRatioPriority"
 _RATIO_BY_DEFAULT: Final = {"shape": ({"utilization": 0, "score": 10}, {"utilization": 100, "score": 0})}
-"""What that priority went by if it was not told anything: the emptier, the better."""
+"""The default shape of that priority: the lower the utilization, the higher the score."""
 _BY_SERVICE: Final = frozenset({"SelectorSpreadPriority", "ServiceSpreadingPriority"})
 _AVOID_PODS: Final = "NodePreferAvoidPodsPriority"
 _CONSTANT: Final = "EqualPriority"
@@ -50,7 +50,7 @@ _MOST_WEIGHT: Final = (1 << 31) - 1
 
 
 def apply_priorities(priorities: Sequence[Mapping[str, Any]] | None, draft: ProfileDraft, changes: Changes) -> None:
-    """Let the plugins score that *priorities* stand for, the default ones if they are None."""
+    """Enable the score plugins that *priorities* stand for, the default ones if they are None."""
     applying = _Applying(draft, changes)
     if priorities is None:
         changes.note("priorities", "none given, so the default plugins score, with the weights of their time")
@@ -63,7 +63,7 @@ def apply_priorities(priorities: Sequence[Mapping[str, Any]] | None, draft: Prof
 
 @define(eq=False)
 class _Applying:
-    """The priorities of one policy on their way."""
+    """The conversion of the priorities of one policy."""
 
     _draft: ProfileDraft
     _changes: Changes
@@ -116,17 +116,17 @@ class _Applying:
             self._changes.refuse(path, f"{why}, and leave it out here")
 
     def finish(self) -> None:
-        """Do what takes all of them: priorities that are one plugin today."""
-        settle_strategy(self._strategies, self._draft, self._changes)
+        """Convert the priorities of which several are one plugin today."""
+        set_scoring_strategy(self._strategies, self._draft, self._changes)
         if len(self._spreaders) > 1:
             weight = self._draft.points["score"][_SPREAD]
             self._changes.note("priorities", f"{' and '.join(self._spreaders)} are one plugin now, of weight {weight}")
         if self._spreaders and not _BY_SERVICE & set(self._spreaders):
-            # Nobody asked for pods without constraints to be spread.
+            # The policy does not spread pods without constraints.
             self._draft.arguments_of(_SPREAD)["defaultingType"] = "List"
-        self._settle_preferences()
+        self._convert_label_preferences()
 
-    def _settle_preferences(self) -> None:
+    def _convert_label_preferences(self) -> None:
         if not self._preferences:
             return
         weights = {weight for *_, weight in self._preferences}

@@ -1,4 +1,4 @@
-"""Says a `ProfileDraft` in v1, as shortly as the defaults allow.
+"""Writes a `ProfileDraft` in v1, without what is so by default.
 
 Defaults are switched off by name, never with ``*``: whatever is newer than the legacy document then stays as it is by
 default, behind its feature gate.
@@ -40,7 +40,7 @@ def _plugins(draft: ProfileDraft) -> dict[str, Any]:
 
 
 def _weights(draft: ProfileDraft) -> list[dict[str, Any]]:
-    """Defaults that count otherwise than by default; named at ``multiPoint`` they keep their places everywhere."""
+    """Default plugins with another weight than by default; named at ``multiPoint`` they keep their places."""
     scorers = draft.points.get(_WEIGHING, {})
     return [
         {"name": name, "weight": scorers[name] or 1}
@@ -53,7 +53,7 @@ def _enabled(point: str, wanted: Mapping[str, int], by_default: list[str]) -> li
     """What has to be named at *point*: what is no default there, and all of it if the order is not the default one."""
     weighs = point == _WEIGHING
     kept = [name for name in wanted if name in by_default]
-    # Scores are added up, so their order means nothing.
+    # Scores are added up, so their order does not matter.
     in_order = weighs or kept == [name for name in by_default if name in wanted]
     others = [name for name in wanted if name not in by_default]
     named = others if in_order else [*kept, *others]

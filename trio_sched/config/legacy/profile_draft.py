@@ -1,6 +1,6 @@
-"""A profile as a legacy document means it: what runs at each point, under today's names, and what it is told.
+"""The profile of a legacy document in today's terms: the plugins of each point and their arguments.
 
-Every kind of legacy document fills a draft; `profile_document.write_profile` says it in v1.
+Every kind of legacy document fills a draft; `profile_document.write_profile` writes it in v1.
 """
 
 from typing import Any, Final
@@ -10,7 +10,7 @@ from attrs import define, field
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 
 NEWER_PLUGINS: Final = ("SchedulingGates", "DynamicResources", "NodeDeclaredFeatures")
-"""Plugins that no document before v1beta3 could name, let alone switch off; they decide about newer fields of pods."""
+"""Plugins that no document before v1beta3 could enable or disable; they decide about newer fields of pods."""
 
 ESSENTIAL: Final = {"queueSort": "PrioritySort", "postFilter": "DefaultPreemption", "bind": "DefaultBinder"}
 """What was no predicate and no priority, and therefore part of every policy."""
@@ -33,20 +33,20 @@ _FOLLOWS: Final = (
 
 @define(eq=False)
 class ProfileDraft:
-    """What one profile is to be; points are called as in the file."""
+    """What one profile is to be; points have the names of the file."""
 
     scheduler_name: str | None = None
     points: dict[str, dict[str, int]] = field(factory=dict)
     """The plugins of each point in their order, with their weights (0 where there is none)."""
     args: dict[str, dict[str, Any]] = field(factory=dict)
-    """What in-tree plugins are told, as v1 has it."""
+    """The arguments of in-tree plugins, as v1 has them."""
     foreign_args: dict[str, Any] = field(factory=dict)
-    """What other plugins are told, as it was."""
+    """The arguments of other plugins, as they were written."""
     newer_off: dict[str, list[str]] = field(factory=dict)
     """Of `NEWER_PLUGINS` those that the document switches off all the same, by point."""
 
     def enable(self, point: str, plugin: str, weight: int = 0) -> None:
-        """Let *plugin* run at *point*; if it does so already, it keeps its place and the greater weight."""
+        """Enable *plugin* at *point*; if it is enabled already, it keeps its place and the greater weight."""
         plugins = self.points.setdefault(point, {})
         plugins[plugin] = max(plugins.get(plugin, 0), weight)
 
@@ -55,11 +55,11 @@ class ProfileDraft:
         return plugin in self.points.get(point, {})
 
     def arguments_of(self, plugin: str) -> dict[str, Any]:
-        """What the in-tree *plugin* is told, to be added to."""
+        """The arguments of the in-tree *plugin*, which may be changed."""
         return self.args.setdefault(plugin, {})
 
     def follow_points(self, without: frozenset[tuple[str, str]] = frozenset()) -> None:
-        """Let plugins act at the points that they have gained since, but at those in *without* (plugin and point)."""
+        """Enable plugins at the points that they have gained since, except those in *without* (plugin and point)."""
         for plugin, gained, point in _FOLLOWS:
             if self.runs(plugin, point) and not self.runs(plugin, gained) and (plugin, gained) not in without:
                 self._enable_in_default_order(gained, plugin)
@@ -83,5 +83,5 @@ def _place(plugin: str) -> int:
 
 
 def gained_points() -> frozenset[tuple[str, str]]:
-    """The points (each with its plugin) at which `ProfileDraft.follow_points` lets plugins act."""
+    """The points (each with its plugin) at which `ProfileDraft.follow_points` enables plugins."""
     return frozenset((plugin, gained) for plugin, gained, _ in _FOLLOWS)

@@ -12,12 +12,12 @@ AUTOSCALER_PROVIDER: Final = "ClusterAutoscalerProvider"
 
 
 def provider_into(draft: ProfileDraft, provider: str, changes: Changes, path: str) -> None:
-    """Let *draft* run what *provider* meant.
+    """Apply *provider* to *draft*.
 
     Args:
         draft: the profile.
         provider: the name of an algorithm provider.
-        changes: where to say so.
+        changes: where the changes are noted.
         path: where the document or the command line names it.
     """
     if provider not in (DEFAULT_PROVIDER, AUTOSCALER_PROVIDER):

@@ -13,7 +13,7 @@ FIT: Final = "NodeResourcesFit"
 
 @frozen
 class Strategy:
-    """One way of scoring by resources that a document asks for."""
+    """One way of scoring by resources in a document."""
 
     path: str
     """Where it does so; empty if it is a default."""
@@ -25,8 +25,8 @@ class Strategy:
     """Its ``resources`` and ``shape``, where given."""
 
 
-def settle_strategy(strategies: list[Strategy], draft: ProfileDraft, changes: Changes) -> None:
-    """Let NodeResourcesFit score as the one strategy says; two cannot be had at once."""
+def set_scoring_strategy(strategies: list[Strategy], draft: ProfileDraft, changes: Changes) -> None:
+    """Set the scoring strategy of NodeResourcesFit; more than one in *strategies* is a problem."""
     if len(strategies) > 1:
         names = listed([strategy.name for strategy in strategies])
         path = next(strategy.path for strategy in reversed(strategies) if strategy.path)
@@ -48,7 +48,7 @@ def _scoring_strategy(strategy: Strategy) -> dict[str, Any] | None:
     if resources := strategy.given.get("resources"):
         fields["resources"] = [dict(resource) for resource in resources]
     if strategy.type == "RequestedToCapacityRatio":
-        # A point may leave out a coordinate that is 0; the text shall not.
+        # A point may leave out a coordinate that is 0; the converted text always has both.
         points = [
             {"utilization": point.get("utilization", 0), "score": point.get("score", 0)}
             for point in strategy.given.get("shape") or ()

@@ -24,7 +24,7 @@ NODE_LABEL: Final = "NodeLabel"
 """Wanted labels to be there or not; ``addedAffinity`` of NodeAffinity does so."""
 
 AVOID_PODS: Final = "NodePreferAvoidPods"
-"""Heeded an annotation of nodes that nobody writes any more."""
+"""Read an annotation of nodes that no component writes any more."""
 
 SERVICE_AFFINITY: Final = "ServiceAffinity"
 RESOURCE_LIMITS: Final = "NodeResourceLimits"

@@ -1,4 +1,4 @@
-"""Converts what a legacy configuration says besides profiles: the connection, the election, times and numbers."""
+"""Converts the general settings of a legacy configuration: the connection, the election, times and numbers."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -32,7 +32,7 @@ def general_settings(
         given: the decoded fields of the document.
         values: the same as they were written.
         version: which legacy version it is.
-        changes: where to say what became of them.
+        changes: where the changes are noted.
     """
     fields = {name: values[name] for name in _UNCHANGED if name in values}
     if election := _leader_election(given, values, changes):

@@ -1,4 +1,4 @@
-"""Converts a start without a configuration file, where old flags say what runs."""
+"""Converts a command line without a configuration file, with flags of former versions."""
 
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ _DEFAULT_NAME: Final = "default-scheduler"
 
 @frozen(kw_only=True)
 class OldStart:
-    """What the flags of former versions say; None or empty where they say nothing."""
+    """The values of the flags of former versions; None or empty for those that were not given."""
 
     policy: str | None = None
     """The text of the policy."""
@@ -41,11 +41,11 @@ def convert_start(start: OldStart, flags: FlagOverrides) -> Conversion:
     """The configuration file that does what old flags did.
 
     Args:
-        start: what the flags of former versions say.
-        flags: what the others say; those that a configuration file would outdo get into the document.
+        start: the flags of former versions.
+        flags: the others; those that do not apply beside a configuration file are written into the document.
 
     Raises:
-        ConfigError: something has no meaning any more, or never had one.
+        ConfigError: something cannot be converted.
     """
     changes = Changes()
     fields = _connection(start, flags, changes)
@@ -62,7 +62,7 @@ def convert_start(start: OldStart, flags: FlagOverrides) -> Conversion:
         )
     if start.failure_domains:
         changes.note("--failure-domains", "means nothing any more: every topologyKey must be given")
-    changes.demand_possible("the command line")
+    changes.raise_problems("the command line")
     return Conversion(source="the command line", document=v1_document(fields), notes=tuple(changes.notes))
 
 
@@ -88,13 +88,13 @@ def _profile(start: OldStart, changes: Changes) -> tuple[dict[str, Any], list[di
         provider_into(draft, start.algorithm_provider, changes, "--algorithm-provider")
     profile = write_profile(draft)
     if start.policy is None and not start.algorithm_provider:
-        # Nothing says what runs, so today's defaults do.
+        # Neither a policy nor a provider is given, so today's default plugins run.
         profile.pop("plugins", None)
     return profile, extenders
 
 
 def _connection(start: OldStart, flags: FlagOverrides, changes: Changes) -> dict[str, Any]:
-    """What the flags say that count only without a configuration file."""
+    """The connection of the flags that apply only without a configuration file."""
     qps = flags.qps if flags.qps is not None else start.bind_pods_qps
     burst = flags.burst if flags.burst is not None else start.bind_pods_burst
     if start.bind_pods_qps is not None:

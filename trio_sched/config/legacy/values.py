@@ -22,11 +22,11 @@ def decode_whole(tree: Tree, shape: Struct, *, duplicates: Iterable[str] = (), w
     Args:
         tree: the document or a part of it.
         shape: what it must look like.
-        duplicates: what is known already to be said twice.
-        where: what stands before an error, to say which part it is about.
+        duplicates: errors about duplicate keys that are known already.
+        where: the prefix of an error, which names the part.
 
     Raises:
-        ConfigError: something has the wrong type, is unknown, or said twice.
+        ConfigError: something has the wrong type, is unknown, or is there twice.
     """
     try:
         given, errors = decode_strictly(tree, shape)
@@ -56,5 +56,5 @@ def by_lower_case(*names: str) -> dict[str, str]:
 
 
 def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """*fields* but those that say nothing: None, an empty mapping, an empty list."""
+    """*fields* without None, empty mappings and empty lists."""
     return {key: value for key, value in fields.items() if value is not None and value not in ({}, [])}
