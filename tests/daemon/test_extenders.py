@@ -11,12 +11,12 @@ from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.kube_client.settings import TlsSettings
 from trio_sched.objects.pod import Container, ResourceRequirements
+from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.objects.whole import WholePod
 from trio_sched.simulator import Asked, ExtenderTransport, PretendExtender, leaving
 from trio_sched.testing import container, make_table, node, pod
 
 URL = "http://extender.test"
-SECOND_NS = 1_000_000_000
 
 RUNNING = [pod(f"v{n}", uid=f"u{n}", node_name="a" if n < 2 else "b") for n in range(4)]
 V0, V1, V2, V3 = RUNNING

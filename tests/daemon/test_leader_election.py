@@ -10,7 +10,7 @@ from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.leader_election import Elector, LostLease
 from trio_sched.kube_client import leases
 from trio_sched.objects.lease import LeaseSpec
-from trio_sched.plugin_api.arguments import SECOND_NS
+from trio_sched.objects.timestamps import SECOND_NS
 
 KEY = "kube-system/kube-scheduler"
 

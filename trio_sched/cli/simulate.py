@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import click
 import trio
@@ -36,9 +35,8 @@ from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError, first_of
 from trio_sched.kube_client.tls import describe_os_error
+from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.simulator import load_manifests
-
-SECOND_NS: Final = 1_000_000_000
 
 
 def _read_duration(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:

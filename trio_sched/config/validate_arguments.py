@@ -10,8 +10,8 @@ from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.names import label_key_problems, label_value_problems
 from trio_sched.config.problems import duplicate, forbidden, invalid, invalid_name, required, unsupported
 from trio_sched.objects.selector import NodeSelectorRequirement, NodeSelectorTerm
+from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.plugin_api.arguments import (
-    SECOND_NS,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,

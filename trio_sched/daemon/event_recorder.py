@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from random import Random
 
@@ -23,6 +23,7 @@ from trio_sched.kube_client.errors import AlreadyExists, ApiError, ConnectionFai
 from trio_sched.objects.event import CoreEvent, Event, EventSeries, EventSource, ObjectReference
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.timestamps import format_micro_time, format_time
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +118,7 @@ class EventRecorder:
 
     def record_leadership(self, *, namespace: str, name: str, component: str, note: str) -> None:
         """Record on a lease who leads now, or no longer does; always in the older shape, as kube-scheduler does."""
-        moment = self.wall_clock().astimezone(UTC)
+        moment = self.wall_clock()
         event = CoreEvent(
             metadata=ObjectMeta(name=f"{name}.{self._stamp(moment):x}", namespace=namespace),
             involved_object=ObjectReference(
@@ -126,8 +127,8 @@ class EventRecorder:
             reason="LeaderElection",
             message=note,
             source=EventSource(component=component),
-            first_timestamp=moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            last_timestamp=moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            first_timestamp=format_time(moment),
+            last_timestamp=format_time(moment),
             count=1,
             type="Normal",
             reporting_component=component,
@@ -140,10 +141,10 @@ class EventRecorder:
         return self._last_stamp
 
     def _event(self, pod: Pod, type: str, reason: str, action: str, note: str, controller: str) -> Event:
-        moment = self.wall_clock().astimezone(UTC)
+        moment = self.wall_clock()
         return Event(
             metadata=ObjectMeta(name=f"{pod.name}.{self._stamp(moment):x}", namespace=pod.namespace or "default"),
-            event_time=moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            event_time=format_micro_time(moment),
             reporting_controller=controller,
             reporting_instance=f"{controller}-{self.hostname}",
             action=action,
@@ -177,7 +178,7 @@ class EventRecorder:
 
     def _tell(self, series: _Series) -> None:
         series.told, series.told_at = series.count, trio.current_time()
-        last = self.wall_clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        last = format_micro_time(self.wall_clock())
         self.pool.submit(partial(self._send_series, series, EventSeries(series.count, last)))
 
     async def _send_series(self, begun: _Series, series: EventSeries) -> None:

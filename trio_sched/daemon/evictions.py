@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import trio
@@ -24,6 +24,7 @@ from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Conflict, ConnectionFailed, KubeClientError, NotFound, ServerError
 from trio_sched.kube_client.pods import delete_pod, patch_pod_status
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.timestamps import format_time
 from trio_sched.plugin_api.status import Status, failure
 
 log = logging.getLogger(__name__)
@@ -173,7 +174,7 @@ class Evictions:
     async def _mark(self, preemptor: Pod, victim: Pod) -> None:
         """Say in the victim's status why it goes, so that its owner can tell it from a failure."""
         cached = self.scheduler.cache.get(victim.uid)
-        now = self.wall_clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = format_time(self.wall_clock())
         message = f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod"
         patch = condition_patch(victim if cached is None else cached.pod, message, now)
         pause = FIRST_PAUSE_SECONDS

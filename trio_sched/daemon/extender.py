@@ -31,6 +31,7 @@ from trio_sched.kube_client.json_poster import JsonPoster
 from trio_sched.kube_client.settings import TlsSettings
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.plugin_api.status import Status, unresolvable, unschedulable
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,6 @@ SLOW_SECONDS = 1.0
 """A call that takes longer is worth a line in the log."""
 TOLD_EVERY_SECONDS = 10.0
 """So often one extender gets a line; what it does in between is counted."""
-SECOND_NS = 1_000_000_000
 SCORE_FACTOR = 10
 """Extenders score up to 10, plugins up to 100."""
 

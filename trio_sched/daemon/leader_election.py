@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from random import Random
 
 import trio
@@ -24,10 +24,9 @@ from trio_sched.kube_client.kinds import LEASE_KIND
 from trio_sched.kube_client.leases import StoredLease, record_of
 from trio_sched.kube_client.watch import Changes, Listed, follow
 from trio_sched.objects.lease import Lease, LeaseSpec
+from trio_sched.objects.timestamps import SECOND_NS, format_micro_time
 
 log = logging.getLogger(__name__)
-
-SECOND_NS = 1_000_000_000
 
 
 class LostLease(TrioSchedError):
@@ -263,4 +262,4 @@ class Elector:
             log.warning("lease not released in %.0f s; a follower must wait for it to expire", self._renew_seconds)
 
     def _wall_time(self) -> str:
-        return self.wall_clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return format_micro_time(self.wall_clock())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from random import Random
 from typing import Any
@@ -17,6 +17,7 @@ from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Conflict, ConnectionFailed, KubeClientError, NotFound, ServerError
 from trio_sched.kube_client.pods import patch_pod_status
 from trio_sched.objects.pod import Pod, PodCondition
+from trio_sched.objects.timestamps import format_time
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class PodStatusWriter:
 
     def write(self, pod: Pod, *, reason: str, message: str, nominated_node_name: str | None) -> None:
         """Say that *pod* was not scheduled, and why; nothing is sent if its status says so already."""
-        now = self.wall_clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = format_time(self.wall_clock())
         patch = status_patch(pod, reason=reason, message=message, nominated_node_name=nominated_node_name, now=now)
         if patch:
             self._tell(pod, patch)
