@@ -16,6 +16,7 @@ from attrs import define, field
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pre_binding import PreBindingPods
+from trio_sched.daemon.scheduler_events import preempted
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.wakeup import Bell
 from trio_sched.engine.scheduler import Scheduler
@@ -162,14 +163,14 @@ class Evictions:
             victim.uid, f"preempted by {plugin}"
         ):
             del eviction.victims[victim.uid]
-            self._tell(preemptor, victim, node_name, " (in kube-scheduler memory).")
+            self.recorder.record(preempted(victim, preemptor, node_name, before_binding=True))
             return
         try:
             await self._mark(preemptor, victim)
             await delete_pod(self.client, namespace=victim.namespace, name=victim.name)
         except NotFound:
             return
-        self._tell(preemptor, victim, node_name, "")
+        self.recorder.record(preempted(victim, preemptor, node_name))
 
     async def _mark(self, preemptor: Pod, victim: Pod) -> None:
         """Say in the victim's status why it goes, so that its owner can tell it from a failure."""
@@ -189,16 +190,6 @@ class Evictions:
                     raise
             await trio.sleep(pause)
             pause *= PAUSE_FACTOR
-
-    def _tell(self, preemptor: Pod, victim: Pod, node_name: str, how: str) -> None:
-        self.recorder.record(
-            victim,
-            type="Normal",
-            reason="Preempted",
-            action="Preempting",
-            note=f"Preempted by pod {preemptor.uid} on node {node_name}{how}",
-            by=preemptor.scheduler_name,
-        )
 
     def _clear_nominations(self, preemptor: Pod, node_name: str) -> None:
         """Less important pods to which the node was promised must look for another."""

@@ -14,6 +14,7 @@ import trio
 from attrs import define, evolve
 
 from trio_sched.config.schema import LeaderElection
+from trio_sched.daemon.scheduler_events import LeaseEvent, became_leader, stopped_leading
 from trio_sched.daemon.wakeup import Bell
 from trio_sched.engine.lease_rules import Candidate, Observed, Step, retry_pause
 from trio_sched.errors import TrioSchedError
@@ -40,17 +41,19 @@ class LostLease(TrioSchedError):
         return f"leader election lost: the lease {self.lock} could not be renewed in time"
 
 
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class Elector:
     """One candidate for one lease."""
 
     client: KubeClient
     settings: LeaderElection
     identity: str
+    component: str
+    """The source of the events about the lease."""
     wall_clock: Callable[[], datetime]
     random: Random
-    announce: Callable[[str], None] = lambda _note: None
-    """Tells people who leads, in a sentence."""
+    record: Callable[[LeaseEvent], None]
+    """Records who has become the leader or is no longer."""
     _stored: StoredLease | None = None
     _observed: Observed | None = None
 
@@ -98,7 +101,7 @@ class Elector:
             nursery.cancel_scope.cancel()
         if not self._candidate.holds(self._observed):
             return
-        self.announce(f"{self.identity} became leader")
+        self.record(became_leader(self.settings, identity=self.identity, component=self.component))
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._keep_renewing)
@@ -108,7 +111,7 @@ class Elector:
             self._observed = None
             raise
         finally:
-            self.announce(f"{self.identity} stopped leading")
+            self.record(stopped_leading(self.settings, identity=self.identity, component=self.component))
             await self._release()
 
     async def acquire(self) -> None:

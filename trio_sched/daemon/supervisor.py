@@ -75,13 +75,15 @@ async def run_daemon(
     keep_freed_memory()
     assembly = assemble(settings, clients, random=random, wall_clock=wall_clock)
     election = settings.config.leader_election
-    announce = partial(
-        assembly.recorder.record_leadership,
-        namespace=election.resource_namespace,
-        name=election.resource_name,
+    elector = Elector(
+        client=clients.leases,
+        settings=election,
+        identity=settings.identity,
         component=settings.config.profiles[0].scheduler_name,
+        wall_clock=wall_clock,
+        random=random,
+        record=assembly.recorder.record_on_lease,
     )
-    elector = Elector(clients.leases, election, settings.identity, wall_clock, random, lambda note: announce(note=note))
     async with trio.open_nursery() as services:
         services.start_soon(assembly.recorder.run)
         if assembly.extenders is not None:
