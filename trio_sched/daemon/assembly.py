@@ -140,7 +140,16 @@ def assemble(
     status_writer = PodStatusWriter(clients.main, status_writers, wall_clock, random)
     failures = FailureHandler(queue, pending, recorder, status_writer, queue_changed.ring)
     pre_binding = PreBindingPods()
-    evictions = Evictions(clients.main, scheduler, waiting, pre_binding, recorder, status_writer, wall_clock, activate)
+    evictions = Evictions(
+        client=clients.main,
+        scheduler=scheduler,
+        waiting=waiting,
+        pre_binding=pre_binding,
+        recorder=recorder,
+        status_writer=status_writer,
+        activate=activate,
+        parallelism=config.parallelism,
+    )
     later.scheduler, later.evictions = scheduler, evictions
     binding = BindingCycle(
         scheduler,

@@ -156,7 +156,7 @@ async def _term(assembly: Assembly, stop: trio.Event) -> None:
     async with trio.open_nursery() as writers:
         writers.start_soon(assembly.binders.run)
         writers.start_soon(assembly.status_writers.run)
-        writers.start_soon(assembly.evictions.run)
+        writers.start_soon(assembly.evictions.pool.run)
         async with trio.open_nursery() as nursery:  # holds the pods that wait for permission or pre_bind
             with trio.CancelScope() as scheduling:
                 nursery.start_soon(_cancel_on, stop, scheduling)
@@ -164,7 +164,7 @@ async def _term(assembly: Assembly, stop: trio.Event) -> None:
                 await assembly.schedule_one.run(nursery)
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN_SECONDS
             await assembly.binders.drained()
-            await assembly.evictions.drained()
+            await assembly.evictions.pool.drained()
             await assembly.status_writers.drained()
         writers.cancel_scope.cancel()
     if nursery.cancel_scope.cancelled_caught:
