@@ -20,7 +20,7 @@ from trio_sched.daemon.scheduler_events import preempted
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.errors import first_of
+from trio_sched.errors import first_leaf
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import KubeClientError, NotFound
 from trio_sched.kube_client.pods import delete_pod
@@ -99,7 +99,7 @@ class Evictions:
         try:
             await self._evict_all(eviction, preemptor, remaining, plugin)
         except* KubeClientError as group:
-            problem = first_of(group)
+            problem = first_leaf(group)
         eviction.all_requested = True
         if problem is not None:
             del self._by_preemptor[preemptor.uid]
@@ -118,7 +118,7 @@ class Evictions:
             eviction.all_requested = True
             await self._evict_one(eviction, preemptor, last, plugin)
         except* KubeClientError as group:
-            problem = first_of(group)
+            problem = first_leaf(group)
         if problem is not None:
             if self._by_preemptor.get(preemptor.uid) is eviction:
                 del self._by_preemptor[preemptor.uid]
