@@ -1,4 +1,4 @@
-"""The root of every error trio-sched raises on purpose, and a way into groups of errors."""
+"""The root of every error trio-sched raises on purpose, and a helper for exception groups."""
 
 from typing import TypeVar
 
@@ -6,10 +6,10 @@ E = TypeVar("E", bound=BaseException)
 
 
 class TrioSchedError(Exception):
-    """Something a person can understand and mend; its text says what, where and how."""
+    """An error that a person can fix; its text says what happened, to which object, and what to do."""
 
 
-def first_of(group: BaseExceptionGroup[E]) -> E:
-    """One of the errors in *group*, the first, however deep: where one is as good as another to tell of."""
+def first_leaf(group: BaseExceptionGroup[E]) -> E:
+    """The first leaf of *group*, however deep: for messages that report one error of several."""
     problem = group.exceptions[0]
-    return first_of(problem) if isinstance(problem, BaseExceptionGroup) else problem
+    return first_leaf(problem) if isinstance(problem, BaseExceptionGroup) else problem

@@ -9,7 +9,7 @@ import msgspec
 from contrib.benchmarks.engine import default_profile, scheduler, timed
 from contrib.benchmarks.report import Figure
 from contrib.benchmarks.workload import big_pod, social_pod
-from trio_sched.daemon.memory import keep_freed_memory
+from trio_sched.daemon.memory import set_malloc_thresholds
 from trio_sched.engine.decision import Unplaced
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.objects.pod import Pod
@@ -20,7 +20,7 @@ TOPOLOGY_GOALS = {"spread": 250.0, "affinity": 300.0}
 
 def run_topology(nodes: int = 5_000, existing: int = 10_000, pods: int = 1_500) -> Iterator[Figure]:
     """Pods that count other pods: hard and soft spread, and required anti-affinity with preferred affinity."""
-    keep_freed_memory()
+    set_malloc_thresholds()
     profile = default_profile()
     for case, goal in TOPOLOGY_GOALS.items():
         made = scheduler(profile, nodes)
@@ -39,7 +39,7 @@ def run_topology(nodes: int = 5_000, existing: int = 10_000, pods: int = 1_500) 
 
 def run_preemption(nodes: int = 5_000, each: int = 4, pods: int = 20) -> Iterator[Figure]:
     """Important pods on a cluster that less important ones fill: finding out that nothing fits, and the dry run."""
-    keep_freed_memory()
+    set_malloc_thresholds()
     profile = default_profile()
     made = scheduler(profile, nodes)
     for i in range(nodes * each):

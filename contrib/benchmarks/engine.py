@@ -13,7 +13,7 @@ from contrib.benchmarks.workload import node, pod
 from trio_sched.config.expansion import expand_profile
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
-from trio_sched.daemon.memory import keep_freed_memory
+from trio_sched.daemon.memory import set_malloc_thresholds
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.decision import Placed
 from trio_sched.engine.gates import ProfileQueueing
@@ -34,7 +34,7 @@ GOALS = {("one shape", 5_000): 40.0, ("fresh shape", 5_000): 400.0}
 
 
 def run() -> Iterator[Figure]:
-    keep_freed_memory()
+    set_malloc_thresholds()
     profile = default_profile()
     for nodes in NODES:
         for case, shapes, mixed in (("one shape", 1, False), ("100 shapes", 100, False), ("mixed, 100", 100, True)):

@@ -12,6 +12,8 @@ IMPURE: Final = {"asyncio", "datetime", "logging", "os", "secrets", "socket", "s
 PURE_ROOMS: Final = ("trio_sched/objects", "trio_sched/snapshot", "trio_sched/plugin_api", "trio_sched/engine")
 FILES: Final = [path for room in (*PURE_ROOMS, "plugins_builtin") for path in (ROOT / room).glob("*.py")]
 MODULES: Final = sorted(path.relative_to(ROOT).as_posix() for path in FILES)
+FORMATS_MOMENTS: Final = "trio_sched/objects/timestamps.py"
+"""The one module that knows what a moment is; which moment it is, it is given."""
 
 
 def imports(module: str) -> Iterator[str]:
@@ -25,7 +27,17 @@ def imports(module: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_nothing_that_waits_tells_the_time_or_talks(module: str) -> None:
-    assert sorted(name for name in imports(module) if name.partition(".")[0] in IMPURE) == []
+    allowed = {"datetime.UTC", "datetime.datetime"} if module == FORMATS_MOMENTS else set()
+    assert sorted(name for name in imports(module) if name.partition(".")[0] in IMPURE and name not in allowed) == []
+
+
+def test_moments_are_formatted_without_a_clock() -> None:
+    asked = {
+        node.attr
+        for node in ast.walk(ast.parse((ROOT / FORMATS_MOMENTS).read_text()))
+        if isinstance(node, ast.Attribute)
+    }
+    assert asked.isdisjoint({"now", "utcnow", "today"})
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -9,7 +9,7 @@ from trio_sched.config.errors import ConfigError
 from trio_sched.config.load import load_configuration
 from trio_sched.config.schema import LeaderElection
 from trio_sched.errors import TrioSchedError
-from trio_sched.plugin_api.arguments import SECOND_NS
+from trio_sched.objects.timestamps import SECOND_NS
 
 KUBECONFIG = """\
 apiVersion: v1

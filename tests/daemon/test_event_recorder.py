@@ -7,8 +7,10 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon import event_recorder
 from trio_sched.daemon.event_recorder import EventRecorder, cut_note
+from trio_sched.daemon.scheduler_events import became_leader, failed_scheduling, scheduled
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.objects.pod import Pod
@@ -29,7 +31,7 @@ def at_version(version: str, name: str = "p") -> Pod:
 
 
 def fail(recorder: EventRecorder, p: Pod, note: str = "no room") -> None:
-    recorder.record(p, type="Warning", reason="FailedScheduling", action="Scheduling", note=note)
+    recorder.record(failed_scheduling(p, note))
 
 
 async def test_an_event_says_who_what_and_why(recorder: EventRecorder, store: Any, autojump_clock: MockClock) -> None:
@@ -125,7 +127,7 @@ async def test_what_can_happen_once_only_is_never_counted(
     recorder: EventRecorder, store: Any, autojump_clock: MockClock
 ) -> None:
     for _ in range(2):
-        recorder.record(pod("p"), type="Normal", reason="Scheduled", action="Binding", note="n", once=True)
+        recorder.record(scheduled(pod("p"), "n"))
     await recorder.pool.drained()
     assert [event.get("series") for event in store.events()] == [None, None]
 
@@ -202,7 +204,7 @@ async def test_too_many_events_are_dropped_aloud(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(event_recorder, "ROOM", 10)
+    monkeypatch.setattr(event_recorder, "MAX_UNSENT_EVENTS", 10)
     for version in range(15):
         fail(recorder, at_version(str(version)))
     assert (recorder.dropped, recorder.pool.unfinished) == (5, 10)
@@ -212,9 +214,8 @@ async def test_too_many_events_are_dropped_aloud(
 async def test_a_leader_is_announced_on_the_lease(
     recorder: EventRecorder, store: Any, autojump_clock: MockClock
 ) -> None:
-    recorder.record_leadership(
-        namespace="kube-system", name="kube-scheduler", component="default-scheduler", note="me became leader"
-    )
+    event = became_leader(LeaderElection(), identity="me", component="default-scheduler")
+    recorder.record_on_lease(event)
     await recorder.pool.drained()
     (event,) = store.events()
     assert (event["reason"], event["message"]) == ("LeaderElection", "me became leader")

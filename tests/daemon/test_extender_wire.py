@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 
 from trio_sched.daemon.extender_wire import (
-    BadAnswer,
-    VictimsAnswer,
+    InvalidResponse,
+    MetaVictims,
     read_bind_error,
-    read_filter_answer,
+    read_filter_result,
     read_priorities,
     read_victims,
     request_about_nodes,
@@ -47,7 +47,7 @@ def test_victims_are_named_or_sent_whole() -> None:
 
 
 def test_answers_are_read_whatever_the_case_of_their_keys() -> None:
-    answer = read_filter_answer(
+    answer = read_filter_result(
         b'{"nodenames":["a"],"NODES":{"Items":[{"metadata":{"name":"b"},"spec":{}}]},"failedNodes":{"C":"why"},'
         b'"FailedAndUnresolvableNodes":{"d":"never"},"error":null,"more":1}'
     )
@@ -56,22 +56,22 @@ def test_answers_are_read_whatever_the_case_of_their_keys() -> None:
     assert read_priorities(b'[{"host":"a","SCORE":7},{"Host":"b"}]') == [("a", 7), ("b", 0)]
     assert read_bind_error(b'{"ERROR":"no"}') == "no"
     assert read_victims(b'{"nodeNameToMetaVictims":{"N":{"pods":[{"uid":"1"}],"numPDBViolations":2},"M":null}}') == {
-        "N": VictimsAnswer(("1",), 2),
-        "M": VictimsAnswer((), 0),
+        "N": MetaVictims(("1",), 2),
+        "M": MetaVictims((), 0),
     }
 
 
 def test_what_is_not_there_is_none_and_null_is_an_answer() -> None:
     for body in (b"{}", b"null", b'{"Nodes":null,"NodeNames":null,"FailedNodes":null}'):
-        answer = read_filter_answer(body)
+        answer = read_filter_result(body)
         assert (answer.names, answer.listed, answer.failed, answer.unresolvable) == (None, None, {}, {})
-    assert read_filter_answer(b'{"Nodes":{"items":null}}').listed == ()
+    assert read_filter_result(b'{"Nodes":{"items":null}}').listed == ()
     assert read_priorities(b"null") == []
     assert read_bind_error(b"{}") == ""
     assert read_victims(b"{}") == {}
 
 
-@pytest.mark.parametrize("read", [read_filter_answer, read_priorities, read_bind_error, read_victims])
+@pytest.mark.parametrize("read", [read_filter_result, read_priorities, read_bind_error, read_victims])
 @pytest.mark.parametrize(
     ("body", "text"),
     [
@@ -86,12 +86,12 @@ def test_what_is_not_there_is_none_and_null_is_an_answer() -> None:
     ],
 )
 def test_what_is_no_answer_is_refused(read: Any, body: bytes, text: str) -> None:
-    with pytest.raises(BadAnswer) as caught:
+    with pytest.raises(InvalidResponse) as caught:
         read(body)
     assert str(caught.value).startswith(text)
 
 
 def test_scores_have_64_bits() -> None:
     assert read_priorities(b'[{"Host":"a","Score":9223372036854775807}]') == [("a", 2**63 - 1)]
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         read_priorities(b'[{"Host":"a","Score":9223372036854775808}]')

@@ -11,12 +11,12 @@ from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.kube_client.settings import TlsSettings
 from trio_sched.objects.pod import Container, ResourceRequirements
+from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.objects.whole import WholePod
 from trio_sched.simulator import Asked, ExtenderTransport, PretendExtender, leaving
 from trio_sched.testing import container, make_table, node, pod
 
 URL = "http://extender.test"
-SECOND_NS = 1_000_000_000
 
 RUNNING = [pod(f"v{n}", uid=f"u{n}", node_name="a" if n < 2 else "b") for n in range(4)]
 V0, V1, V2, V3 = RUNNING
@@ -25,7 +25,7 @@ CANDIDATES = {"a": ([V0, V1], 1), "b": ([V2], 0)}
 
 def extenders(*configs: Config, served: list[PretendExtender]) -> Extenders:
     table = make_table([node("a"), node("b")], RUNNING)
-    return Extenders.reach(configs, lambda: table.columns, ExtenderTransport(served))
+    return Extenders.from_config(configs, lambda: table.columns, ExtenderTransport(served))
 
 
 def victims(by_node: dict[str, list[str]]) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def test_what_is_trusted_and_shown(https: bool, tls: ExtenderTls | None, setting
 async def test_certificates_that_cannot_be_used_end_the_start() -> None:
     config = Config(url_prefix="https://x", tls_config=ExtenderTls(ca_file="/nonexistent"))
     with pytest.raises(ExtenderError, match="couldn't build extenders: open /nonexistent: no such file"):
-        Extender.reach(config)
+        Extender.from_config(config)
 
 
 # --- what has to be kept whole --------------------------------------------------------------------------------------

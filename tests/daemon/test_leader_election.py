@@ -8,9 +8,10 @@ from trio.testing import MockClock
 
 from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.leader_election import Elector, LostLease
+from trio_sched.daemon.scheduler_events import LeaseEvent
 from trio_sched.kube_client import leases
 from trio_sched.objects.lease import LeaseSpec
-from trio_sched.plugin_api.arguments import SECOND_NS
+from trio_sched.objects.timestamps import SECOND_NS
 
 KEY = "kube-system/kube-scheduler"
 
@@ -33,7 +34,7 @@ class Election:
     client: Any
     settings: LeaderElection = field(factory=LeaderElection)
     written: list[tuple[float, dict[str, Any]]] = field(factory=list)
-    said: list[str] = field(factory=list)
+    recorded: list[LeaseEvent] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         began = trio.current_time()
@@ -44,7 +45,19 @@ class Election:
         self.api.store.collection("leases.coordination.k8s.io").listen(see)
 
     def elector(self, identity: str = "me", *, draw: float = 0.0) -> Elector:
-        return Elector(self.client, self.settings, identity, self.api.now, Draws(draw), self.said.append)
+        return Elector(
+            client=self.client,
+            settings=self.settings,
+            identity=identity,
+            component="default-scheduler",
+            wall_clock=self.api.now,
+            random=Draws(draw),
+            record=self.recorded.append,
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        return [event.note for event in self.recorded]
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -95,7 +108,7 @@ async def test_a_lease_that_does_not_exist_is_created_and_then_renewed_every_oth
         "renewTime": "2026-01-01T00:00:05.000000Z",
         "leaseTransitions": 0,
     }
-    assert election.said == ["me became leader", "me stopped leading"]
+    assert election.notes == ["me became leader", "me stopped leading"]
 
 
 @pytest.mark.parametrize("draw", [0.0, 0.5, 0.999])
@@ -188,7 +201,7 @@ async def test_a_stop_while_waiting_ends_the_waiting_and_writes_nothing(
         await trio.sleep(5.5)
         stop.set()
     assert election.moments == [0]
-    assert election.said == []
+    assert election.notes == []
 
 
 async def test_refusals_for_less_than_the_renew_deadline_are_survived(
@@ -223,7 +236,7 @@ async def test_the_lease_is_lost_when_it_could_not_be_renewed_for_the_renew_dead
     with pytest.RaisesGroup(LostLease, flatten_subgroups=True):
         await election.elector().lead(work, trio.Event())
     assert ended == [pytest.approx(12.0)]
-    assert election.said == ["me became leader", "me stopped leading"]
+    assert election.notes == ["me became leader", "me stopped leading"]
 
 
 async def test_a_server_that_does_not_answer_loses_the_lease_just_as_well(

@@ -19,31 +19,31 @@ def collector() -> Iterator[None]:
     gc.set_threshold(*before)
 
 
-def test_what_is_there_when_things_settle_is_not_looked_at_again(collector: None) -> None:
+def test_objects_that_exist_at_the_freeze_are_not_scanned_again(collector: None) -> None:
     frozen_before = gc.get_freeze_count()
-    memory.settle_down()
+    memory.freeze_garbage_collector()
     assert gc.get_threshold() == memory.GC_THRESHOLDS
     assert gc.get_freeze_count() > frozen_before
 
 
-def test_garbage_that_comes_later_is_still_collected(collector: None) -> None:
-    memory.settle_down()
+def test_garbage_that_is_made_after_the_freeze_is_still_collected(collector: None) -> None:
+    memory.freeze_garbage_collector()
     one: list[Any] = []
     one.append(one)
     del one
     assert gc.collect() >= 1
 
 
-def test_the_c_library_is_told_to_keep_what_arrays_give_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: dict[int, int] = {}
+def test_the_c_library_keeps_the_memory_of_freed_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_options: dict[int, int] = {}
 
     def mallopt(option: int, value: int) -> int:
-        told[option] = value
+        set_options[option] = value
         return 1
 
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: SimpleNamespace(mallopt=mallopt))
-    memory.keep_freed_memory()
-    assert told == {-1: 64 << 20, -3: 16 << 20}
+    memory.set_malloc_thresholds()
+    assert set_options == {-1: 64 << 20, -3: 16 << 20}
 
 
 def no_library(_name: Any) -> Any:
@@ -56,11 +56,11 @@ def test_a_c_library_that_cannot_do_that_is_left_as_it_is(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     monkeypatch.setattr(ctypes, "CDLL", library)
-    memory.keep_freed_memory()
+    memory.set_malloc_thresholds()
     assert "no mallopt here" in caplog.text
 
 
-def test_it_can_be_said_more_than_once() -> None:
-    memory.keep_freed_memory()
-    memory.keep_freed_memory()
+def test_the_thresholds_can_be_set_more_than_once() -> None:
+    memory.set_malloc_thresholds()
+    memory.set_malloc_thresholds()
     assert bytes(32 << 20)[-1] == 0

@@ -7,7 +7,7 @@ from attrs import define, field
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from trio_sched.daemon.pod_status import PodStatusWriter, status_patch
+from trio_sched.daemon.pod_status import PodStatusWriter, condition_patch, status_patch
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.testing import node, pod
@@ -91,6 +91,30 @@ def test_a_nomination_is_set_cleared_or_left_alone(
     before: str, nominated: str | None, expected: dict[str, Any]
 ) -> None:
     assert patch_of(with_conditions(said(), nominated=before), nominated=nominated) == expected
+
+
+def target(status: str = "True") -> PodCondition:
+    return PodCondition(
+        type="DisruptionTarget", status=status, reason="Old", last_transition_time="2025-01-01T00:00:00Z"
+    )
+
+
+@pytest.mark.parametrize(
+    ("conditions", "since"), [((), NOW), ((target("False"),), NOW), ((target("True"),), "2025-01-01T00:00:00Z")]
+)
+def test_the_time_of_a_condition_is_when_it_got_its_status(conditions: tuple[PodCondition, ...], since: str) -> None:
+    (condition,) = condition_patch(with_conditions(*conditions), replace(target(), reason="New"), now=NOW)["conditions"]
+    assert condition["lastTransitionTime"] == since
+
+
+def test_the_order_of_conditions_is_sent_unless_there_were_none() -> None:
+    # So does kube-scheduler, which makes its patches out of the old and the new status.
+    new = replace(target(), reason="New")
+    assert "$setElementOrder/conditions" not in condition_patch(pod("p"), new, now=NOW)
+    alone = condition_patch(with_conditions(target()), new, now=NOW)
+    assert alone["$setElementOrder/conditions"] == [{"type": "DisruptionTarget"}]
+    added = condition_patch(with_conditions(said()), new, now=NOW)
+    assert added["$setElementOrder/conditions"] == [{"type": "PodScheduled"}, {"type": "DisruptionTarget"}]
 
 
 @define(eq=False)

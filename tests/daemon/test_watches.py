@@ -71,15 +71,15 @@ async def test_pods_are_looked_at_when_nodes_and_further_kinds_are_known(
     assert set(assembly.scheduler.cache.table.row_of) == {"n"}
 
 
-async def test_the_watches_that_freshness_depends_on_are_those_of_nodes_and_pods(
+async def test_a_new_leader_waits_for_the_watches_of_nodes_and_pods(
     assembled: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     assembly = assembled()
     await nursery.start(run_watches, assembly, client)
     with trio.fail_after(1):
-        for reflector in assembly.freshness.reflectors:
-            await reflector.live.wait()
-    assert [reflector.kind.plural for reflector in assembly.freshness.reflectors] == ["nodes", "pods"]
+        for reflector in assembly.watch_sync.reflectors:
+            await reflector.connected.wait()
+    assert [reflector.kind.plural for reflector in assembly.watch_sync.reflectors] == ["nodes", "pods"]
 
 
 async def test_a_kind_that_the_server_does_not_have_holds_nothing_up(

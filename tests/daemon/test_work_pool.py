@@ -52,7 +52,7 @@ async def test_idle_tasks_wake_up_for_later_jobs(nursery: trio.Nursery, autojump
     assert trio.current_time() == 0
 
 
-async def test_everybody_who_waits_for_the_end_hears_of_it(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+async def test_all_that_wait_for_the_end_are_woken(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
     pool = WorkPool(1)
     nursery.start_soon(pool.run)
     pool.submit(partial(trio.sleep, 5))

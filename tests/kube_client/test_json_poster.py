@@ -20,7 +20,7 @@ async def echo(exchange: Any) -> None:
 
 @asynccontextmanager
 async def poster(url: str, **options: Any) -> AsyncIterator[JsonPoster]:
-    made = JsonPoster.reach(url, **options)
+    made = JsonPoster.for_url(url, **options)
     try:
         yield made
     finally:
@@ -71,7 +71,7 @@ async def test_tls_is_spoken_to_whom_the_authority_vouches_for(start_server: Any
 
 def test_unusable_certificates_are_found_at_once() -> None:
     with pytest.raises(KubeconfigError, match="open /nonexistent: no such file or directory"):
-        JsonPoster.reach("https://x", tls=TlsSettings(ca_file="/nonexistent"))
+        JsonPoster.for_url("https://x", tls=TlsSettings(ca_file="/nonexistent"))
 
 
 async def test_the_limit_holds_for_the_whole_call(start_server: Any) -> None:

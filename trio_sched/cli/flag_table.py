@@ -26,7 +26,7 @@ from trio_sched.cli.go_flags import (
 )
 from trio_sched.config.durations import format_duration
 from trio_sched.config.go_text import quote
-from trio_sched.plugin_api.arguments import SECOND_NS
+from trio_sched.objects.timestamps import SECOND_NS
 
 KUBERNETES_VERSION: Final = "v1.36.2"
 """The version of kube-scheduler that this program replaces."""

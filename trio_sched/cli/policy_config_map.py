@@ -4,7 +4,7 @@ import trio
 
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.legacy import POLICY_KEY, PolicyConfigMap
-from trio_sched.errors import first_of
+from trio_sched.errors import first_leaf
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.errors import KubeClientError
 from trio_sched.kube_client.kinds import CONFIG_MAP_KIND
@@ -23,7 +23,7 @@ def fetch_policy(source: PolicyConfigMap, connection: ConnectionSettings) -> str
     try:
         config_map = trio.run(_fetch, source, connection)
     except* KubeClientError as group:
-        problem = first_of(group)
+        problem = first_leaf(group)
         raise ConfigError.of(f"cannot read the policy in {where}: {problem}") from group
     if POLICY_KEY not in config_map.data:
         found = ", ".join(sorted(config_map.data)) or "nothing"

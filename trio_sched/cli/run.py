@@ -27,10 +27,9 @@ from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.tls import describe_os_error
+from trio_sched.objects.timestamps import SECOND_NS
 
 log = logging.getLogger(__name__)
-
-SECOND_NS = 1_000_000_000
 
 
 def run(flags: Flags) -> ExitCode:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import click
 import trio
@@ -34,11 +33,10 @@ from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.log_setup import set_up_logging
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.engine.plugin_registry import PluginRegistry
-from trio_sched.errors import TrioSchedError, first_of
+from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.kube_client.tls import describe_os_error
+from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.simulator import load_manifests
-
-SECOND_NS: Final = 1_000_000_000
 
 
 def _read_duration(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
@@ -208,7 +206,7 @@ def _serve(plan: Plan, host: str, port: int) -> None:
     try:
         trio.run(partial(serve_until_signal, plan, host, port, partial(_announce, folder / "kubeconfig")))
     except* OSError as group:
-        refused = first_of(group)
+        refused = first_leaf(group)
     finally:
         shutil.rmtree(folder)
     if refused is not None:
@@ -260,7 +258,7 @@ def _one_error() -> Generator[None, None, None]:
     try:
         yield
     except* (TrioSchedError, KeyboardInterrupt) as group:
-        problem = first_of(group)
+        problem = first_leaf(group)
     if isinstance(problem, KeyboardInterrupt):
         raise click.Abort
     if problem is not None:

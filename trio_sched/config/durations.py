@@ -8,6 +8,7 @@ from typing import Final
 
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.go_text import quote
+from trio_sched.objects.timestamps import SECOND_NS
 
 _UNITS: Final = {
     "ns": 1,
@@ -15,9 +16,9 @@ _UNITS: Final = {
     "µs": 1_000,  # U+00B5
     "μs": 1_000,  # U+03BC
     "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "m": 60_000_000_000,
-    "h": 3_600_000_000_000,
+    "s": SECOND_NS,
+    "m": 60 * SECOND_NS,
+    "h": 3600 * SECOND_NS,
 }
 _LIMIT: Final = 1 << 63
 _MOST_DIGITS: Final = 19

@@ -7,7 +7,8 @@ from attrs import evolve
 
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.schema import Extender, Profile, SchedulerConfig
-from trio_sched.plugin_api.arguments import SECOND_NS, NodeResourcesFitArgs
+from trio_sched.objects.timestamps import SECOND_NS
+from trio_sched.plugin_api.arguments import NodeResourcesFitArgs
 
 _FIT: Final = "NodeResourcesFit"
 _DEFAULT_TIMEOUT_NS: Final = 5 * SECOND_NS

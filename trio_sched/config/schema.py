@@ -10,7 +10,8 @@ from attrs import field, frozen
 
 from trio_sched.config.tree import Tree, plain
 from trio_sched.config.wire_types import POINTS
-from trio_sched.plugin_api.arguments import SECOND_NS, PluginArguments
+from trio_sched.objects.timestamps import SECOND_NS
+from trio_sched.plugin_api.arguments import PluginArguments
 
 MULTI_POINT: Final = "multi_point"
 

@@ -21,7 +21,6 @@ from trio_sched.daemon.evictions import Evictions
 from trio_sched.daemon.extended_scheduling import ExtendedScheduling
 from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
-from trio_sched.daemon.freshness import Freshness
 from trio_sched.daemon.object_changes import ObjectChanges
 from trio_sched.daemon.plugin_handle import LaterParts, PluginHandle
 from trio_sched.daemon.pod_status import PodStatusWriter
@@ -30,6 +29,7 @@ from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.wakeup import Bell
+from trio_sched.daemon.watch_sync import WatchSync
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.asked_kinds import AskedKinds
 from trio_sched.engine.backoff import Backoff
@@ -68,7 +68,7 @@ class Assembly:
     node_kind: Kind[Node]
     pod_kind: Kind[Pod]
     extenders: Extenders | None
-    freshness: Freshness = field(factory=Freshness)
+    watch_sync: WatchSync = field(factory=WatchSync)
 
 
 def assemble(
@@ -132,7 +132,7 @@ def assemble(
     queue.sign = scheduler.sign_queued
     extenders = extended = None
     if config.extenders:
-        extenders = Extenders.reach(config.extenders, lambda: cache.table.columns, clients.to_extenders)
+        extenders = Extenders.from_config(config.extenders, lambda: cache.table.columns, clients.to_extenders)
         extended = ExtendedScheduling(scheduler, pending, extenders)
         later.extenders = extenders
     binders, status_writers = WorkPool(BINDS_AT_ONCE), WorkPool(STATUS_PATCHES_AT_ONCE)
@@ -140,7 +140,16 @@ def assemble(
     status_writer = PodStatusWriter(clients.main, status_writers, wall_clock, random)
     failures = FailureHandler(queue, pending, recorder, status_writer, queue_changed.ring)
     pre_binding = PreBindingPods()
-    evictions = Evictions(clients.main, scheduler, waiting, pre_binding, recorder, status_writer, wall_clock, activate)
+    evictions = Evictions(
+        client=clients.main,
+        scheduler=scheduler,
+        waiting=waiting,
+        pre_binding=pre_binding,
+        recorder=recorder,
+        status_writer=status_writer,
+        activate=activate,
+        parallelism=config.parallelism,
+    )
     later.scheduler, later.evictions = scheduler, evictions
     binding = BindingCycle(
         scheduler,

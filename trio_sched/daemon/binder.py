@@ -1,4 +1,4 @@
-"""Binds pods through the API server, and finds out what became of a bind whose answer was lost."""
+"""Binds pods through the API server, and looks up whether a bind without a response took effect."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from trio_sched.plugin_api.status import Status, failure
 log = logging.getLogger(__name__)
 
 LOOK_UP_PAUSE_SECONDS = 5.0
-"""The longest pause between looks at a pod whose bind got no answer; it is one request."""
+"""The longest pause between two look-ups of a pod whose bind got no response; a look-up is one request."""
 
 Bind = Callable[[Pod, str], Awaitable[Status | None]]
 
 
 @define(eq=False)
 class Binder:
-    """What DefaultBinder reaches through its handle."""
+    """Implements `Handle.bind`, which DefaultBinder calls."""
 
     client: KubeClient
     random: Random
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
-        """Put *pod* on *node_name*; None if it is there now, whoever saw to it."""
+        """Bind *pod* to *node_name*; returns None if it is bound there now, by this request or another one."""
         try:
             await bind(self.client, namespace=pod.namespace, name=pod.name, uid=pod.uid, node=node_name)
         except (Conflict, ServerError) as refused:
-            # A conflict can be our own bind that went through although its answer was lost on the way.
+            # A conflict can be caused by an earlier attempt that took effect although its response was lost.
             return None if await self._is_bound(pod, node_name) else failure(refused)
         except ConnectionFailed as broken:
             if broken.may_have_reached_server and await self._is_bound(pod, node_name):
@@ -57,7 +57,7 @@ class Binder:
         return None
 
     async def _is_bound(self, pod: Pod, node_name: str) -> bool:
-        """Ask until there is an answer: the pod counts on its node meanwhile, so nothing can be bound twice."""
+        """Look the pod up until there is a response; it is assumed meanwhile, so it cannot be bound twice."""
         backoff = Backoff(self.random, cap_seconds=LOOK_UP_PAUSE_SECONDS)
         while True:
             try:

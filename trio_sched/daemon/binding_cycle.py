@@ -21,6 +21,7 @@ from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pre_binding import PreBindingPods
+from trio_sched.daemon.scheduler_events import scheduled
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.cache import CacheError
@@ -187,14 +188,7 @@ class BindingCycle:
             log.warning(
                 "pod was scheduled only after it had been tried again for lack of any event", extra={"pod": pod.key}
             )
-        self.recorder.record(
-            pod,
-            type="Normal",
-            reason="Scheduled",
-            action="Binding",
-            note=f"Successfully assigned {pod.key} to {placed.node_name}",
-            once=True,
-        )
+        self.recorder.record(scheduled(pod, placed.node_name))
         log.info(
             "Successfully bound pod to node",
             extra={

@@ -1,14 +1,14 @@
-"""Tells people what happened to their pods: events, sent in the background, repeated ones as a series.
+"""Records events: sends them in the background, and repeated ones as a series.
 
-Source: the event broadcaster of Kubernetes 1.36 (keys, series, retries). Where it drops events silently, this one has
-room for many more, and says when it drops.
+Source: the event broadcaster of Kubernetes 1.36 (keys, series, retries). It drops events silently when its queue is
+full; the queue here is longer, and drops are logged.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from random import Random
 
@@ -16,25 +16,26 @@ import msgspec
 import trio
 from attrs import define, field
 
+from trio_sched.daemon.scheduler_events import LeaseEvent, PodEvent
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.kube_client import events
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import AlreadyExists, ApiError, ConnectionFailed, CredentialsError, NotFound
 from trio_sched.objects.event import CoreEvent, Event, EventSeries, EventSource, ObjectReference
 from trio_sched.objects.metadata import ObjectMeta
-from trio_sched.objects.pod import Pod
+from trio_sched.objects.timestamps import format_micro_time, format_time
 
 log = logging.getLogger(__name__)
 
-ROOM = 100_000
-"""Events that may wait to be sent."""
-TASKS = 8
+MAX_UNSENT_EVENTS = 100_000
+EVENTS_AT_ONCE = 8
 TRIES = 12
 RETRY_SECONDS = 10.0
 NOTE_BYTES = 1024
 SERIES_QUIET_SECONDS = 360.0
-"""A series that has not gone on for so long is over."""
+"""A series without a repetition for this long is over."""
 SERIES_REFRESH_SECONDS = 1800.0
+"""The count of a series that goes on is sent this often."""
 
 _Key = tuple[str, str, str, str, str, str]
 
@@ -43,23 +44,24 @@ _Key = tuple[str, str, str, str, str, str]
 class _Series:
     event: Event
     count: int
-    last: float
-    told: int
-    told_at: float
+    last_seen: float
+    sent_count: int
+    sent_at: float
     created: trio.Event = field(factory=trio.Event)
-    """Set when the first event has been sent: what is not there cannot be patched."""
+    """Set when the first event has been sent: an event that does not exist cannot be patched."""
 
 
 @define(eq=False)
 class EventRecorder:
-    """Records events about pods; returns at once, sends later."""
+    """Records events; returns at once, sends later."""
 
     client: KubeClient
     hostname: str
     wall_clock: Callable[[], datetime]
     random: Random
-    pool: WorkPool = field(factory=lambda: WorkPool(TASKS))
+    pool: WorkPool = field(factory=lambda: WorkPool(EVENTS_AT_ONCE))
     dropped: int = 0
+    """How many events found the queue full."""
     _in_core_shape: bool = False
     _last_stamp: int = 0
     _series: dict[_Key, _Series] = field(factory=dict)
@@ -80,74 +82,73 @@ class EventRecorder:
                 log.warning("cannot ask for the shape of events, trying again: %s", problem)
                 await trio.sleep(RETRY_SECONDS)
 
-    def record(
-        self, pod: Pod, *, type: str, reason: str, action: str, note: str, once: bool = False, by: str = ""
-    ) -> None:
-        """Record an event about *pod*.
+    def record(self, event: PodEvent) -> None:
+        """Record *event*; a repetition for the same version of the pod is counted in a series.
 
-        Args:
-            pod: whom it is about.
-            type: ``Normal`` or ``Warning``.
-            reason: why, in one word.
-            action: what was being done, in one word.
-            note: the sentence; cut to 1,024 bytes.
-            by: the profile that says so; without it the one that is responsible for the pod.
-            once: it cannot happen again to this version of the pod, so no series is kept in mind for it.
+        Events of a series differ in their text at most; the text of the first one stays.
         """
-        if self.pool.unfinished >= ROOM:
+        if self.pool.unfinished >= MAX_UNSENT_EVENTS:
             self.dropped += 1
             if self.dropped % 1000 == 1:
                 log.warning("too many events wait to be sent; dropped so far: %d", self.dropped)
             return
+        if event.once:
+            self.pool.submit(partial(self._send, self._as_event(event)))
+            return
         now = trio.current_time()
-        event = self._event(pod, type, reason, action, note, by or pod.scheduler_name)
-        if not once:
-            key = (type, action, reason, event.reporting_controller, pod.uid, pod.metadata.resource_version)
-            series = self._series.get(key)
-            if series is not None:
-                series.count += 1
-                series.last = now
-                if series.count == 2:
-                    self._tell(series)
-                return
-            series = self._series[key] = _Series(event, 1, now, 1, now)
-            self.pool.submit(partial(self._begin_series, series))
-        else:
-            self.pool.submit(partial(self._send, event))
-
-    def record_leadership(self, *, namespace: str, name: str, component: str, note: str) -> None:
-        """Record on a lease who leads now, or no longer does; always in the older shape, as kube-scheduler does."""
-        moment = self.wall_clock().astimezone(UTC)
-        event = CoreEvent(
-            metadata=ObjectMeta(name=f"{name}.{self._stamp(moment):x}", namespace=namespace),
-            involved_object=ObjectReference(
-                kind="Lease", namespace=namespace, name=name, api_version="coordination.k8s.io/v1"
-            ),
-            reason="LeaderElection",
-            message=note,
-            source=EventSource(component=component),
-            first_timestamp=moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            last_timestamp=moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            count=1,
-            type="Normal",
-            reporting_component=component,
+        pod = event.pod
+        key = (
+            event.type,
+            event.action,
+            event.reason,
+            event.reporting_controller,
+            pod.uid,
+            pod.metadata.resource_version,
         )
-        self.pool.submit(partial(self._try, partial(events.create_core_event, self.client, event)))
+        series = self._series.get(key)
+        if series is not None:
+            series.count += 1
+            series.last_seen = now
+            if series.count == 2:
+                self._submit_count(series)
+            return
+        series = self._series[key] = _Series(self._as_event(event), 1, now, 1, now)
+        self.pool.submit(partial(self._begin_series, series))
+
+    def record_on_lease(self, event: LeaseEvent) -> None:
+        """Record *event*; never as a part of a series."""
+        moment = self.wall_clock()
+        core_event = CoreEvent(
+            metadata=ObjectMeta(name=f"{event.name}.{self._stamp(moment):x}", namespace=event.namespace),
+            involved_object=ObjectReference(
+                kind="Lease", namespace=event.namespace, name=event.name, api_version="coordination.k8s.io/v1"
+            ),
+            reason=event.reason,
+            message=event.note,
+            source=EventSource(component=event.component),
+            first_timestamp=format_time(moment),
+            last_timestamp=format_time(moment),
+            count=1,
+            type=event.type,
+            reporting_component=event.component,
+        )
+        self.pool.submit(partial(self._try, partial(events.create_core_event, self.client, core_event)))
 
     def _stamp(self, moment: datetime) -> int:
         """Nanoseconds since 1970, never the same twice, because names of events must differ."""
         self._last_stamp = max(int(moment.timestamp() * 1_000_000) * 1000, self._last_stamp + 1)
         return self._last_stamp
 
-    def _event(self, pod: Pod, type: str, reason: str, action: str, note: str, controller: str) -> Event:
-        moment = self.wall_clock().astimezone(UTC)
+    def _as_event(self, event: PodEvent) -> Event:
+        moment = self.wall_clock()
+        pod, controller = event.pod, event.reporting_controller
         return Event(
             metadata=ObjectMeta(name=f"{pod.name}.{self._stamp(moment):x}", namespace=pod.namespace or "default"),
-            event_time=moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            event_time=format_micro_time(moment),
             reporting_controller=controller,
             reporting_instance=f"{controller}-{self.hostname}",
-            action=action,
-            reason=reason,
+            action=event.action,
+            reason=event.reason,
             regarding=ObjectReference(
                 kind="Pod",
                 namespace=pod.namespace,
@@ -156,8 +157,8 @@ class EventRecorder:
                 api_version="v1",
                 resource_version=pod.metadata.resource_version,
             ),
-            note=cut_note(note),
-            type=type,
+            note=cut_note(event.note),
+            type=event.type,
         )
 
     async def _send(self, event: Event) -> None:
@@ -175,33 +176,34 @@ class EventRecorder:
         finally:
             series.created.set()
 
-    def _tell(self, series: _Series) -> None:
-        series.told, series.told_at = series.count, trio.current_time()
-        last = self.wall_clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        self.pool.submit(partial(self._send_series, series, EventSeries(series.count, last)))
+    def _submit_count(self, series: _Series) -> None:
+        """Have the count of *series*, as it is now, sent."""
+        series.sent_count, series.sent_at = series.count, trio.current_time()
+        last_observed = format_micro_time(self.wall_clock())
+        self.pool.submit(partial(self._send_count, series, EventSeries(series.count, last_observed)))
 
-    async def _send_series(self, begun: _Series, series: EventSeries) -> None:
-        await begun.created.wait()  # jobs start in order, so somebody is at it
-        event = begun.event
+    async def _send_count(self, series: _Series, count: EventSeries) -> None:
+        await series.created.wait()  # jobs start in order, so the one that sets it has started
+        event = series.event
 
         async def send() -> None:
             try:
-                await self._patch(event, series)
+                await self._patch(event, count)
                 return
-            except NotFound:  # events are forgotten after an hour
+            except NotFound:  # API servers delete events after an hour
                 pass
             try:
-                await self._create(msgspec.structs.replace(event, series=series))
-            except AlreadyExists:  # or this one was still on its way
-                await self._patch(event, series)
+                await self._create(msgspec.structs.replace(event, series=count))
+            except AlreadyExists:  # the first one had been sent without a reply, and arrived only now
+                await self._patch(event, count)
 
         await self._try(send)
 
-    async def _patch(self, event: Event, series: EventSeries) -> None:
+    async def _patch(self, event: Event, count: EventSeries) -> None:
         if self._in_core_shape:
-            await events.patch_core_series(self.client, events.as_core_event(event), series)
+            await events.patch_core_series(self.client, events.as_core_event(event), count)
         else:
-            await events.patch_series(self.client, event, series)
+            await events.patch_series(self.client, event, count)
 
     async def _try(self, send: Callable[[], Awaitable[None]]) -> None:
         for _ in range(TRIES):
@@ -219,14 +221,17 @@ class EventRecorder:
         log.warning("gave up sending an event after %d tries", TRIES)
 
     async def _end_series(self) -> None:
-        """Tell the final count of series that have ended, now and then that of long ones, and forget single events."""
+        """Send the final count of series that are over, and from time to time that of long ones.
+
+        An event without a repetition is a series of one: it is only removed from the table.
+        """
         while True:
             await trio.sleep(SERIES_QUIET_SECONDS)
             now = trio.current_time()
             for key, series in list(self._series.items()):
-                is_over = now - series.last > SERIES_QUIET_SECONDS
-                if series.count > series.told and (is_over or now - series.told_at > SERIES_REFRESH_SECONDS):
-                    self._tell(series)
+                is_over = now - series.last_seen > SERIES_QUIET_SECONDS
+                if series.count > series.sent_count and (is_over or now - series.sent_at > SERIES_REFRESH_SECONDS):
+                    self._submit_count(series)
                 if is_over:
                     del self._series[key]
 

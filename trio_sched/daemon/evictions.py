@@ -1,14 +1,14 @@
-"""Evicts pods to make room for more important ones: their condition, their deletion, and an event that says for whom.
+"""Evicts the victims of preemption: their condition, their deletion, and an event that names the preemptor.
 
-Victims that only exist here so far (they wait for permission, or prepare to be bound) are stopped instead.
+Victims that are not bound yet (they wait for permission, or are in pre_bind) are rejected instead.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Final
 
 import trio
 from attrs import define, field
@@ -16,34 +16,33 @@ from attrs import define, field
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pre_binding import PreBindingPods
+from trio_sched.daemon.scheduler_events import preempted
 from trio_sched.daemon.waiting_pods import WaitingPods
-from trio_sched.daemon.wakeup import Bell
+from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.errors import first_of
+from trio_sched.errors import first_leaf
 from trio_sched.kube_client.connection import KubeClient
-from trio_sched.kube_client.errors import Conflict, ConnectionFailed, KubeClientError, NotFound, ServerError
-from trio_sched.kube_client.pods import delete_pod, patch_pod_status
+from trio_sched.kube_client.errors import KubeClientError, NotFound
+from trio_sched.kube_client.pods import delete_pod
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status, failure
 
 log = logging.getLogger(__name__)
 
-DISRUPTION_TARGET = "DisruptionTarget"
-BY_SCHEDULER = "PreemptionByScheduler"
-TRIES = 4
-FIRST_PAUSE_SECONDS = 0.01
-PAUSE_FACTOR = 5.0
+PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
+PREEMPTORS_AT_ONCE: Final = 64
+"""Twice the connections of a client: a preemptor that pauses between two tries leaves none of them unused."""
 
 
 @define(eq=False)
 class _Eviction:
-    """What is going on for one preemptor."""
+    """The eviction of all victims of one preemptor."""
 
     node_name: str
     victims: dict[str, Pod]
-    """Those that have to leave the API server, by UID."""
-    is_told: bool = False
-    """Every one of them has been told to go, or the last one is just being told."""
+    """Those that have to be deleted from the API server, by UID."""
+    all_requested: bool = False
+    """The deletion of every victim has been requested, or that of the last one is being requested."""
 
 
 @define(eq=False)
@@ -56,184 +55,114 @@ class Evictions:
     pre_binding: PreBindingPods
     recorder: EventRecorder
     status_writer: PodStatusWriter
-    wall_clock: Callable[[], datetime]
     activate: Callable[[Sequence[Pod]], None]
-    _going_on: dict[str, _Eviction] = field(factory=dict)
-    _todo: list[Callable[[], Any]] = field(factory=list)
-    _bell: Bell = field(factory=Bell)
-    _unfinished: int = 0
-    _idle: trio.Event = field(factory=trio.Event)
-
-    async def run(self) -> None:
-        """Evict in the background, until cancelled."""
-        async with trio.open_nursery() as nursery:
-            while True:
-                todo, self._todo = self._todo, []
-                for one in todo:
-                    nursery.start_soon(one)
-                await self._bell.wait()
-
-    async def drained(self) -> None:
-        """Wait until everything that was begun is done."""
-        while self._unfinished:
-            await self._idle.wait()
+    parallelism: int
+    """How many victims of one preemptor are evicted at once."""
+    pool: WorkPool = field(factory=lambda: WorkPool(PREEMPTORS_AT_ONCE))
+    """Evicts in the background: a job for each preemptor."""
+    _by_preemptor: dict[str, _Eviction] = field(factory=dict)
 
     def is_evicting_for(self, uid: str) -> bool:
-        """Whether the pod *uid* has to wait for an eviction of ours: until all victims are seen to be going."""
-        eviction = self._going_on.get(uid)
-        return eviction is not None and self._goes_on(eviction)
+        """Whether the preemptor *uid* has to wait: some of its victims are, as the watch shows, not being deleted."""
+        eviction = self._by_preemptor.get(uid)
+        return eviction is not None and self._is_ongoing(eviction)
 
     def is_evicting_from(self, node_name: str) -> bool:
-        """Whether victims on *node_name*, whoever takes their place, have not yet been seen to be going."""
-        return any(one.node_name == node_name and self._goes_on(one) for one in self._going_on.values())
+        """Whether there are victims on *node_name*, of any preemptor, that the watch does not show as being deleted."""
+        return any(one.node_name == node_name and self._is_ongoing(one) for one in self._by_preemptor.values())
 
-    def _goes_on(self, eviction: _Eviction) -> bool:
-        return not eviction.is_told or any(map(self._stays, eviction.victims))
+    def _is_ongoing(self, eviction: _Eviction) -> bool:
+        return not eviction.all_requested or any(map(self._is_running, eviction.victims))
 
-    def _stays(self, uid: str) -> bool:
+    def _is_running(self, uid: str) -> bool:
         cached = self.scheduler.cache.get(uid)
         return cached is not None and cached.pod.metadata.deletion_timestamp is None
 
     async def evict(
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
-        """Have *victims* leave; see `trio_sched.plugin_api.Handle.evict`."""
-        self._going_on = {uid: one for uid, one in self._going_on.items() if self._goes_on(one)}
-        told = {uid for eviction in self._going_on.values() for uid in eviction.victims}
-        there = [v for v in victims if v.metadata.deletion_timestamp is None and v.uid not in told]
-        if not there:
+        """Evict *victims*; see `trio_sched.plugin_api.Handle.evict`."""
+        self._by_preemptor = {uid: one for uid, one in self._by_preemptor.items() if self._is_ongoing(one)}
+        requested = {uid for eviction in self._by_preemptor.values() for uid in eviction.victims}
+        remaining = [v for v in victims if v.metadata.deletion_timestamp is None and v.uid not in requested]
+        if not remaining:
             if not in_background:
                 self._clear_nominations(preemptor, node_name)
             return None
-        self._going_on[preemptor.uid] = eviction = _Eviction(node_name, {victim.uid: victim for victim in there})
-        if not in_background:
-            problem: KubeClientError | None = None
-            try:
-                await self._evict_all(eviction, preemptor, there, node_name, plugin)
-            except* KubeClientError as group:
-                problem = first_of(group)
-            eviction.is_told = True
-            if problem is not None:
-                del self._going_on[preemptor.uid]
-                return failure(problem)
+        eviction = _Eviction(node_name, {victim.uid: victim for victim in remaining})
+        self._by_preemptor[preemptor.uid] = eviction
+        if in_background:
             self._clear_nominations(preemptor, node_name)
-        else:
-            self._unfinished += 1
-            self._todo.append(lambda: self._in_background(eviction, preemptor, there, node_name, plugin))
-            self._bell.ring()
+            self.pool.submit(partial(self._evict_in_background, eviction, preemptor, remaining, plugin))
+            return None
+        problem: KubeClientError | None = None
+        try:
+            await self._evict_all(eviction, preemptor, remaining, plugin)
+        except* KubeClientError as group:
+            problem = first_leaf(group)
+        eviction.all_requested = True
+        if problem is not None:
+            del self._by_preemptor[preemptor.uid]
+            return failure(problem)
+        self._clear_nominations(preemptor, node_name)
         return None
 
-    async def _in_background(
-        self, eviction: _Eviction, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str
+    async def _evict_in_background(
+        self, eviction: _Eviction, preemptor: Pod, victims: Sequence[Pod], plugin: str
     ) -> None:
         problem: KubeClientError | None = None
         try:
-            self._clear_nominations(preemptor, node_name)
             *others, last = victims
-            await self._evict_all(eviction, preemptor, others, node_name, plugin)
-            # Only the last one's departure is to bring the preemptor back: before it there would be no room yet.
-            eviction.is_told = True
-            await self._evict_one(eviction, preemptor, last, node_name, plugin)
+            await self._evict_all(eviction, preemptor, others, plugin)
+            # Only the deletion of the last one may bring the preemptor back: before it there is not enough room.
+            eviction.all_requested = True
+            await self._evict_one(eviction, preemptor, last, plugin)
         except* KubeClientError as group:
-            problem = first_of(group)
-        finally:
-            self._unfinished -= 1
-            if not self._unfinished:
-                self._idle.set()
-                self._idle = trio.Event()
+            problem = first_leaf(group)
         if problem is not None:
-            if self._going_on.get(preemptor.uid) is eviction:
-                del self._going_on[preemptor.uid]
+            if self._by_preemptor.get(preemptor.uid) is eviction:
+                del self._by_preemptor[preemptor.uid]
             log.error("Error evicting pods for %s: %s", preemptor.key, problem, extra={"pod": preemptor.key})
             self.activate([preemptor])
 
-    async def _evict_all(
-        self, eviction: _Eviction, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str
-    ) -> None:
-        """Evict *victims* side by side; the first failure calls the others off."""
+    async def _evict_all(self, eviction: _Eviction, preemptor: Pod, victims: Sequence[Pod], plugin: str) -> None:
+        """Evict *victims*, some at once; the first failure cancels the others."""
+        limiter = trio.CapacityLimiter(self.parallelism)
+
+        async def evict(victim: Pod) -> None:
+            async with limiter:
+                await self._evict_one(eviction, preemptor, victim, plugin)
+
         async with trio.open_nursery() as nursery:
             for victim in victims:
-                nursery.start_soon(self._evict_one, eviction, preemptor, victim, node_name, plugin)
+                nursery.start_soon(evict, victim)
 
-    async def _evict_one(self, eviction: _Eviction, preemptor: Pod, victim: Pod, node_name: str, plugin: str) -> None:
-        waits = self.waiting.by_uid.get(victim.uid)
-        if (waits is not None and waits.preempt(plugin, "preempted")) or self.pre_binding.cancel(
+    async def _evict_one(self, eviction: _Eviction, preemptor: Pod, victim: Pod, plugin: str) -> None:
+        waiting = self.waiting.by_uid.get(victim.uid)
+        if (waiting is not None and waiting.preempt(plugin, "preempted")) or self.pre_binding.cancel(
             victim.uid, f"preempted by {plugin}"
         ):
             del eviction.victims[victim.uid]
-            self._tell(preemptor, victim, node_name, " (in kube-scheduler memory).")
+            self.recorder.record(preempted(victim, preemptor, eviction.node_name, before_binding=True))
             return
         try:
-            await self._mark(preemptor, victim)
+            await self._write_condition(preemptor, victim)
             await delete_pod(self.client, namespace=victim.namespace, name=victim.name)
         except NotFound:
             return
-        self._tell(preemptor, victim, node_name, "")
+        self.recorder.record(preempted(victim, preemptor, eviction.node_name))
 
-    async def _mark(self, preemptor: Pod, victim: Pod) -> None:
-        """Say in the victim's status why it goes, so that its owner can tell it from a failure."""
+    async def _write_condition(self, preemptor: Pod, victim: Pod) -> None:
+        """Say in the victim's status why it is deleted, so that its owner can tell this from a failure."""
         cached = self.scheduler.cache.get(victim.uid)
-        now = self.wall_clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        message = f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod"
-        patch = condition_patch(victim if cached is None else cached.pod, message, now)
-        pause = FIRST_PAUSE_SECONDS
-        for attempt in range(1, TRIES + 1):
-            if not patch:
-                return
-            try:
-                await patch_pod_status(self.client, namespace=victim.namespace, name=victim.name, status=patch)
-                return
-            except (ServerError, Conflict, ConnectionFailed):
-                if attempt == TRIES:
-                    raise
-            await trio.sleep(pause)
-            pause *= PAUSE_FACTOR
-
-    def _tell(self, preemptor: Pod, victim: Pod, node_name: str, how: str) -> None:
-        self.recorder.record(
-            victim,
-            type="Normal",
-            reason="Preempted",
-            action="Preempting",
-            note=f"Preempted by pod {preemptor.uid} on node {node_name}{how}",
-            by=preemptor.scheduler_name,
+        await self.status_writer.write_disruption_target(
+            victim if cached is None else cached.pod,
+            reason=PREEMPTION_BY_SCHEDULER,
+            message=f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod",
         )
 
     def _clear_nominations(self, preemptor: Pod, node_name: str) -> None:
-        """Less important pods to which the node was promised must look for another."""
-        for promised in self.scheduler.nominated_pods(node_name):
-            if promised.priority < preemptor.priority:
-                self.status_writer.write_nomination(promised, "")
-
-
-def condition_patch(victim: Pod, message: str, now: str) -> dict[str, Any]:
-    """The strategic merge patch of *victim*'s status that says why it goes; empty if it says so already."""
-    conditions = victim.status.conditions or ()
-    current = next((c for c in conditions if c.type == DISRUPTION_TARGET), None)
-    generation = victim.metadata.generation
-    if current is not None and (current.status, current.reason, current.message, current.observed_generation) == (
-        "True",
-        BY_SCHEDULER,
-        message,
-        generation or None,
-    ):
-        return {}
-    condition: dict[str, Any] = {
-        "lastProbeTime": None,
-        "lastTransitionTime": (
-            current.last_transition_time if current is not None and current.status == "True" else now
-        ),
-        "message": message,
-        "reason": BY_SCHEDULER,
-        "status": "True",
-        "type": DISRUPTION_TARGET,
-    }
-    if generation:
-        condition["observedGeneration"] = generation
-    patch: dict[str, Any] = {"conditions": [condition]}
-    if conditions:
-        order = [c.type for c in conditions]
-        if current is None:
-            order.append(DISRUPTION_TARGET)
-        patch["$setElementOrder/conditions"] = [{"type": type_} for type_ in order]
-    return patch
+        """Clear the nominations of pods with a lower priority to this node: they have to find another one."""
+        for nominated in self.scheduler.nominated_pods(node_name):
+            if nominated.priority < preemptor.priority:
+                self.status_writer.write_nomination(nominated, "")

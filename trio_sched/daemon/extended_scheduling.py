@@ -1,10 +1,10 @@
-"""Schedules the pods in which extenders are interested: one after the other, and in nobody's way.
+"""Schedules the pods in which extenders are interested, one after the other, without delaying other pods.
 
-An extender is asked about one pod at a time, because it was promised so. While it thinks, all other pods are scheduled,
-so its answer is about a cluster that may have changed: what it has left is evaluated again before a pod is assumed.
+An extender is asked about one pod at a time, as by kube-scheduler. Until it answers, all other pods are scheduled, so
+its answer is about a cluster that may have changed: the nodes it left are evaluated again before a pod is assumed.
 
-Pods wait for their turn in the order of the queue, and like in the queue: they are not in flight, so nothing has to be
-remembered for them, however slow the extender is.
+Pods wait for their turn in the order of the queue. They are not in flight meanwhile, so no cluster events have to be
+kept for them, however slow the extender is.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from trio_sched.daemon.extender import ExtenderError
 from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.wakeup import Bell
 from trio_sched.engine.decision import Decision, Unplaced
+from trio_sched.engine.feasible_nodes import ExtenderResult, FeasibleNodes
 from trio_sched.engine.pod_heap import PodHeap
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.engine.shortlist import Opinion, Shortlist
 from trio_sched.plugin_api.status import Status, failure
 
 log = logging.getLogger(__name__)
 
 Conclude = Callable[[QueuedPodInfo, Decision, trio.Nursery], Awaitable[None]]
-"""Acts on a decision, from its first moment without a pause if a node was found."""
+"""Acts on a decision; if a node was found, without a checkpoint before the pod is assumed."""
 Skips = Callable[[QueuedPodInfo], bool]
-"""Tells whether there is no point in scheduling a pod."""
+"""Whether a pod must not be scheduled: it is being deleted, or is assumed already."""
 
 
 @define(eq=False)
 class ExtendedScheduling:
-    """Takes pods out of the fast lane and schedules them with the help of extenders."""
+    """Takes over the pods in which extenders are interested, and schedules them."""
 
     scheduler: Scheduler
     pending: PendingPods
@@ -50,7 +50,7 @@ class ExtendedScheduling:
             return False
         self.scheduler.queue.done(info.uid)
         known = self._waiting.get(info.key)
-        if known is not None and known.uid == info.uid:  # it has changed while it waits, and keeps its place
+        if known is not None and known.uid == info.uid:  # it was changed while it waits, and keeps its position
             known.replace_pod(info.pod)
         else:
             self._waiting.push(info)
@@ -67,7 +67,7 @@ class ExtendedScheduling:
 
         Args:
             conclude: acts on a decision.
-            skips: tells of which pods nothing is to be decided.
+            skips: whether a pod must not be scheduled.
             nursery: for pods that need tasks of their own.
         """
         while True:
@@ -82,12 +82,12 @@ class ExtendedScheduling:
             await trio.lowlevel.checkpoint()
 
     def _begins(self, info: QueuedPodInfo) -> bool:
-        """Whether it is still this pod's turn; if so, what happens from now on is noted for it."""
+        """Whether this pod is still to be scheduled; if so it is in flight from now on."""
         known = self.pending.get(info.key)
         return known is not None and known.uid == info.uid and self.scheduler.queue.resume(info)
 
     def _is_over(self, info: QueuedPodInfo, skips: Skips) -> bool:
-        """Look at the newest version of the pod; whether nothing is to be decided any more."""
+        """Take the newest version of the pod; returns whether it is not to be scheduled any more."""
         known = self.pending.get(info.key)
         if known is None or known.uid != info.uid or skips(info):
             self.scheduler.queue.done(info.uid)
@@ -97,45 +97,45 @@ class ExtendedScheduling:
         return False
 
     async def _decide(self, info: QueuedPodInfo, skips: Skips) -> Decision | None:
-        """What becomes of the pod; None if it has gone another way meanwhile."""
-        listed = self.scheduler.find_feasible(info)
-        if isinstance(listed, Unplaced):
-            return listed
+        """The decision on the pod; None if it is not to be scheduled any more."""
+        feasible = self.scheduler.find_feasible_nodes(info)
+        if isinstance(feasible, Unplaced):
+            return feasible
         try:
-            listed, opinion = await self._ask(info, listed)
-        except _Ended as ended:
-            return None if self._is_over(info, skips) else ended.outcome
-        return None if self._is_over(info, skips) else self.scheduler.decide_among(info, listed, opinion)
+            feasible, result = await self._ask(info, feasible)
+        except _NothingToChoose as unplaced:
+            return None if self._is_over(info, skips) else unplaced.outcome
+        return None if self._is_over(info, skips) else self.scheduler.decide_among(info, feasible, result)
 
-    async def _ask(self, info: QueuedPodInfo, listed: Shortlist) -> tuple[Shortlist, Opinion]:
-        """Ask about the nodes that fit; about the pod's nominated node first, and about no other if it is left.
+    async def _ask(self, info: QueuedPodInfo, feasible: FeasibleNodes) -> tuple[FeasibleNodes, ExtenderResult]:
+        """Ask about the feasible nodes: first about the pod's nominated node, and if that is left about no other.
 
         Raises:
-            _Ended: there is nothing to choose from.
+            _NothingToChoose: there are no feasible nodes, or an extender failed.
         """
         earlier: dict[str, Status] = {}
-        if listed.only_nominated:
+        if feasible.only_nominated:
             try:
-                opinion = await self.extenders.ask(info.pod, listed.nodes)
+                result = await self.extenders.filter_and_prioritize(info.pod, feasible.nodes)
             except ExtenderError as problem:
                 log.error("evaluating the nominated node failed: %s", problem, extra={"pod": info.key})
             else:
-                if opinion.names:
-                    return listed, opinion
-                earlier.update(opinion.statuses)
-            found = self.scheduler.find_feasible(info, nominated_first=False)
+                if result.names:
+                    return feasible, result
+                earlier.update(result.statuses)
+            found = self.scheduler.find_feasible_nodes(info, nominated_first=False)
             if isinstance(found, Unplaced):
-                raise _Ended(found)
-            listed = found
+                raise _NothingToChoose(found)
+            feasible = found
         try:
-            opinion = await self.extenders.ask(info.pod, listed.nodes)
+            result = await self.extenders.filter_and_prioritize(info.pod, feasible.nodes)
         except ExtenderError as problem:
-            raise _Ended(Unplaced(failure(problem))) from problem
-        return listed, evolve(opinion, statuses={**earlier, **opinion.statuses})
+            raise _NothingToChoose(Unplaced(failure(problem))) from problem
+        return feasible, evolve(result, statuses={**earlier, **result.statuses})
 
 
-class _Ended(Exception):
-    """It was decided before there was anything to choose from."""
+class _NothingToChoose(Exception):
+    """The pod is unplaced already: there are no nodes to choose one from."""
 
     def __init__(self, outcome: Unplaced) -> None:
         super().__init__(outcome.message)

@@ -1,4 +1,4 @@
-"""One extender: a webhook that has a say in filtering, scoring, binding or preempting. Each verb is a call of it."""
+"""One extender: a webhook that takes part in filtering, scoring, binding or preempting. Each verb is one call."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from attrs import define, field, frozen
 
 from trio_sched.config.schema import Extender as ExtenderConfig
 from trio_sched.daemon.extender_wire import (
-    BadAnswer,
-    FilterAnswer,
+    FilterResult,
+    InvalidResponse,
+    MetaVictims,
     Victims,
-    VictimsAnswer,
     read_bind_error,
-    read_filter_answer,
+    read_filter_result,
     read_priorities,
     read_victims,
     request_about_nodes,
@@ -31,15 +31,15 @@ from trio_sched.kube_client.json_poster import JsonPoster
 from trio_sched.kube_client.settings import TlsSettings
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.plugin_api.status import Status, unresolvable, unschedulable
 
 log = logging.getLogger(__name__)
 
 SLOW_SECONDS = 1.0
-"""A call that takes longer is worth a line in the log."""
-TOLD_EVERY_SECONDS = 10.0
-"""So often one extender gets a line; what it does in between is counted."""
-SECOND_NS = 1_000_000_000
+"""A call that takes longer is logged."""
+LOG_INTERVAL_SECONDS = 10.0
+"""An extender is logged at most this often; what is not logged is counted."""
 SCORE_FACTOR = 10
 """Extenders score up to 10, plugins up to 100."""
 
@@ -47,12 +47,12 @@ _A = TypeVar("_A")
 
 
 class ExtenderError(TrioSchedError):
-    """An extender could not be asked, or its answer is of no use; the text is the one kube-scheduler gives."""
+    """An extender could not be called, or its answer is invalid; the text is that of kube-scheduler."""
 
 
 @frozen
 class Filtered:
-    """The nodes an extender left, in its order, and why it turned away others."""
+    """The nodes an extender left, in its order, and why it filtered out others."""
 
     names: tuple[str, ...]
     statuses: Mapping[str, Status]
@@ -60,20 +60,20 @@ class Filtered:
 
 @define(eq=False)
 class Extender:
-    """Asks one extender; says so when it is slow or fails."""
+    """Calls one extender; logs when it is slow or fails."""
 
     config: ExtenderConfig
     _poster: JsonPoster
     _managed: frozenset[str] = field(init=False)
-    _quiet_until: float = field(init=False, default=-math.inf)
-    _untold: int = field(init=False, default=0)
+    _next_log_at: float = field(init=False, default=-math.inf)
+    _not_logged: int = field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
         self._managed = frozenset(resource.name for resource in self.config.managed_resources)
 
     @classmethod
-    def reach(cls, config: ExtenderConfig, transport: httpx.AsyncBaseTransport | None = None) -> Extender:
-        """Get ready to ask the extender that *config* describes.
+    def from_config(cls, config: ExtenderConfig, transport: httpx.AsyncBaseTransport | None = None) -> Extender:
+        """The extender that *config* describes; nothing is sent yet.
 
         Args:
             config: with its timeout filled in.
@@ -84,7 +84,7 @@ class Extender:
         """
         timeout = config.http_timeout_ns
         try:
-            poster = JsonPoster.reach(
+            poster = JsonPoster.for_url(
                 config.url_prefix,
                 tls=tls_settings(config),
                 timeout_seconds=timeout / SECOND_NS if timeout > 0 else math.inf,
@@ -105,7 +105,7 @@ class Extender:
         return self.config.ignorable
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether *pod* asks for a resource that the extender manages; if it manages none, every pod counts."""
+        """Whether *pod* requests a resource that the extender manages; every pod does if it manages none."""
         managed = self._managed
         if not managed:
             return True
@@ -118,7 +118,7 @@ class Extender:
         return False
 
     def close(self) -> None:
-        """Hang up."""
+        """Close its connections."""
         self._poster.close()
 
     # --- verbs ------------------------------------------------------------------------------------------------------
@@ -134,14 +134,14 @@ class Extender:
             return Filtered(tuple(nodes), {})
 
         def read(body: bytes) -> Filtered:
-            answer = read_filter_answer(body)
+            answer = read_filter_result(body)
             if answer.error:
                 raise ExtenderError(answer.error)
             return Filtered(self._left(answer, nodes), _statuses(answer))
 
         return await self._call(verb, pod, request_about_nodes(pod, nodes, names_only=names_only), read)
 
-    def _left(self, answer: FilterAnswer, nodes: Mapping[str, Node]) -> tuple[str, ...]:
+    def _left(self, answer: FilterResult, nodes: Mapping[str, Node]) -> tuple[str, ...]:
         if self.config.node_cache_capable and answer.names is not None:
             for name in answer.names:
                 if name not in nodes:
@@ -150,11 +150,11 @@ class Extender:
                         "which is not found in the input node list"
                     )
             return answer.names
-        # Whole nodes are not compared with what was sent; one that nobody knows cannot be chosen anyway.
+        # Whole nodes are not checked against the request, as in kube-scheduler; unknown ones cannot be chosen anyway.
         return tuple(name for name in answer.listed or () if name in nodes)
 
     async def prioritize(self, pod: Pod, nodes: Mapping[str, Node]) -> dict[str, int]:
-        """What it adds to the totals of *nodes*, its weight taken into account.
+        """What it adds to the total scores of *nodes*, with its weight applied.
 
         Raises:
             ExtenderError: it failed.
@@ -182,7 +182,7 @@ class Extender:
         await self._call(self.config.bind_verb, pod, request_to_bind(pod, node_name), read)
 
     async def process_preemption(
-        self, pod: Pod, victims: Victims, resolve: Callable[[Mapping[str, VictimsAnswer]], Victims]
+        self, pod: Pod, victims: Victims, resolve: Callable[[Mapping[str, MetaVictims]], Victims]
     ) -> Victims:
         """Which victims, on which nodes, it wants instead of *victims*; *resolve* finds the pods behind UIDs.
 
@@ -204,21 +204,23 @@ class Extender:
                 raise ExtenderError(f"failed {verb} with extender at URL {url}, code {reply.status}")
             try:
                 answer = read(reply.body)
-            except BadAnswer as problem:
+            except InvalidResponse as problem:
                 raise ExtenderError(str(problem)) from problem
         except ExtenderError as problem:
-            self._tell("Extender failed", verb, pod, began, problem)
+            self._log_throttled("Extender failed", verb, pod, began, problem)
             raise
         if trio.current_time() - began > SLOW_SECONDS:
-            self._tell("Extender is slow", verb, pod, began)
+            self._log_throttled("Extender is slow", verb, pod, began)
         return answer
 
-    def _tell(self, what: str, verb: str, pod: Pod, began: float, problem: ExtenderError | None = None) -> None:
+    def _log_throttled(
+        self, message: str, verb: str, pod: Pod, began: float, problem: ExtenderError | None = None
+    ) -> None:
         now = trio.current_time()
-        if now < self._quiet_until:
-            self._untold += 1
+        if now < self._next_log_at:
+            self._not_logged += 1
             return
-        self._quiet_until = now + TOLD_EVERY_SECONDS
+        self._next_log_at = now + LOG_INTERVAL_SECONDS
         fields: dict[str, object] = {
             "extender": self.name,
             "verb": verb,
@@ -227,20 +229,20 @@ class Extender:
         }
         if problem is not None:
             fields |= {"ignorable": self.is_ignorable, "err": str(problem)}
-        if self._untold:
-            fields["notTold"] = self._untold
-            self._untold = 0
-        log.warning(what, extra=fields)
+        if self._not_logged:
+            fields["notTold"] = self._not_logged
+            self._not_logged = 0
+        log.warning(message, extra=fields)
 
 
 def tls_settings(config: ExtenderConfig) -> TlsSettings | None:
-    """What to trust and to show; None for what everybody trusts."""
+    """How to trust the extender, and the client certificate; None for the system's authorities and no certificate."""
     tls = config.tls_config
     trusts = tls is not None and bool(tls.ca_file or tls.ca_data)
     insecure = (tls is not None and tls.insecure) or (config.enable_https and not trusts)
     if tls is None:
         return TlsSettings(insecure_skip_verify=True) if insecure else None
-    # A certificate without a key, or the other way round, is not shown to anybody.
+    # A certificate without a key, or a key without a certificate, is ignored, as in kube-scheduler.
     shows = bool(tls.cert_file or tls.cert_data) and bool(tls.key_file or tls.key_data)
     return TlsSettings(
         ca_file=tls.ca_file,
@@ -254,7 +256,7 @@ def tls_settings(config: ExtenderConfig) -> TlsSettings | None:
     )
 
 
-def _statuses(answer: FilterAnswer) -> dict[str, Status]:
-    """Why nodes were turned away; what cannot be helped counts if a node is named under both."""
+def _statuses(answer: FilterResult) -> dict[str, Status]:
+    """Why nodes were filtered out; of a node in both maps the unresolvable reason counts."""
     statuses = {name: unschedulable(reason) for name, reason in answer.failed.items()}
     return statuses | {name: unresolvable(reason) for name, reason in answer.unresolvable.items()}

@@ -1,4 +1,4 @@
-"""What goes to an extender and what comes back, in its own spelling: Go's field names, read in any case."""
+"""Requests to extenders and their responses as JSON, with Go's field names, which are read in any case."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.whole import whole_json
 
 Victims = Mapping[str, tuple[Sequence[Pod], int]]
-"""Node name → the pods that would have to go, and how many disruption budgets that would violate."""
+"""Node name → its victims, and how many disruption budgets their eviction would violate."""
 
 _encode = msgspec.json.Encoder().encode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _JSON_BEGINS = b'{["-0123456789tfn'
 
 
-class BadAnswer(Exception):
-    """An answer that is no JSON, or not of the expected shape; worded as Go's decoder words the usual cases."""
+class InvalidResponse(Exception):
+    """A response that is no JSON, or not of the expected shape; the usual cases have the words of Go's decoder."""
 
 
 @frozen
-class FilterAnswer:
-    """What is left of the nodes, and why others were turned away."""
+class FilterResult:
+    """``ExtenderFilterResult``: the nodes that are left, and why others were filtered out."""
 
     names: tuple[str, ...] | None
     """From ``NodeNames``; None if it is not there."""
@@ -39,8 +39,8 @@ class FilterAnswer:
 
 
 @frozen
-class VictimsAnswer:
-    """The victims on one node, by UID."""
+class MetaVictims:
+    """``MetaVictims``: the victims on one node, by UID."""
 
     uids: tuple[str, ...]
     pdb_violations: int
@@ -97,14 +97,14 @@ def request_to_bind(pod: Pod, node_name: str) -> bytes:
     return _encode({"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node_name})
 
 
-# --- answers --------------------------------------------------------------------------------------------------------
+# --- responses ------------------------------------------------------------------------------------------------------
 
 
-def read_filter_answer(body: bytes) -> FilterAnswer:
-    """The answer to a filter request.
+def read_filter_result(body: bytes) -> FilterResult:
+    """The response to a filter request.
 
     Raises:
-        BadAnswer: it is none.
+        InvalidResponse: *body* is none.
     """
     try:
         fields = _fields(body)
@@ -112,7 +112,7 @@ def read_filter_answer(body: bytes) -> FilterAnswer:
         listed: tuple[_Listed, ...] | None = None
         if nodes is not None and bytes(nodes) != b"null":
             listed = _get(_fields(nodes), "items", _read_items) or ()
-        return FilterAnswer(
+        return FilterResult(
             names=_get(fields, "nodenames", _read_names),
             listed=None if listed is None else tuple(one.metadata.name for one in listed),
             failed=_get(fields, "failednodes", _read_reasons) or {},
@@ -120,51 +120,51 @@ def read_filter_answer(body: bytes) -> FilterAnswer:
             error=_get(fields, "error", _read_text) or "",
         )
     except _UNREADABLE as problem:
-        raise _bad(body, problem) from problem
+        raise _invalid(body, problem) from problem
 
 
 def read_priorities(body: bytes) -> list[tuple[str, int]]:
-    """The answer to a prioritize request: hosts and their scores.
+    """The response to a prioritize request: hosts and their scores.
 
     Raises:
-        BadAnswer: it is none.
+        InvalidResponse: *body* is none.
     """
     try:
         hosts = [_fields(entry) for entry in _read_objects(body) or ()]
         return [(_get(host, "host", _read_text) or "", _get(host, "score", _read_number) or 0) for host in hosts]
     except _UNREADABLE as problem:
-        raise _bad(body, problem) from problem
+        raise _invalid(body, problem) from problem
 
 
 def read_bind_error(body: bytes) -> str:
-    """The error in the answer to a bind request; empty if there is none.
+    """The error in the response to a bind request; empty if there is none.
 
     Raises:
-        BadAnswer: it is no answer.
+        InvalidResponse: *body* is no such response.
     """
     try:
         return _get(_fields(body), "error", _read_text) or ""
     except _UNREADABLE as problem:
-        raise _bad(body, problem) from problem
+        raise _invalid(body, problem) from problem
 
 
-def read_victims(body: bytes) -> dict[str, VictimsAnswer]:
-    """The answer to a preempt request, by node name.
+def read_victims(body: bytes) -> dict[str, MetaVictims]:
+    """The response to a preempt request, by node name.
 
     Raises:
-        BadAnswer: it is none.
+        InvalidResponse: *body* is none.
     """
     try:
         by_node = _get(_fields(body), "nodenametometavictims", _read_fields) or {}
-        return {node: _victims_answer(_fields(raw)) for node, raw in by_node.items()}
+        return {node: _meta_victims(_fields(raw)) for node, raw in by_node.items()}
     except _UNREADABLE as problem:
-        raise _bad(body, problem) from problem
+        raise _invalid(body, problem) from problem
 
 
-def _victims_answer(fields: dict[str, Raw]) -> VictimsAnswer:
+def _meta_victims(fields: dict[str, Raw]) -> MetaVictims:
     pods = _get(fields, "pods", _read_objects) or ()
     uids = tuple(_get(_fields(pod), "uid", _read_text) or "" for pod in pods)
-    return VictimsAnswer(uids, _get(fields, "numpdbviolations", _read_number) or 0)
+    return MetaVictims(uids, _get(fields, "numpdbviolations", _read_number) or 0)
 
 
 def _fields(raw: bytes | Raw) -> dict[str, Raw]:
@@ -177,10 +177,10 @@ def _get(fields: Mapping[str, Raw], name: str, read: Any) -> Any:
     return None if raw is None else read(raw)
 
 
-def _bad(body: bytes, problem: Exception) -> BadAnswer:
+def _invalid(body: bytes, problem: Exception) -> InvalidResponse:
     begin = body.lstrip()[:1]
     if not begin:
-        return BadAnswer("EOF")
+        return InvalidResponse("EOF")
     if begin not in _JSON_BEGINS:
-        return BadAnswer(f"invalid character '{begin.decode('latin-1')}' looking for beginning of value")
-    return BadAnswer(str(problem))
+        return InvalidResponse(f"invalid character '{begin.decode('latin-1')}' looking for beginning of value")
+    return InvalidResponse(str(problem))

@@ -1,4 +1,4 @@
-"""All extenders together: who is asked when, in which order, and what their answers come to."""
+"""All extenders together: which one is called when, in which order, and how their answers are combined."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from attrs import define, evolve, field
 
 from trio_sched.config.schema import Extender as ExtenderConfig
 from trio_sched.daemon.extender import Extender, ExtenderError
-from trio_sched.daemon.extender_wire import Victims, VictimsAnswer
-from trio_sched.engine.shortlist import Opinion
+from trio_sched.daemon.extender_wire import MetaVictims, Victims
+from trio_sched.engine.feasible_nodes import ExtenderResult
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -27,9 +27,9 @@ class Extenders:
     """The extenders of the configuration; there is at least one."""
 
     extenders: tuple[Extender, ...]
-    """In the order in which they are asked: those that may be ignored come last."""
+    """In the order in which they are called: those that may be ignored come last."""
     _columns: Callable[[], NodeColumns]
-    """All nodes as they are now."""
+    """Returns all nodes as they are now."""
     _deciding: tuple[Extender, ...] = field(init=False)
     _binding: tuple[Extender, ...] = field(init=False)
 
@@ -42,21 +42,21 @@ class Extenders:
         self._binding = tuple(extender for extender in self.extenders if extender.config.bind_verb)
 
     @classmethod
-    def reach(
+    def from_config(
         cls,
         configs: Iterable[ExtenderConfig],
         columns: Callable[[], NodeColumns],
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> Extenders:
-        """Get ready to ask the extenders that *configs* describe; see `Extender.reach`.
+        """The extenders that *configs* describe; see `Extender.from_config`.
 
         Raises:
             ExtenderError: certificates of one are not usable.
         """
         in_order = sorted(configs, key=lambda config: config.ignorable)
-        return cls(tuple(Extender.reach(config, transport) for config in in_order), columns)
+        return cls(tuple(Extender.from_config(config, transport) for config in in_order), columns)
 
-    async def hang_up_at_the_end(self) -> None:
+    async def close_on_exit(self) -> None:
         """Wait until cancelled, then close all connections."""
         try:
             await trio.sleep_forever()
@@ -64,30 +64,30 @@ class Extenders:
             for extender in self.extenders:
                 extender.close()
 
-    # --- who is interested ------------------------------------------------------------------------------------------
+    # --- interest in pods -------------------------------------------------------------------------------------------
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether some extender has a say in where *pod* goes, or in who must go for it."""
+        """Whether some extender takes part in choosing the node of *pod*, or its victims."""
         return any(extender.is_interested(pod) for extender in self._deciding)
 
     def binds(self, pod: Pod) -> bool:
-        """Whether some extender may bind *pod* in place of the plugins."""
+        """Whether some extender may bind *pod* instead of the plugins."""
         return any(extender.is_interested(pod) for extender in self._binding)
 
     # --- deciding ---------------------------------------------------------------------------------------------------
 
-    async def ask(self, pod: Pod, nodes: Mapping[str, Node]) -> Opinion:
-        """Which of *nodes* are left for *pod*, why others are not, and how good those left are.
+    async def filter_and_prioritize(self, pod: Pod, nodes: Mapping[str, Node]) -> ExtenderResult:
+        """Which of *nodes* are left for *pod*, why others are not, and the scores of those that are.
 
         Raises:
             ExtenderError: one that filters failed and may not be ignored.
         """
         left, statuses = await self._filter(pod, nodes)
         scores = await self._prioritize(pod, left) if len(left) > 1 else {}
-        return Opinion(names=tuple(left), statuses=statuses, scores=scores)
+        return ExtenderResult(names=tuple(left), statuses=statuses, scores=scores)
 
     async def _filter(self, pod: Pod, nodes: Mapping[str, Node]) -> tuple[Mapping[str, Node], dict[str, Status]]:
-        """Ask one after the other, each about what those before it have left."""
+        """Call one after the other, each with the nodes that those before it left."""
         statuses: dict[str, Status] = {}
         for extender in self._deciding:
             if not nodes:
@@ -99,27 +99,27 @@ class Extenders:
             except ExtenderError:
                 if not extender.is_ignorable:
                     raise
-                continue  # it has been told of
+                continue  # it has been logged
             statuses |= filtered.statuses
             nodes = {name: nodes[name] for name in filtered.names}
         return nodes, statuses
 
     async def _prioritize(self, pod: Pod, nodes: Mapping[str, Node]) -> dict[str, int]:
-        """Ask all at once; those that fail have no opinion."""
+        """Call all at once; one that fails adds no scores."""
         totals: dict[str, int] = {}
 
-        async def ask(extender: Extender) -> None:
+        async def add_scores(extender: Extender) -> None:
             try:
                 added = await extender.prioritize(pod, nodes)
             except ExtenderError:
-                return  # it has been told of
+                return  # it has been logged
             for name, score in added.items():
                 totals[name] = totals.get(name, 0) + score
 
         async with trio.open_nursery() as nursery:
             for extender in self._deciding:
                 if extender.config.prioritize_verb and extender.is_interested(pod):
-                    nursery.start_soon(ask, extender)
+                    nursery.start_soon(add_scores, extender)
         return {name: _as_int64(total) for name, total in totals.items()}
 
     # --- binding ----------------------------------------------------------------------------------------------------
@@ -145,10 +145,10 @@ class Extenders:
     # --- preempting -------------------------------------------------------------------------------------------------
 
     async def process_preemption(self, pod: Pod, candidates: Victims) -> Victims:
-        """What the extenders leave of *candidates*: fewer nodes, other victims; each is asked about what is left.
+        """What the extenders leave of *candidates*: fewer nodes, other victims; each is called with what is left.
 
         Raises:
-            ExtenderError: one failed and may not be ignored, or names nodes or pods that are not there.
+            ExtenderError: one failed and may not be ignored, or its answer names unknown nodes or pods.
         """
         if not candidates:
             return candidates
@@ -166,8 +166,12 @@ class Extenders:
                 break
         return candidates
 
-    def _resolve(self, extender: Extender, answer: Mapping[str, VictimsAnswer]) -> Victims:
-        """The pods behind the UIDs, any that are on the nodes they are said to be on."""
+    def _resolve(self, extender: Extender, answer: Mapping[str, MetaVictims]) -> Victims:
+        """The pods with the UIDs in *answer*, which must be on the nodes that *answer* says.
+
+        Raises:
+            ExtenderError: there is no such node, or no such pod on it.
+        """
         columns = self._columns()
         chosen: dict[str, tuple[list[Pod], int]] = {}
         for name, victims in answer.items():
@@ -188,23 +192,27 @@ class Extenders:
 
 
 def _as_int64(number: int) -> int:
-    """What is left of *number* in 64 bits: totals of kube-scheduler overflow in silence, and so do ours."""
+    """*number* as 64 signed bits hold it: the totals of kube-scheduler overflow without an error, and so do these."""
     return (number + 2**63) % 2**64 - 2**63
 
 
 def _has_victims(extender: Extender, node_name: str, victims: Any) -> bool:
-    """Whether there is anything to be done on the node; an extender that must be listened to may not say no."""
+    """Whether there are victims on the node.
+
+    Raises:
+        ExtenderError: there are none, and the extender may not be ignored.
+    """
     pods, _violations = victims
     if not pods and not extender.is_ignorable:
         raise ExtenderError(f'expected at least one victim pod on node "{node_name}"')
     return bool(pods)
 
 
-# --- what extenders get to see --------------------------------------------------------------------------------------
+# --- what extenders are sent ----------------------------------------------------------------------------------------
 
 
 def node_kind(configs: Iterable[ExtenderConfig]) -> Kind[Node]:
-    """How to watch nodes: whole if some extender is to be sent them."""
+    """How to watch nodes: with their whole JSON if it is sent to some extender."""
     for config in configs:
         if not config.node_cache_capable and (config.filter_verb or config.prioritize_verb):
             return evolve(NODE_KIND, keep_whole=keep_whole_node)
@@ -212,15 +220,15 @@ def node_kind(configs: Iterable[ExtenderConfig]) -> Kind[Node]:
 
 
 def pod_kind(configs: Iterable[ExtenderConfig], schedulers: Iterable[str]) -> Kind[Pod]:
-    """How to watch pods: those that will be decided on whole, and all if some extender is to be sent victims."""
+    """How to watch pods: with their whole JSON if they are to be scheduled, and all if victims are sent, too."""
     asked = [config for config in configs if config.filter_verb or config.prioritize_verb or config.preempt_verb]
     if not asked:
         return POD_KIND
-    everyone = any(config.preempt_verb and not config.node_cache_capable for config in asked)
-    return evolve(POD_KIND, keep_whole=partial(_keep_if_sent, frozenset(schedulers), everyone))
+    all_pods = any(config.preempt_verb and not config.node_cache_capable for config in asked)
+    return evolve(POD_KIND, keep_whole=partial(_keep_if_sent, frozenset(schedulers), all_pods))
 
 
-def _keep_if_sent(schedulers: frozenset[str], everyone: bool, pod: Pod, raw: bytes) -> Pod:
-    if everyone or (not pod.node_name and pod.scheduler_name in schedulers):
+def _keep_if_sent(schedulers: frozenset[str], all_pods: bool, pod: Pod, raw: bytes) -> Pod:
+    if all_pods or (not pod.node_name and pod.scheduler_name in schedulers):
         return keep_whole_pod(pod, raw)
     return pod

@@ -11,6 +11,7 @@ from attrs import define
 from trio_sched.daemon.cluster_mirror import PendingPods
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.pod_status import PodStatusWriter
+from trio_sched.daemon.scheduler_events import failed_scheduling
 from trio_sched.engine.decision import Unplaced
 from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
@@ -52,7 +53,7 @@ class FailureHandler:
             self.requeued()
         message = outcome.message
         self._log(info, outcome, message)
-        self.recorder.record(info.pod, type="Warning", reason="FailedScheduling", action="Scheduling", note=message)
+        self.recorder.record(failed_scheduling(info.pod, message))
         self.status_writer.write(
             info.pod, reason=outcome.reason, message=message, nominated_node_name=outcome.nominated_node_name
         )

@@ -1,19 +1,20 @@
-"""Only one of several schedulers schedules: the one whose name is in the lease.
+"""Leader election: of several schedulers only the holder of the lease schedules.
 
-The rules are in `engine.lease_rules`; here is the waiting and the writing.
+The rules are in `engine.lease_rules`; this module waits, and reads and writes the lease.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from random import Random
 
 import trio
 from attrs import define, evolve
 
 from trio_sched.config.schema import LeaderElection
+from trio_sched.daemon.scheduler_events import LeaseEvent, became_leader, stopped_leading
 from trio_sched.daemon.wakeup import Bell
 from trio_sched.engine.lease_rules import Candidate, Observed, Step, retry_pause
 from trio_sched.errors import TrioSchedError
@@ -24,14 +25,13 @@ from trio_sched.kube_client.kinds import LEASE_KIND
 from trio_sched.kube_client.leases import StoredLease, record_of
 from trio_sched.kube_client.watch import Changes, Listed, follow
 from trio_sched.objects.lease import Lease, LeaseSpec
+from trio_sched.objects.timestamps import SECOND_NS, format_micro_time
 
 log = logging.getLogger(__name__)
 
-SECOND_NS = 1_000_000_000
-
 
 class LostLease(TrioSchedError):
-    """Somebody else may lead now; the process has to end."""
+    """Another candidate may be the leader now, so the process has to end."""
 
     def __init__(self, lock: str) -> None:
         super().__init__(lock)
@@ -41,23 +41,25 @@ class LostLease(TrioSchedError):
         return f"leader election lost: the lease {self.lock} could not be renewed in time"
 
 
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class Elector:
     """One candidate for one lease."""
 
     client: KubeClient
     settings: LeaderElection
     identity: str
+    component: str
+    """The source of the events about the lease."""
     wall_clock: Callable[[], datetime]
     random: Random
-    announce: Callable[[str], None] = lambda _note: None
-    """Tells people who leads, in a sentence."""
+    record: Callable[[LeaseEvent], None]
+    """Records who has become the leader or is no longer."""
     _stored: StoredLease | None = None
     _observed: Observed | None = None
 
     @property
     def lock(self) -> str:
-        """The lease, as people name it."""
+        """The lease as ``namespace/name``."""
         return f"{self.settings.resource_namespace}/{self.settings.resource_name}"
 
     @property
@@ -76,30 +78,30 @@ class Elector:
     def _request_seconds(self) -> float:
         return max(1.0, self._renew_seconds / 2)
 
-    # --- the long view ----------------------------------------------------------------------------------------------
+    # --- the term ---------------------------------------------------------------------------------------------------
 
     async def lead(self, work: Callable[[], Awaitable[None]], stop: trio.Event) -> None:
-        """Wait until we lead, then *work*, renewing the lease meanwhile; afterwards give it back.
+        """Acquire the lease, then run *work* and renew the lease meanwhile; afterwards release it.
 
         Args:
-            work: runs while we lead; its end is the end of our term.
-            stop: set while we still wait, it ends the waiting; once we lead, *work* has to heed it.
+            work: runs while the lease is held; when it returns, the lease is released.
+            stop: ends the attempts to acquire the lease; once it is acquired, *work* has to react to this event.
 
         Raises:
             LostLease: the lease could not be renewed; *work* was cancelled.
         """
         async with trio.open_nursery() as nursery:
 
-            async def give_up() -> None:
+            async def cancel_on_stop() -> None:
                 await stop.wait()
                 nursery.cancel_scope.cancel()
 
-            nursery.start_soon(give_up)
+            nursery.start_soon(cancel_on_stop)
             await self.acquire()
             nursery.cancel_scope.cancel()
         if not self._candidate.holds(self._observed):
             return
-        self.announce(f"{self.identity} became leader")
+        self.record(became_leader(self.settings, identity=self.identity, component=self.component))
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._keep_renewing)
@@ -109,14 +111,14 @@ class Elector:
             self._observed = None
             raise
         finally:
-            self.announce(f"{self.identity} stopped leading")
+            self.record(stopped_leading(self.settings, identity=self.identity, component=self.component))
             await self._release()
 
     async def acquire(self) -> None:
-        """Wait until the lease is ours.
+        """Wait until the lease is acquired.
 
-        Beside the tries that the protocol asks for the lease is watched: a renewal is seen when it happens, so the
-        holder's time runs out for us when it does for itself, and a released lease is taken at once.
+        Besides the periodic attempts of the protocol, the lease is watched: every renewal is observed when it happens,
+        so the lease expires here when it does for its holder, and a released lease is acquired at once.
         """
         log.info("Attempting to acquire leader lease...", extra={"lock": self.lock})
         changed = Bell()
@@ -125,20 +127,20 @@ class Elector:
             while True:
                 if await self._try():
                     break
-                with trio.move_on_at(self._next_look()):
+                with trio.move_on_at(self._next_attempt()):
                     await changed.wait()
             nursery.cancel_scope.cancel()
         log.info("Successfully acquired lease", extra={"lock": self.lock})
 
     async def _watch(self, changed: Bell) -> None:
-        """Note every change of the lease; where watching is not possible the tries have to do."""
+        """Observe every change of the lease; without the permission to watch, the periodic attempts have to do."""
         election = self.settings
 
         def take(batch: Listed[Lease] | Changes[Lease]) -> None:
             leases_seen = batch.objects if isinstance(batch, Listed) else [change.new for change in batch.changes]
             for lease in leases_seen:
                 if lease is not None:
-                    self._note(lease.spec, record_of(lease.spec))
+                    self._observe(lease.spec, record_of(lease.spec))
                 if lease is None or not lease.spec.holder_identity:
                     changed.ring()
 
@@ -155,35 +157,35 @@ class Elector:
             on_trouble=on_trouble,
         )
 
-    def _next_look(self) -> float:
-        """When to look again: after the usual pause, or as soon as the holder's time is over."""
+    def _next_attempt(self) -> float:
+        """When to try again: after the retry period, or as soon as the lease expires."""
         now = trio.current_time()
-        next_look = now + retry_pause(self._retry_seconds, self.random.random())
+        next_attempt = now + retry_pause(self._retry_seconds, self.random.random())
         if self._observed is not None and self._observed.is_valid(now):
-            next_look = min(next_look, self._observed.valid_until)
-        return next_look
+            next_attempt = min(next_attempt, self._observed.valid_until)
+        return next_attempt
 
     async def _keep_renewing(self) -> None:
-        """Renew for as long as it works.
+        """Renew the lease until that fails.
 
         Raises:
-            LostLease: it did not work for the whole renew deadline.
+            LostLease: no attempt succeeded within the renew deadline.
         """
         while True:
-            with trio.move_on_after(self._renew_seconds) as patience:
+            with trio.move_on_after(self._renew_seconds) as deadline:
                 while True:
                     if await self._try():
                         break
                     await trio.sleep(self._retry_seconds)
-            if patience.cancelled_caught:
+            if deadline.cancelled_caught:
                 log.error("Failed to renew lease", extra={"lock": self.lock, "err": "context deadline exceeded"})
                 raise LostLease(self.lock)
             await trio.sleep(self._retry_seconds)
 
-    # --- one try ----------------------------------------------------------------------------------------------------
+    # --- one attempt ------------------------------------------------------------------------------------------------
 
     async def _try(self) -> bool:
-        """Acquire or renew once; whether the lease is ours now."""
+        """Try once to acquire or renew the lease; returns whether it is held now."""
         candidate = self._candidate
         now = trio.current_time()
         if candidate.holds(self._observed) and self._observed is not None and self._observed.is_valid(now):
@@ -193,7 +195,7 @@ class Elector:
             except KubeClientError as problem:
                 log.debug("Failed to update lease optimistically, falling back to slow path: %s", problem)
         try:
-            await self._look()
+            await self._read()
         except KubeClientError as problem:
             log.error("Error retrieving lease lock: %s", problem, extra={"lock": self.lock})
             return False
@@ -207,7 +209,7 @@ class Elector:
             return False
         return True
 
-    async def _look(self) -> None:
+    async def _read(self) -> None:
         election = self.settings
         try:
             stored = await leases.get_lease(
@@ -219,7 +221,7 @@ class Elector:
         except NotFound:
             self._stored = self._observed = None
             return
-        self._observe(stored)
+        self._remember(stored)
 
     async def _write(self) -> None:
         election = self.settings
@@ -234,13 +236,13 @@ class Elector:
             )
         else:
             stored = await leases.update_lease(self.client, self._stored, spec, timeout_seconds=self._request_seconds)
-        self._observe(stored)
+        self._remember(stored)
 
-    def _observe(self, stored: StoredLease) -> None:
+    def _remember(self, stored: StoredLease) -> None:
         self._stored = stored
-        self._note(stored.lease.spec, stored.record)
+        self._observe(stored.lease.spec, stored.record)
 
-    def _note(self, spec: LeaseSpec, record: bytes) -> None:
+    def _observe(self, spec: LeaseSpec, record: bytes) -> None:
         now = trio.current_time()
         if self._observed is None:
             self._observed = Observed(spec, record, now)
@@ -248,12 +250,15 @@ class Elector:
             self._observed = self._observed.seen_again(spec, record, now)
 
     async def _release(self) -> None:
-        """Let somebody else take over at once; we may be cancelled here, and the API server may be away."""
+        """Release the lease, so that another candidate can acquire it at once.
+
+        Shielded, because this task may be cancelled already, and bounded, because the API server may be unreachable.
+        """
         if not self._candidate.holds(self._observed):
             return
         with trio.move_on_after(self._renew_seconds, shield=True) as grace:
             try:
-                await self._look()
+                await self._read()
                 if self._stored is not None and self._observed is not None and self._candidate.holds(self._observed):
                     spec = self._candidate.release(self._observed, self._wall_time())
                     await leases.update_lease(self.client, self._stored, spec, timeout_seconds=self._request_seconds)
@@ -263,4 +268,4 @@ class Elector:
             log.warning("lease not released in %.0f s; a follower must wait for it to expire", self._renew_seconds)
 
     def _wall_time(self) -> str:
-        return self.wall_clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return format_micro_time(self.wall_clock())

@@ -1,7 +1,7 @@
-"""Logging as kube-scheduler's: klog's text lines, or JSON; always to stderr.
+"""Logging in the formats of kube-scheduler: klog's text lines, or JSON; always to stderr.
 
-What is said goes through `logging.getLogger(__name__)`; fields come with ``extra=``. A line without fields is a bare
-sentence in the text format, one with fields stands in quotes, so that log parsers made for klog work.
+Messages go through `logging.getLogger(__name__)`, fields come with ``extra=``. In the text format a message without
+fields is a bare sentence and one with fields is in quotes, so that log parsers made for klog work.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import msgspec
 LogFormat = Literal["text", "json"]
 
 DEBUG_FROM: Final = 4
-"""The verbosity from which on debug lines are shown: kube-scheduler's internal decisions begin there."""
+"""The verbosity from which on debug lines are logged; kube-scheduler logs its internal decisions from there on."""
 OTHERS_DEBUG_FROM: Final = 6
-"""The same for what httpx, hypercorn and other libraries say; below, they are heard from warnings on."""
+"""The same for httpx, hypercorn and other libraries; below it they log warnings and errors only."""
 
 _LETTERS: Final = ((logging.CRITICAL, "F"), (logging.ERROR, "E"), (logging.WARNING, "W"))
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -29,12 +29,12 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 def set_up_logging(log_format: LogFormat, verbosity: int, stream: IO[str] | None = None) -> None:
-    """Send everything that is logged, Python's warnings included, to *stream* (stderr).
+    """Write everything that is logged, Python's warnings included, to *stream*.
 
     Args:
-        log_format: how lines look.
-        verbosity: ``-v``; from 4 on, debug lines of ours are shown, from 6 on those of libraries.
-        stream: where to; stderr unless given.
+        log_format: klog's text lines, or JSON.
+        verbosity: ``-v``; from 4 on, debug lines of trio-sched are logged, from 6 on those of libraries.
+        stream: stderr unless given.
     """
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())

@@ -1,157 +1,202 @@
-"""Writes into a pod's status why it is pending and where a place is promised to it."""
+"""Writes the status of pods: why one is pending, which node it is nominated to, and that it is about to be evicted."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import trio
 from attrs import define, field
+from msgspec.structs import replace
 
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Conflict, ConnectionFailed, KubeClientError, NotFound, ServerError
 from trio_sched.kube_client.pods import patch_pod_status
 from trio_sched.objects.pod import Pod, PodCondition
+from trio_sched.objects.timestamps import format_time
 
 log = logging.getLogger(__name__)
 
-POD_SCHEDULED = "PodScheduled"
-TRIES = 4
-FIRST_PAUSE_SECONDS = 0.01
-PAUSE_FACTOR = 5.0
-PAUSE_JITTER = 0.1
+POD_SCHEDULED: Final = "PodScheduled"
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+
+RETRY_SECONDS: Final = (0.01, 0.05, 0.25)
+"""The pauses between the tries of a patch. Source: ``retry.DefaultBackoff`` of client-go."""
+RETRY_JITTER: Final = 0.1
+"""A pause is up to this share longer."""
 
 
 @define(eq=False)
-class _Telling:
-    """What there is to be said about one pod: a patch that waits, and whether another is on its way."""
+class _PendingPatch:
+    """The patch of one pod that waits to be sent, and whether an earlier one is being sent."""
 
     patch: dict[str, Any] | None
     is_sending: bool = False
     is_withdrawn: bool = False
-    over: trio.Event = field(factory=trio.Event)
+    finished: trio.Event = field(factory=trio.Event)
 
 
 @define(eq=False)
 class PodStatusWriter:
-    """Patches the status of pods in the background; returns at once.
+    """Patches the status of pods, nearly always in the background.
 
-    One patch per pod at a time, and what has not been sent yet is made one with what comes later: an old reason must
-    not overtake a newer one, nor the pod's own binding.
+    In the background there is one patch per pod at a time, and one that has not been sent is merged with later ones: an
+    old reason must not overtake a newer one, nor the pod's own binding.
     """
 
     client: KubeClient
     pool: WorkPool
     wall_clock: Callable[[], datetime]
     random: Random
-    _tellings: dict[str, _Telling] = field(factory=dict)
+    _pending: dict[str, _PendingPatch] = field(factory=dict)
 
     def write(self, pod: Pod, *, reason: str, message: str, nominated_node_name: str | None) -> None:
-        """Say that *pod* was not scheduled, and why; nothing is sent if its status says so already."""
-        now = self.wall_clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        """Write, in the background, why *pod* was not scheduled; nothing is sent if its status says so already."""
+        now = format_time(self.wall_clock())
         patch = status_patch(pod, reason=reason, message=message, nominated_node_name=nominated_node_name, now=now)
         if patch:
-            self._tell(pod, patch)
+            self._enqueue(pod, patch)
 
     def write_nomination(self, pod: Pod, node_name: str) -> None:
-        """Say that a place on *node_name* is promised to *pod*; on none if it is empty."""
+        """Nominate *pod* to *node_name*, in the background; to no node if that is empty."""
         if pod.nominated_node_name != node_name:
-            self._tell(pod, {"nominatedNodeName": node_name or None})
+            self._enqueue(pod, {"nominatedNodeName": node_name or None})
+
+    async def write_disruption_target(self, pod: Pod, *, reason: str, message: str) -> None:
+        """Write into the status of *pod* that it is about to be evicted, and wait until that is done.
+
+        Raises:
+            NotFound: the pod does not exist any more.
+            KubeClientError: it could not be written.
+        """
+        condition = PodCondition(type=DISRUPTION_TARGET, status="True", reason=reason, message=message)
+        patch = condition_patch(pod, condition, now=format_time(self.wall_clock()))
+        if not patch:
+            return
+        pauses = self._pauses()
+        while True:
+            pause = await self._send(pod, patch, pauses)
+            if pause is None:
+                return
+            await trio.sleep(pause)
 
     async def withdraw(self, uid: str) -> None:
-        """The pod *uid* will be bound now: what was not sent is obsolete, what is on its way must arrive first."""
-        telling = self._tellings.get(uid)
-        if telling is None:
+        """Prepare for the binding of the pod *uid*: drop its pending patch, wait for the one that is being sent."""
+        pending = self._pending.get(uid)
+        if pending is None:
             return
-        telling.patch, telling.is_withdrawn = None, True
-        if telling.is_sending:
-            await telling.over.wait()
+        pending.patch, pending.is_withdrawn = None, True
+        if pending.is_sending:
+            await pending.finished.wait()
         else:
-            del self._tellings[uid]
+            del self._pending[uid]
 
-    def _tell(self, pod: Pod, patch: dict[str, Any]) -> None:
-        telling = self._tellings.get(pod.uid)
-        if telling is not None and not telling.is_withdrawn:
-            telling.patch = {**(telling.patch or {}), **patch}
+    def _enqueue(self, pod: Pod, patch: dict[str, Any]) -> None:
+        pending = self._pending.get(pod.uid)
+        if pending is not None and not pending.is_withdrawn:
+            pending.patch = {**(pending.patch or {}), **patch}
             return
-        telling = self._tellings[pod.uid] = _Telling(patch)
-        self.pool.submit(partial(self._send, pod, telling))
+        pending = self._pending[pod.uid] = _PendingPatch(patch)
+        self.pool.submit(partial(self._send_pending, pod, pending))
 
-    async def _send(self, pod: Pod, telling: _Telling) -> None:
-        telling.is_sending = True
-        attempts, pause = 0, FIRST_PAUSE_SECONDS
+    async def _send_pending(self, pod: Pod, pending: _PendingPatch) -> None:
+        pending.is_sending = True
+        pauses = self._pauses()
         try:
-            while telling.patch:
-                patch, telling.patch = telling.patch, None
-                try:
-                    await patch_pod_status(self.client, namespace=pod.namespace, name=pod.name, status=patch)
+            while pending.patch:
+                patch, pending.patch = pending.patch, None
+                pause = await self._send(pod, patch, pauses)
+                if pause is None:
                     continue
-                except NotFound:
+                if pending.is_withdrawn:
                     return
-                except (ServerError, Conflict, ConnectionFailed) as problem:
-                    attempts += 1
-                    if attempts == TRIES:
-                        log.error("Error updating pod pod=%s: %s", pod.key, problem)
-                        return
-                except KubeClientError as problem:
-                    log.error("Error updating pod pod=%s: %s", pod.key, problem)
-                    return
-                if telling.is_withdrawn:
-                    return
-                telling.patch = {**patch, **(telling.patch or {})}
-                await trio.sleep(pause * (1 + PAUSE_JITTER * self.random.random()))
-                pause *= PAUSE_FACTOR
+                pending.patch = {**patch, **(pending.patch or {})}
+                await trio.sleep(pause)
+        except NotFound:
+            pass  # a pod that was deleted needs no status
+        except KubeClientError as problem:
+            log.error("Error updating pod pod=%s: %s", pod.key, problem)
         finally:
-            telling.over.set()
-            if self._tellings.get(pod.uid) is telling:
-                del self._tellings[pod.uid]
+            pending.finished.set()
+            if self._pending.get(pod.uid) is pending:
+                del self._pending[pod.uid]
+
+    async def _send(self, pod: Pod, patch: dict[str, Any], pauses: Iterator[float]) -> float | None:
+        """Try once to patch the status of *pod*.
+
+        Returns:
+            None if that is done; otherwise how many seconds to wait before the next try, taken from *pauses*.
+
+        Raises:
+            KubeClientError: the patch was refused, or *pauses* are used up.
+        """
+        try:
+            await patch_pod_status(self.client, namespace=pod.namespace, name=pod.name, status=patch)
+        except (ServerError, Conflict, ConnectionFailed):
+            pause = next(pauses, None)
+            if pause is None:
+                raise
+            return pause
+        return None
+
+    def _pauses(self) -> Iterator[float]:
+        return (seconds * (1 + RETRY_JITTER * self.random.random()) for seconds in RETRY_SECONDS)
 
 
 def status_patch(pod: Pod, *, reason: str, message: str, nominated_node_name: str | None, now: str) -> dict[str, Any]:
     """The strategic merge patch of ``status`` that brings *pod* up to date; empty if it is.
 
     Args:
-        pod: as it was last seen.
+        pod: as the watch showed it last.
         reason: ``Unschedulable`` or ``SchedulerError``.
         message: the whole text, however long.
         nominated_node_name: None leaves the nomination alone, "" clears it.
         now: the time of day in RFC 3339.
     """
-    patch: dict[str, Any] = {}
-    conditions = pod.status.conditions or ()
-    current = next((c for c in conditions if c.type == POD_SCHEDULED), None)
-    generation = pod.metadata.generation
-    wanted = PodCondition(
-        type=POD_SCHEDULED, status="False", reason=reason, message=message, observed_generation=generation or None
-    )
-    if current is None or _said(current) != _said(wanted):
-        transition = current.last_transition_time if current is not None and current.status == "False" else now
-        condition: dict[str, Any] = {
-            "lastProbeTime": None,
-            "lastTransitionTime": transition,
-            "message": message,
-            "reason": reason,
-            "status": "False",
-            "type": POD_SCHEDULED,
-        }
-        if generation:
-            condition["observedGeneration"] = generation
-        patch["conditions"] = [condition]
-        if any(c.type != POD_SCHEDULED for c in conditions):
-            order = [c.type for c in conditions]
-            if current is None:
-                order.append(POD_SCHEDULED)
-            patch["$setElementOrder/conditions"] = [{"type": type_} for type_ in order]
+    condition = PodCondition(type=POD_SCHEDULED, status="False", reason=reason, message=message)
+    patch = condition_patch(pod, condition, now=now)
     if nominated_node_name is not None and nominated_node_name != pod.nominated_node_name:
         patch["nominatedNodeName"] = nominated_node_name or None
     return patch
 
 
-def _said(condition: PodCondition) -> tuple[object, ...]:
-    """All of a condition but its times."""
+def condition_patch(pod: Pod, condition: PodCondition, *, now: str) -> dict[str, Any]:
+    """The strategic merge patch of ``status`` that sets *condition* in *pod*; empty if it is there already.
+
+    Args:
+        pod: as the watch showed it last.
+        condition: its type, status, reason and message; generation and times are filled in.
+        now: the time of day in RFC 3339; it is the condition's transition time if its status changes.
+    """
+    conditions = pod.status.conditions or ()
+    current = next((c for c in conditions if c.type == condition.type), None)
+    wanted = replace(condition, observed_generation=pod.metadata.generation or None)
+    if current is not None and _without_times(current) == _without_times(wanted):
+        return {}
+    is_transition = current is None or current.status != wanted.status
+    entry: dict[str, Any] = {
+        "lastProbeTime": None,
+        "lastTransitionTime": now if current is None or is_transition else current.last_transition_time,
+        "message": wanted.message,
+        "reason": wanted.reason,
+        "status": wanted.status,
+        "type": wanted.type,
+    }
+    if wanted.observed_generation:
+        entry["observedGeneration"] = wanted.observed_generation
+    patch: dict[str, Any] = {"conditions": [entry]}
+    if conditions:
+        order = [c.type for c in conditions]
+        if current is None:
+            order.append(wanted.type)
+        patch["$setElementOrder/conditions"] = [{"type": type_} for type_ in order]
+    return patch
+
+
+def _without_times(condition: PodCondition) -> tuple[object, ...]:
     return condition.status, condition.reason, condition.message, condition.observed_generation

@@ -1,4 +1,4 @@
-"""Pods whose plugins prepare what must be there before they are bound; until that is done they can be stopped."""
+"""Pods in pre_bind; until that is done, preemption can cancel them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from attrs import define, field
 
 @define(eq=False)
 class PreBindingPod:
-    """One pod on its way; whoever comes first, the canceller or the end of pre_bind, decides."""
+    """One pod in pre_bind, which can be cancelled until *is_done*."""
 
     scope: trio.CancelScope = field(factory=trio.CancelScope)
     cause: str | None = None
@@ -17,21 +17,21 @@ class PreBindingPod:
 
 @define(eq=False)
 class PreBindingPods:
-    """All of them, by UID."""
+    """All pods in pre_bind, by UID."""
 
     _by_uid: dict[str, PreBindingPod] = field(factory=dict)
 
     def add(self, uid: str) -> PreBindingPod:
-        """The pod *uid* starts its pre_bind."""
+        """Add the pod *uid*, whose pre_bind starts."""
         entered = self._by_uid[uid] = PreBindingPod()
         return entered
 
     def remove(self, uid: str) -> None:
-        """The pod *uid* is bound, or has failed."""
+        """Remove the pod *uid*, whose pre_bind has ended."""
         self._by_uid.pop(uid, None)
 
     def cancel(self, uid: str, cause: str) -> bool:
-        """Stop the pod *uid*; False if it is not here, or is past that point."""
+        """Cancel the pre_bind of the pod *uid*; returns False if there is none, or it is done."""
         found = self._by_uid.get(uid)
         if found is None or found.is_done:
             return False

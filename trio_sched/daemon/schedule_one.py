@@ -16,6 +16,7 @@ from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.extended_scheduling import ExtendedScheduling
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.post_filter import run_post_filters
+from trio_sched.daemon.scheduler_events import skipped_deleting
 from trio_sched.daemon.wakeup import Bell
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.decision import Decision, Placed, Unplaced, unfit
@@ -99,8 +100,7 @@ class ScheduleOne:
         """Whether there is no point in scheduling the pod."""
         pod = self.pending.get(info.key) or info.pod
         if pod.metadata.deletion_timestamp:
-            note = f"skip schedule deleting pod: {pod.key}"
-            self.recorder.record(pod, type="Warning", reason="FailedScheduling", action="Scheduling", note=note)
+            self.recorder.record(skipped_deleting(pod))
             return True
         return self.scheduler.cache.is_assumed(info.uid)
 

@@ -1,4 +1,4 @@
-"""What the daemon is told to run, and through which connections."""
+"""What the daemon runs, and through which connections."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from trio_sched.kube_client.connection import KubeClient
 
 @frozen(kw_only=True)
 class DaemonSettings:
-    """What to run: a configuration, its gates, the plugins of each profile, and who we are."""
+    """What to run: a configuration, its feature gates, the plugins of each profile, and the identity in the lease."""
 
     config: SchedulerConfig
     gates: FeatureGates
     profiles: tuple[Expanded, ...]
     registry: PluginRegistry
     identity: str
-    """``<hostname>_<uuid>``: unique among all who may hold the lease."""
+    """``<hostname>_<uuid>``: unique among all candidates for the lease."""
     max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
 
 
@@ -34,4 +34,4 @@ class Clients:
     events: KubeClient
     leases: KubeClient
     to_extenders: httpx.AsyncBaseTransport | None = None
-    """Carries what is sent to extenders, for those that live in this process; None for connections of our own."""
+    """Carries the requests to extenders when these run in this process; None to connect to them."""

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: the first asks the daemon to come to an end, the second insists."""
+"""SIGTERM and SIGINT: the first one stops the daemon in order, the second one ends the process at once."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ import trio
 log = logging.getLogger(__name__)
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-CODE_OF_INSISTENCE: Final = 1
+SECOND_SIGNAL_EXIT_CODE: Final = 1
 
 
 async def stop_on_signal(stop: trio.Event, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -22,7 +22,7 @@ async def stop_on_signal(stop: trio.Event, *, task_status: trio.TaskStatus[None]
     with trio.open_signal_receiver(*STOP_SIGNALS) as signals:
         task_status.started()
         number = await anext(signals)
-    # From here on the handler must not need the event loop: a second signal is sent because that does not answer.
+    # From here on the handler must not need the event loop: a second signal is sent because the loop is stuck.
     previous = {number: signal.signal(number, _exit_at_once) for number in STOP_SIGNALS}
     try:
         log.info("Requested to terminate, exiting", extra={"signal": signal.Signals(number).name})
@@ -34,4 +34,4 @@ async def stop_on_signal(stop: trio.Event, *, task_status: trio.TaskStatus[None]
 
 
 def _exit_at_once(_number: int, _frame: FrameType | None) -> None:
-    os._exit(CODE_OF_INSISTENCE)
+    os._exit(SECOND_SIGNAL_EXIT_CODE)

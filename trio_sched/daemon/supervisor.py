@@ -30,7 +30,7 @@ import trio
 
 from trio_sched.daemon.assembly import Assembly, assemble
 from trio_sched.daemon.leader_election import Elector, LostLease
-from trio_sched.daemon.memory import keep_freed_memory, settle_down
+from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
 from trio_sched.daemon.queue_wakeups import run_queue_timers
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.watches import run_watches
@@ -72,20 +72,22 @@ async def run_daemon(
         LostLease: somebody else may lead now.
         PluginTaskFailed: the background task of a plugin failed.
     """
-    keep_freed_memory()
+    set_malloc_thresholds()
     assembly = assemble(settings, clients, random=random, wall_clock=wall_clock)
     election = settings.config.leader_election
-    announce = partial(
-        assembly.recorder.record_leadership,
-        namespace=election.resource_namespace,
-        name=election.resource_name,
+    elector = Elector(
+        client=clients.leases,
+        settings=election,
+        identity=settings.identity,
         component=settings.config.profiles[0].scheduler_name,
+        wall_clock=wall_clock,
+        random=random,
+        record=assembly.recorder.record_on_lease,
     )
-    elector = Elector(clients.leases, election, settings.identity, wall_clock, random, lambda note: announce(note=note))
     async with trio.open_nursery() as services:
         services.start_soon(assembly.recorder.run)
         if assembly.extenders is not None:
-            services.start_soon(assembly.extenders.hang_up_at_the_end)
+            services.start_soon(assembly.extenders.close_on_exit)
         term = partial(_term, assembly, stop)
         if election.leader_elect and settings.config.delay_cache_until_active:
             task_status.started()
@@ -132,7 +134,7 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
         gc.enable()
     if not is_filled:
         return False
-    settle_down()
+    freeze_garbage_collector()
     log.info("Sync completed")
     queue = assembly.scheduler.queue
     services.start_soon(run_queue_timers, queue, assembly.queue_changed, assembly.ready.ring)
@@ -154,15 +156,15 @@ async def _term(assembly: Assembly, stop: trio.Event) -> None:
     async with trio.open_nursery() as writers:
         writers.start_soon(assembly.binders.run)
         writers.start_soon(assembly.status_writers.run)
-        writers.start_soon(assembly.evictions.run)
+        writers.start_soon(assembly.evictions.pool.run)
         async with trio.open_nursery() as nursery:  # holds the pods that wait for permission or pre_bind
             with trio.CancelScope() as scheduling:
                 nursery.start_soon(_cancel_on, stop, scheduling)
-                await assembly.freshness.regained()
+                await assembly.watch_sync.wait_connected()
                 await assembly.schedule_one.run(nursery)
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN_SECONDS
             await assembly.binders.drained()
-            await assembly.evictions.drained()
+            await assembly.evictions.pool.drained()
             await assembly.status_writers.drained()
         writers.cancel_scope.cancel()
     if nursery.cancel_scope.cancelled_caught:

@@ -7,9 +7,8 @@ from attrs import define, field
 
 from trio_sched.config.durations import format_duration
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.plugin_api.status import Code, Status, unschedulable
-
-SECOND_NS = 1_000_000_000
 
 
 @define(eq=False)

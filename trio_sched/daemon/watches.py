@@ -27,7 +27,7 @@ async def run_watches(
     mirror, random = assembly.mirror, assembly.random
     nodes = Reflector(client, assembly.node_kind, mirror.nodes_changed, random)
     pods = Reflector(client, assembly.pod_kind, mirror.pods_changed, random)
-    assembly.freshness.reflectors[:] = [nodes, pods]
+    assembly.watch_sync.reflectors[:] = [nodes, pods]
     async with trio.open_nursery() as nursery:
         async with trio.open_nursery() as first_lists:
             first_lists.start_soon(nursery.start, nodes.run)

@@ -1,4 +1,4 @@
-"""A few long-lived tasks that work off a queue; a task of its own for every pod would cost more than its bind."""
+"""A few long-lived tasks that run jobs from a queue: a new task for every pod would cost more than its bind."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from attrs import define, field
 
 @define(eq=False)
 class WorkPool:
-    """Runs jobs in the order in which they are given, as many at once as there are tasks.
+    """Starts jobs in the order in which they are submitted, and runs as many at once as there are tasks.
 
-    A job takes care of its own failures; what it raises ends the pool, and with it whoever runs it.
+    A job handles its own failures; an exception that leaves a job ends `run` and leaves that too. A job must not wait
+    for a job that is submitted after it: there may be no task left to run that.
     """
 
     tasks: int
@@ -23,25 +24,25 @@ class WorkPool:
     _emptied: trio.Event | None = None
 
     def submit(self, job: Callable[[], Awaitable[None]]) -> None:
-        """Have *job* run as soon as a task is free; returns at once."""
+        """Have *job* run as soon as a task is idle; returns at once."""
         self._jobs.append(job)
         if self._idle:
             self._idle.unpark()
 
     @property
     def unfinished(self) -> int:
-        """Jobs that wait or run."""
+        """How many jobs wait or run."""
         return len(self._jobs) + self._busy
 
     async def drained(self) -> None:
-        """Wait until nothing waits or runs."""
+        """Wait until no job waits or runs."""
         while self.unfinished:
             if self._emptied is None:
                 self._emptied = trio.Event()
             await self._emptied.wait()
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Run jobs until cancelled."""
         async with trio.open_nursery() as nursery:
             for _ in range(self.tasks):
                 nursery.start_soon(self._work)

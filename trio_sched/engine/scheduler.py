@@ -11,6 +11,7 @@ from attrs import define, field
 from trio_sched.engine.asked_kinds import AskedKinds
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.decision import Decision, Placed, Unplaced
+from trio_sched.engine.feasible_nodes import ExtenderResult, FeasibleNodes, decide_among, find_feasible_nodes
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.kept_answers import KeptAnswers
 from trio_sched.engine.nominated_pass import NominatedRows
@@ -20,7 +21,6 @@ from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.reservation import Waits, run_permit, run_reserve, run_unreserve
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
-from trio_sched.engine.shortlist import Opinion, Shortlist, decide_among, shortlist
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api.cycle_state import CycleState
@@ -96,18 +96,18 @@ class Scheduler:
             self._kept[profile.name].remember_unfit(info.signature, decision)
         return decision
 
-    def find_feasible(self, info: QueuedPodInfo, *, nominated_first: bool = True) -> Shortlist | Unplaced:
+    def find_feasible_nodes(self, info: QueuedPodInfo, *, nominated_first: bool = True) -> FeasibleNodes | Unplaced:
         """The nodes that extenders are to be asked about before it is decided about a popped pod."""
         cycle = self._plain_cycle(info.pod, self._nominated_beside(info.pod))
-        found = shortlist(cycle, nominated_first=nominated_first)
-        if isinstance(found, Shortlist):
+        found = find_feasible_nodes(cycle, nominated_first=nominated_first)
+        if isinstance(found, FeasibleNodes):
             self._start += found.evaluated
         return found
 
-    def decide_among(self, info: QueuedPodInfo, listed: Shortlist, opinion: Opinion) -> Decision:
+    def decide_among(self, info: QueuedPodInfo, feasible: FeasibleNodes, result: ExtenderResult) -> Decision:
         """Find a node for a popped pod among those that extenders have left."""
         cycle = self._plain_cycle(info.pod, self._nominated_beside(info.pod))
-        return decide_among(cycle, listed, opinion, self.rng)
+        return decide_among(cycle, feasible, result, self.rng)
 
     def _plain_cycle(self, pod: Pod, nominated: NominatedPods) -> SchedulingCycle:
         # The pod's status hears of a promise later than we do.

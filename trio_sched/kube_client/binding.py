@@ -1,4 +1,4 @@
-"""Puts a pod on a node: the one write that scheduling is about."""
+"""Binds a pod to a node."""
 
 from urllib.parse import quote
 
@@ -10,7 +10,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def binding_body(*, namespace: str, name: str, uid: str, node: str) -> bytes:
-    """The Binding for the pod *uid*, which must still be the one called *name*."""
+    """The Binding of the pod *name*, which the server refuses if the pod of that name has another UID by now."""
     return _encode(
         {
             "kind": "Binding",
@@ -22,13 +22,13 @@ def binding_body(*, namespace: str, name: str, uid: str, node: str) -> bytes:
 
 
 async def bind(client: KubeClient, *, namespace: str, name: str, uid: str, node: str) -> None:
-    """Assign a pod to *node*, once; it is never tried again from here unless the server asks for it.
+    """Bind a pod to *node*; the request is only repeated if the server asks for it with ``Retry-After``.
 
     Raises:
-        Conflict: it is assigned already (even to this node), gated, being deleted, or another pod by now.
-        NotFound: it is gone.
-        ConnectionFailed: if ``may_have_reached_server``, the pod may be bound: look it up, or bind again and take a
-            Conflict that names this node for a yes.
+        Conflict: the pod is bound already (even to this node), gated, being deleted, or has another UID by now.
+        NotFound: it does not exist.
+        ConnectionFailed: if ``may_have_reached_server`` is set, the pod may be bound: look it up, or bind again, where
+            a Conflict that names this node means that it is.
     """
     target = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/binding".encode()
     body = binding_body(namespace=namespace, name=name, uid=uid, node=node)

@@ -1,8 +1,8 @@
 """Bytes to and from a server: over a socket, or over TLS inside another channel.
 
-trio's own streams are right but pay for generality: a checkpoint on every send and receive, a conflict detector, and
-``SSLStream``'s retry machinery cost about 60 µs a request. Here a send goes straight to the kernel and only waits when
-its buffer is full, and a receive first waits (an answer is never there yet). One task uses a channel at a time.
+trio's own streams are general, which costs: a checkpoint on every send and receive, a conflict detector, and
+``SSLStream``'s retry machinery take about 60 µs a request. Here a send goes straight to the kernel and only waits when
+its buffer is full, and a receive waits first (a response is never there yet). One task uses a channel at a time.
 """
 
 import errno
@@ -20,7 +20,7 @@ class Channel(Protocol):
     """A two-way byte stream."""
 
     sent_anything: bool
-    """Whether a byte of the request in hand may be on its way; the connection resets it before each request."""
+    """Whether a byte of the current request may have been sent; the connection resets this before each request."""
 
     async def send(self, data: bytes) -> None:
         """Send all of *data*; waits only when the kernel's buffer is full."""
@@ -29,10 +29,10 @@ class Channel(Protocol):
         """The next bytes; empty at the end of the stream."""
 
     def is_stale(self) -> bool:
-        """Whether an idle channel was closed, or spoken on, by the other side. Never waits."""
+        """Whether the other side closed an idle channel, or sent something on it. Never waits."""
 
     def close(self) -> None:
-        """Let go of the socket at once; whoever waits on it gets ``trio.ClosedResourceError``."""
+        """Close the socket at once; a task that waits on it gets ``trio.ClosedResourceError``."""
 
 
 class SocketChannel:
@@ -46,7 +46,7 @@ class SocketChannel:
 
     @classmethod
     def take_over(cls, stream: trio.SocketStream) -> "SocketChannel":
-        """Go on with the socket that trio connected."""
+        """Use the socket that trio connected."""
         return cls(socket.socket(fileno=stream.socket.detach()))
 
     async def send(self, data: bytes) -> None:
@@ -71,7 +71,7 @@ class SocketChannel:
             rest = rest[sent:]
 
     async def receive(self) -> bytes:
-        """Wait for bytes and give them."""
+        """Wait for bytes and return them."""
         while True:
             if self._closed:
                 raise trio.ClosedResourceError
@@ -82,7 +82,7 @@ class SocketChannel:
                 continue
 
     def receive_nowait(self) -> bytes | None:
-        """What lies in the kernel's buffer; None when there is nothing, empty at the end."""
+        """The bytes in the kernel's buffer; None if there are none, empty at the end of the stream."""
         try:
             return self._socket.recv(READ_BYTES)
         except BlockingIOError:
@@ -93,7 +93,7 @@ class SocketChannel:
             raise
 
     def is_stale(self) -> bool:
-        """Whether anything at all is there to be read: on an idle plain connection that is an end or nonsense."""
+        """Whether there is anything to read: on an idle plain connection that is its end or a protocol violation."""
         return self._closed or self.receive_nowait() is not None
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class TlsChannel:
 
     @property
     def sent_anything(self) -> bool:
-        """Whether a byte of the request in hand may be on its way."""
+        """Whether a byte of the current request may have been sent."""
         return self._inner.sent_anything
 
     @sent_anything.setter
@@ -124,10 +124,10 @@ class TlsChannel:
         self._inner.sent_anything = value
 
     async def handshake(self) -> None:
-        """Agree on keys and check the server's certificate.
+        """Do the TLS handshake, which checks the server's certificate.
 
         Raises:
-            ssl.SSLError: it is not who it should be, or speaks no TLS.
+            ssl.SSLError: the certificate is not valid, or the other side does not use TLS.
         """
         while True:
             try:
@@ -136,7 +136,7 @@ class TlsChannel:
                 await self._flush()
                 await self._fill()
             except ssl.SSLError:
-                await self._flush()  # our alert, so that the server's log says why
+                await self._flush()  # sends the alert, so that the server's log says why
                 raise
             else:
                 await self._flush()
@@ -145,22 +145,22 @@ class TlsChannel:
     async def send(self, data: bytes) -> None:
         """Encrypt and send all of *data*."""
         written = self._tls.write(data)
-        while written < len(data):  # OpenSSL takes one batch of records at a time
+        while written < len(data):  # OpenSSL accepts one batch of records at a time
             written += self._tls.write(memoryview(data)[written:])
         await self._inner.send(self._outgoing.read())
 
     async def receive(self) -> bytes:
-        """The next decrypted bytes; empty at the end, with or without a goodbye: HTTP has its own lengths."""
+        """The next decrypted bytes; empty at the end, with or without a close_notify: HTTP has its own lengths."""
         while True:
             decrypted = self._read_decrypted()
             if decrypted is not None:
                 return decrypted
-            if self._outgoing.pending:  # a key update wants an answer
+            if self._outgoing.pending:  # a key update requires a response
                 await self._flush()
             await self._fill()
 
     def receive_nowait(self) -> bytes | None:
-        """What can be decrypted of what is there; None when nothing, empty at the end."""
+        """The bytes that can be decrypted without waiting; None if there are none, empty at the end."""
         received = self._inner.receive_nowait()
         if received is None:
             return None
@@ -168,14 +168,14 @@ class TlsChannel:
         return self._read_decrypted()
 
     def is_stale(self) -> bool:
-        """Whether the other side closed or spoke; session tickets that arrive late are neither."""
+        """Whether the other side closed the channel or sent data; session tickets that arrive late are no data."""
         try:
             return self.receive_nowait() is not None
         except ssl.SSLError:
             return True
 
     def close(self) -> None:
-        """Close without a goodbye; lengths tell the server that nothing is missing."""
+        """Close without a close_notify; HTTP's lengths show the server that nothing is missing."""
         self._inner.close()
 
     def _read_decrypted(self) -> bytes | None:
@@ -187,12 +187,12 @@ class TlsChannel:
             return b""
         if not first or not self._incoming.pending:
             return first
-        pieces = [first]  # a record is 16 KiB at most: gather what one read of the socket brought
+        pieces = [first]  # a record has 16 KiB at most: collect all that one read of the socket returned
         try:
             while piece := self._tls.read(_TLS_RECORDS_BYTES):
                 pieces.append(piece)
         except (ssl.SSLWantReadError, ssl.SSLZeroReturnError, ssl.SSLEOFError):
-            pass  # an end is told again by the next call
+            pass  # the next call returns the end of the stream
         return b"".join(pieces)
 
     async def _flush(self) -> None:

@@ -1,7 +1,7 @@
 """The client: one server, one identity, one rate limit.
 
-JSON both ways, always. Kubernetes' own components speak protobuf; its schemas would have to be generated and kept for
-every kind, and msgspec decodes a pod's JSON in about 10 µs, so there is nothing to be won by it.
+Requests and responses are JSON. Kubernetes' own components use protobuf, whose schemas would have to be generated and
+maintained for every kind; msgspec decodes a pod's JSON in about 10 µs, so that would gain nothing.
 """
 
 import logging
@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 
 TLS_RELOAD_SECONDS = 300.0
 BROKEN_READ_RETRY_SECONDS = 1
-THROTTLE_WORTH_TELLING_SECONDS = 1.0
-THROTTLE_TOLD_EVERY_SECONDS = 10.0
+THROTTLE_LOG_THRESHOLD_SECONDS = 1.0
+THROTTLE_LOG_INTERVAL_SECONDS = 10.0
 
 JSON = b"Content-Type: application/json\r\n"
 STRATEGIC_MERGE_PATCH = b"Content-Type: application/strategic-merge-patch+json\r\n"
@@ -42,19 +42,19 @@ GZIP = b"Accept-Encoding: gzip\r\n"
 
 
 def user_agent(component: str) -> str:
-    """How we introduce ourselves: ``trio-sched/v0.1.0 (linux/amd64) kubernetes/trio/<component>``."""
+    """The ``User-Agent`` header: ``trio-sched/v0.1.0 (linux/amd64) kubernetes/trio/<component>``."""
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine() or "unknown")
     return f"trio-sched/v{trio_sched.__version__} ({sys.platform}/{machine}) kubernetes/trio/{component}"
 
 
 @define(eq=False)
 class KubeClient:
-    """Sends requests to one API server, at its pace and under its name; made by :func:`connect`.
+    """Sends requests to one API server, with its own rate limit and credentials; made by :func:`connect`.
 
     Attributes:
-        settings: whom it speaks to.
-        http: for what is asked now and then; limited and authenticated like everything else.
-        pool: the connections; None when the requests go through a transport that was handed in.
+        settings: of the server.
+        http: for rare requests; with the same rate limit and credentials.
+        pool: the connections; None if the requests go through a transport that was passed in.
     """
 
     settings: ConnectionSettings
@@ -67,13 +67,13 @@ class KubeClient:
     _prefix: bytes = field(init=False)
     _headers: bytes = field(init=False, default=b"")
     _headers_version: int = field(init=False, default=-1)
-    _throttling_told: float = field(init=False, default=-math.inf)
+    _throttling_logged_at: float = field(init=False, default=-math.inf)
 
     def __attrs_post_init__(self) -> None:
         self._prefix = urlsplit(self.settings.server).path.rstrip("/").encode()
 
     async def call(self, method: bytes, target: bytes, *, headers: bytes = b"", body: bytes = b"") -> bytes:
-        """Send a request and return the body of its answer.
+        """Send a request and return the body of the response.
 
         Args:
             method: ``b"GET"``.
@@ -83,8 +83,8 @@ class KubeClient:
 
         Raises:
             ApiError: the server refused.
-            ConnectionFailed: no complete answer; says whether the request may have taken effect.
-            CredentialsError: we cannot say who we are.
+            ConnectionFailed: there is no complete response; says whether the request may have taken effect.
+            CredentialsError: there are no credentials.
         """
         reply = await self.request(method, target, headers=headers, body=body)
         if reply.status >= 300:
@@ -92,13 +92,13 @@ class KubeClient:
         return reply.body
 
     async def request(self, method: bytes, target: bytes, *, headers: bytes = b"", body: bytes = b"") -> Reply:
-        """Send a request and return the answer whatever its status, after as many retries as the server asks for.
+        """Send a request and return the response whatever its status, after the retries that the server asks for.
 
-        Reads are also retried when the connection broke: nothing can have happened.
+        Reads are also retried when the connection broke, because they have no effect.
 
         Raises:
-            ConnectionFailed: no complete answer.
-            CredentialsError: we cannot say who we are.
+            ConnectionFailed: there is no complete response.
+            CredentialsError: there are no credentials.
         """
         retries = 0
         while True:
@@ -129,12 +129,12 @@ class KubeClient:
 
     @asynccontextmanager
     async def stream(self, target: bytes) -> AsyncGenerator[ByteStream, None]:
-        """GET *target* and read the answer while it comes; not limited, as watches should not be.
+        """GET *target* and read the response while it arrives; without rate limit, because it is for watches.
 
         Raises:
             ApiError: the server refused.
-            ConnectionFailed: no connection, or no answer.
-            CredentialsError: we cannot say who we are.
+            ConnectionFailed: there is no connection, or no response.
+            CredentialsError: there are no credentials.
         """
         prepared = self._prepared_headers() or await self._refreshed_headers()
         sent_at = trio.current_time()
@@ -150,7 +150,7 @@ class KubeClient:
 
     @property
     def list_headers(self) -> bytes:
-        """What a long list is asked for with: gzip, unless the kubeconfig says otherwise."""
+        """The headers of requests for long lists: gzip, unless the kubeconfig disables compression."""
         return b"" if self.settings.disable_compression else GZIP
 
     def _prepared_headers(self) -> bytes | None:
@@ -169,8 +169,8 @@ class KubeClient:
 
     async def _wait_for_token(self, delay: float, method: bytes, target: bytes) -> None:
         now = trio.current_time()
-        if delay > THROTTLE_WORTH_TELLING_SECONDS and now - self._throttling_told >= THROTTLE_TOLD_EVERY_SECONDS:
-            self._throttling_told = now
+        if delay > THROTTLE_LOG_THRESHOLD_SECONDS and now - self._throttling_logged_at >= THROTTLE_LOG_INTERVAL_SECONDS:
+            self._throttling_logged_at = now
             log.info(
                 "Waited before sending request: client-side throttling, not priority and fairness: %.3f s, %s %s",
                 delay,
@@ -184,8 +184,8 @@ class KubeClient:
             raise
 
 
-class _OurAuth(httpx.Auth):
-    """Our credentials and rate limit for requests that go through httpx."""
+class _RateLimitedAuth(httpx.Auth):
+    """Applies credentials and rate limit to requests that go through httpx."""
 
     def __init__(self, credentials: Credentials, limiter: TokenBucket) -> None:
         self._credentials = credentials
@@ -194,10 +194,10 @@ class _OurAuth(httpx.Auth):
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
         if "watch" not in request.url.params:
             await self._limiter.take()
-        ours = self._credentials.current() or await self._credentials.refresh()
-        if "authorization" in request.headers:  # who brings an identity wants that one
-            ours = [(name, value) for name, value in ours if name != b"Authorization"]
-        request.headers = httpx.Headers([*request.headers.raw, *ours])
+        added = self._credentials.current() or await self._credentials.refresh()
+        if "authorization" in request.headers:  # the request has credentials of its own
+            added = [(name, value) for name, value in added if name != b"Authorization"]
+        request.headers = httpx.Headers([*request.headers.raw, *added])
         sent_at = trio.current_time()
         response = yield request
         if response.status_code == 401:
@@ -215,16 +215,16 @@ async def connect(
     request_seconds: float = REQUEST_SECONDS,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncGenerator[KubeClient, None]:
-    """A client for the server of *settings*; nothing is sent before the first request.
+    """Open a client for the server of *settings*; nothing is sent before the first request.
 
     Args:
         settings: from :mod:`trio_sched.kube_client.kubeconfig`.
         qps: requests per second on average; below zero means no limit.
         burst: requests at once.
         component: the end of the user agent: ``scheduler``, ``leader-election``.
-        max_connections: requests in flight; more wait in line.
-        request_seconds: how long a request may take altogether.
-        transport: sends the requests instead of connections of ours: an API server in this process. It stays open.
+        max_connections: requests in flight; more wait in a queue.
+        request_seconds: the timeout of a whole request.
+        transport: sends the requests instead of network connections: to an API server in this process. It stays open.
 
     Raises:
         KubeconfigError: a certificate, key or proxy is not usable.
@@ -235,7 +235,7 @@ async def connect(
     sender: httpx.AsyncBaseTransport
     if transport is None:
         if settings.is_tls:
-            tls.context()  # what cannot work should be said at the start, not on the first request
+            tls.context()  # unusable certificates are an error at the start, not on the first request
         pool = Pool(
             Dialer(settings, tls),
             fixed_headers=b"Host: " + urlsplit(settings.server).netloc.rpartition("@")[2].encode() + b"\r\n",
@@ -255,7 +255,7 @@ async def connect(
         transport=sender,
         base_url=settings.server,
         headers=identity,
-        auth=_OurAuth(credentials, limiter),
+        auth=_RateLimitedAuth(credentials, limiter),
         timeout=None,
     )
     client = KubeClient(settings, http, pool, caller, credentials, limiter, header_lines(identity))
@@ -266,10 +266,10 @@ async def connect(
         failure: Exception | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.watchdog)
-            nursery.start_soon(_follow_certificates, tls)
+            nursery.start_soon(_reload_certificates, tls)
             try:
                 yield client
-            except Exception as problem:  # the nursery is our secret: what the caller raised goes up without a group
+            except Exception as problem:  # the nursery is an implementation detail: no group around the caller's error
                 failure = problem
             finally:
                 nursery.cancel_scope.cancel()
@@ -278,8 +278,8 @@ async def connect(
             raise failure
 
 
-async def _follow_certificates(tls: TlsSource) -> None:
-    """Notice replaced certificate files; connections made with the old ones are not used again."""
+async def _reload_certificates(tls: TlsSource) -> None:
+    """Read certificate files again when they were replaced; connections opened with the old ones are not reused."""
     while tls.settings.files:
         await trio.sleep(TLS_RELOAD_SECONDS)
         try:
@@ -290,5 +290,5 @@ async def _follow_certificates(tls: TlsSource) -> None:
 
 
 def header_lines(headers: Headers) -> bytes:
-    """*headers* as they go over the wire."""
+    """*headers* as header lines."""
     return b"".join(name + b": " + value + b"\r\n" for name, value in headers)

@@ -1,4 +1,4 @@
-"""Who we are, as request headers: static, from a file that is replaced, or from a program."""
+"""Credentials as request headers: static, from a file that is replaced, or from a program."""
 
 import base64
 import logging
@@ -22,11 +22,11 @@ TOKEN_FILE_SECONDS = 50.0
 
 @define(eq=False)
 class TokenFile:
-    """A token that somebody else keeps fresh, such as a projected service account token.
+    """A token in a file that is replaced from outside, such as a projected service account token.
 
     Args:
         path: the file.
-        fallback: what to use while the file has never been readable.
+        fallback: the token to use if the file has never been readable.
     """
 
     path: str
@@ -35,10 +35,10 @@ class TokenFile:
     _read_at: float = field(default=float("-inf"), init=False)
 
     def token(self) -> str:
-        """The file's token, at most :data:`TOKEN_FILE_SECONDS` old; the last good one if it cannot be read now.
+        """The file's token, at most :data:`TOKEN_FILE_SECONDS` old; the last one if the file cannot be read now.
 
         Raises:
-            CredentialsError: it cannot be read and there is no older one.
+            CredentialsError: the file cannot be read and there is no older token.
         """
         now = trio.current_time()
         if now - self._read_at < TOKEN_FILE_SECONDS:
@@ -55,7 +55,7 @@ class TokenFile:
         return self._token
 
     def refused(self, sent_at: float) -> None:
-        """A request of *sent_at* came back with 401: read the file again, unless that was done since."""
+        """Handle the 401 to a request of *sent_at*: read the file again, unless that was done since."""
         if self._read_at < sent_at:
             self._read_at = float("-inf")
 
@@ -73,11 +73,11 @@ class TokenFile:
 
 @define(eq=False)
 class Credentials:
-    """The headers that say who we are.
+    """The request headers with the credentials.
 
     Args:
-        settings: the connection's.
-        tls: where a certificate from an exec plugin goes; None when requests do not travel over TLS of ours.
+        settings: of the connection.
+        tls: gets the certificate of an exec plugin; None if the connection is not a TLS connection of this client.
     """
 
     settings: ConnectionSettings
@@ -88,11 +88,11 @@ class Credentials:
     _authorization: str = field(default="", init=False, repr=False)
     _headers: Headers = field(factory=list, init=False, repr=False)
     version: int = field(default=0, init=False)
-    """Grows when the headers change, so that prepared requests notice."""
+    """Incremented when the headers change, so that prepared headers can be replaced."""
 
     def __attrs_post_init__(self) -> None:
         settings = self.settings
-        if settings.is_tls:  # over a plain connection everybody could read them
+        if settings.is_tls:  # over a plain connection anyone on the network could read them
             if settings.token_file:
                 self._token_file = TokenFile(settings.token_file, fallback=settings.token)
             elif settings.token:
@@ -104,10 +104,10 @@ class Credentials:
         self._rebuild()
 
     def current(self) -> Headers | None:
-        """The headers if they are at hand without waiting, else None: then :meth:`refresh` first.
+        """The headers if they are known without waiting; None means to call :meth:`refresh`.
 
         Raises:
-            CredentialsError: the token file is unreadable and always was.
+            CredentialsError: the token file is unreadable and there is no older token.
         """
         if self._token_file is not None:
             self._set_authorization(f"Bearer {self._token_file.token()}")
@@ -122,13 +122,13 @@ class Credentials:
         return self.current() or self._headers
 
     async def refused(self, sent_at: float) -> None:
-        """Take note of a 401 to a request of *sent_at*, so that the next goes out with something fresher."""
+        """Handle the 401 to a request of *sent_at*, so that the next one has fresh credentials."""
         if self._token_file is not None:
             self._token_file.refused(sent_at)
         elif self._exec is not None and self._exec_used is not None:
             try:
                 self._use(await self._exec.refused(self._exec_used))
-            except CredentialsError as problem:  # the 401 is what the caller must hear of
+            except CredentialsError as problem:  # the caller gets the 401
                 log.error("refreshing credentials: %s", problem)
 
     def _use(self, credential: ExecCredential) -> None:

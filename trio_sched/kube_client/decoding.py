@@ -1,4 +1,4 @@
-"""From an API server's JSON to objects: lists and watch lines, where one bad object spoils only itself."""
+"""Decodes the JSON of an API server: lists and watch lines, of which malformed objects are left out one by one."""
 
 from typing import Generic, NamedTuple, TypeVar
 
@@ -20,7 +20,7 @@ class WatchEvent(Struct, Generic[_O], frozen=True, gc=False):
 
 
 class Undecoded(NamedTuple):
-    """An object that could not be decoded: which one, as far as that can be told, and why."""
+    """An object that could not be decoded: which one, as far as that could be read, and why."""
 
     namespace: str
     name: str
@@ -35,7 +35,7 @@ class Page(NamedTuple, Generic[_O]):
     objects: list[_O]
     undecoded: list[Undecoded]
     starts_over: bool = False
-    """Whether it holds everything, also what earlier pages did."""
+    """Whether it contains all objects, also those of the pages before it."""
 
 
 class _List(Struct, Generic[_O], frozen=True, gc=False):
@@ -72,7 +72,7 @@ class Codec(Generic[T]):
         """One object.
 
         Raises:
-            UndecodableObject: it is not of this kind's shape.
+            UndecodableObject: it does not have the shape of this kind.
         """
         try:
             return self._read(body)
@@ -96,14 +96,14 @@ class Codec(Generic[T]):
         return Page(listing.metadata, listing.items or [], [])
 
     def events(self, lines: bytes) -> list[WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]]:
-        """The events of whole *lines*; an ERROR's object is a Status, a bad object's what is known of it."""
+        """The events of whole *lines*; the object of an ERROR is a Status, that of a malformed one an `Undecoded`."""
         if self._kind.keep_whole is not None:
             return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
         try:
             events = self._event.decode_lines(lines)
         except (msgspec.MsgspecError, UnicodeDecodeError):  # an ERROR among them, or an object of the wrong shape
             return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
-        if any(event.type == "ERROR" for event in events):  # a kind so lenient that a Status passes for one of it
+        if any(event.type == "ERROR" for event in events):  # a Status that has the shape of this kind, too
             return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
         return events
 

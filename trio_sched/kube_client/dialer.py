@@ -1,4 +1,4 @@
-"""Reaching the server: TCP, proxies, TLS, each with its own patience."""
+"""Opens connections to a server: TCP, proxies, TLS, each with its own timeout."""
 
 import contextlib
 import os
@@ -24,12 +24,12 @@ KEEPALIVE_SECONDS = 30
 
 @define(eq=False)
 class Dialer:
-    """Makes connections to one server.
+    """Opens connections to one server.
 
     Args:
-        settings: whom to call.
-        tls: the certificates; used when the server's URL is https.
-        environ: where proxies are named that the settings don't.
+        settings: of the server.
+        tls: the certificates; used if the server's URL is https.
+        environ: where the proxy is taken from if the settings have none.
     """
 
     settings: ConnectionSettings
@@ -50,14 +50,14 @@ class Dialer:
 
     @property
     def relays_requests(self) -> bool:
-        """Whether an HTTP proxy passes plain requests on, which then carry the whole URL."""
+        """Whether an HTTP proxy forwards plain requests, which then contain the whole URL."""
         return self.proxy is not None and not self.proxy.is_socks and not self.settings.is_tls
 
     async def dial(self) -> Http1Connection:
-        """A fresh connection.
+        """Open a connection.
 
         Raises:
-            ConnectionFailed: nobody there, or not whom we trust; nothing of a request was sent.
+            ConnectionFailed: the server cannot be reached or is not trusted; nothing of a request was sent.
         """
         proxy, generation = self.proxy, self.tls.generation
         host, port = (proxy.host, proxy.port) if proxy else (self.host, self.port)
@@ -118,12 +118,12 @@ class Dialer:
 
 
 def _innermost(problem: OSError) -> str:
-    """The system's words alone; trio adds the address, and tells of several by a group behind one error."""
+    """The system's text alone; trio adds the address, and chains several errors as a group to one."""
     cause = problem.__cause__
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]
-    told = cause if isinstance(cause, OSError) else problem
-    return (os.strerror(told.errno) if told.errno else str(told)).lower()
+    innermost = cause if isinstance(cause, OSError) else problem
+    return (os.strerror(innermost.errno) if innermost.errno else str(innermost)).lower()
 
 
 def _unknown_host(problem: socket.gaierror) -> str:
@@ -131,7 +131,7 @@ def _unknown_host(problem: socket.gaierror) -> str:
 
 
 def _keep_alive(sock: trio.socket.SocketType) -> None:
-    """Find out within two minutes that the other machine is gone, instead of never."""
+    """Have the kernel detect within two minutes that the other machine does not respond any more."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for option, value in (

@@ -1,13 +1,13 @@
-"""What can go wrong between us and an API server.
+"""Errors of the client of an API server.
 
 ::
 
     KubeClientError
     ├── KubeconfigError      the settings cannot work; nothing was sent
-    ├── CredentialsError     a token file or an exec plugin gave us nothing to identify ourselves with
-    ├── ConnectionFailed     no (complete) answer; says whether the request may have taken effect
-    ├── UndecodableObject    an object that does not look like its kind; the others of its list are fine
-    └── ApiError             the server said no; keeps its Status
+    ├── CredentialsError     neither a token file nor an exec plugin gave credentials
+    ├── ConnectionFailed     no (complete) response; says whether the request may have taken effect
+    ├── UndecodableObject    an object without the shape of its kind; the others of its list are fine
+    └── ApiError             the server refused; keeps its Status
         ├── Unauthorized (401) · Forbidden (403) · NotFound (404) · Conflict (409) · AlreadyExists (409)
         ├── Expired (410) · TooManyRequests (429)
         └── ServerError (5xx)
@@ -20,7 +20,7 @@ from trio_sched.errors import TrioSchedError
 
 
 class KubeClientError(TrioSchedError):
-    """Anything that kept us from an answer, or the answer from being yes."""
+    """A request that was not sent, got no response, or was refused."""
 
 
 class KubeconfigError(KubeClientError):
@@ -28,18 +28,18 @@ class KubeconfigError(KubeClientError):
 
 
 class CredentialsError(KubeClientError):
-    """Neither a fresh credential nor an older good one is there."""
+    """There are neither fresh credentials nor older valid ones."""
 
 
 class ConnectionFailed(KubeClientError):
-    """The request got no complete answer; ``__cause__`` is what the socket said.
+    """The request got no complete response; ``__cause__`` is the error of the socket.
 
     Args:
-        server: the address as people know it, ``https://10.0.0.1:6443``.
+        server: its URL, ``https://10.0.0.1:6443``.
         problem: what happened, as a clause.
         may_have_reached_server: whether the server may have acted on the request. A bind that fails with this set must
             be looked up before it is tried again.
-        timed_out: whether the answer was waited for in vain, as opposed to a connection that broke.
+        timed_out: whether there was no response within the timeout, as opposed to a connection that broke.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class ConnectionFailed(KubeClientError):
 
 
 class UndecodableObject(KubeClientError):
-    """One object of a list or watch is not of the shape its kind has; it is left out and the stream goes on.
+    """One object of a list or watch does not have the shape of its kind; it is left out and the stream goes on.
 
     Args:
         resource: the plural name, ``pods``.
-        namespace: empty when unknown or cluster-wide.
-        name: empty when not even that could be read.
+        namespace: empty if it is unknown or the kind is cluster-wide.
+        name: empty if it could not be read.
         problem: what was expected and found, and at which path.
     """
 
@@ -86,7 +86,7 @@ class StatusCause(Struct, frozen=True, rename="camel", gc=False, omit_defaults=T
 
 
 class StatusDetails(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """What the refusal was about."""
+    """``status.details``: the object and the fields that the refusal is about."""
 
     name: str = ""
     group: str = ""
@@ -97,7 +97,7 @@ class StatusDetails(Struct, frozen=True, rename="camel", gc=False, omit_defaults
 
 
 class ApiStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A ``v1`` Status: how an API server says what became of a request."""
+    """A ``v1`` Status: the result of a request."""
 
     kind: str = ""
     status: str = ""
@@ -108,12 +108,12 @@ class ApiStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tru
 
 
 class ApiError(KubeClientError):
-    """The server refused; the text is its own.
+    """The server refused; the text is that of the server.
 
     Args:
         code: the HTTP status.
-        reason: Kubernetes' machine-readable word for it, ``Conflict``; may be empty.
-        message: the server's sentence.
+        reason: the machine-readable reason, ``Conflict``; may be empty.
+        message: the server's text.
         details: which object, which fields, how long to wait.
     """
 
@@ -129,11 +129,11 @@ class ApiError(KubeClientError):
 
 
 class Unauthorized(ApiError):
-    """401: who are you? The credentials were not accepted."""
+    """401: the credentials were not accepted."""
 
 
 class Forbidden(ApiError):
-    """403: known, but not allowed to."""
+    """403: the user is not allowed to do this."""
 
 
 class NotFound(ApiError):
@@ -141,23 +141,23 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409: somebody else was faster, or the object is in the wrong state."""
+    """409: the object was changed meanwhile, or its state does not allow the request."""
 
 
 class AlreadyExists(ApiError):
-    """409 on create: the name is taken."""
+    """409 on create: there is an object of that name."""
 
 
 class Expired(ApiError):
-    """410: the resource version or continue token is too old; list afresh."""
+    """410: the resource version or continue token is too old; list again."""
 
 
 class TooManyRequests(ApiError):
-    """429: come back later."""
+    """429: the server is overloaded; try again later."""
 
 
 class ServerError(ApiError):
-    """5xx: the server's own trouble; trying again may help."""
+    """5xx: the server failed; trying again may help."""
 
 
 _BY_CODE: dict[int, type[ApiError]] = {
@@ -199,12 +199,12 @@ def error_from_status(status: ApiStatus, *, code: int = 0) -> ApiError:
 
 
 def error_from_reply(code: int, body: bytes, *, request: str) -> ApiError:
-    """The error for a reply with *code*: its Status as it is, or one made from the code when it has none.
+    """The error for a reply with *code*: from the Status in its body, or made from the code if there is none.
 
     Args:
         code: the HTTP status, 300 or more.
-        body: the reply's body.
-        request: method and target, to say in a made-up message what was refused.
+        body: of the reply.
+        request: method and target, for the message if there is no Status.
     """
     try:
         status = _status_decoder.decode(body)

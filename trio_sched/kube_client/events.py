@@ -1,4 +1,4 @@
-"""Creates events, in whichever shape the server takes them. When to tell what is the event recorder's business."""
+"""Creates and patches events, as ``events.k8s.io/v1`` or in the older shape ``v1``."""
 
 from urllib.parse import quote
 
@@ -12,15 +12,15 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def has_events_v1(client: KubeClient) -> bool:
-    """Whether the server knows ``events.k8s.io/v1``; if not, core/v1 it must be.
+    """Whether the server serves ``events.k8s.io/v1``; every server serves ``v1``.
 
     Raises:
-        ApiError: it would not say.
-        ConnectionFailed: it did not say.
+        ApiError: the server refused to answer.
+        ConnectionFailed: there was no complete answer.
     """
     try:
         await client.call(b"GET", b"/apis/events.k8s.io/v1")
-    except (NotFound, Forbidden):  # a server that hides its discovery from us will know the older shape in any case
+    except (NotFound, Forbidden):  # without permission to read the discovery the older shape works in any case
         return False
     return True
 
@@ -29,7 +29,7 @@ async def create_event(client: KubeClient, event: Event) -> None:
     """Create *event* as ``events.k8s.io/v1``.
 
     Raises:
-        AlreadyExists: an event of that name is there.
+        AlreadyExists: there is an event of that name.
     """
     await client.call(b"POST", _path("/apis/events.k8s.io/v1", event), headers=JSON, body=event_body(event))
 
@@ -38,37 +38,37 @@ async def create_core_event(client: KubeClient, event: CoreEvent) -> None:
     """Create *event* as ``v1``.
 
     Raises:
-        AlreadyExists: an event of that name is there.
+        AlreadyExists: there is an event of that name.
     """
     body = _with_type(b"v1", _encode(event))
     await client.call(b"POST", _path("/api/v1", event), headers=JSON, body=body)
 
 
 async def patch_series(client: KubeClient, event: Event, series: EventSeries) -> None:
-    """Say that what *event* tells has gone on.
+    """Set the series of *event*.
 
     Raises:
-        NotFound: the server has forgotten the event; create it anew.
+        NotFound: the server has deleted the event, as it does after an hour; create it again.
     """
     await _patch_series(client, "/apis/events.k8s.io/v1", event, series)
 
 
 async def patch_core_series(client: KubeClient, event: CoreEvent, series: EventSeries) -> None:
-    """Say that what *event*, a ``v1`` one, tells has gone on.
+    """Set the series of *event*, a ``v1`` one.
 
     Raises:
-        NotFound: the server has forgotten the event; create it anew.
+        NotFound: the server has deleted the event, as it does after an hour; create it again.
     """
     await _patch_series(client, "/api/v1", event, series)
 
 
 def event_body(event: Event) -> bytes:
-    """*event* as it goes over the wire."""
+    """*event* as JSON, with its kind and version."""
     return _with_type(b"events.k8s.io/v1", _encode(event))
 
 
 def as_core_event(event: Event) -> CoreEvent:
-    """The same news in the older shape."""
+    """*event* in the older shape."""
     return CoreEvent(
         metadata=event.metadata,
         involved_object=event.regarding,
@@ -97,7 +97,7 @@ def _path(root: str, event: Event | CoreEvent) -> bytes:
 
 
 def _with_type(api_version: bytes, encoded: bytes) -> bytes:
-    """Put kind and version in front, which no struct of ours carries."""
+    """Put kind and version in front, which the structs do not have."""
     return b'{"kind":"Event","apiVersion":"' + api_version + b'",' + encoded[1:]
 
 

@@ -24,7 +24,7 @@ HINT_INTERVAL_SECONDS = 3600.0
 
 @frozen(kw_only=True)
 class ExecCredential:
-    """What the program gave: a token, a client certificate with its key, or both."""
+    """The credentials that the program returned: a token, a client certificate with its key, or both."""
 
     token: str = field(default="", repr=False)
     client_certificate: bytes = b""
@@ -35,7 +35,7 @@ class ExecCredential:
 
 @define(eq=False)
 class ExecPlugin:
-    """Runs the program when its last credential has expired or was refused, once for all who wait for it."""
+    """Runs the program when its last credential has expired or was refused, once for all waiting requests."""
 
     settings: ExecSettings
     _credential: ExecCredential | None = field(default=None, init=False)
@@ -44,7 +44,7 @@ class ExecPlugin:
     _last_hint: float = field(default=-HINT_INTERVAL_SECONDS, init=False)
 
     def cached(self) -> ExecCredential | None:
-        """The credential in hand if it has not expired."""
+        """The last credential if it has not expired."""
         credential = self._credential
         if credential is None or (credential.expires_at is not None and time.time() >= credential.expires_at):
             return None
@@ -54,7 +54,7 @@ class ExecPlugin:
         """A credential that has not expired; runs the program if need be.
 
         Raises:
-            CredentialsError: the program is missing, failed, or said something else.
+            CredentialsError: the program is missing, failed, or returned something else.
         """
         async with self._lock:
             cached = self.cached()
@@ -63,7 +63,7 @@ class ExecPlugin:
             return cached
 
     async def refused(self, used: ExecCredential) -> ExecCredential:
-        """The server did not accept *used*: run the program again, unless somebody else already has."""
+        """Handle that the server refused *used*: run the program again, unless another request already did."""
         async with self._lock:
             if self._credential is used or self._credential is None:
                 self._credential = await self._run()

@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection: a request out, a response in, again and again.
 
-The parser is llhttp (httptools); its callbacks are methods of the connection, so that nothing is built per request but
-the answer.
+The parser is llhttp (httptools); its callbacks are methods of the connection, so that no object is created per request
+but the reply.
 """
 
 import zlib
@@ -15,32 +15,32 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Reply(NamedTuple):
-    """A complete answer. Header names are lower case; the body is decompressed."""
+    """A complete response. Header names are lower case; the body is decompressed."""
 
     status: int
     headers: Headers
     body: bytes
 
     def header(self, name: bytes) -> bytes | None:
-        """The value of header *name* (lower case), None when it is not there."""
+        """The value of header *name* (lower case); None if there is none."""
         return next((value for key, value in self.headers if key == name), None)
 
 
 class ProtocolViolation(Exception):
-    """The other side does not speak HTTP/1.1, or stopped in the middle of a sentence."""
+    """The response is not HTTP/1.1, or incomplete."""
 
 
 class Http1Connection:
     """A channel with a parser; used by one task at a time.
 
     Attributes:
-        requests: how many were sent so far; after the first, the connection counts as reused.
+        requests: how many were sent so far; after the first one the connection counts as reused.
         deadline: when the pool's watchdog closes it, in ``trio.current_time()``.
-        timed_out: whether the watchdog did.
-        idle_since: when the last answer was complete.
-        reusable: whether another request may follow the last answer.
-        generation: of the certificates it was made with; see ``TlsSource``.
-        heard: whether any byte of the answer in hand has come.
+        timed_out: whether the watchdog closed it.
+        idle_since: when the last response was complete.
+        reusable: whether another request may follow the last response.
+        generation: of the certificates it was opened with; see ``TlsSource``.
+        received_anything: whether a byte of the current response has arrived.
     """
 
     __slots__ = (
@@ -54,8 +54,8 @@ class Http1Connection:
         "_until_close",
         "deadline",
         "generation",
-        "heard",
         "idle_since",
+        "received_anything",
         "requests",
         "reusable",
         "status",
@@ -78,10 +78,10 @@ class Http1Connection:
         self.timed_out = False
         self.reusable = True
         self.generation = generation
-        self.heard = False
+        self.received_anything = False
 
     async def exchange(self, request: bytes) -> Reply:
-        """Send *request* (head and body in one piece) and return the whole answer."""
+        """Send *request* (head and body in one piece) and return the whole response."""
         await self._begin(request)
         receive, feed = self._channel.receive, self._feed
         while not self._complete:
@@ -95,7 +95,7 @@ class Http1Connection:
         return Reply(self.status, headers, body)
 
     async def start(self, request: bytes) -> tuple[int, Headers]:
-        """Send *request* and return once status and headers are in; the body comes by :meth:`receive_body`."""
+        """Send *request*, return status and headers as soon as they are there; :meth:`receive_body` reads the body."""
         await self._begin(request)
         while not self._head_complete:
             self._feed(await self._channel.receive())
@@ -110,21 +110,21 @@ class Http1Connection:
 
     @property
     def sent_anything(self) -> bool:
-        """Whether a byte of the request in hand may have left."""
+        """Whether a byte of the current request may have been sent."""
         return self._channel.sent_anything
 
     def is_stale(self) -> bool:
-        """Whether the server has hung up while the connection was idle."""
+        """Whether the server closed the connection while it was idle."""
         return self._channel.is_stale()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the channel."""
         self.reusable = False
         self._channel.close()
 
     async def _begin(self, request: bytes) -> None:
         self.requests += 1
-        self.heard = False
+        self.received_anything = False
         self._bodiless = request.startswith(b"HEAD ")
         self._headers = []
         self._head_complete = self._complete = self._until_close = False
@@ -138,30 +138,30 @@ class Http1Connection:
                 self._complete = True
                 return
             raise ProtocolViolation(
-                "the server closed the connection in the middle of its answer" if self.heard else "EOF"
+                "the server closed the connection in the middle of its answer" if self.received_anything else "EOF"
             )
-        self.heard = True
+        self.received_anything = True
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as problem:
             raise ProtocolViolation(f"malformed HTTP response: {problem}") from problem
 
-    # What the parser calls.
+    # Callbacks of the parser.
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header line, or a trailer after a chunked body."""
         self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        """Status and headers are in."""
+        """Status and headers are complete."""
         self.status = status = self._parser.get_status_code()
-        if status < 200:  # 100 Continue and the like: the answer is yet to come
+        if status < 200:  # 100 Continue and the like: the response is yet to come
             return
         self._head_complete = True
         names = {name for name, _ in self._headers}
         self._until_close = b"content-length" not in names and b"transfer-encoding" not in names
         self.reusable = self._parser.should_keep_alive()
-        if self._bodiless:  # the parser does not know what was asked, and waits for the body that the headers describe
+        if self._bodiless:  # the parser does not know the method, and waits for the body that the headers describe
             self._complete = True
             self.reusable = False
 
@@ -170,7 +170,7 @@ class Http1Connection:
         self._body.append(body)
 
     def on_message_complete(self) -> None:
-        """The answer is whole."""
+        """The response is complete."""
         if self._head_complete:
             self._complete = True
         else:
@@ -181,7 +181,7 @@ def gunzip(body: bytes) -> bytes:
     """Decompress a whole gzip body.
 
     Raises:
-        ProtocolViolation: it is not gzip, or torn.
+        ProtocolViolation: it is not gzip, or incomplete.
     """
     try:
         return zlib.decompress(body, wbits=31)

@@ -1,4 +1,4 @@
-"""The settings that every pod is born with: its service account."""
+"""The connection settings of a pod: its service account."""
 
 import logging
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def in_cluster_settings(environ: Mapping[str, str], *, service_account: Path = SERVICE_ACCOUNT) -> ConnectionSettings:
-    """The API server of the cluster we run in; the token is read anew while we run.
+    """The API server of the cluster that this pod runs in; the token is read again from time to time.
 
     Args:
-        environ: where the kubelet wrote the server's address.
-        service_account: where it put token and certificate authority.
+        environ: the process environment, where the kubelet put the server's address.
+        service_account: the directory where it put token and certificate authority.
 
     Raises:
-        KubeconfigError: we do not run in a pod, or the pod has no token.
+        KubeconfigError: this process does not run in a pod, or the pod has no token.
     """
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:

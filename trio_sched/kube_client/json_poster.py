@@ -1,4 +1,4 @@
-"""Posts JSON to a web server that is no API server: a webhook, by its URL, with a limit for the whole call."""
+"""Posts JSON to a webhook, with a timeout for the whole call."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from trio_sched.kube_client.tls import TlsSource
 from trio_sched.kube_client.transport import Caller, HttpxCaller
 
 MAX_CONNECTIONS = 256
-"""Waiting for a connection counts against the limit of the call, so there are plenty."""
+"""Waiting for a connection counts towards the timeout of the call, so there are many."""
 TOO_SLOW = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 _KEPT_IN_PATHS = "/%:@!$&'()*+,;=-._~?"
 
 
 @define(eq=False)
 class JsonPoster:
-    """Sends to one server, over connections that are kept; made by :meth:`reach`.
+    """Sends to one server, over keep-alive connections; made by :meth:`for_url`.
 
     Attributes:
         url: what the paths of requests are appended to, without a slash at its end.
-        timeout_seconds: for a whole call, from looking for a connection to the last byte of the answer.
+        timeout_seconds: for a whole call, from waiting for a connection to the last byte of the response.
     """
 
     url: str
@@ -42,7 +42,7 @@ class JsonPoster:
     _problem: str
 
     @classmethod
-    def reach(
+    def for_url(
         cls,
         url: str,
         *,
@@ -50,13 +50,13 @@ class JsonPoster:
         timeout_seconds: float = math.inf,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> JsonPoster:
-        """Get ready to send to *url*; nothing is sent yet, and a URL that makes no sense fails every call.
+        """A poster for *url*; nothing is sent yet. With an invalid URL every call fails.
 
         Args:
-            url: with its scheme; slashes at its end do not count.
-            tls: what to trust and show if the scheme is https.
+            url: with its scheme; slashes at its end are ignored.
+            tls: the certificates if the scheme is https.
             timeout_seconds: see above.
-            transport: sends the requests instead of connections of ours: a server in this process.
+            transport: sends the requests instead of network connections: to a server in this process.
 
         Raises:
             KubeconfigError: a certificate or key is not usable.
@@ -64,7 +64,7 @@ class JsonPoster:
         url = url.rstrip("/")
         tls_source = TlsSource(tls or TlsSettings())
         if tls is not None or url.startswith("https://"):
-            tls_source.context()  # what cannot work should be said at the start, not on the first request
+            tls_source.context()  # unusable certificates are an error at the start, not on the first request
         try:
             parts = urlsplit(url)
             host, scheme = parts.hostname, parts.scheme
@@ -90,15 +90,15 @@ class JsonPoster:
             Dialer(ConnectionSettings(server=server, tls=tls_source.settings), tls_source),
             fixed_headers=header_lines(identity),
             max_connections=MAX_CONNECTIONS,
-            request_seconds=math.inf,  # the limit of the call is closer
+            request_seconds=math.inf,  # the timeout of the call ends a request earlier
         )
         return cls(url, timeout_seconds, parts.path, pool, pool, "")
 
     async def post(self, path: str, body: bytes) -> Reply:
-        """Send *body* to *path* below the URL, and return the answer whatever its status.
+        """Send *body* to *path* below the URL, and return the response whatever its status.
 
         Raises:
-            ConnectionFailed: there is no complete answer.
+            ConnectionFailed: there is no complete response.
         """
         if self._caller is None:
             await trio.lowlevel.checkpoint()
@@ -111,6 +111,6 @@ class JsonPoster:
             raise ConnectionFailed(self.url, TOO_SLOW, may_have_reached_server=True, timed_out=True) from problem
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         if self._pool is not None:
             self._pool.close()

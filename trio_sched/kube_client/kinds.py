@@ -1,4 +1,4 @@
-"""What there is to list and watch: a kind's place in the API and the class that its objects become."""
+"""Kinds of objects: their paths in the API, and the classes that they are decoded into."""
 
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
@@ -14,7 +14,7 @@ from trio_sched.objects.pod import Pod
 
 
 class WireObject(Protocol):
-    """Any Kubernetes object: it has metadata."""
+    """Any Kubernetes object that has metadata."""
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -31,13 +31,13 @@ class Kind(Generic[T]):
     Attributes:
         group: empty for the core group.
         version: ``v1``.
-        plural: as it stands in URLs.
-        namespaced: whether objects live in namespaces.
-        type: what objects are decoded into.
-        field_selector: what list and watch are limited to.
+        plural: as in URLs.
+        namespaced: whether objects are in namespaces.
+        type: the class that objects are decoded into.
+        field_selector: of list and watch.
         transform: applied to every object that is listed or watched, to share what many have in common.
-        keep_whole: given every object with the JSON it was decoded from, returns what is to stand for it: one that
-            keeps the JSON, for instance. Costs a second look at every object.
+        keep_whole: called with every object and the JSON it was decoded from; returns the object to use instead, for
+            instance one that keeps the JSON. With it every object is decoded one by one, which takes longer.
     """
 
     version: str
@@ -71,7 +71,7 @@ POD_KIND = Kind(
     plural="pods",
     namespaced=True,
     type=Pod,
-    # Pods that have run their course use nothing; when one gets there, the server tells us that it was deleted.
+    # Pods that have finished use no resources; when a pod finishes, the watch reports it as deleted.
     field_selector="status.phase!=Succeeded,status.phase!=Failed",
 )
 NODE_KIND = Kind(version="v1", plural="nodes", namespaced=False, type=Node)

@@ -1,7 +1,7 @@
-"""Reads a kubeconfig: from YAML to :class:`ConnectionSettings`, with kube-scheduler's own complaints.
+"""Reads a kubeconfig: from YAML to :class:`ConnectionSettings`, with the error texts of kube-scheduler.
 
 One explicit file, never ``$KUBECONFIG`` or the one in the home directory, never several merged. Unknown fields and
-duplicate keys pass, as they do with kubectl; what they would have meant is not guessed.
+duplicate keys are ignored, as by kubectl.
 """
 
 import logging
@@ -21,12 +21,12 @@ log = logging.getLogger(__name__)
 
 
 def load_kubeconfig(path: str, *, master: str = "", environ: Mapping[str, str] | None = None) -> ConnectionSettings:
-    """How to reach the API server that *path*, or *master*, or the pod we run in names.
+    """The connection settings from *path*, from *master*, or from the service account of the pod.
 
     Args:
         path: a kubeconfig file; empty for none.
-        master: a URL that takes the place of the file's server.
-        environ: the process environment; only looked at when *path* and *master* are both empty.
+        master: a URL that replaces the server in the file.
+        environ: the process environment; only used if *path* and *master* are both empty.
 
     Raises:
         KubeconfigError: the text is kube-scheduler's.
@@ -46,7 +46,7 @@ def settings_of(config: Kubeconfig, *, master: str = "") -> ConnectionSettings:
     """The settings of the current context of *config*.
 
     Raises:
-        KubeconfigError: they are contradictory, incomplete, or name files that are not there.
+        KubeconfigError: they are contradictory, incomplete, or name files that do not exist.
     """
     context = config.contexts.get(config.current_context)
     cluster = config.clusters.get(context.cluster) if context else None
@@ -55,7 +55,7 @@ def settings_of(config: Kubeconfig, *, master: str = "") -> ConnectionSettings:
         # The certificate's name belongs to the server that was replaced.
         cluster = (cluster or Cluster()).with_server(master)
     check_usable(config, context, cluster, user)
-    assert cluster is not None  # check_usable insists on it
+    assert cluster is not None  # check_usable raises otherwise
     server = normalise_server(cluster.server, has_tls_settings=cluster.has_tls_settings)
     is_tls = server.startswith("https://")
     user = user or User()
@@ -97,7 +97,7 @@ def _tls(cluster: Cluster, user: User) -> TlsSettings:
 
 
 def _initial_token(user: User, *, is_tls: bool) -> str:
-    """The token in the user's file; that it can be read at the start is required."""
+    """The token in the user's file, which must be readable at the start."""
     if not user.token_file or not is_tls:
         return ""
     try:
@@ -123,7 +123,7 @@ def _exec(user: User, cluster: Cluster, server: str) -> ExecSettings | None:
 
 
 def _check_credentials(settings: ConnectionSettings, user: User) -> None:
-    """What kube-scheduler only notices when it builds its transport."""
+    """Check what kube-scheduler checks only when it builds its transport."""
     if user.auth_provider is not None:
         raise KubeconfigError(f'no Auth Provider found for name "{user.auth_provider}"')
     plugin = settings.exec_plugin

@@ -1,4 +1,4 @@
-"""A kubeconfig as it is written: YAML or JSON in, plain values out, file names made absolute."""
+"""Reads kubeconfig files: YAML or JSON in, plain values out, file names made absolute."""
 
 import base64
 import binascii
@@ -21,7 +21,7 @@ EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 @frozen(kw_only=True)
 class Cluster:
-    """A server and how to trust it."""
+    """``clusters[].cluster``: a server and how to trust it."""
 
     server: str = ""
     tls_server_name: str = ""
@@ -34,15 +34,15 @@ class Cluster:
 
     @property
     def has_tls_settings(self) -> bool:
-        """Whether it only makes sense with https."""
+        """Whether there are settings that apply to https only."""
         return bool(self.certificate_authority or self.certificate_authority_data or self.insecure_skip_tls_verify)
 
     def with_server(self, server: str) -> "Cluster":
-        """The same cluster under another address; the name its certificate had there does not apply."""
+        """The same cluster with another *server*, to which the server name of the certificate does not apply."""
         return evolve(self, server=server, tls_server_name="")
 
     def exec_info(self, server: str) -> dict[str, Any]:
-        """What an exec plugin is told, in the order and with the omissions of ``KUBERNETES_EXEC_INFO``."""
+        """The cluster in ``KUBERNETES_EXEC_INFO``, with its order of fields; empty ones are left out."""
         authority = self.certificate_authority_data
         if not authority and self.certificate_authority:
             authority = Path(self.certificate_authority).read_bytes()
@@ -72,7 +72,7 @@ class ExecConfig:
 
 @frozen(kw_only=True)
 class User:
-    """An identity and how to prove it."""
+    """``users[].user``: credentials."""
 
     client_certificate: str = ""
     client_certificate_data: bytes = b""
@@ -92,7 +92,7 @@ class User:
 
 @frozen(kw_only=True)
 class Context:
-    """Which user speaks to which cluster."""
+    """``contexts[].context``: a cluster, a user and a namespace."""
 
     cluster: str = ""
     user: str = ""
@@ -101,7 +101,7 @@ class Context:
 
 @frozen(kw_only=True)
 class Kubeconfig:
-    """A whole file."""
+    """A kubeconfig file."""
 
     current_context: str = ""
     clusters: dict[str, Cluster] = field(factory=dict)
@@ -110,7 +110,7 @@ class Kubeconfig:
 
 
 def read_kubeconfig(path: str) -> Kubeconfig:
-    """The kubeconfig at *path*; relative file names in it are taken to start from its directory.
+    """The kubeconfig at *path*; relative file names in it are relative to its directory.
 
     Raises:
         KubeconfigError: there is no such file, or it is not a kubeconfig.
@@ -159,7 +159,7 @@ def parse_kubeconfig(text: bytes, *, path: str) -> Kubeconfig:
 
 @frozen(kw_only=True)
 class _Reader:
-    """Turns what is written into what is meant; knows the file for errors and relative names."""
+    """Converts the wire classes; *path* is for errors and relative file names."""
 
     path: str
 
@@ -214,7 +214,7 @@ class _Reader:
         command, version = wire.command or "", wire.api_version or ""
         mode = wire.interactive_mode or ""
         if not mode and version.endswith(("/v1beta1", "/v1alpha1")):
-            mode = "IfAvailable"  # only v1 insists on a choice
+            mode = "IfAvailable"  # only v1 requires the field
         return ExecConfig(
             api_version=version,
             command=self._absolute(command) if "/" in command else command,  # a bare name is looked up in $PATH
@@ -246,7 +246,7 @@ def _unloadable(path: str, problem: str) -> KubeconfigError:
 
 
 def _describe_yaml(problem: yaml.MarkedYAMLError) -> str:
-    """*problem* as libyaml's Go port words it: the line counts from 0 for the parser and from 1 for the scanner."""
+    """*problem* with the text of libyaml's Go port: lines count from 0 for the parser and from 1 for the scanner."""
     is_scanner = isinstance(problem, yaml.scanner.ScannerError)
     marks = [mark for mark in (problem.context_mark, problem.problem_mark) if mark is not None and mark.line]
     where = f"line {marks[0].line + is_scanner}: " if marks else ""

@@ -1,4 +1,4 @@
-"""What makes a kubeconfig unusable, in kube-scheduler's words and order."""
+"""Checks whether a kubeconfig is usable, with the texts of kube-scheduler in its order."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,23 +13,23 @@ _INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 
 
 def invalid(problems: Sequence[str]) -> KubeconfigError:
-    """One error for all *problems*: alone as it is, several in brackets, none twice."""
+    """One error for all *problems*: a single one as it is, several in brackets, without duplicates."""
     distinct = list(dict.fromkeys(problems))
     text = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
     return KubeconfigError(f"invalid configuration: {text}")
 
 
 def check_usable(config: Kubeconfig, context: Context | None, cluster: Cluster | None, user: User | None) -> None:
-    """Collect everything that is wrong with the current context.
+    """Check the current context.
 
     Args:
         config: the file.
-        context: the current one; None when there is none of that name.
-        cluster: its cluster, with the server of ``--master`` where that is given; None when there is none of that name.
-        user: its user; None when there is none of that name, which is no mistake: then we are anonymous.
+        context: the current one; None if there is none of that name.
+        cluster: its cluster, with the server of ``--master`` where that is given; None if there is none of that name.
+        user: its user; None if there is none of that name, which is valid: requests are anonymous then.
 
     Raises:
-        KubeconfigError: at least one thing is.
+        KubeconfigError: it is not usable; the text has all problems.
     """
     problems: list[str] = []
     if config.current_context and context is None:

@@ -1,4 +1,4 @@
-"""The shape of a kubeconfig file, field for field; anything may be missing or null."""
+"""The structure of a kubeconfig file, field by field; each may be missing or null."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ class WireExec(Struct, frozen=True, rename="camel"):
 
 
 class AuthProvider(Struct, frozen=True):
-    """``users[].user.auth-provider``, which nobody implements any more."""
+    """``users[].user.auth-provider``, which Kubernetes does not support any more."""
 
     name: str | None = None
 

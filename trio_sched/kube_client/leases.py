@@ -1,4 +1,4 @@
-"""Leases, read and written whole: what others put into one survives our updates."""
+"""Leases, read and written whole: fields that the classes here do not have survive an update."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ class StoredLease:
 
     Attributes:
         lease: what an elector reads.
-        raw: everything, also what our classes don't know.
-        record: the spec as text; differs whenever the holder has renewed.
+        raw: the whole object, also the fields that the classes here do not have.
+        record: the spec as text; it changes with every renewal.
     """
 
     lease: Lease
@@ -44,7 +44,7 @@ class StoredLease:
 
 
 def record_of(spec: LeaseSpec) -> bytes:
-    """*spec* as text; differs whenever the holder has renewed."""
+    """*spec* as text; it changes with every renewal."""
     return _encode(spec)
 
 
@@ -54,13 +54,13 @@ async def get_lease(
     """The lease called *name*.
 
     Args:
-        client: one of its own: waiting behind binds for a token could cost us the lead.
-        namespace: where it lives.
-        name: which.
-        timeout_seconds: how long the server may take, None: as long as it likes.
+        client: one with a rate limit of its own: waiting behind binds for a token could delay a renewal too long.
+        namespace: of the lease.
+        name: of the lease.
+        timeout_seconds: how long the server may take; None leaves that to the server.
 
     Raises:
-        NotFound: nobody has created it yet.
+        NotFound: it does not exist yet.
     """
     target = LEASE_KIND.path(name, namespace=namespace) + _timeout(timeout_seconds)
     return StoredLease.decode(await client.call(b"GET", target.encode()))
@@ -72,7 +72,7 @@ async def create_lease(
     """Create the lease called *name*; arguments as for :func:`get_lease`.
 
     Raises:
-        AlreadyExists: somebody was faster.
+        AlreadyExists: another candidate created it first.
     """
     lease = {
         "kind": "Lease",
@@ -89,10 +89,10 @@ async def update_lease(
 ) -> StoredLease:
     """Write *spec* into *stored*, whose resource version must still be the current one.
 
-    Metadata and fields of the spec that our classes don't know stay as they are; fields that *spec* leaves unset go.
+    Metadata, and fields that `LeaseSpec` does not have, stay as they are; fields that *spec* leaves unset are removed.
 
     Raises:
-        Conflict: somebody else has written since.
+        Conflict: it was changed since.
         NotFound: it was deleted.
     """
     known = {encoded for encoded in LeaseSpec.__struct_encode_fields__}

@@ -1,4 +1,4 @@
-"""The two other things a scheduler does to pods: saying how they are, and making room."""
+"""Writes the status of pods, and deletes them."""
 
 from typing import Any
 
@@ -12,21 +12,21 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def patch_pod_status(client: KubeClient, *, namespace: str, name: str, status: dict[str, Any]) -> None:
-    """Merge *status*, a strategic merge patch of ``status`` alone, into the pod's.
+    """Apply *status*, a strategic merge patch of ``status``, to the pod.
 
     Raises:
-        NotFound: the pod is gone.
-        Conflict: it changed while the server was patching.
+        NotFound: the pod does not exist.
+        Conflict: it was changed while the server patched it.
     """
     target = POD_KIND.path(name, namespace=namespace, subresource="status").encode()
     await client.call(b"PATCH", target, headers=STRATEGIC_MERGE_PATCH, body=_encode({"status": status}))
 
 
 async def delete_pod(client: KubeClient, *, namespace: str, name: str, uid: str = "") -> None:
-    """Delete a pod in its own time of grace; with *uid* only if it is still that one.
+    """Delete a pod with its own grace period; with *uid* only if it still has that UID.
 
     Raises:
-        NotFound: it is gone already.
-        Conflict: another pod has that name by now.
+        NotFound: it does not exist.
+        Conflict: the pod of that name has another UID by now.
     """
     await verbs.delete(client, POD_KIND, name, namespace=namespace, uid=uid)

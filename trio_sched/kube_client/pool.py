@@ -1,8 +1,8 @@
-"""Keep-alive connections to one server, and the fast way to use them.
+"""A pool of keep-alive connections to one server.
 
-A flat pool: a stack of idle connections, a count of open ones, a queue of those who wait. Nothing is searched, so a
-request costs the same with one in flight as with a hundred. One watchdog looks at the deadlines of all requests,
-because a cancel scope per request would cost a tenth of the request.
+A flat pool: a stack of idle connections, a count of open ones, a queue of waiting tasks. Nothing is searched, so a
+request costs the same with one in flight as with a hundred. One watchdog checks the deadlines of all requests, because
+a cancel scope per request would take a tenth of the time of the request.
 """
 
 import ssl
@@ -20,11 +20,11 @@ from trio_sched.kube_client.http1 import Headers, Http1Connection, ProtocolViola
 
 MAX_CONNECTIONS = 32
 REQUEST_SECONDS = 65.0
-"""A little more than the minute after which an API server gives up on a request of its own accord."""
+"""A little more than the minute after which an API server ends a request by itself."""
 
 IDLE_SECONDS = 50.0
-"""Servers and load balancers close idle connections after a minute or so. A request that crosses that goodbye is lost,
-and nobody can tell whether before or after it took effect: rather hang up first."""
+"""Servers and load balancers close idle connections after a minute or so. A request that is sent just then fails, and
+whether it took effect is unknown; so the pool closes idle connections before that."""
 
 _SAFE = frozenset({b"GET", b"HEAD"})
 _BROKEN = (OSError, ssl.SSLError, trio.ClosedResourceError, ProtocolViolation)
@@ -35,9 +35,9 @@ class Pool:
     """Connections to one server.
 
     Args:
-        dialer: makes them.
-        fixed_headers: what every request carries (``Host`` and such), as header lines.
-        max_connections: for requests; streams come on top.
+        dialer: opens them.
+        fixed_headers: header lines of every request (``Host`` and such).
+        max_connections: for requests; those of streams are not counted.
         request_seconds: how long a whole request may take.
     """
 
@@ -59,10 +59,10 @@ class Pool:
             self.fixed_headers += self.dialer.proxy.authorization()
 
     async def request(self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b"") -> Reply:
-        """Send a request and return the whole answer, whatever its status.
+        """Send a request and return the whole response, whatever its status.
 
-        A connection that the server had closed while it was idle is replaced without a word, if nothing of the request
-        can have been acted on: not a byte of it was sent, or it only reads.
+        If the server had closed the connection while it was idle, the request is sent over another one, provided that
+        it cannot have had an effect: not a byte of it was sent, or it only reads.
 
         Args:
             method: ``b"POST"``.
@@ -71,7 +71,7 @@ class Pool:
             body: sent with its length.
 
         Raises:
-            ConnectionFailed: there is no complete answer.
+            ConnectionFailed: there is no complete response.
         """
         message = self._message(method, target, headers, body)
         while True:
@@ -97,12 +97,12 @@ class Pool:
     async def stream(
         self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b""
     ) -> AsyncGenerator["ResponseStream", None]:
-        """Send a request over a connection of its own, and give its answer piece by piece.
+        """Send a request over a connection of its own, and read the response piece by piece.
 
-        There is no deadline once status and headers are in: whoever reads knows how long silence is fine.
+        There is no deadline for the body: how long a stream may be silent depends on what it is used for.
 
         Raises:
-            ConnectionFailed: no connection, or no answer.
+            ConnectionFailed: there is no connection, or no response.
         """
         message = self._message(method, target, headers, body)
         connection = await self.dialer.dial()
@@ -123,8 +123,8 @@ class Pool:
                 self._watchdog_rest = trio.Event()
                 await self._watchdog_rest.wait()
                 self._watchdog_rest = None
-                continue  # whatever woke us can be over already
-            # Every request has the same time, so whatever begins while we sleep ends later than the earliest of these.
+                continue  # the request that set the event can be complete already
+            # All requests have the same timeout, so those that start during this sleep have later deadlines than these.
             await trio.sleep_until(min(connection.deadline for connection in self._busy))
             now = trio.current_time()
             for connection in [busy for busy in self._busy if busy.deadline <= now]:
@@ -132,7 +132,7 @@ class Pool:
                 connection.close()
 
     def close(self) -> None:
-        """Hang up everywhere."""
+        """Close all connections."""
         for connection in [*self._idle, *self._busy]:
             connection.close()
         self._open -= len(self._idle)
@@ -158,11 +158,11 @@ class Pool:
             task = trio.lowlevel.current_task()
             self._waiting.append(task)
 
-            def give_up(_: trio.lowlevel.RaiseCancelT) -> trio.lowlevel.Abort:
+            def abort(_: trio.lowlevel.RaiseCancelT) -> trio.lowlevel.Abort:
                 self._waiting.remove(task)
                 return trio.lowlevel.Abort.SUCCEEDED
 
-            handed: Http1Connection | None = await trio.lowlevel.wait_task_rescheduled(give_up)
+            handed: Http1Connection | None = await trio.lowlevel.wait_task_rescheduled(abort)
             if handed is not None:
                 return handed
         try:
@@ -172,7 +172,7 @@ class Pool:
             raise
 
     def _is_current(self, connection: Http1Connection) -> bool:
-        """Whether it shows and trusts the certificates of today."""
+        """Whether it was opened with the current certificates."""
         return connection.generation == self.dialer.tls.generation
 
     def _release(self, connection: Http1Connection, *, broken: bool = False) -> None:
@@ -187,7 +187,7 @@ class Pool:
             self._idle.append(connection)
 
     def _free_slot(self) -> None:
-        """A connection fewer: the first who waits may make another."""
+        """Account for a closed connection: the first waiting task may open another one."""
         if self._waiting:
             trio.lowlevel.reschedule(self._waiting.popleft(), outcome.Value(None))
         else:
@@ -195,8 +195,8 @@ class Pool:
 
     def _may_repeat(self, connection: Http1Connection, method: bytes) -> bool:
         reused = connection.requests > 1
-        unharmed = not connection.sent_anything or method in _SAFE
-        return reused and unharmed and not connection.heard and not connection.timed_out
+        had_no_effect = not connection.sent_anything or method in _SAFE
+        return reused and had_no_effect and not connection.received_anything and not connection.timed_out
 
     def _failure(self, connection: Http1Connection, problem: BaseException) -> ConnectionFailed:
         timed_out = connection.timed_out or isinstance(problem, trio.TooSlowError)
@@ -213,7 +213,7 @@ class Pool:
 
 @define(eq=False)
 class ResponseStream:
-    """An answer that is read while it comes.
+    """A response whose body is read while it arrives.
 
     Attributes:
         status: the HTTP status.
@@ -229,7 +229,7 @@ class ResponseStream:
         """The next bytes of the body, as the server sent them; empty at its end.
 
         Raises:
-            ConnectionFailed: it broke off.
+            ConnectionFailed: the body is incomplete.
         """
         try:
             return await self._connection.receive_body()

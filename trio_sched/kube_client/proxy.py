@@ -1,4 +1,4 @@
-"""Which proxy stands between us and the server, and how to ask it through."""
+"""Which proxy to use for a server, and how to open a tunnel through it."""
 
 import base64
 import ipaddress
@@ -23,7 +23,7 @@ _SOCKS_PROBLEMS = {
 
 
 class ProxyRefused(Exception):
-    """The proxy would not let us through."""
+    """The proxy refused to connect to the server."""
 
 
 class _Bytes(Protocol):
@@ -34,7 +34,7 @@ class _Bytes(Protocol):
 
 @frozen(kw_only=True)
 class Proxy:
-    """A proxy's address and how to introduce oneself to it."""
+    """A proxy's address, and user and password for it."""
 
     scheme: str
     host: str
@@ -44,7 +44,7 @@ class Proxy:
 
     @classmethod
     def parse(cls, url: str) -> "Proxy":
-        """The proxy at *url*, as the environment names it: a bare ``host:port`` is an http proxy.
+        """The proxy at *url*, as in environment variables: a bare ``host:port`` is an http proxy.
 
         Raises:
             ValueError: see :meth:`parse_strictly`.
@@ -53,10 +53,10 @@ class Proxy:
 
     @classmethod
     def parse_strictly(cls, url: str) -> "Proxy":
-        """The proxy at *url*, as a kubeconfig names it: with its scheme.
+        """The proxy at *url*, as in kubeconfigs: with its scheme.
 
         Raises:
-            ValueError: worded as kube-scheduler words it.
+            ValueError: with the text of kube-scheduler.
         """
         parts = urlsplit(url)
         if parts.scheme not in PROXY_SCHEMES:
@@ -74,11 +74,11 @@ class Proxy:
 
     @property
     def is_socks(self) -> bool:
-        """Whether it speaks SOCKS 5 instead of HTTP."""
+        """Whether its protocol is SOCKS 5 instead of HTTP."""
         return self.scheme.startswith("socks")
 
     def authorization(self) -> bytes:
-        """The ``Proxy-Authorization`` line; nothing without a user."""
+        """The ``Proxy-Authorization`` line; empty without a user."""
         if not self.username:
             return b""
         secret = base64.b64encode(f"{self.username}:{self.password}".encode())
@@ -89,7 +89,7 @@ def choose_proxy(server: str, proxy_url: str, environ: Mapping[str, str]) -> Pro
     """The proxy for *server*: the kubeconfig's, else the environment's, else none.
 
     Raises:
-        ValueError: the URL of the proxy makes no sense.
+        ValueError: the URL of the proxy is invalid.
     """
     if proxy_url:
         return Proxy.parse_strictly(proxy_url)
@@ -137,10 +137,10 @@ def _covers(entry: str, host: str, port: str, address: ipaddress.IPv4Address | i
 
 
 async def tunnel(channel: _Bytes, proxy: Proxy, host: str, port: int) -> None:
-    """Have *proxy*, at the other end of *channel*, connect us with *host*.
+    """Have *proxy*, at the other end of *channel*, connect to *host*.
 
     Raises:
-        ProxyRefused: it will not, or speaks something else.
+        ProxyRefused: it refused, or uses another protocol.
     """
     if proxy.is_socks:
         await _socks5(channel, proxy, host, port)
@@ -153,7 +153,7 @@ async def _connect(channel: _Bytes, proxy: Proxy, host: str, port: int) -> None:
     request = b"CONNECT " + authority + b" HTTP/1.1\r\nHost: " + authority + b"\r\n" + proxy.authorization() + b"\r\n"
     await channel.send(request)
     head = bytearray()
-    while b"\r\n\r\n" not in head:  # the server behind it speaks second, so nothing of its can follow the empty line
+    while b"\r\n\r\n" not in head:  # the server sends nothing before it gets a request, so the head comes alone
         received = await channel.receive()
         head += received
         if not received or len(head) > _HEAD_LIMIT_BYTES:
@@ -193,7 +193,7 @@ def _socks_address(host: str) -> bytes:
 
 
 class _Exactly:
-    """Reads so many bytes and no more."""
+    """Reads exactly as many bytes as asked for."""
 
     def __init__(self, channel: _Bytes) -> None:
         self._channel = channel

@@ -1,4 +1,4 @@
-"""How many requests per second we allow ourselves."""
+"""Client-side rate limit: requests per second."""
 
 import math
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from attrs import define, field
 
 @define(eq=False)
 class TokenBucket:
-    """*burst* requests at once, then *qps* a second; those who wait are served in the order they came.
+    """*burst* requests at once, then *qps* a second, in the order in which they were reserved.
 
     Args:
-        qps: tokens that come in per second; below zero means no limit.
-        burst: how many the bucket holds.
-        clock: the time in seconds.
+        qps: tokens added per second; below zero means no limit.
+        burst: how many tokens the bucket holds.
+        clock: returns the time in seconds.
     """
 
     qps: float
@@ -27,7 +27,7 @@ class TokenBucket:
         self._tokens = float(self.burst)
 
     def reserve(self) -> float:
-        """Take a token now or in advance; answers after how many seconds it may be spent."""
+        """Take a token, in advance if there is none; returns how many seconds to wait before the request is sent."""
         if self.qps < 0:
             return 0.0
         now = self.clock()
@@ -37,7 +37,7 @@ class TokenBucket:
         return 0.0 if tokens >= 0.0 else -tokens / self.qps
 
     async def take(self) -> float:
-        """Wait for a token; answers how many seconds that took. Not a checkpoint when there is one."""
+        """Wait for a token; returns how many seconds that took. Not a checkpoint if there is one already."""
         delay = self.reserve()
         if delay > 0.0:
             try:
@@ -48,6 +48,6 @@ class TokenBucket:
         return delay
 
     def give_back(self) -> None:
-        """Undo a :meth:`reserve` whose token was not spent, so that those who come later need not wait for it."""
+        """Undo a :meth:`reserve` whose request was not sent, so that later ones need not wait for it."""
         if self.qps >= 0:
             self._tokens += 1.0

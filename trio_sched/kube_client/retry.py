@@ -10,9 +10,9 @@ MAX_RETRIES = 10
 
 
 def retry_after_seconds(reply: Reply) -> int | None:
-    """How long the server asks us to wait before the same request again; None: don't.
+    """How long to wait before sending the same request again; None if it is not to be repeated.
 
-    Only 429 and 5xx count, and only with a whole number in ``Retry-After``: the rule of Kubernetes' own clients.
+    It is repeated after a 429 or 5xx with a whole number in ``Retry-After``: the rule of Kubernetes' own clients.
     """
     if reply.status != 429 and reply.status < 500:
         return None
@@ -24,15 +24,15 @@ def retry_after_seconds(reply: Reply) -> int | None:
 
 @define(eq=False)
 class Backoff:
-    """Ever longer pauses while something keeps failing, each up to twice its nominal length.
+    """Exponential backoff: ever longer pauses while something keeps failing, each with jitter on top.
 
     Args:
         random: where the jitter comes from.
         initial_seconds: the first pause.
-        factor: how much longer the next is.
-        cap_seconds: nominal length of the longest.
+        factor: by how much each pause is longer than the one before.
+        cap_seconds: the longest pause, without jitter.
         jitter: a pause of *d* lies in ``[d, d × (1 + jitter))``.
-        reset_after_seconds: so long without a failure, and the pauses are short again.
+        reset_after_seconds: after this long without a failure the pauses start at *initial_seconds* again.
     """
 
     random: Random

@@ -1,4 +1,4 @@
-"""Server addresses as people write them, made into URLs."""
+"""Normalises the server addresses of kubeconfigs to URLs."""
 
 import ipaddress
 import re
@@ -17,7 +17,7 @@ def normalise_server(server: str, *, has_tls_settings: bool) -> str:
         has_tls_settings: makes a bare ``host:port`` https instead of http.
 
     Raises:
-        KubeconfigError: worded as Go's URL parser does, which is what kube-scheduler prints.
+        KubeconfigError: with the text of Go's URL parser, which kube-scheduler prints.
     """
     url = server if _SCHEME.match(server) else f"{'https' if has_tls_settings else 'http'}://{server}"
     if re.search(r"[\x00-\x1f\x7f]", url):

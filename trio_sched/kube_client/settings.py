@@ -1,6 +1,6 @@
-"""Where an API server is, how to trust it and who we are: what a kubeconfig boils down to.
+"""The settings of a connection to an API server: its address, how to trust it, and the credentials.
 
-Files are named here and read when they are needed, because certificates and tokens are replaced while we run.
+Files are read when they are needed, because certificates and tokens are replaced while the process runs.
 """
 
 from typing import Any
@@ -10,9 +10,9 @@ from attrs import field, frozen
 
 @frozen(kw_only=True)
 class TlsSettings:
-    """How to trust the server, and the certificate we show it. Data wins over the file of the same thing.
+    """How to trust the server, and the client certificate. Data has precedence over the file of the same thing.
 
-    Without any certificate authority the system's are used.
+    Without any certificate authority those of the system are used.
     """
 
     ca_file: str = ""
@@ -26,7 +26,7 @@ class TlsSettings:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that may be replaced while we run."""
+        """The files that may be replaced while the process runs."""
         pairs = (
             (self.ca_file, self.ca_data),
             (self.client_certificate_file, self.client_certificate_data),
@@ -37,7 +37,7 @@ class TlsSettings:
 
 @frozen(kw_only=True)
 class ExecSettings:
-    """A program that gives us credentials (``users[].user.exec``)."""
+    """A program that returns credentials (``users[].user.exec``)."""
 
     api_version: str
     command: str
@@ -46,12 +46,12 @@ class ExecSettings:
     install_hint: str = ""
     interactive_mode: str = "IfAvailable"
     cluster_info: dict[str, Any] | None = field(default=None, eq=False)
-    """What the program is told of the cluster; None when it did not ask."""
+    """What the program gets to know about the cluster; None without ``provideClusterInfo``."""
 
 
 @frozen(kw_only=True)
 class Impersonation:
-    """As whom the server should treat us."""
+    """The user to impersonate (``users[].user.as`` and its neighbours)."""
 
     user: str = ""
     uid: str = ""
@@ -61,16 +61,16 @@ class Impersonation:
 
 @frozen(kw_only=True)
 class ConnectionSettings:
-    """Everything needed to speak to one API server.
+    """Everything that is needed to send requests to one API server.
 
     Attributes:
         server: scheme, host, port and path prefix, without a slash at the end.
-        namespace: the context's namespace; empty when it names none.
-        proxy_url: the proxy of the kubeconfig; empty leaves it to the environment.
+        namespace: the context's namespace; empty if it has none.
+        proxy_url: the proxy of the kubeconfig; if it is empty the environment decides.
         disable_compression: never ask for gzip.
         username, password: HTTP basic.
-        token: a bearer token; what counts until *token_file* was read, and when it cannot be.
-        token_file: a token that is replaced while we run.
+        token: a bearer token; used until *token_file* was read, and if that cannot be read.
+        token_file: contains a token that is replaced while the process runs.
     """
 
     server: str
@@ -87,5 +87,5 @@ class ConnectionSettings:
 
     @property
     def is_tls(self) -> bool:
-        """Whether the server is spoken to in private."""
+        """Whether the connection is encrypted."""
         return self.server.startswith("https://")

@@ -1,4 +1,4 @@
-"""TLS contexts from certificates in memory or in files, and the news that a file was replaced."""
+"""TLS contexts from certificates in memory or in files, rebuilt when a file was replaced."""
 
 import ssl
 import tempfile
@@ -25,7 +25,7 @@ class TlsSource:
 
     settings: TlsSettings
     generation: int = field(default=0, init=False)
-    """Grows whenever connections made so far show or trust an outdated certificate."""
+    """Incremented when the certificates change: connections of earlier generations use outdated ones."""
     _exec_certificate: tuple[bytes, bytes] = field(default=(b"", b""), init=False)
     _material: Material | None = field(default=None, init=False)
     _context: ssl.SSLContext | None = field(default=None, init=False)
@@ -34,7 +34,7 @@ class TlsSource:
         """The context as of the last :meth:`reload`, made on first use.
 
         Raises:
-            KubeconfigError: a certificate or key is unreadable or not what it says.
+            KubeconfigError: a certificate or key is unreadable or invalid.
         """
         if self._context is None:
             self._material = self._read()
@@ -42,9 +42,12 @@ class TlsSource:
         return self._context
 
     def reload(self) -> bool:
-        """Read the files again; True when something changed and connections should be made anew.
+        """Read the files again; returns whether something changed, so that new connections are needed.
 
-        While a file is being replaced it may be missing or torn: then the error goes up and the old context stays.
+        While a file is being replaced it may be missing or incomplete: then the old context stays.
+
+        Raises:
+            KubeconfigError: a certificate or key is unreadable or invalid.
         """
         material = self._read()
         if material == self._material:
@@ -57,7 +60,7 @@ class TlsSource:
         return not is_first
 
     def use_client_certificate(self, certificate: bytes, key: bytes) -> bool:
-        """Show the certificate that an exec plugin gave; True when it is another one than before."""
+        """Use the certificate that an exec plugin returned; returns whether it is another one than before."""
         if (certificate, key) == self._exec_certificate:
             return False
         self._exec_certificate = (certificate, key)
@@ -74,10 +77,10 @@ class TlsSource:
 
 
 def build_context(settings: TlsSettings, material: Material) -> ssl.SSLContext:
-    """A client context that trusts and shows what *material* holds.
+    """A client context with the certificates and the key in *material*.
 
     Raises:
-        KubeconfigError: with kube-scheduler's words where it has a sentence for it.
+        KubeconfigError: with the text of kube-scheduler where it has one.
     """
     authority, certificate, key = material
     if authority and settings.insecure_skip_verify:
@@ -96,15 +99,15 @@ def build_context(settings: TlsSettings, material: Material) -> ssl.SSLContext:
     else:
         context.load_default_certs()
     if certificate or key:
-        _show(context, certificate, key)
+        _load_pair(context, certificate, key)
     return context
 
 
 def read_file(path: str) -> bytes:
-    """The bytes of *path*; nothing for an empty path.
+    """The bytes of *path*; none for an empty path.
 
     Raises:
-        KubeconfigError: it cannot be read; worded as kube-scheduler words it.
+        KubeconfigError: it cannot be read; with the text of kube-scheduler.
     """
     if not path:
         return b""
@@ -115,7 +118,7 @@ def read_file(path: str) -> bytes:
 
 
 def describe_os_error(problem: OSError) -> str:
-    """The system's words for *problem*, in lower case as kube-scheduler prints them."""
+    """The system's text for *problem*, in lower case as kube-scheduler prints it."""
     return (problem.strerror or str(problem)).lower()
 
 
@@ -129,8 +132,8 @@ def _trust(context: ssl.SSLContext, authority: bytes) -> None:
         raise KubeconfigError(f"unable to load root certificates: {text}") from problem
 
 
-def _show(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    # OpenSSL's Python binding reads key pairs from files only; this one is ours alone (0600) and gone in a moment.
+def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    # OpenSSL's Python binding reads key pairs from files only; this one has mode 0600 and is deleted at once.
     with tempfile.NamedTemporaryFile(suffix=".pem") as pair:
         pair.write(certificate.rstrip(b"\n") + b"\n" + key)
         pair.flush()

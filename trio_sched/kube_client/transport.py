@@ -1,8 +1,8 @@
-"""The pool as an httpx transport, and any httpx transport as if it were the pool.
+"""Adapters between the pool and httpx, in both directions.
 
-``httpx.AsyncClient`` over :class:`PooledTransport` is for everything that is asked now and then. What is asked
-thousands of times goes to a :class:`Caller` directly, without the 230 µs that httpx's own objects cost a request.
-Against an API server in the same process there is no pool, so :class:`HttpxCaller` plays its part.
+``httpx.AsyncClient`` over :class:`PooledTransport` is for rare requests. Frequent requests are sent by a
+:class:`Caller` directly, without the 230 µs that the objects of httpx cost a request. For an API server in the same
+process there is no pool but an httpx transport, which :class:`HttpxCaller` adapts.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -17,11 +17,11 @@ from trio_sched.kube_client.http1 import Headers, Reply
 from trio_sched.kube_client.pool import Pool, ResponseStream
 
 CLOSE_SECONDS = 1.0
-_OURS = frozenset({b"host", b"connection", b"content-length", b"transfer-encoding", b"keep-alive"})
+_SET_BY_POOL = frozenset({b"host", b"connection", b"content-length", b"transfer-encoding", b"keep-alive"})
 
 
 class ByteStream(Protocol):
-    """An answer that is read while it comes."""
+    """A response whose body is read while it arrives."""
 
     @property
     def status(self) -> int:
@@ -36,22 +36,22 @@ class ByteStream(Protocol):
 
 
 class Caller(Protocol):
-    """Sends requests as bytes: a pool, or an httpx transport in disguise."""
+    """Sends requests as bytes: a pool, or an adapted httpx transport."""
 
     async def request(self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b"") -> Reply:
-        """Send a request, return the whole answer; raises ``ConnectionFailed``."""
+        """Send a request, return the whole response; raises ``ConnectionFailed``."""
 
     def stream(
         self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b""
     ) -> AbstractAsyncContextManager[ByteStream]:
-        """Send a request, give its answer piece by piece; raises ``ConnectionFailed``."""
+        """Send a request, read the response piece by piece; raises ``ConnectionFailed``."""
 
 
 class PooledTransport(httpx.AsyncBaseTransport):
-    """Lets httpx send through our pool.
+    """The pool as an httpx transport.
 
-    Requests whose query holds ``watch`` are streamed over a connection of their own; all others are read to their end
-    before httpx sees the response, so that their connection is free again at once.
+    Requests whose query contains ``watch`` are streamed over a connection of their own; all others are read to their
+    end before httpx gets the response, so that their connection is idle again at once.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -61,11 +61,11 @@ class PooledTransport(httpx.AsyncBaseTransport):
         """Send *request*.
 
         Raises:
-            httpx.TransportError: there is no complete answer; the cause is our ``ConnectionFailed``.
+            httpx.TransportError: there is no complete response; the cause is a ``ConnectionFailed``.
         """
         method, target = request.method.encode("ascii"), request.url.raw_path
         headers = b"".join(
-            name + b": " + value + b"\r\n" for name, value in request.headers.raw if name.lower() not in _OURS
+            name + b": " + value + b"\r\n" for name, value in request.headers.raw if name.lower() not in _SET_BY_POOL
         )
         body = await request.aread()
         try:
@@ -102,13 +102,13 @@ class _HttpxStream(httpx.AsyncByteStream):
 
 
 class BorrowedTransport(httpx.AsyncBaseTransport):
-    """Somebody else's transport: it stays open when the client over it is closed."""
+    """A transport that is owned elsewhere: it stays open when the client over it is closed."""
 
     def __init__(self, owned_elsewhere: httpx.AsyncBaseTransport) -> None:
         self._transport = owned_elsewhere
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Pass *request* on."""
+        """Forward *request*."""
         return await self._transport.handle_async_request(request)
 
 
@@ -128,10 +128,10 @@ class HttpxCaller:
         self._origin = httpx.URL(server).copy_with(raw_path=b"/")
 
     async def request(self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b"") -> Reply:
-        """Send a request, return the whole answer.
+        """Send a request, return the whole response.
 
         Raises:
-            ConnectionFailed: there is no complete answer.
+            ConnectionFailed: there is no complete response.
         """
         try:
             with trio.fail_after(self._request_seconds):
@@ -145,10 +145,10 @@ class HttpxCaller:
     async def stream(
         self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b""
     ) -> AsyncGenerator[ByteStream, None]:
-        """Send a request, give its answer piece by piece.
+        """Send a request, read the response piece by piece.
 
         Raises:
-            ConnectionFailed: no answer.
+            ConnectionFailed: there is no response.
         """
         try:
             with trio.fail_after(self._request_seconds):
@@ -186,7 +186,7 @@ class _ResponsePieces:
 
     def __init__(self, caller: HttpxCaller, response: httpx.Response) -> None:
         self._caller = caller
-        # Not aiter_raw: a transport that answers at once may give a response that counts as read already.
+        # Not aiter_raw: a transport in this process may return a response that counts as read already.
         assert isinstance(response.stream, httpx.AsyncByteStream)
         self._pieces = aiter(response.stream)
         self.status = response.status_code
@@ -202,7 +202,7 @@ class _ResponsePieces:
         return b""
 
     async def aclose(self) -> None:
-        """End the transport's generator here and not when it happens to be collected."""
+        """Close the transport's generator now and not when it is garbage collected."""
         if isinstance(self._pieces, AsyncGenerator):
             await self._pieces.aclose()
 

@@ -31,18 +31,18 @@ async def list_pages(
     namespace: str = "",
     codec: Codec[T] | None = None,
 ) -> None:
-    """Hand all objects as of now to *take*, in pages of :data:`PAGE_LIMIT`, compressed on their way.
+    """List all objects and pass them to *take* in pages of :data:`PAGE_LIMIT`, compressed in transit.
 
     Every list is a consistent read in pages, also the first. Kubernetes' own clients ask for resource version 0 first
     and for the last seen one later; both are answered from the watch cache in one piece, which for 150,000 pods is a
-    body of most of a gigabyte, and may be older than what we already know. Servers of 1.31 and later answer consistent
+    body of most of a gigabyte, and may be older than what was read before. Servers of 1.31 and later answer consistent
     reads from that cache as well.
 
-    If the server forgets the list while we page through it, one page with everything follows, marked ``starts_over``.
+    If the continue token expires before the last page, one page with all objects follows, marked ``starts_over``.
 
     Raises:
         ApiError: the server refused.
-        ConnectionFailed: no complete answer.
+        ConnectionFailed: there is no complete response.
     """
     codec = codec or Codec(kind)
     selector = {"fieldSelector": kind.field_selector} if kind.field_selector else {}
@@ -66,7 +66,7 @@ async def list_all(client: KubeClient, kind: Kind[T], *, namespace: str = "") ->
     """All objects as of now.
 
     Raises:
-        UndecodableObject: one of them is not of this kind's shape.
+        UndecodableObject: one of them does not have the shape of this kind.
     """
     objects: list[T] = []
 
@@ -94,7 +94,7 @@ async def create(client: KubeClient, kind: Kind[T], body: bytes, *, namespace: s
 async def update(
     client: KubeClient, kind: Kind[T], name: str, body: bytes, *, namespace: str = "", subresource: str = ""
 ) -> T:
-    """Replace the object called *name* by the one in *body*, which must be whole: what it lacks is gone.
+    """Replace the object called *name* by the one in *body*, which must be whole: fields it lacks are removed.
 
     Raises:
         Conflict: *body* has another resource version than the stored object.
@@ -113,34 +113,34 @@ async def patch(
     subresource: str = "",
     patch_type: bytes = MERGE_PATCH,
 ) -> T:
-    """Change what *body* names of the object called *name*.
+    """Patch the object called *name* with *body*.
 
     Args:
-        client: whose identity and pace.
-        kind: what it is.
-        name: which.
+        client: sends the request.
+        kind: of the object.
+        name: of the object.
         body: the patch.
-        namespace: where it lives.
+        namespace: of the object.
         subresource: ``status``, for instance.
-        patch_type: the header line that says how *body* is meant.
+        patch_type: the header line with the type of the patch.
     """
     target = kind.path(name, namespace=namespace, subresource=subresource).encode()
     return Codec(kind).object(await client.call(b"PATCH", target, headers=patch_type, body=body))
 
 
 async def delete(client: KubeClient, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "") -> None:
-    """Delete the object called *name*, in its own time of grace.
+    """Delete the object called *name*, with its own grace period.
 
     Args:
-        client: whose identity and pace.
-        kind: what it is.
-        name: which.
-        namespace: where it lives.
-        uid: only if it is still this one; empty: whichever has the name.
+        client: sends the request.
+        kind: of the object.
+        name: of the object.
+        namespace: of the object.
+        uid: delete it only if it has this UID; empty: any.
 
     Raises:
-        NotFound: it is gone already.
-        Conflict: another one has that name by now.
+        NotFound: it does not exist.
+        Conflict: the object of that name has another UID.
     """
     body = _DELETE_OPTIONS
     if uid:

@@ -1,8 +1,8 @@
-"""Keeps up with all objects of a kind: lists them once, then watches, and starts over when the server has forgotten.
+"""Lists and watches all objects of a kind; lists again when the resource version has expired.
 
-Three ideas, one inside the other: forever (:meth:`Reflector.run`), the list and what it means
-(:meth:`Reflector._list`), one connection (:meth:`Reflector._watch`). What happens is handed over by a plain call in the
-task that reads, a batch per read of the socket: a memory channel in between would cost as much as the decoding.
+Three levels: forever (:meth:`Reflector.run`), a list and its difference to the one before (:meth:`Reflector._list`),
+one connection (:meth:`Reflector._watch`). Changes are delivered by a plain call in the task that reads, a batch per
+read of the socket: a memory channel in between would cost as much as the decoding.
 """
 
 import logging
@@ -35,10 +35,10 @@ from trio_sched.kube_client.verbs import list_pages
 log = logging.getLogger(__name__)
 
 WATCH_SECONDS = (300, 600)
-"""How long a watch is asked to last; drawn anew each time, so that many watches do not end together."""
+"""The timeout that a watch asks for; drawn at random, so that many watches do not end at the same time."""
 MARGIN_SECONDS = 30.0
 IDLE_LIMIT_SECONDS = 210.0
-"""An API server sends a bookmark every minute even if nothing happens: three missing ones mean that nobody is there."""
+"""An API server sends a bookmark every minute even if nothing changes: three missing ones show a dead connection."""
 VERY_SHORT_SECONDS = 1.0
 _DEADLINE_STEP_SECONDS = 1.0
 
@@ -47,16 +47,16 @@ _Key = tuple[str, str]
 
 
 class WatchBroken(KubeClientError):
-    """A watch that ended in a way that makes an immediate next one pointless."""
+    """A watch that went silent, or ended right after it began: the next one has to wait for the backoff."""
 
 
 class Change(NamedTuple, Generic[_O]):
-    """What became of one object.
+    """A change of one object.
 
     Attributes:
-        type: ``ADDED``, ``MODIFIED`` or ``DELETED``, relative to what was handed over before.
-        old: the object as last handed over; None if it is new.
-        new: the object now; for a deletion its last state, or None when that was missed.
+        type: ``ADDED``, ``MODIFIED`` or ``DELETED``, relative to what was delivered before.
+        old: the object as it was delivered last; None if it is new.
+        new: the object now; for a deletion its last state, or None if that was missed.
     """
 
     type: str
@@ -65,19 +65,19 @@ class Change(NamedTuple, Generic[_O]):
 
 
 class Listed(NamedTuple, Generic[_O]):
-    """The first batch: everything there is."""
+    """The first batch: all objects."""
 
     objects: list[_O]
     resource_version: str
 
 
 class Changes(NamedTuple, Generic[_O]):
-    """Any later batch: what has changed since the one before.
+    """A later batch: the changes since the one before.
 
     Attributes:
         changes: in the order in which they happened; after a relist deletions come first.
-        resource_version: how far the server's history has been followed.
-        relisted: whether they are the difference between two lists: intermediate states were missed.
+        resource_version: the one up to which the changes have been delivered.
+        relisted: whether they are the difference between two lists, so that intermediate states were missed.
     """
 
     changes: list[Change[_O]]
@@ -86,7 +86,7 @@ class Changes(NamedTuple, Generic[_O]):
 
 
 def log_trouble(plural: str, trouble: KubeClientError) -> None:
-    """Write *trouble* with *plural* to the log: what a reflector does with it unless told otherwise."""
+    """Log *trouble* with the kind *plural*: the default for ``on_trouble``."""
     log.error("Failed to watch %s: %s", plural, trouble)
 
 
@@ -101,19 +101,19 @@ async def follow(
     idle_limit_seconds: float = IDLE_LIMIT_SECONDS,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Hand everything of *kind*, and then every change to it, to *deliver*; never returns.
+    """Deliver all objects of *kind*, and then every change of them; never returns.
 
-    Reports started once *deliver* has the first list. Trouble is waited out, with ever longer pauses.
+    Reports started once the first list was delivered. After failures it tries again, with exponential backoff.
 
     Args:
-        client: whose identity; lists count against its rate, watches don't.
-        kind: what to follow.
-        deliver: called with a :class:`Listed` once, then with :class:`Changes`; it must not wait. A deleted and
-            recreated object whose deletion was missed is delivered as both: a name is not an identity.
-        random: for the lengths of watches and pauses.
-        namespace: only what lives there; empty: everywhere.
-        on_trouble: told of failures that are being waited out, and of malformed objects that are left out.
-        idle_limit_seconds: a watch that is silent for so long is begun again where it stopped.
+        client: sends the requests; its rate limit applies to lists, not to watches.
+        kind: what to list and watch.
+        deliver: called with a :class:`Listed` once, then with :class:`Changes`; it must not wait. An object that was
+            deleted and created again is delivered as both, even if the deletion was missed: its UID shows it.
+        random: for the timeouts of watches and the jitter of pauses.
+        namespace: of the objects; empty: all namespaces.
+        on_trouble: called with failures after which it tries again, and with malformed objects that are left out.
+        idle_limit_seconds: a watch that is silent for this long is begun again where it stopped.
         task_status: see above.
     """
     reflector = Reflector(client, kind, deliver, random, namespace, on_trouble, idle_limit_seconds)
@@ -122,7 +122,7 @@ async def follow(
 
 @define(eq=False)
 class Reflector(Generic[T]):
-    """What :func:`follow` remembers: every object as it was last handed over, and how far the history was followed."""
+    """Lists and watches as :func:`follow` says; keeps every object as it was delivered last."""
 
     client: KubeClient
     kind: Kind[T]
@@ -131,9 +131,9 @@ class Reflector(Generic[T]):
     namespace: str = ""
     on_trouble: Callable[[str, KubeClientError], None] = log_trouble
     idle_limit_seconds: float = IDLE_LIMIT_SECONDS
-    live: trio.Event = field(init=False, factory=trio.Event)
-    """Set while a watch is open; another one is in its place after it has ended."""
-    _rest: trio.CancelScope | None = field(init=False, default=None)
+    connected: trio.Event = field(init=False, factory=trio.Event)
+    """Set while a watch is open; replaced by a new event when the watch ends."""
+    _pause: trio.CancelScope | None = field(init=False, default=None)
     _codec: Codec[T] = field(init=False)
     _known: dict[_Key, T] | None = field(init=False, default=None)
     _version: str = field(init=False, default="")
@@ -144,7 +144,7 @@ class Reflector(Generic[T]):
         self._codec = Codec(self.kind)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """List, watch, watch, watch, and list again when there is no other way; never returns."""
+        """List, then watch again and again, and list again when the resource version has expired; never returns."""
         backoff = Backoff(self.random)
         is_first = True
         while True:
@@ -155,10 +155,10 @@ class Reflector(Generic[T]):
                         is_first = False
                         task_status.started()
                 await self._watch()
-                continue  # the server ends every watch after some minutes: go on where it stopped
+                continue  # the server ends every watch after some minutes: watch again from where it stopped
             except Expired as trouble:
-                # Normal after a long silence or a restart of the server: it no longer knows what has changed since.
-                # Right after a list it would be odd, and must not become a storm of lists.
+                # Normal after a long silence or a restart of the server: it no longer has the changes since then.
+                # Right after a list it is not normal, and must not lead to one list after the other.
                 self._must_list = True
                 if trio.current_time() - self._listed_at > backoff.cap_seconds:
                     log.info("listing %s again: %s", self.kind.plural, trouble)
@@ -166,16 +166,16 @@ class Reflector(Generic[T]):
                 self.on_trouble(self.kind.plural, trouble)
             except (ApiError, ConnectionFailed, CredentialsError, UndecodableObject, WatchBroken) as trouble:
                 self.on_trouble(self.kind.plural, trouble)
-            with trio.CancelScope() as self._rest:
+            with trio.CancelScope() as self._pause:
                 await trio.sleep(backoff.pause_seconds(trio.current_time()))
 
-    def hurry(self) -> None:
-        """Do not wait any longer after a failure, but try again now."""
-        if self._rest is not None:
-            self._rest.cancel()
+    def reconnect_now(self) -> None:
+        """End the pause after a failure and try again now."""
+        if self._pause is not None:
+            self._pause.cancel()
 
     async def _list(self) -> None:
-        """Read everything; hand it over, or what is different from what was handed over before."""
+        """List all objects; deliver them, or their difference to what was delivered before."""
         fresh: dict[_Key, T] = {}
         unreadable: dict[_Key, UndecodableObject] = {}
         transform = self.kind.transform
@@ -203,35 +203,35 @@ class Reflector(Generic[T]):
         if known is None:
             self.deliver(Listed(list(fresh.values()), version))
             return
-        for key in unreadable.keys() & known.keys():  # it still exists: the last readable state is better than none
+        for key in unreadable.keys() & known.keys():  # it still exists, so its last readable state is kept
             fresh[key] = known[key]
         self.deliver(Changes(difference(known, fresh), version, relisted=True))
 
     async def _watch(self) -> None:
-        """Follow one connection to its regular end.
+        """Watch over one connection, until the server ends it.
 
         Raises:
-            Expired: only a list can help.
+            Expired: the resource version is too old, so a list is needed.
             ApiError: the server refused, or ended the watch with an error.
-            ConnectionFailed: it broke.
-            WatchBroken: it went silent, or was over before it began.
+            ConnectionFailed: the connection broke.
+            WatchBroken: the watch was silent for too long, or ended right after it began.
         """
         seconds = self.random.randint(*WATCH_SECONDS)
         target = self._watch_target(seconds)
         began = moved = trio.current_time()
         last_moment = began + seconds + MARGIN_SECONDS
-        heard = False
+        received_anything = False
         unfinished: list[bytes] = []
-        patience = trio.CancelScope(deadline=min(began + self.idle_limit_seconds, last_moment))
-        with patience, self._while_live():
+        idle_limit = trio.CancelScope(deadline=min(began + self.idle_limit_seconds, last_moment))
+        with idle_limit, self._while_connected():
             async with self.client.stream(target) as stream:
-                self.live.set()
+                self.connected.set()
                 while piece := await stream.receive():
-                    heard = True
+                    received_anything = True
                     now = trio.current_time()
                     if now - moved > _DEADLINE_STEP_SECONDS:  # moving a deadline is not free, a second does not matter
                         moved = now
-                        patience.deadline = min(now + self.idle_limit_seconds, last_moment)
+                        idle_limit.deadline = min(now + self.idle_limit_seconds, last_moment)
                     end = piece.rfind(b"\n") + 1
                     if not end:
                         unfinished.append(piece)
@@ -245,22 +245,22 @@ class Reflector(Generic[T]):
                     if end < len(piece):
                         unfinished.append(piece[end:])
                     self._apply(self._codec.events(lines))
-        if patience.cancelled_caught:
+        if idle_limit.cancelled_caught:
             silent = trio.current_time() - moved
             raise WatchBroken(f"the watch has been silent for {silent:.0f} s; connecting anew")
-        if not heard and trio.current_time() - began < VERY_SHORT_SECONDS:
+        if not received_anything and trio.current_time() - began < VERY_SHORT_SECONDS:
             raise WatchBroken(
                 f"very short watch: {self.kind.plural}: Unexpected watch close - "
                 "watch lasted less than a second and no items received"
             )
 
     @contextmanager
-    def _while_live(self) -> Iterator[None]:
+    def _while_connected(self) -> Iterator[None]:
         try:
             yield
         finally:
-            if self.live.is_set():
-                self.live = trio.Event()
+            if self.connected.is_set():
+                self.connected = trio.Event()
 
     def _watch_target(self, seconds: int) -> bytes:
         selector = {"fieldSelector": self.kind.field_selector} if self.kind.field_selector else {}
@@ -274,7 +274,7 @@ class Reflector(Generic[T]):
         return f"{self.kind.collection(self.namespace)}?{urlencode(query)}".encode()
 
     def _apply(self, events: list[WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]]) -> None:
-        """Hand over what *events* say; an ERROR among them is raised after what came before it was handed over."""
+        """Deliver the changes in *events*; an ERROR among them is raised after those before it were delivered."""
         known = self._known
         assert known is not None  # a watch follows a list
         transform = self.kind.transform
@@ -322,7 +322,7 @@ class Reflector(Generic[T]):
             raise failure
 
     def _leave_out(self, event_type: str, bad: Undecoded, known: dict[_Key, T], changes: list[Change[T]]) -> None:
-        """Go on without a malformed object; but that it was deleted can be understood without reading it."""
+        """Leave out a malformed object; its deletion needs no more than its name."""
         self.on_trouble(self.kind.plural, bad.error)
         if event_type == "DELETED":
             gone = known.pop((bad.namespace, bad.name), None)
@@ -331,9 +331,9 @@ class Reflector(Generic[T]):
 
 
 def difference(known: dict[_Key, T], fresh: dict[_Key, T]) -> list[Change[T]]:
-    """What must have happened between two lists; deletions first, so that what they free is free.
+    """The changes between two lists; deletions first, so that the resources they free are free for the others.
 
-    An object under the same name with another uid is another object: the old one was deleted.
+    An object of the same name with another UID is another object: the old one was deleted.
     """
     deleted: list[Change[T]] = []
     other: list[Change[T]] = []
@@ -351,7 +351,7 @@ def difference(known: dict[_Key, T], fresh: dict[_Key, T]) -> list[Change[T]]:
 
 
 def _is_older(version: str, than: str) -> bool:
-    """Whether a server's history has gone back; versions are opaque, but etcd's are numbers."""
+    """Whether *version* is older than *than*; resource versions are opaque, but those of etcd are numbers."""
     return version.isdecimal() and than.isdecimal() and int(version) < int(than)
 
 

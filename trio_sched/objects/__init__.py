@@ -1,4 +1,5 @@
-"""Kubernetes things as frozen slots classes, decoded straight from the wire.
+"""Kubernetes objects as frozen slots classes, decoded directly from JSON.
 
-Only the fields a scheduler needs are here; names are Kubernetes' own in snake case. No I/O, no numpy, no other room.
+They have only the fields that a scheduler needs; names are Kubernetes' own in snake case. No I/O, no numpy, no imports
+from other packages of trio_sched.
 """

@@ -1,4 +1,4 @@
-"""``pod.spec.affinity``: to nodes, to pods, away from pods."""
+"""``pod.spec.affinity``: node affinity, pod affinity and pod anti-affinity."""
 
 from msgspec import Struct, field
 
@@ -6,21 +6,21 @@ from trio_sched.objects.selector import LabelSelector, NodeSelector, NodeSelecto
 
 
 class PreferredSchedulingTerm(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A node selector term that is worth *weight* points where it matches."""
+    """A node selector term that adds *weight* to the score of nodes that match."""
 
     weight: int = 0
     preference: NodeSelectorTerm = field(default_factory=NodeSelectorTerm)
 
 
 class NodeAffinity(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """Which nodes a pod must have, and which it would rather have."""
+    """``nodeAffinity``: the nodes that a pod requires, and those that it prefers."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] | None = None
 
 
 class PodAffinityTerm(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """Pods to be near to, or far from, within a topology domain."""
+    """A term of pod affinity or anti-affinity: which pods, and in which topology domain."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] | None = None
@@ -31,14 +31,14 @@ class PodAffinityTerm(Struct, frozen=True, rename="camel", gc=False, omit_defaul
 
 
 class WeightedPodAffinityTerm(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A pod affinity term that is worth *weight* points."""
+    """A pod affinity term that adds *weight* to scores."""
 
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = field(default_factory=PodAffinityTerm)
 
 
 class PodAffinity(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """``podAffinity`` or ``podAntiAffinity``: the same shape, the opposite wish."""
+    """``podAffinity`` or ``podAntiAffinity``, which have the same fields."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] | None = None

@@ -1,4 +1,4 @@
-"""Objects of kinds that have no class of their own here: what plugins of others may ask for."""
+"""Objects of kinds without a class of their own here, which third-party plugins may watch."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from trio_sched.objects.metadata import ObjectMeta
 
 
 class AnyObject(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """Any object; *spec* and *status* are as they stand on the wire."""
+    """Any object; *spec* and *status* are as decoded from JSON."""
 
     api_version: str = ""
     kind: str = ""

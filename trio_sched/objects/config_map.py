@@ -1,4 +1,4 @@
-"""ConfigMaps: texts by keys."""
+"""ConfigMaps."""
 
 from msgspec import Struct, field
 

@@ -1,4 +1,4 @@
-"""Changed copies of objects, which themselves never change."""
+"""Changed copies of objects, which are immutable."""
 
 from typing import TypeVar
 
@@ -8,5 +8,5 @@ S = TypeVar("S", bound=Struct)
 
 
 def replace_fields(one: S, **changes: object) -> S:
-    """A copy of *one*, an object or a part of one, in which the named fields are *changes*."""
+    """A copy of *one*, an object or a part of one, with the fields in *changes* replaced."""
     return structs.replace(one, **changes)

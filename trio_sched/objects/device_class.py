@@ -1,4 +1,4 @@
-"""Device classes, as far as plugins that count resources must know them."""
+"""Device classes, with the fields that plugins for resources need."""
 
 from msgspec import Struct, field
 
@@ -12,7 +12,7 @@ class DeviceClassSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaul
 
 
 class DeviceClass(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A ``resource.k8s.io/v1`` DeviceClass: kinds of devices, which may stand behind an extended resource."""
+    """A ``resource.k8s.io/v1`` DeviceClass: kinds of devices, which an extended resource can be mapped to."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: DeviceClassSpec = field(default_factory=DeviceClassSpec)

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many pods of a kind may be evicted right now."""
+"""PodDisruptionBudgets: how many of some pods may be evicted now."""
 
 from msgspec import Struct, field
 
@@ -7,13 +7,13 @@ from trio_sched.objects.selector import LabelSelector
 
 
 class DisruptionBudgetSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """``spec``: which pods it is about."""
+    """``spec``: the pods it applies to."""
 
     selector: LabelSelector | None = None
 
 
 class DisruptionBudgetStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """``status``: how many of them may go, and which are going already (by name, with the time of their eviction)."""
+    """``status``: how many pods may be evicted, and which have been (by name, with the time of their eviction)."""
 
     disruptions_allowed: int = 0
     disrupted_pods: dict[str, str] | None = None

@@ -1,4 +1,4 @@
-"""Events: what we tell people about objects, in both of the shapes that API servers know."""
+"""Events, in both of the shapes that API servers have: ``events.k8s.io/v1`` and ``v1``."""
 
 from msgspec import Struct, field
 
@@ -6,7 +6,7 @@ from trio_sched.objects.metadata import ObjectMeta
 
 
 class ObjectReference(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """Which object is meant."""
+    """A reference to the object that an event is about."""
 
     kind: str = ""
     namespace: str = ""
@@ -17,14 +17,14 @@ class ObjectReference(Struct, frozen=True, rename="camel", gc=False, omit_defaul
 
 
 class EventSeries(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """How often the same happened, and when last."""
+    """How often an event was repeated, and when last."""
 
     count: int = 0
     last_observed_time: str | None = None
 
 
 class EventSource(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """Who says it, in core/v1 events."""
+    """The component that reports a ``v1`` Event."""
 
     component: str = ""
     host: str = ""
@@ -46,7 +46,7 @@ class Event(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
 
 
 class CoreEvent(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A ``v1`` Event: the older shape, which every server knows."""
+    """A ``v1`` Event: the older shape, which every server serves."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     involved_object: ObjectReference = field(default_factory=ObjectReference)

@@ -1,4 +1,4 @@
-"""Leases: who leads, and until when."""
+"""Leases, which leader election uses: the holder, and for how long."""
 
 from msgspec import Struct, field
 

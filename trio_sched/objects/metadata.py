@@ -1,4 +1,4 @@
-"""What every Kubernetes object carries: its name, its identity, its labels."""
+"""The metadata of every Kubernetes object."""
 
 from msgspec import Struct, field
 
@@ -30,7 +30,7 @@ class ObjectMeta(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tr
 
 
 class ListMeta(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """``metadata`` of a list: where a watch starts, and whether more pages follow."""
+    """``metadata`` of a list: the resource version to watch from, and the token of the next page."""
 
     resource_version: str = ""
     continue_: str = field(name="continue", default="")

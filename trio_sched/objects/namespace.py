@@ -1,4 +1,4 @@
-"""Namespaces, as far as the labels by which affinity terms choose them."""
+"""Namespaces, with the labels that the selectors of affinity terms match."""
 
 from msgspec import Struct, field
 

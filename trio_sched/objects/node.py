@@ -1,4 +1,4 @@
-"""Nodes, as a scheduler reads them."""
+"""Nodes, with the fields that a scheduler reads."""
 
 from msgspec import Struct, field
 
@@ -8,21 +8,21 @@ from trio_sched.objects.taint import Taint
 
 
 class NodeSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """``spec``: what an administrator decided."""
+    """``spec`` of a Node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] | None = None
 
 
 class NodeCondition(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """One entry of ``status.conditions``; timestamps are left out because nothing hangs on them."""
+    """One entry of ``status.conditions``; timestamps are left out because nothing depends on them."""
 
     type: str = ""
     status: str = ""
 
 
 class ContainerImage(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """An image on the node under all its names."""
+    """An image on the node, with all its names."""
 
     names: tuple[str, ...] | None = None
     size_bytes: int = 0
@@ -52,5 +52,5 @@ class Node(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
 
     @property
     def labels(self) -> dict[str, str]:
-        """``metadata.labels``; empty when there are none. Not to be written to."""
+        """``metadata.labels``; empty if there are none. Read-only."""
         return self.metadata.labels or {}

@@ -1,4 +1,4 @@
-"""What a node has, in the integers that pods are counted in."""
+"""The allocatable resources of a node, in the integer units of pod requests."""
 
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod_requests import PODS, ResourceAmounts, to_amounts

@@ -1,4 +1,4 @@
-"""Persistent volumes and the claims to them."""
+"""PersistentVolumes and PersistentVolumeClaims."""
 
 from msgspec import Struct, field
 
@@ -16,18 +16,18 @@ from trio_sched.objects.volume import (
 )
 
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
-"""Names the class of a claim or a volume; goes before ``spec.storageClassName``."""
+"""The annotation with the class of a claim or a volume; has precedence over ``spec.storageClassName``."""
 
 
 class CsiPersistentVolumeSource(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A volume that a CSI driver knows by its handle."""
+    """A volume of a CSI driver, identified by its handle."""
 
     driver: str = ""
     volume_handle: str = ""
 
 
 class ClaimReference(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """The claim that a volume belongs to, or is kept for."""
+    """The claim that a volume is bound to, or is reserved for."""
 
     kind: str = ""
     api_version: str = ""
@@ -38,7 +38,7 @@ class ClaimReference(Struct, frozen=True, rename="camel", gc=False, omit_default
 
 
 class VolumeNodeAffinity(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """From which nodes a volume can be reached; all of them, without *required*."""
+    """From which nodes a volume is accessible; without *required* from all of them."""
 
     required: NodeSelector | None = None
 
@@ -83,18 +83,18 @@ class PersistentVolume(Struct, frozen=True, rename="camel", gc=False, omit_defau
 
     @property
     def storage_class(self) -> str:
-        """The name of its class, "" if it has none; the old annotation counts before the field."""
+        """The name of its class, "" if it has none; the old annotation has precedence over the field."""
         return (self.metadata.annotations or {}).get(CLASS_ANNOTATION, self.spec.storage_class_name)
 
     @property
     def required_affinity(self) -> NodeSelector | None:
-        """The nodes it can be reached from; None means all."""
+        """The nodes it is accessible from; None means all."""
         affinity = self.spec.node_affinity
         return None if affinity is None else affinity.required
 
 
 class VolumeResourceRequirements(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """How much a claim wants."""
+    """``spec.resources`` of a claim: the size that it requests."""
 
     requests: dict[str, Quantity] | None = None
 
@@ -136,5 +136,5 @@ class PersistentVolumeClaim(Struct, frozen=True, rename="camel", gc=False, omit_
 
     @property
     def storage_class(self) -> str:
-        """The name of its class, "" if it has none; the old annotation counts before the field."""
+        """The name of its class, "" if it has none; the old annotation has precedence over the field."""
         return (self.metadata.annotations or {}).get(CLASS_ANNOTATION, self.spec.storage_class_name or "")

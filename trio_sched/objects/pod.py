@@ -1,4 +1,4 @@
-"""Pods, as a scheduler reads them."""
+"""Pods, with the fields that a scheduler reads."""
 
 from msgspec import Struct, field
 
@@ -11,7 +11,7 @@ from trio_sched.objects.volume import Volume
 
 
 class ResourceRequirements(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """Requests and limits by resource name; quantities stay text until somebody adds them up."""
+    """Requests and limits by resource name; quantities stay text until they are summed up."""
 
     requests: dict[str, Quantity] | None = None
     limits: dict[str, Quantity] | None = None
@@ -27,7 +27,7 @@ class ContainerPort(Struct, frozen=True, rename="camel", gc=False, omit_defaults
 
 
 class RestartPolicyRule(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """What a container's exit leads to."""
+    """What is done when the container exits."""
 
     action: str = ""
 
@@ -44,7 +44,7 @@ class Container(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tru
 
 
 class PodSchedulingGate(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A named reason to wait before scheduling starts."""
+    """A scheduling gate: the pod is not scheduled before it is removed."""
 
     name: str = ""
 
@@ -63,7 +63,7 @@ class TopologySpreadConstraint(Struct, frozen=True, rename="camel", gc=False, om
 
 
 class PodResourceClaim(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A claim for devices that the pod refers to."""
+    """A reference to a ResourceClaim or a ResourceClaimTemplate."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -77,7 +77,7 @@ class PodSchedulingGroup(Struct, frozen=True, rename="camel", gc=False, omit_def
 
 
 class PodSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """``spec``: what the pod wants."""
+    """``spec`` of a Pod."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -114,7 +114,7 @@ class PodCondition(Struct, frozen=True, rename="camel", gc=False, omit_defaults=
 
 
 class ContainerStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """What the kubelet says of a container; resources matter while it is being resized."""
+    """The kubelet's status of a container; its resources matter while it is being resized."""
 
     name: str = ""
     resources: ResourceRequirements | None = None
@@ -122,20 +122,20 @@ class ContainerStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaul
 
 
 class PodResourceClaimStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """Which claim was made for a template."""
+    """The ResourceClaim that was created from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class ExtendedResourceClaimStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """Which claim stands behind the pod's extended resources."""
+    """The ResourceClaim for the pod's extended resources."""
 
     resource_claim_name: str = ""
 
 
 class PodStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """``status``: what became of it."""
+    """``status`` of a Pod."""
 
     phase: str = ""
     conditions: tuple[PodCondition, ...] | None = None
@@ -150,7 +150,7 @@ class PodStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tru
 
 
 class Pod(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A pod; the properties are the paths that everybody reads."""
+    """A pod; the properties are short forms of often used paths."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: PodSpec = field(default_factory=PodSpec)
@@ -168,27 +168,27 @@ class Pod(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
 
     @property
     def key(self) -> str:
-        """``namespace/name``: how the queue and people name it."""
+        """``namespace/name``: the key in queue and log."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
     def uid(self) -> str:
-        """``metadata.uid``: which of all the pods that ever had this name."""
+        """``metadata.uid``: differs among all pods that ever had this name."""
         return self.metadata.uid
 
     @property
     def labels(self) -> dict[str, str]:
-        """``metadata.labels``; empty when there are none. Not to be written to."""
+        """``metadata.labels``; empty if there are none. Read-only."""
         return self.metadata.labels or {}
 
     @property
     def node_name(self) -> str:
-        """``spec.nodeName``; empty while the pod waits."""
+        """``spec.nodeName``; empty until the pod is bound."""
         return self.spec.node_name
 
     @property
     def scheduler_name(self) -> str:
-        """``spec.schedulerName``: which profile is responsible."""
+        """``spec.schedulerName``: the profile that schedules it."""
         return self.spec.scheduler_name
 
     @property
@@ -203,5 +203,5 @@ class Pod(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether it has run its course and uses nothing any more."""
+        """Whether it has succeeded or failed and so uses no resources any more."""
         return self.status.phase in ("Succeeded", "Failed")

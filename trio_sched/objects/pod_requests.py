@@ -1,4 +1,4 @@
-"""What a pod asks of a node: resources and host ports, in whole base units.
+"""What a pod requests of a node: resources and host ports, in whole base units.
 
 Source: the pod requests rules of Kubernetes 1.36 (containers, sidecars, init containers, in-place resize, pod level,
 overhead).
@@ -17,9 +17,9 @@ EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 
 DEFAULT_CPU_MILLI = 100
-"""What a container without a CPU request counts as when nodes are ranked."""
+"""The CPU request that scoring assumes for a container without one."""
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
-"""What a container without a memory request counts as when nodes are ranked."""
+"""The memory request that scoring assumes for a container without one."""
 
 NanoAmounts = dict[str, int]
 """Resource name → exact amount in nano units."""
@@ -28,7 +28,7 @@ _NON_MISSING: NanoAmounts = {CPU: DEFAULT_CPU_MILLI * NANO // 1000, MEMORY: DEFA
 
 
 class ResourceOptions(Struct, frozen=True, gc=False):
-    """Which parts of a pod count; the feature gates behind them are on unless somebody turned them off."""
+    """Which parts of a pod count, by feature gates that are on by default."""
 
     pod_level: bool = True
     """``spec.resources`` (gate PodLevelResources)."""
@@ -40,10 +40,10 @@ DEFAULT_OPTIONS = ResourceOptions()
 
 
 class ResourceAmounts(Struct, frozen=True, gc=False):
-    """Amounts in the integers that nodes are counted in.
+    """Amounts in the integer units of node resources.
 
     Each is rounded up once, on the whole pod. *scalars* holds extended resources, huge pages and the like, sorted by
-    name; a name that was asked for with amount 0 is there too.
+    name; a name that was requested with amount 0 is included.
     """
 
     cpu_milli: int = 0
@@ -52,7 +52,7 @@ class ResourceAmounts(Struct, frozen=True, gc=False):
     scalars: tuple[tuple[str, int], ...] = ()
 
     def amount(self, resource: str) -> int:
-        """The amount of *resource*, 0 when it is not there."""
+        """The amount of *resource*; 0 if there is none."""
         match resource:
             case "cpu":
                 return self.cpu_milli
@@ -75,10 +75,10 @@ class HostPort(Struct, frozen=True, gc=False):
 
 
 class PodUsage(Struct, frozen=True, gc=False):
-    """What a pod takes from the node it runs on.
+    """What a pod uses of its node.
 
     *requested* is what filters count, *nonzero_cpu_milli* and *nonzero_memory_bytes* (with defaults for containers that
-    ask for nothing) what scores count.
+    request nothing) what scores count.
     """
 
     requested: ResourceAmounts
@@ -88,12 +88,12 @@ class PodUsage(Struct, frozen=True, gc=False):
 
 
 def pod_usage(pod: Pod, options: ResourceOptions = DEFAULT_OPTIONS) -> PodUsage:
-    """What *pod* takes from its node once it is there, resizes in progress included."""
+    """What *pod* uses of its node once it runs there, with resizes in progress."""
     requested = nano_requests(pod, options, use_status=True)
     spec = pod.spec
     defaults = _NON_MISSING
     if options.pod_level and spec.resources is not None and _has_supported(spec.resources.requests):
-        # What the pod as a whole asks for is not topped up container by container.
+        # No defaults for containers where the pod as a whole has a request.
         defaults = {name: amount for name, amount in _NON_MISSING.items() if name not in requested}
     if not defaults or (
         _all_ask_for_cpu_and_memory(spec.containers) and _all_ask_for_cpu_and_memory(spec.init_containers)
@@ -209,7 +209,7 @@ def _during_resize(
     allocated: Mapping[str, Quantity] | None,
     infeasible: bool,
 ) -> NanoAmounts:
-    """The most of what is wanted, what is in force and what is set aside; a resize that cannot happen wants nothing."""
+    """The maximum of requested, actual and allocated amounts; requested ones do not count if they are infeasible."""
     amounts = {} if infeasible else dict(spec)
     _raise_to(amounts, _parse(actual.requests))
     _raise_to(amounts, _parse(allocated))
@@ -247,7 +247,7 @@ def _has_supported(requests: Mapping[str, Quantity] | None) -> bool:
 
 
 def to_amounts(nano: Mapping[str, int]) -> ResourceAmounts:
-    """Round exact amounts up to the integers that nodes are counted in; other names are dropped."""
+    """Round exact amounts up to the integer units of node resources; other names are dropped."""
     cpu = memory = storage = 0
     scalars: list[tuple[str, int]] = []
     for name, amount in nano.items():
@@ -263,7 +263,7 @@ def to_amounts(nano: Mapping[str, int]) -> ResourceAmounts:
 
 
 def is_scalar(name: str) -> bool:
-    """Whether nodes are counted by the resource *name* besides CPU, memory, storage and pods."""
+    """Whether *name* is a scalar resource: one that is counted besides CPU, memory, storage and pods."""
     return (
         is_extended(name)
         or name.startswith("hugepages-")
@@ -273,7 +273,7 @@ def is_scalar(name: str) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    """Whether *name* is an extended resource: somebody's own, under a domain of theirs."""
+    """Whether *name* is an extended resource: one with a domain other than Kubernetes' own."""
     return (
         "/" in name
         and "kubernetes.io/" not in name

@@ -13,7 +13,7 @@ from functools import lru_cache
 from trio_sched.errors import TrioSchedError
 
 Quantity = str | int | float
-"""A quantity as it stands on the wire: text, or a bare JSON number."""
+"""A quantity as decoded from JSON: text, or a number."""
 
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
@@ -71,7 +71,7 @@ def _parse_text(text: str) -> int:
 def _scale_up(digits: int, exponent: int) -> int:
     """``digits * 10**exponent``, rounded up to a whole number."""
     if exponent >= 0:
-        # An exponent of thousands would be a number nobody can add up: every consumer clamps to int64 anyway.
+        # An exponent of thousands would give a huge integer, and all callers clamp to int64 anyway.
         return digits * int(10 ** min(exponent, 64))
     if -exponent > 4096:
         return 1 if digits else 0

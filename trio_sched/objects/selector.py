@@ -1,4 +1,4 @@
-"""Label selectors and the rule by which each operator matches."""
+"""Label selectors and node selectors."""
 
 from msgspec import Struct
 

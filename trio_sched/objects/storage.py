@@ -1,4 +1,4 @@
-"""Where volumes come from, how many a node can have, and how much room there is for new ones."""
+"""Storage classes, CSI drivers and nodes, storage capacities and volume attachments."""
 
 from msgspec import Struct, field
 
@@ -8,7 +8,7 @@ from trio_sched.objects.selector import LabelSelector
 
 
 class TopologySelectorLabelRequirement(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A label of which nodes must have one of *values*."""
+    """A requirement on a label of nodes: its value must be one of *values*."""
 
     key: str = ""
     values: tuple[str, ...] | None = None
@@ -30,13 +30,13 @@ class StorageClass(Struct, frozen=True, rename="camel", gc=False, omit_defaults=
 
 
 class VolumeNodeResources(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """How many volumes a node takes; any number, without *count*."""
+    """How many volumes a node can have attached; without *count* any number."""
 
     count: int | None = None
 
 
 class CSINodeDriver(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A driver that runs on a node."""
+    """One entry of ``spec.drivers`` of a CSINode."""
 
     name: str = ""
     allocatable: VolumeNodeResources | None = None
@@ -70,7 +70,7 @@ class CSIDriver(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tru
 
 
 class CSIStorageCapacity(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A ``storage.k8s.io/v1`` CSIStorageCapacity: the room for volumes of a class on the nodes of a topology."""
+    """A ``storage.k8s.io/v1`` CSIStorageCapacity: the free capacity for a class on the nodes of a topology."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     storage_class_name: str = ""
@@ -80,7 +80,7 @@ class CSIStorageCapacity(Struct, frozen=True, rename="camel", gc=False, omit_def
 
 
 class VolumeAttachmentSource(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """What is attached."""
+    """``spec.source`` of a VolumeAttachment."""
 
     persistent_volume_name: str | None = None
 

@@ -53,7 +53,7 @@ class Toleration(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tr
 
 
 def canonical_int64(text: str) -> int | None:
-    """The number that *text* writes in its one canonical way (no ``+``, no leading zeros), or None."""
+    """The integer in *text* if it is in canonical form (no ``+``, no leading zeros), else None."""
     digits = text[1:] if text.startswith("-") else text
     if not (digits.isascii() and digits.isdigit()) or (len(digits) > 1 and digits[0] == "0") or text == "-0":
         return None

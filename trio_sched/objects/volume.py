@@ -1,4 +1,4 @@
-"""Volumes of a pod, as far as they say where it may run."""
+"""Volumes of a pod, with the fields that matter for scheduling."""
 
 from msgspec import Struct, field
 
@@ -52,11 +52,11 @@ class PortworxSource(Struct, frozen=True, rename="camel", gc=False, omit_default
 
 
 class AzureFileSource(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A file share of Microsoft's cloud; that there is one is all that matters here."""
+    """A file share of Microsoft's cloud; its fields do not matter for scheduling."""
 
 
 class VsphereSource(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A disk of vSphere; that there is one is all that matters here."""
+    """A disk of vSphere; its fields do not matter for scheduling."""
 
 
 class IscsiSource(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
@@ -76,7 +76,7 @@ class RbdSource(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tru
 
 
 class CsiVolumeSource(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """A volume that a CSI driver makes for this pod alone."""
+    """An ephemeral volume that a CSI driver provides for this pod."""
 
     driver: str = ""
 

@@ -1,7 +1,7 @@
-"""Pods and nodes that keep the whole JSON they came as, for those who must pass them on unabridged.
+"""Pods and nodes that keep the JSON they were decoded from, because extenders are sent whole objects.
 
-Our structs hold only what a scheduler reads. A webhook is to see everything, so what may be sent to one is kept beside
-the fields; it costs several KB an object, and is made only where somebody needs it.
+The other classes have only the fields that a scheduler reads. The JSON takes several KB an object, so it is kept only
+where an extender is configured that needs it.
 """
 
 import msgspec
@@ -11,7 +11,7 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 
 _LEFT_OUT = ("apiVersion", "kind")
-"""kube-scheduler's objects lose them when they are decoded, so nobody is used to seeing them."""
+"""kube-scheduler's objects lose these when they are decoded, so its extenders never get them."""
 
 _decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
@@ -40,14 +40,14 @@ def keep_whole_node(node: Node, raw: bytes) -> Node:
 
 
 def whole_json(subject: Pod | Node) -> bytes:
-    """All of *subject* that is known, as JSON: everything if it was kept, else what a scheduler reads."""
+    """*subject* as JSON: as it was decoded if that was kept, else with the fields that a scheduler reads."""
     if isinstance(subject, WholePod | WholeNode):
         return subject.whole
     return _encode(subject)
 
 
 def unabridged(raw: bytes) -> bytes:
-    """The object in *raw* as kube-scheduler would pass it on: without type and without ``managedFields``."""
+    """The object in *raw* as kube-scheduler would send it: without its type and without ``managedFields``."""
     fields = _decode_fields(raw)
     for name in _LEFT_OUT:
         fields.pop(name, None)

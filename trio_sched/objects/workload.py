@@ -1,4 +1,4 @@
-"""What creates pods or sends them traffic, as far as it says which pods belong together: by their selectors."""
+"""Services and controllers, with the selectors by which their pods are spread."""
 
 from msgspec import Struct, field
 

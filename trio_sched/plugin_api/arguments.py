@@ -11,9 +11,7 @@ from attrs import frozen
 
 from trio_sched.objects.affinity import NodeAffinity
 from trio_sched.objects.pod import TopologySpreadConstraint
-
-SECOND_NS: Final = 1_000_000_000
-"""Nanoseconds in a second: durations are exact integers here, as they are in the file format."""
+from trio_sched.objects.timestamps import SECOND_NS
 
 
 @frozen(kw_only=True)

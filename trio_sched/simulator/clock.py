@@ -1,4 +1,4 @@
-"""Where the simulator's time comes from, and how Kubernetes writes it down."""
+"""Where the simulator's time comes from, and how it reads the timestamps of objects."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -32,11 +32,6 @@ def trio_clock(start: datetime = EPOCH_OF_TESTS) -> Clock:
         return start + timedelta(seconds=trio.current_time() - origin)
 
     return now
-
-
-def timestamp(moment: datetime) -> str:
-    """*moment* in whole seconds, as ``metav1.Time`` is written."""
-    return f"{moment:%Y-%m-%dT%H:%M:%S}Z"
 
 
 def parse_timestamp(text: str) -> datetime | None:

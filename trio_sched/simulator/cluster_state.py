@@ -6,7 +6,8 @@ from typing import Any
 
 from attrs import define, field
 
-from trio_sched.simulator.clock import Clock, timestamp
+from trio_sched.objects.timestamps import format_time
+from trio_sched.simulator.clock import Clock
 from trio_sched.simulator.object_store import ObjectStore, StoredObject
 from trio_sched.simulator.resource_types import ResourceType, TypeRegistry
 
@@ -45,7 +46,7 @@ class ClusterState:
         moment = self.clock()
         second = int(moment.timestamp())
         if second != self._second:  # thousands of objects are written within one second
-            self._second, self._second_text = second, timestamp(moment)
+            self._second, self._second_text = second, format_time(moment)
         return self._second_text
 
     def new_uid(self) -> str:

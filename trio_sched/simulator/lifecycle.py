@@ -4,8 +4,9 @@ from typing import Any
 
 from attrs import frozen
 
+from trio_sched.objects.timestamps import format_time
 from trio_sched.simulator.admission import rules_of
-from trio_sched.simulator.clock import parse_timestamp, timestamp
+from trio_sched.simulator.clock import parse_timestamp
 from trio_sched.simulator.cluster_state import ClusterState, object_key
 from trio_sched.simulator.label_rules import metadata_problems
 from trio_sched.simulator.object_store import KeyTaken, StoredObject, encode_object
@@ -275,10 +276,10 @@ def _mark(state: ClusterState, resource: ResourceType, stored: StoredObject, gra
             return stored
         began = parse_timestamp(metadata["deletionTimestamp"]) or state.now()
         deadline = began.timestamp() - left + grace
-        metadata["deletionTimestamp"] = timestamp(began.fromtimestamp(deadline, began.tzinfo))
+        metadata["deletionTimestamp"] = format_time(began.fromtimestamp(deadline, began.tzinfo))
     else:
         now = state.now()
-        metadata["deletionTimestamp"] = timestamp(now.fromtimestamp(now.timestamp() + grace, now.tzinfo))
+        metadata["deletionTimestamp"] = format_time(now.fromtimestamp(now.timestamp() + grace, now.tzinfo))
         if "generation" in metadata:
             metadata["generation"] += 1
     metadata["deletionGracePeriodSeconds"] = grace

@@ -15,6 +15,7 @@ from importlib.resources import files
 from struct import unpack
 from typing import Any
 
+from trio_sched.objects.timestamps import format_time
 from trio_sched.simulator.status_errors import bad_request
 
 PROTOBUF_TYPE = "application/vnd.kubernetes.protobuf"
@@ -111,7 +112,7 @@ def _value(value: int | bytes, type_: str) -> Any:
             return _text(parts.get(3, b"")) if parts.get(1) else _signed(parts.get(2, 0))
         case "time":
             seconds = _signed(dict(_split(_bytes(value))).get(1, 0))
-            return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
+            return format_time(datetime.fromtimestamp(seconds, UTC)) if seconds else None
         case "raw":
             raw = _bytes(dict(_split(_bytes(value))).get(1, b""))
             return json.loads(raw) if raw else None

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.supervisor import run_daemon
-from trio_sched.errors import TrioSchedError, first_of
+from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator.clock import Clock
@@ -110,7 +110,7 @@ class SchedulerProcess:
                         task_status=self,
                     )
         except* TrioSchedError as group:
-            self._failure = first_of(group)
+            self._failure = first_leaf(group)
         finally:
             self._has_ended.set()
             self._has_started.set()

@@ -8,7 +8,8 @@ from trio_sched.config.durations import format_duration
 from trio_sched.config.errors import Problem
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.problems import forbidden, invalid
-from trio_sched.plugin_api.arguments import SECOND_NS, DynamicResourcesArgs
+from trio_sched.objects.timestamps import SECOND_NS
+from trio_sched.plugin_api.arguments import DynamicResourcesArgs
 
 FIELDS: Final[Mapping[str, GoType]] = {
     "filterTimeout": Duration(optional=True),

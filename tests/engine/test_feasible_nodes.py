@@ -4,8 +4,14 @@ from typing import Any
 import pytest
 
 from trio_sched.engine.decision import Placed, Unplaced
+from trio_sched.engine.feasible_nodes import (
+    ExtenderResult,
+    FeasibleNodes,
+    decide_among,
+    find_feasible_nodes,
+    num_feasible_nodes_to_find,
+)
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
-from trio_sched.engine.shortlist import Opinion, Shortlist, decide_among, nodes_to_ask_about, shortlist
 from trio_sched.plugin_api import CycleState, Handle, NodeView, PreFilterResult, Status, hookimpl, unschedulable
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing import make_profile, make_table, node, pod
@@ -34,14 +40,14 @@ def cycle(table: NodeTable, waiting: Any = None, **more: Any) -> SchedulingCycle
     return SchedulingCycle(profile, table, waiting or pod(), {}, CycleState(), **more)
 
 
-def listed(made: SchedulingCycle, **more: Any) -> Shortlist:
-    found = shortlist(made, **more)
-    assert isinstance(found, Shortlist)
+def feasible(made: SchedulingCycle, **more: Any) -> FeasibleNodes:
+    found = find_feasible_nodes(made, **more)
+    assert isinstance(found, FeasibleNodes)
     return found
 
 
-def opinion(*names: str, scores: dict[str, int] | None = None, **statuses: Status) -> Opinion:
-    return Opinion(names=names, statuses=statuses, scores=scores or {})
+def result(*names: str, scores: dict[str, int] | None = None, **statuses: Status) -> ExtenderResult:
+    return ExtenderResult(names=names, statuses=statuses, scores=scores or {})
 
 
 NODES = [node("a"), node("b"), node("c"), node("bad", labels={"no": ""})]
@@ -49,9 +55,9 @@ NODES = [node("a"), node("b"), node("c"), node("bad", labels={"no": ""})]
 
 def test_the_best_of_those_left_is_chosen() -> None:
     table = make_table(NODES)
-    found = listed(cycle(table))
+    found = feasible(cycle(table))
     assert list(found.nodes) == ["a", "b", "c"]
-    decision = decide_among(cycle(table), found, opinion("a", "c", scores={"b": 50, "c": 1}), Random(0))
+    decision = decide_among(cycle(table), found, result("a", "c", scores={"b": 50, "c": 1}), Random(0))
     assert isinstance(decision, Placed)
     assert (decision.node_name, decision.feasible_nodes, decision.evaluated_nodes) == ("c", 2, 4)
 
@@ -59,7 +65,7 @@ def test_the_best_of_those_left_is_chosen() -> None:
 def test_equals_are_drawn() -> None:
     table, rng = make_table(NODES), Random(0)
     drawn = {
-        decide_among(cycle(table), listed(cycle(table)), opinion("a", "b"), rng).node_name  # type: ignore[union-attr]
+        decide_among(cycle(table), feasible(cycle(table)), result("a", "b"), rng).node_name  # type: ignore[union-attr]
         for _ in range(20)
     }
     assert drawn == {"a", "b"}
@@ -67,8 +73,8 @@ def test_equals_are_drawn() -> None:
 
 def test_if_none_is_left_everything_that_was_said_is_told() -> None:
     table = make_table(NODES)
-    said = opinion(a=unschedulable("full"), bad=unschedulable("worse"))
-    decision = decide_among(cycle(table), listed(cycle(table)), said, Random(0))
+    said = result(a=unschedulable("full"), bad=unschedulable("worse"))
+    decision = decide_among(cycle(table), feasible(cycle(table)), said, Random(0))
     assert isinstance(decision, Unplaced)
     assert decision.message == "0/4 nodes are available: 1 full, 1 worse."
     assert decision.diagnosis is not None
@@ -78,22 +84,22 @@ def test_if_none_is_left_everything_that_was_said_is_told() -> None:
 
 def test_the_second_look_is_at_the_nodes_as_they_are_then() -> None:
     table = make_table(NODES)
-    found = listed(cycle(table))
+    found = feasible(cycle(table))
     table.remove_node("a")
     table.update_node(node("b", labels={"no": ""}))
-    decision = decide_among(cycle(table), found, opinion("a", "b", c=unschedulable("full")), Random(0))
+    decision = decide_among(cycle(table), found, result("a", "b", c=unschedulable("full")), Random(0))
     assert isinstance(decision, Unplaced)
     assert decision.message == "0/4 nodes are available: 1 full, 2 no."
-    decision = decide_among(cycle(table), found, opinion("a", "b", "c"), Random(0))
+    decision = decide_among(cycle(table), found, result("a", "b", "c"), Random(0))
     assert isinstance(decision, Placed)
     assert decision.node_name == "c"
 
 
 def test_what_nobody_turned_away_blames_nobody() -> None:
     table = make_table([node("a")])
-    found = listed(cycle(table))
+    found = feasible(cycle(table))
     table.update_node(node("a", labels={"no": ""}))
-    decision = decide_among(cycle(table), found, opinion("a"), Random(0))
+    decision = decide_among(cycle(table), found, result("a"), Random(0))
     assert isinstance(decision, Unplaced)
     assert decision.diagnosis is not None
     assert decision.diagnosis.unschedulable_plugins == {"Labelled"}
@@ -101,24 +107,24 @@ def test_what_nobody_turned_away_blames_nobody() -> None:
 
 def test_nodes_that_pre_filters_leave_out_stay_out() -> None:
     table = make_table(NODES)
-    found = listed(cycle(table, pod(labels={"only": "a.b"})))
+    found = feasible(cycle(table, pod(labels={"only": "a.b"})))
     assert list(found.nodes) == ["a", "b"]
-    decision = decide_among(cycle(table, pod(labels={"only": "b"})), found, opinion("a", "b"), Random(0))
+    decision = decide_among(cycle(table, pod(labels={"only": "b"})), found, result("a", "b"), Random(0))
     assert isinstance(decision, Placed)
     assert decision.node_name == "b"
-    gone = decide_among(cycle(table, pod(labels={"only": "a.b"})), found, opinion(a=unschedulable("x")), Random(0))
+    gone = decide_among(cycle(table, pod(labels={"only": "a.b"})), found, result(a=unschedulable("x")), Random(0))
     assert isinstance(gone, Unplaced)
     assert gone.message == "0/4 nodes are available: 1 x, 3 node(s) didn't satisfy plugin(s) [Labelled]."
 
 
 def test_the_nominated_node_is_listed_alone_whatever_pre_filters_say() -> None:
     table, waiting = make_table(NODES), pod(nominated_node_name="c", labels={"only": "a"})
-    found = listed(cycle(table, waiting))
+    found = feasible(cycle(table, waiting))
     assert (list(found.nodes), found.only_nominated) == (["c"], True)
-    decision = decide_among(cycle(table, waiting), found, opinion("c"), Random(0))
+    decision = decide_among(cycle(table, waiting), found, result("c"), Random(0))
     assert isinstance(decision, Placed)
     assert decision.node_name == "c"
-    assert list(listed(cycle(table, waiting), nominated_first=False).nodes) == ["a"]
+    assert list(feasible(cycle(table, waiting), nominated_first=False).nodes) == ["a"]
 
 
 def test_a_plugin_that_fails_ends_the_matter_in_both_halves() -> None:
@@ -133,12 +139,12 @@ def test_a_plugin_that_fails_ends_the_matter_in_both_halves() -> None:
                 raise LookupError("lost")
 
     table = make_table([node("a")])
-    found = listed(cycle(table, plugins=[Broken]))
+    found = feasible(cycle(table, plugins=[Broken]))
     table.update_node(node("a", labels={"broken": ""}))
     text = 'running "Broken" filter plugin: lost'
     for outcome in (
-        decide_among(cycle(table, plugins=[Broken]), found, opinion("a"), Random(0)),
-        shortlist(cycle(table, plugins=[Broken])),
+        decide_among(cycle(table, plugins=[Broken]), found, result("a"), Random(0)),
+        find_feasible_nodes(cycle(table, plugins=[Broken])),
     ):
         assert isinstance(outcome, Unplaced)
         assert (outcome.message, outcome.reason) == (text, "SchedulerError")
@@ -146,7 +152,7 @@ def test_a_plugin_that_fails_ends_the_matter_in_both_halves() -> None:
 
 def test_nothing_to_ask_about_is_an_outcome() -> None:
     for nodes, text in (([], "no nodes available"), ([NODES[3]], "0/1 nodes are available: 1 no.")):
-        found = shortlist(cycle(make_table(nodes)))
+        found = find_feasible_nodes(cycle(make_table(nodes)))
         assert isinstance(found, Unplaced)
         assert found.message.startswith(text)
 
@@ -166,13 +172,13 @@ def test_nothing_to_ask_about_is_an_outcome() -> None:
     ],
 )
 def test_as_many_are_asked_about_as_kube_scheduler_would(count: int, percentage: int, enough: int) -> None:
-    assert nodes_to_ask_about(count, percentage) == enough
+    assert num_feasible_nodes_to_find(count, percentage) == enough
 
 
 def test_many_nodes_are_asked_about_in_turns() -> None:
     table = make_table([node(f"n{i:03}", labels={"no": ""} if i % 2 else {}) for i in range(400)])
-    first = listed(cycle(table))
+    first = feasible(cycle(table))
     assert (len(first.nodes), first.evaluated, next(iter(first.nodes))) == (188, 375, "n000")
-    second = listed(cycle(table, start=first.evaluated))
+    second = feasible(cycle(table, start=first.evaluated))
     assert (next(iter(second.nodes)), len(second.nodes), "n000" in second.nodes) == ("n376", 188, True)
     assert (second.evaluated, list(second.nodes)[-1]) == (376, "n350")

@@ -1,6 +1,6 @@
-"""A decision in two halves, for pods about which somebody outside is asked in between.
+"""A decision in two steps, for pods about which extenders are asked in between: find feasible nodes, then choose one.
 
-Between the halves time passes. So the second evaluates again, on the nodes that were left to it, as they are by then.
+Between the steps time passes. So the second one evaluates the nodes that extenders left once more, as they are then.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses
 
 LEAST_PERCENTAGE: Final = 5
-"""Of the nodes of however big a cluster so many are asked about."""
+"""At least this share of the nodes is looked at, however large the cluster is."""
 
 
 @frozen(eq=False, kw_only=True)
-class Shortlist:
-    """The nodes that passed every plugin, in the order to ask about them, as they were then."""
+class FeasibleNodes:
+    """The nodes that passed every plugin, as they were then, in the order in which extenders are sent them."""
 
     nodes: Mapping[str, Node]
     diagnosis: Diagnosis
-    """What became of the other nodes."""
+    """Why the other nodes are not feasible."""
     evaluated: int
     only_nominated: bool = False
-    """It holds the pod's nominated node and no other was looked at."""
+    """The pod's nominated node is the only one that was evaluated."""
 
 
 @frozen(kw_only=True)
-class Opinion:
-    """What extenders made of a shortlist."""
+class ExtenderResult:
+    """What extenders answered about feasible nodes."""
 
     names: tuple[str, ...]
-    """The nodes they left."""
+    """The nodes that no extender filtered out."""
     statuses: Mapping[str, Status]
-    """Why they turned away others, as far as they said."""
+    """Why they filtered out others, as far as they said."""
     scores: Mapping[str, int]
     """What they add to the total of each node."""
 
 
-def shortlist(cycle: SchedulingCycle, *, nominated_first: bool = True) -> Shortlist | Unplaced:
-    """Find the nodes to ask about; not all that fit, if there are many: everybody who is asked takes time for each."""
+def find_feasible_nodes(cycle: SchedulingCycle, *, nominated_first: bool = True) -> FeasibleNodes | Unplaced:
+    """Find the nodes to ask extenders about; not all that fit, if there are many: each costs an extender time."""
     try:
         found = cycle.find_feasible(nominated_first=nominated_first)
     except CycleFailed as failed:
@@ -58,7 +58,7 @@ def shortlist(cycle: SchedulingCycle, *, nominated_first: bool = True) -> Shortl
         return evolve(found, state=cycle.state)
     chosen, evaluated = _sample(found, cycle.start, cycle.profile.percentage_of_nodes_to_score)
     views = (found.nodes.node(position) for position in chosen)
-    return Shortlist(
+    return FeasibleNodes(
         nodes={view.name: view.node for view in views},
         diagnosis=diagnose(found.outcome, found.narrowed_by, cycle.table.count),
         evaluated=evaluated,
@@ -66,23 +66,23 @@ def shortlist(cycle: SchedulingCycle, *, nominated_first: bool = True) -> Shortl
     )
 
 
-def decide_among(cycle: SchedulingCycle, listed: Shortlist, opinion: Opinion, rng: Random) -> Decision:
-    """Choose one of the nodes that were left, if they still fit."""
-    before = _told(listed, opinion)
+def decide_among(cycle: SchedulingCycle, feasible: FeasibleNodes, result: ExtenderResult, rng: Random) -> Decision:
+    """Choose one of the nodes that extenders left, if they still fit."""
+    before = _diagnosis_with(feasible, result)
     try:
-        found = cycle.find_feasible(only=frozenset(opinion.names), nominated_first=listed.only_nominated)
+        found = cycle.find_feasible(only=frozenset(result.names), nominated_first=feasible.only_nominated)
         if isinstance(found, Unplaced):
-            return evolve(_both(before, found), state=cycle.state)
-        position = cycle.choose(found.nodes, rng, opinion.scores)
+            return evolve(_unplaced_with(before, found), state=cycle.state)
+        position = cycle.choose(found.nodes, rng, result.scores)
     except CycleFailed as failed:
         return Unplaced(failed.status)
-    return Placed(found.nodes.name(position), cycle.state, listed.evaluated, len(found.nodes))
+    return Placed(found.nodes.name(position), cycle.state, feasible.evaluated, len(found.nodes))
 
 
-def nodes_to_ask_about(count: int, percentage: int) -> int:
-    """Of *count* nodes that are looked at, how many that fit are enough.
+def num_feasible_nodes_to_find(count: int, percentage: int) -> int:
+    """How many feasible nodes are enough in a cluster of *count* nodes.
 
-    Source: kube-scheduler looks for so many feasible nodes; without a percentage it has fewer the bigger the cluster.
+    Source: ``numFeasibleNodesToFind`` of kube-scheduler; with a *percentage* of 0 the share falls with *count*.
     """
     if count < MIN_FEASIBLE_NODES:
         return count
@@ -91,9 +91,9 @@ def nodes_to_ask_about(count: int, percentage: int) -> int:
 
 
 def _sample(found: Feasible, start: int, percentage: int) -> tuple[Iterable[int], int]:
-    """Which positions of ``found.nodes`` to ask about, and how many nodes were looked at for that."""
+    """Which positions of ``found.nodes`` to ask about, and how many nodes were evaluated to find these."""
     total, count = len(found.outcome.nodes), len(found.nodes)
-    enough = nodes_to_ask_about(total, percentage)
+    enough = num_feasible_nodes_to_find(total, percentage)
     if count <= enough:
         return range(count), found.evaluated
     passed, first = np.flatnonzero(found.outcome.passes), start % total
@@ -101,19 +101,19 @@ def _sample(found: Feasible, start: int, percentage: int) -> tuple[Iterable[int]
     return chosen.tolist(), (int(passed[chosen[-1]]) - first) % total + 1
 
 
-def _told(listed: Shortlist, opinion: Opinion) -> Diagnosis:
-    """What is known before the second look."""
-    diagnosis = listed.diagnosis
-    blamed = {EXTENDER} if len(opinion.names) < len(listed.nodes) else set()
+def _diagnosis_with(feasible: FeasibleNodes, result: ExtenderResult) -> Diagnosis:
+    """The diagnosis of the first step, with what the extenders added to it."""
+    diagnosis = feasible.diagnosis
+    rejected_by = {EXTENDER} if len(result.names) < len(feasible.nodes) else set()
     return evolve(
         diagnosis,
-        statuses=_with_statuses(diagnosis.statuses, opinion.statuses),
-        unschedulable_plugins=diagnosis.unschedulable_plugins | blamed,
+        statuses=_with_statuses(diagnosis.statuses, result.statuses),
+        unschedulable_plugins=diagnosis.unschedulable_plugins | rejected_by,
     )
 
 
-def _both(before: Diagnosis, found: Unplaced) -> Unplaced:
-    """The outcome of the second look with what was known before; the nodes that it was not about were told of then."""
+def _unplaced_with(before: Diagnosis, found: Unplaced) -> Unplaced:
+    """The outcome of the second step; nodes that it did not evaluate keep their statuses from *before*."""
     now = found.diagnosis
     if now is None or now.pre_filter_message:
         return found
@@ -128,7 +128,7 @@ def _both(before: Diagnosis, found: Unplaced) -> Unplaced:
 
 
 def _with_statuses(statuses: NodeStatuses, newer: Mapping[str, Status]) -> NodeStatuses:
-    """*statuses*, where *newer* ones replace what was said of the same nodes."""
+    """*statuses*, with the *newer* ones in place of those of the same nodes."""
     if not newer:
         return statuses
     old_names, names = statuses.names, list(statuses.names)

@@ -1,0 +1,108 @@
+"""Every event that this scheduler records, with the type, reason, action and text that kube-scheduler gives it.
+
+Source: the calls of ``Eventf`` in kube-scheduler 1.36, and client-go's leader election.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import frozen
+
+from trio_sched.config.schema import LeaderElection
+from trio_sched.objects.pod import Pod
+
+EventType = Literal["Normal", "Warning"]
+
+
+@frozen(kw_only=True)
+class PodEvent:
+    """An event about a pod, without what the recorder adds: name, time, and the instance that reports it."""
+
+    pod: Pod
+    type: EventType
+    reason: str
+    action: str
+    note: str
+    """The text; the recorder cuts it to the size that the API server takes."""
+    reporting_controller: str
+    """The profile that reports it."""
+    once: bool = False
+    """It cannot happen again to this version of the pod, so the recorder keeps no series for it."""
+
+
+@frozen(kw_only=True)
+class LeaseEvent:
+    """An event about the lease of the leader election, recorded in the older shape (``v1``) as kube-scheduler does."""
+
+    namespace: str
+    name: str
+    type: EventType
+    reason: str
+    note: str
+    component: str
+    """The ``source`` of the event: the first profile."""
+
+
+def scheduled(pod: Pod, node_name: str) -> PodEvent:
+    """*pod* was bound to *node_name*."""
+    return PodEvent(
+        pod=pod,
+        type="Normal",
+        reason="Scheduled",
+        action="Binding",
+        note=f"Successfully assigned {pod.key} to {node_name}",
+        reporting_controller=pod.scheduler_name,
+        once=True,
+    )
+
+
+def failed_scheduling(pod: Pod, message: str) -> PodEvent:
+    """An attempt to schedule *pod* failed; *message* says why."""
+    return PodEvent(
+        pod=pod,
+        type="Warning",
+        reason="FailedScheduling",
+        action="Scheduling",
+        note=message,
+        reporting_controller=pod.scheduler_name,
+    )
+
+
+def skipped_deleting(pod: Pod) -> PodEvent:
+    """*pod* was not scheduled because it is being deleted."""
+    return failed_scheduling(pod, f"skip schedule deleting pod: {pod.key}")
+
+
+def preempted(victim: Pod, preemptor: Pod, node_name: str, *, before_binding: bool = False) -> PodEvent:
+    """*victim* was evicted to make room for *preemptor*; *before_binding* if it was not bound to *node_name* yet."""
+    where = " (in kube-scheduler memory)." if before_binding else ""
+    return PodEvent(
+        pod=victim,
+        type="Normal",
+        reason="Preempted",
+        action="Preempting",
+        note=f"Preempted by pod {preemptor.uid} on node {node_name}{where}",
+        reporting_controller=preemptor.scheduler_name,
+    )
+
+
+def became_leader(election: LeaderElection, *, identity: str, component: str) -> LeaseEvent:
+    """The candidate *identity* acquired the lease."""
+    return _on_lease(election, component, f"{identity} became leader")
+
+
+def stopped_leading(election: LeaderElection, *, identity: str, component: str) -> LeaseEvent:
+    """The candidate *identity* released or lost the lease."""
+    return _on_lease(election, component, f"{identity} stopped leading")
+
+
+def _on_lease(election: LeaderElection, component: str, note: str) -> LeaseEvent:
+    return LeaseEvent(
+        namespace=election.resource_namespace,
+        name=election.resource_name,
+        type="Normal",
+        reason="LeaderElection",
+        note=note,
+        component=component,
+    )

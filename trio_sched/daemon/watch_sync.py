@@ -1,0 +1,44 @@
+"""Waits until the watches are connected, before a new leader takes its first decision.
+
+A follower can acquire the lease while its watches pause after an outage. What the previous leader bound last would be
+missing from the cache, and the same room would be given away a second time.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import trio
+from attrs import define, field
+
+from trio_sched.kube_client.watch import Reflector
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_SECONDS = 30.0
+"""A leader waits this long for its watches; after that it schedules with the cache it has."""
+CATCH_UP_SECONDS = 1.0
+"""How long to wait after a watch was opened: the changes that were missed arrive right then."""
+
+
+@define(eq=False)
+class WatchSync:
+    """The watches that decisions depend on."""
+
+    reflectors: list[Reflector[Any]] = field(factory=list)
+
+    async def wait_connected(self) -> None:
+        """Wait until every watch is open and has caught up, or the timeout is over; returns at once if all are open."""
+        disconnected = [reflector for reflector in self.reflectors if not reflector.connected.is_set()]
+        if not disconnected:
+            return
+        for reflector in disconnected:
+            reflector.reconnect_now()
+        with trio.move_on_after(TIMEOUT_SECONDS) as timeout:
+            for reflector in disconnected:
+                await reflector.connected.wait()
+            await trio.sleep(CATCH_UP_SECONDS)
+        if timeout.cancelled_caught:
+            kinds = ", ".join(reflector.kind.plural for reflector in disconnected)
+            log.warning("scheduling begins although the watches of %s are still broken", kinds)

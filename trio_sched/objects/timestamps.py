@@ -1,0 +1,22 @@
+"""Moments and durations as Kubernetes writes them: RFC 3339 in UTC, and durations in nanoseconds."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+SECOND_NS: Final = 1_000_000_000
+"""Nanoseconds in a second: durations of the configuration are exact integers, as they are in the file format."""
+
+
+def format_time(moment: datetime) -> str:
+    """*moment*, which has a time zone, as ``metav1.Time`` is written: in whole seconds."""
+    return _utc(moment).isoformat(timespec="seconds") + "Z"
+
+
+def format_micro_time(moment: datetime) -> str:
+    """*moment*, which has a time zone, as ``metav1.MicroTime`` is written: with six digits after the point."""
+    return _utc(moment).isoformat(timespec="microseconds") + "Z"
+
+
+def _utc(moment: datetime) -> datetime:
+    """*moment* in UTC, without its zone, which ``isoformat`` would write as an offset."""
+    return moment.astimezone(UTC).replace(tzinfo=None)
