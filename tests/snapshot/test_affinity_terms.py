@@ -10,8 +10,9 @@ from trio_sched.objects.affinity import Affinity, PodAffinity, PodAffinityTerm, 
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
-from trio_sched.snapshot.affinity_terms import AffinityTerm, MatchingTerms, TermKind, affinity_terms
+from trio_sched.snapshot.affinity_terms import AffinityTerm, TermKind, affinity_terms
 from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.term_index import MatchingTerms
 from trio_sched.testing import make_table, node, pod
 
 WEB = LabelSelector(match_labels={"app": "web"})

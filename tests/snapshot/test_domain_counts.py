@@ -10,9 +10,10 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.snapshot import domain_counts
-from trio_sched.snapshot.domain_counts import NO_DOMAIN, DomainCounts, NodeSet
+from trio_sched.snapshot.arrays import BoolArray
+from trio_sched.snapshot.domain_counts import NO_DOMAIN, DomainCounts
 from trio_sched.snapshot.label_selection import EVERYTHING, selector_of_map
-from trio_sched.snapshot.node_columns import BoolArray, NodeColumns
+from trio_sched.snapshot.node_columns import NodeColumns, NodeSet
 from trio_sched.snapshot.node_table import NodeTable, PlacedPod
 from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
 from trio_sched.testing import make_table, node, pod
@@ -205,21 +206,21 @@ def test_a_set_is_selected_once_as_long_as_no_node_changes() -> None:
 
 def test_updates_that_leave_labels_and_taints_alone_do_not_begin_anew() -> None:
     table = table_of_zones()
-    before = table.topology_generation
+    before = table.topology.generation
     old = table.nodes[0]
     table.update_node(msgspec.structs.replace(old, status=msgspec.structs.replace(old.status, images=None)))
     bigger = node("a1", cpu=64, labels={"zone": "a"})
     assert table.update_node(bigger)
-    assert table.topology_generation == before
+    assert table.topology.generation == before
     table.update_node(TAINTED_A1)
-    assert table.topology_generation == before + 1
+    assert table.topology.generation == before + 1
 
 
 # --- limits ---------------------------------------------------------------------------------------------------------
 
 
 def test_ways_of_looking_that_were_dropped_are_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(domain_counts, "_MOST_DOMAINS", 2)
+    monkeypatch.setattr(domain_counts, "_MOST_DOMAIN_COUNTS", 2)
     table = table_of_zones()
     for key in ("zone", "kubernetes.io/hostname", "rack", "zone"):
         table.columns.domain_counts(WEB, key)

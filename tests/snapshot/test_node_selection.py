@@ -2,13 +2,12 @@ import pytest
 
 from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from trio_sched.plugin_api import NodeColumns
+from trio_sched.snapshot.label_text import is_label_value, parse_int64
 from trio_sched.snapshot.node_selection import (
-    is_label_value,
     match_labels,
     match_node_selector,
     match_term,
     node_selector_matches,
-    parse_int64,
     term_is_empty,
     term_problem,
 )

@@ -171,23 +171,23 @@ def test_a_label_column_is_made_when_first_asked_for_and_follows_from_then_on() 
 )
 def test_only_labels_and_the_spec_of_nodes_change_the_topology(changed: Node, steps: int) -> None:
     table = table_of("a", "b")
-    before = table.topology_generation
+    before = table.topology.generation
     table.update_node(changed)
-    assert table.topology_generation == before + steps
+    assert table.topology.generation == before + steps
 
 
 def test_nodes_that_come_and_go_change_the_topology_and_pods_do_not() -> None:
     table = table_of("a", "b")
-    generations = [table.topology_generation]
+    generations = [table.topology.generation]
     table.add_node(node("c"))
-    generations.append(table.topology_generation)
+    generations.append(table.topology.generation)
     table.remove_node("a")
-    generations.append(table.topology_generation)
+    generations.append(table.topology.generation)
     assert generations == sorted(set(generations))
     table.add_pod(0, placed(pod("p")))
     table.update_pod(0, table.pods[0][pod("p").uid], pod("p", labels={"x": "y"}))
     table.remove_pod(0, pod("p").uid)
-    assert table.topology_generation == generations[-1]
+    assert table.topology.generation == generations[-1]
 
 
 def test_another_version_of_a_pod_takes_the_place_of_the_old_one() -> None:
@@ -216,7 +216,7 @@ def test_columns_grow_beyond_their_first_capacity_and_their_first_resources() ->
     row = table.columns.resource_row("r.io/8")
     assert row is not None
     assert table.columns.allocatable[row].sum() == sum(range(8, 200, 9))
-    assert table.capacity >= 200
+    assert table.topology.capacity >= 200
 
 
 def test_a_resource_that_only_pods_mention_gets_a_row() -> None:
@@ -233,7 +233,7 @@ def test_after_any_history_the_columns_are_those_of_a_fresh_table() -> None:
     rng = Random(7)
     table = NodeTable()
     pods: dict[str, PlacedPod] = {}
-    table.label_column("zone")
+    table.topology.column("zone")
     for step in range(600):
         name = f"n{rng.randrange(12)}"
         made = node(

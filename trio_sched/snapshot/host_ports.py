@@ -31,7 +31,7 @@ class HostPortIndex:
             self._by_row.setdefault(row, set()).add(port)
 
     def remove(self, row: int, ports: Iterable[HostPort]) -> None:
-        """Give *ports* on *row* back; what was not taken is no matter."""
+        """Free *ports* on *row*; those that are not taken there are ignored."""
         taken = self._by_row.get(row)
         if taken is None:
             return
@@ -49,7 +49,7 @@ class HostPortIndex:
             del self._by_row[row]
 
     def move(self, old_row: int, new_row: int) -> None:
-        """The node that stood at *old_row* stands at *new_row* now."""
+        """The node at *old_row* is at *new_row* now."""
         ports = self.of_row(old_row)
         self.remove(old_row, ports)
         self.add(new_row, ports)
