@@ -14,7 +14,7 @@ def test_a_reader_sees_each_changed_row_once_and_only_what_came_after_it() -> No
     assert log.since(log.position) == []
 
 
-def test_who_is_too_far_behind_is_told_so() -> None:
+def test_a_reader_that_is_too_far_behind_gets_none() -> None:
     log = ChangeLog()
     start = log.position
     for row in range(2 * KEPT_CHANGES + 1):

@@ -1,4 +1,4 @@
-"""Pods per topology domain, through the door that plugins use: ``nodes.domain_counts``."""
+"""Pods per topology domain, through the public API: ``nodes.domain_counts``."""
 
 from collections.abc import Callable
 
@@ -116,7 +116,7 @@ def test_pods_on_a_row_that_got_a_new_number_count_where_they_are() -> None:
     assert per_zone(table)["n"] == 0
 
 
-def test_changes_while_nobody_looks_are_counted_when_somebody_does() -> None:
+def test_changes_between_two_reads_are_counted_at_the_second() -> None:
     table = table_of_zones()
     counts_of(table)
     table.add_node(zoned("d1", "d"))
@@ -178,7 +178,7 @@ def test_only_nodes_of_the_set_count_and_make_domains() -> None:
     assert table.columns.domain_counts(WEB, "zone", UNTAINTED).total == 3
 
 
-def test_the_set_is_looked_at_again_when_taints_change() -> None:
+def test_the_set_is_selected_again_when_taints_change() -> None:
     table = table_of_zones()
     assert per_zone(table, UNTAINTED)["a"] == 2
     table.update_node(TAINTED_A1)
@@ -219,7 +219,7 @@ def test_updates_that_leave_labels_and_taints_alone_do_not_begin_anew() -> None:
 # --- limits ---------------------------------------------------------------------------------------------------------
 
 
-def test_ways_of_looking_that_were_dropped_are_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_domain_counts_that_were_dropped_are_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(domain_counts, "_MOST_DOMAIN_COUNTS", 2)
     table = table_of_zones()
     for key in ("zone", "kubernetes.io/hostname", "rack", "zone"):
@@ -231,5 +231,5 @@ def test_ways_of_looking_that_were_dropped_are_counted_anew(monkeypatch: pytest.
 
 def test_every_pod_can_be_counted() -> None:
     table = table_of_zones()
-    everybody = PodSelector((NamespacedMatcher(None, EVERYTHING),))
-    assert table.columns.domain_counts(everybody, "zone").total == 4
+    every_pod = PodSelector((NamespacedMatcher(None, EVERYTHING),))
+    assert table.columns.domain_counts(every_pod, "zone").total == 4

@@ -8,6 +8,7 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.pod_index import PodSelector
 from trio_sched.testing import make_table, node, pod
 
 GPU = "example.com/gpu"
@@ -202,7 +203,14 @@ def test_another_version_of_a_pod_takes_the_place_of_the_old_one() -> None:
 
 def test_columns_cannot_be_written_to() -> None:
     columns = table_of("a").columns
-    for column in (columns.allocatable, columns.requested, columns.pod_count, columns.unschedulable):
+    for column in (
+        columns.allocatable,
+        columns.requested,
+        columns.pod_count,
+        columns.unschedulable,
+        columns.label_values("zone"),
+        columns.pod_counts(PodSelector(())),
+    ):
         with pytest.raises(ValueError, match="read-only"):
             column[...] = 0
 

@@ -6,7 +6,7 @@ from trio_sched.snapshot.what_if import WhatIf
 from trio_sched.testing import make_table, node, pod
 
 
-def test_a_try_touches_only_the_copy() -> None:
+def test_changes_touch_only_the_copy() -> None:
     table = make_table(
         [node("a"), node("b", taints=["t:NoSchedule"]), node("c")], [pod("p", cpu="1", node_name="b", host_ports=[80])]
     )
@@ -33,7 +33,7 @@ def test_ids_mean_the_same_in_the_copy() -> None:
     assert nodes.feature_sets.tolist() == [table.views.feature_sets[1]]
 
 
-def test_a_resource_met_only_in_the_copy_leaves_the_original_whole() -> None:
+def test_a_resource_added_by_the_copy_does_not_break_the_original() -> None:
     table = make_table([node("a")])
     assert table.columns.requested.shape == (3, 1)
     what_if = WhatIf(table, [0])
@@ -56,7 +56,7 @@ def test_the_nodes_stand_in_the_order_they_were_asked_for() -> None:
     assert (what_if.nodes.position("a"), what_if.nodes.position("b")) == (1, None)
 
 
-def test_who_is_on_a_node_follows_the_try_only() -> None:
+def test_pods_are_added_and_removed_in_the_copy_only() -> None:
     table = make_table([node("a")], [pod("p", node_name="a"), pod("q", node_name="a")])
     what_if = WhatIf(table, [0])
     removed = what_if.remove_pod("a", pod("p").uid)
@@ -80,15 +80,15 @@ def test_a_label_that_is_first_asked_for_in_the_copy_means_the_same_in_the_origi
     assert [table.columns.label_vocabulary("zone")[i] for i in table.columns.label_values("zone")] == ["x", "y"]
 
 
-def test_counts_of_pods_in_the_original_do_not_notice_a_try() -> None:
+def test_counts_of_pods_in_the_original_do_not_follow_the_copy() -> None:
     table = make_table([node("a"), node("b")], [pod("p", node_name="a")])
-    everybody = PodSelector((NamespacedMatcher(None, EVERYTHING),))
-    assert table.columns.pod_counts(everybody).tolist() == [1, 0]
+    every_pod = PodSelector((NamespacedMatcher(None, EVERYTHING),))
+    assert table.columns.pod_counts(every_pod).tolist() == [1, 0]
     what_if = WhatIf(table, [0, 1])
     what_if.remove_pod("a", pod("p").uid)
-    assert what_if.nodes.pod_counts(everybody).tolist() == [0, 0]
-    assert table.columns.pod_counts(everybody).tolist() == [1, 0]
-    assert table.columns.domain_counts(everybody, "kubernetes.io/hostname").total == 1
+    assert what_if.nodes.pod_counts(every_pod).tolist() == [0, 0]
+    assert table.columns.pod_counts(every_pod).tolist() == [1, 0]
+    assert table.columns.domain_counts(every_pod, "kubernetes.io/hostname").total == 1
 
 
 def test_images_can_be_asked_for_in_the_copy() -> None:
@@ -97,7 +97,7 @@ def test_images_can_be_asked_for_in_the_copy() -> None:
     assert (size, holders, list(positions)) == (5, 1, [0])
 
 
-def test_the_original_goes_on_while_the_copy_stays() -> None:
+def test_the_copy_does_not_follow_the_original() -> None:
     table = make_table([node("a", cpu=1), node("b", cpu=2)], [pod("p", node_name="b")])
     what_if = WhatIf(table, [1])
     table.remove_pod(1, pod("p").uid)
