@@ -16,7 +16,7 @@ _MOST_PARSED = 4096
 
 
 class TermKind(Enum):
-    """In which list of a pod's affinity a term is."""
+    """The list of a pod's affinity that a term is in."""
 
     REQUIRED_AFFINITY = "requiredAffinityTerms"
     REQUIRED_ANTI_AFFINITY = "requiredAntiAffinityTerms"
@@ -54,7 +54,7 @@ class PodTerms:
     preferred_anti_affinity: tuple[AffinityTerm, ...] = ()
     problem: str = ""
     all: tuple[AffinityTerm, ...] = field(init=False)
-    """All of them."""
+    """All terms, the required ones first."""
 
     def __attrs_post_init__(self) -> None:
         every = (

@@ -51,7 +51,7 @@ class NodeTable:
     node_log: ChangeLog = field(factory=ChangeLog)
     """Rows whose node object changed in a way that matters to plugins, and rows that now hold another node."""
     membership_generation: int = 0
-    """Counts how often the set of nodes changed; rows stand for the same nodes while it stays the same."""
+    """Counts changes of the set of nodes; while it stays the same, each row holds the same node."""
     nodes_generation: int = 0
     """Counts changes of any node object that matter to plugins."""
     pod_index: PodIndex = field(init=False)

@@ -89,7 +89,7 @@ class PodIndex:
         pods: the pods of each row; read once, when indexing starts. From then on *add* and *remove* report changes.
     """
 
-    __slots__ = ("_by_namespace", "_classes", "_counters", "_counters_of", "_is_active", "_pods", "_topology")
+    __slots__ = ("_by_namespace", "_classes", "_counters", "_counters_by_namespace", "_is_active", "_pods", "_topology")
 
     def __init__(self, topology: TopologyColumns, pods: PodsByRow) -> None:
         self._topology = topology
@@ -98,7 +98,7 @@ class PodIndex:
         self._classes: dict[ClassKey, _PodClass] = {}
         self._by_namespace: dict[str, dict[ClassKey, _PodClass]] = {}
         self._counters: OrderedDict[PodSelector, RowCounts] = OrderedDict()
-        self._counters_of: dict[str | None, list[tuple[PodSelector, RowCounts]]] = {}
+        self._counters_by_namespace: dict[str | None, list[tuple[PodSelector, RowCounts]]] = {}
         """The counts to which pods of a namespace can belong; under None those of selectors for every namespace."""
 
     def counts(self, selector: PodSelector) -> RowCounts:
@@ -113,7 +113,7 @@ class PodIndex:
                 self.add(row, pod)
         counts = self._counters[selector] = RowCounts(self._topology)
         for namespace in _namespaces_of(selector):
-            self._counters_of.setdefault(namespace, []).append((selector, counts))
+            self._counters_by_namespace.setdefault(namespace, []).append((selector, counts))
         for one in self._candidates(selector):
             if selector.matches(one.namespace, one.labels, one.terminating):
                 one.counters.append(counts)
@@ -155,7 +155,7 @@ class PodIndex:
             one = self._classes[key] = _PodClass(key, pod.labels)
             self._by_namespace.setdefault(one.namespace, {})[key] = one
             for namespace in (one.namespace, None):
-                for selector, counts in self._counters_of.get(namespace, ()):
+                for selector, counts in self._counters_by_namespace.get(namespace, ()):
                     if selector.matches(one.namespace, one.labels, one.terminating):
                         one.counters.append(counts)
         return one
@@ -167,7 +167,7 @@ class PodIndex:
 
     def _drop(self, selector: PodSelector, counts: RowCounts) -> None:
         for namespace in _namespaces_of(selector):
-            self._counters_of[namespace].remove((selector, counts))
+            self._counters_by_namespace[namespace].remove((selector, counts))
         for one in self._candidates(selector):
             if counts in one.counters:
                 one.counters.remove(counts)
