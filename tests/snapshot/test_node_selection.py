@@ -57,7 +57,7 @@ MATCHES = [
 
 @pytest.mark.parametrize(("wanted", "expected"), MATCHES)
 def test_nodes_match_one_of_the_terms_entirely(wanted: NodeSelector, expected: str) -> None:
-    assert names(wanted, make_table(NODES).columns) == expected
+    assert names(wanted, NodeColumns(make_table(NODES))) == expected
 
 
 @pytest.mark.parametrize(("wanted", "expected"), MATCHES)
@@ -87,8 +87,8 @@ BROKEN = [
 @pytest.mark.parametrize(("broken", "problem"), BROKEN)
 def test_a_term_that_does_not_parse_matches_nothing_and_says_why(broken: NodeSelectorTerm, problem: str) -> None:
     assert problem in (term_problem(broken) or "")
-    assert names(selector(broken), make_table(NODES).columns) == ""
-    assert names(selector(broken, term("disk In hdd")), make_table(NODES).columns) == "b"
+    assert names(selector(broken), NodeColumns(make_table(NODES))) == ""
+    assert names(selector(broken, term("disk In hdd")), NodeColumns(make_table(NODES))) == "b"
     with pytest.raises(ValueError, match=r".") as caught:
         node_selector_matches(selector(broken), "a", NODES[0].labels)
     assert problem in str(caught.value)
@@ -110,14 +110,14 @@ def test_a_term_asks_for_nothing_only_without_labels_and_fields() -> None:
 
 
 def test_all_labels_must_be_there() -> None:
-    nodes = make_table(NODES).columns
+    nodes = NodeColumns(make_table(NODES))
     assert match_labels({"disk": "ssd", "cores": "8"}, nodes).tolist() == [True, False, False, False]
     assert match_labels({"disk": ""}, nodes).tolist() == [False, False, True, False]
     assert match_labels({}, nodes).all()
 
 
 def test_columns_of_some_nodes_give_the_same_answers() -> None:
-    nodes = make_table(NODES).columns
+    nodes = NodeColumns(make_table(NODES))
     whole = match_term(term("cores Gt 5"), nodes).tolist()
     assert match_term(term("cores Gt 5"), nodes.take(slice(0, 2))).tolist() == whole[:2]
 

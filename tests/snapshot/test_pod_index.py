@@ -8,7 +8,9 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.snapshot import pod_index
 from trio_sched.snapshot.label_selection import EVERYTHING, NOTHING, selector_of_map
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
 from trio_sched.testing import make_table, node, pod
 
@@ -33,7 +35,7 @@ def add(table: NodeTable, new: Pod) -> None:
 
 
 def counted(table: NodeTable, selector: PodSelector) -> list[int]:
-    return table.columns.pod_counts(selector).tolist()  # type: ignore[no-any-return]
+    return NodeColumns(table).pod_counts(selector).tolist()  # type: ignore[no-any-return]
 
 
 NODES = [node("a"), node("b"), node("c")]
@@ -171,7 +173,7 @@ def test_nothing_is_done_any_more_for_a_count_that_was_dropped(monkeypatch: pyte
 
 
 def test_counts_can_be_had_of_some_of_the_nodes() -> None:
-    nodes = make_table(NODES, PODS).columns
+    nodes = NodeColumns(make_table(NODES, PODS))
     assert nodes.take(np.array([2, 0])).pod_counts(WEB).tolist() == [1, 2]
     assert nodes.take(slice(0, 2)).pod_counts(WEB).tolist() == [2, 0]
 

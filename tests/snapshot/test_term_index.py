@@ -11,7 +11,9 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
 from trio_sched.snapshot.affinity_terms import TermKind
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.term_index import MatchingTerms
 from trio_sched.testing import make_table, node, pod
 
@@ -47,12 +49,12 @@ def labels_of(name: str) -> Mapping[str, str]:
 
 
 def terms_about(table: NodeTable, incoming: Pod) -> MatchingTerms:
-    return table.columns.terms_about(incoming, labels_of)
+    return NodeColumns(table).terms_about(incoming, labels_of)
 
 
 def anti_affinity_per_zone(table: NodeTable, incoming: Pod) -> dict[str, int]:
     """The pods per zone with required anti-affinity that matches *incoming*."""
-    zones = table.columns.label_vocabulary("zone")
+    zones = NodeColumns(table).label_vocabulary("zone")
     found: dict[str, int] = {}
     for one in terms_about(table, incoming).anti_affinity:
         for domain, count in enumerate(one.by_domain.counts.tolist()):

@@ -90,6 +90,8 @@ from trio_sched.snapshot.affinity_terms import AffinityTerm as AffinityTerm
 from trio_sched.snapshot.affinity_terms import PodTerms as PodTerms
 from trio_sched.snapshot.affinity_terms import TermKind as TermKind
 from trio_sched.snapshot.affinity_terms import affinity_terms as affinity_terms
+from trio_sched.snapshot.arrays import BoolArray as BoolArray
+from trio_sched.snapshot.arrays import Int64Array as Int64Array
 from trio_sched.snapshot.domain_counts import NO_DOMAIN as NO_DOMAIN
 from trio_sched.snapshot.domain_counts import DomainCounts as DomainCounts
 from trio_sched.snapshot.label_selection import EVERYTHING as EVERYTHING
@@ -98,8 +100,6 @@ from trio_sched.snapshot.label_selection import LabelMatcher as LabelMatcher
 from trio_sched.snapshot.label_selection import SelectorError as SelectorError
 from trio_sched.snapshot.label_selection import compile_selector as compile_selector
 from trio_sched.snapshot.label_selection import selector_of_map as selector_of_map
-from trio_sched.snapshot.node_columns import BoolArray as BoolArray
-from trio_sched.snapshot.node_columns import Int64Array as Int64Array
 from trio_sched.snapshot.node_columns import NodeColumns as NodeColumns
 from trio_sched.snapshot.node_columns import NodeSet as NodeSet
 from trio_sched.snapshot.node_columns import NodeView as NodeView

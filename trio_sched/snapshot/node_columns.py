@@ -16,10 +16,7 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import HostPort
 from trio_sched.objects.taint import Taint
-from trio_sched.snapshot.arrays import BoolArray as BoolArray
-from trio_sched.snapshot.arrays import Int32Array as Int32Array
-from trio_sched.snapshot.arrays import Int64Array as Int64Array
-from trio_sched.snapshot.arrays import RowIndex as RowIndex
+from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, RowIndex
 from trio_sched.snapshot.domain_counts import DomainCounts
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_index import PodSelector

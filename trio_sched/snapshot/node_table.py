@@ -7,7 +7,6 @@ computed earlier are brought up to date row by row instead of being computed aga
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from attrs import define, field
@@ -21,15 +20,12 @@ from trio_sched.snapshot.change_log import ChangeLog
 from trio_sched.snapshot.column_store import ColumnStore, ColumnViews
 from trio_sched.snapshot.host_ports import HostPortIndex
 from trio_sched.snapshot.image_index import ImageIndex
-from trio_sched.snapshot.placed_pod import PlacedPod as PlacedPod
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.pod_index import PodIndex, class_key
 from trio_sched.snapshot.term_index import TermIndex
 from trio_sched.snapshot.topology_columns import TopologyColumns
 from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Interner, resource_vocabulary
 from trio_sched.snapshot.volume_index import VolumeIndex
-
-if TYPE_CHECKING:
-    from trio_sched.snapshot.node_columns import NodeColumns
 
 
 @define(eq=False)
@@ -72,13 +68,6 @@ class NodeTable:
     def count(self) -> int:
         """How many nodes there are."""
         return len(self.names)
-
-    @property
-    def columns(self) -> NodeColumns:
-        """All nodes, as plugins see them."""
-        from trio_sched.snapshot.node_columns import NodeColumns
-
-        return NodeColumns(self)
 
     @property
     def views(self) -> ColumnViews:
