@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from trio_sched.objects.pod_requests import HostPort
 
-_NOWHERE: Mapping[int, set[str]] = {}
+_NO_ROWS: Mapping[int, set[str]] = {}
 
 
 class HostPortIndex:
@@ -18,7 +18,7 @@ class HostPortIndex:
 
     def rows(self, protocol: str, port: int) -> Mapping[int, set[str]]:
         """Rows on which the port is taken, with the addresses."""
-        return self._by_port.get((protocol, port), _NOWHERE)
+        return self._by_port.get((protocol, port), _NO_ROWS)
 
     def of_row(self, row: int) -> set[HostPort]:
         """Everything taken on *row*."""

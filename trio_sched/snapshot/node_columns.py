@@ -25,10 +25,11 @@ from trio_sched.snapshot.term_index import MatchingTerms
 
 @frozen(eq=False)
 class NodeSet:
-    """Some of the nodes, chosen by what their objects say: *select* gives them, equal *key* means equal nodes."""
+    """Some of the nodes; equal *key* means equal nodes."""
 
     key: Hashable
     select: Callable[[NodeColumns], BoolArray]
+    """Which nodes, by their names, labels and specs only: asked again when these change, not at other changes."""
 
 
 class NodeColumns:
@@ -119,13 +120,13 @@ class NodeColumns:
 
     @property
     def requested(self) -> Int64Array:
-        """Shape (resources, nodes): what the pods on the node asked for."""
+        """Shape (resources, nodes): what the pods on the node request."""
         column = self._table.views.requested
         return column if self.rows is None else column[:, self.rows]
 
     @property
     def nonzero_requested(self) -> Int64Array:
-        """Shape (2, nodes): CPU and memory, counting defaults for containers that asked for nothing."""
+        """Shape (2, nodes): CPU and memory, counting defaults for containers without requests."""
         column = self._table.views.nonzero_requested
         return column if self.rows is None else column[:, self.rows]
 
@@ -317,11 +318,11 @@ class NodeView:
         return int(self._table.topology.column(key).ids[self._row])
 
     def allocatable(self, resource: str) -> int:
-        """What pods may use of *resource*, in milli-CPU, bytes or counts."""
+        """How much of *resource* pods may use, in milli-CPU, bytes or counts."""
         row = self._table.resources.get(resource)
         return 0 if row is None else int(self._table.views.allocatable[row, self._row])
 
     def requested(self, resource: str) -> int:
-        """What its pods asked for of *resource*."""
+        """How much of *resource* its pods request."""
         row = self._table.resources.get(resource)
         return 0 if row is None else int(self._table.views.requested[row, self._row])
