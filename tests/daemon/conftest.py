@@ -28,6 +28,7 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, Status, hookimpl, on, unschedulable
 from trio_sched.simulator import ApiServer, InProcessTransport, trio_clock
+from trio_sched.snapshot.node_columns import NodeColumns
 
 
 @pytest.fixture
@@ -182,7 +183,7 @@ class Stage:
     def cpu(self, node_name: str) -> int:
         """What pods on the node have asked for, in thousandths."""
         row = self.cache.table.row_of[node_name]
-        return int(self.cache.table.columns.requested[0, row])
+        return int(NodeColumns(self.cache.table).requested[0, row])
 
 
 @pytest.fixture

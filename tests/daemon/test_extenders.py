@@ -14,6 +14,7 @@ from trio_sched.objects.pod import Container, ResourceRequirements
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.objects.whole import WholePod
 from trio_sched.simulator import Asked, ExtenderTransport, PretendExtender, leaving
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import container, make_table, node, pod
 
 URL = "http://extender.test"
@@ -25,7 +26,7 @@ CANDIDATES = {"a": ([V0, V1], 1), "b": ([V2], 0)}
 
 def extenders(*configs: Config, served: list[PretendExtender]) -> Extenders:
     table = make_table([node("a"), node("b")], RUNNING)
-    return Extenders.from_config(configs, lambda: table.columns, ExtenderTransport(served))
+    return Extenders.from_config(configs, lambda: NodeColumns(table), ExtenderTransport(served))
 
 
 def victims(by_node: dict[str, list[str]]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from trio.testing import MockClock
 
 from trio_sched.kube_client.watch import Change, Changes, Listed
 from trio_sched.objects.node import Node
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import node, pod
 
 
@@ -37,7 +38,7 @@ async def test_an_update_that_cannot_be_read_changes_nothing(
     stage.mirror.nodes_changed(Listed([good], "1"))
     stage.mirror.nodes_changed(Changes([Change("MODIFIED", good, nonsense(good))], "2"))
 
-    assert stage.cache.table.columns.node(0).allocatable("cpu") == 4000
+    assert NodeColumns(stage.cache.table).node(0).allocatable("cpu") == 4000
     assert "node n is left out" in caplog.text
 
 

@@ -3,6 +3,7 @@ from msgspec import structs
 
 from trio_sched.engine.cache import Cache, CacheError
 from trio_sched.objects.pod import Pod
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import node, pod
 
 
@@ -15,7 +16,7 @@ def cache() -> Cache:
 
 
 def cpu(cache: Cache) -> dict[str, int]:
-    columns = cache.table.columns
+    columns = NodeColumns(cache.table)
     return dict(zip(columns.names, columns.requested[0].tolist(), strict=True))
 
 
@@ -85,7 +86,7 @@ def test_an_update_that_takes_the_same_touches_no_column(cache: Cache) -> None:
     respelled = pod("p", cpu="1000m", node_name="a")
     cache.update(respelled)
     assert cache.table.usage_log.position == position
-    assert cache.table.columns.node(0).pods == [respelled]
+    assert NodeColumns(cache.table).node(0).pods == [respelled]
     cache.update(pod("p", cpu="2", node_name="a"))
     assert cpu(cache)["a"] == 2000
 
@@ -142,5 +143,5 @@ def test_the_pod_is_shown_with_the_node_that_was_chosen_for_it(cache: Cache) -> 
 def test_a_node_that_comes_again_is_an_update(cache: Cache) -> None:
     cache.add(bound(WAITING, "a"))
     cache.add_node(node("a", cpu="64"))
-    assert cache.table.columns.allocatable[0].tolist() == [64000, 4000]
+    assert NodeColumns(cache.table).allocatable[0].tolist() == [64000, 4000]
     assert cpu(cache)["a"] == 1000

@@ -33,7 +33,7 @@ Answer = Callable[..., Any]
 
 
 def columns() -> NodeColumns:
-    return make_table(NODES).columns
+    return NodeColumns(make_table(NODES))
 
 
 # --- pre_filter -----------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
-from trio_sched.snapshot.node_table import PlacedPod
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing import make_profile, make_table, node, node_affinity, pod, term
 
 BUILT_IN = (

@@ -24,7 +24,7 @@ from trio_sched.plugin_api import (
     hookimpl,
     unschedulable,
 )
-from trio_sched.snapshot.node_table import PlacedPod
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing import make_profile, make_table, node, pod
 
 NODES = [node(f"n{i}") for i in range(6)]
@@ -68,7 +68,7 @@ def placed(waiting: Pod) -> PlacedPod:
 def added(waiting: Pod, *promised: Pod) -> tuple[Status | None, CycleState]:
     profile = make_profile([Counting, "NodeResourcesFit"])
     table, state = make_table(NODES), CycleState()
-    run_pre_filters(profile.pre_filter, waiting, table.columns, state)
+    run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
     nominated = {"n1": [placed(p) for p in promised]}
     (status,) = beside_nominated(profile, waiting, state, nominated, ["n1"], NominatedRows(table))
     return status, state
@@ -98,8 +98,8 @@ def test_reasons_are_those_with_the_nominated_pods_even_where_the_node_fails_any
     table = make_table([node("n", cpu="2", pods=2), node("m")], [pod("r", cpu="1", node_name="n")])
     waiting = pod(cpu="1500m")
     state = CycleState()
-    run_pre_filters(profile.pre_filter, waiting, table.columns, state)
-    outcome = run_filters(profile.filter, waiting, table.columns, state)
+    run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
+    outcome = run_filters(profile.filter, waiting, NodeColumns(table), state)
     assert outcome.statuses()["n"].reasons == ("Insufficient cpu",)
     nominated = {"n": [placed(pod("promised"))], "gone": []}
     apply_nominated(profile, waiting, outcome, state, nominated, NominatedRows(table))
@@ -125,4 +125,4 @@ def test_rows_are_copied_again_when_something_has_changed_and_only_then() -> Non
     table.add_node(node("c", cpu="4"))
     table.remove_node("a")
     assert requested({"c": promised["a"], "b": promised["b"]}) == [1000, 2000]
-    assert table.columns.requested[0].tolist() == [0, 0]
+    assert NodeColumns(table).requested[0].tolist() == [0, 0]

@@ -28,7 +28,8 @@ from trio_sched.plugin_api import (
 )
 from trio_sched.plugin_api.preemption import Budget, MayEvict
 from trio_sched.snapshot.label_selection import selector_of_map
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing import make_profile, make_table, node, pod
 
 NODE = node("n", cpu=4)
@@ -62,7 +63,7 @@ def try_out(
 ) -> DryRun:
     table = make_table(nodes, pods) if table is None else table
     profile, state = make_profile(plugins), CycleState()
-    run_pre_filters(profile.pre_filter, waiting, table.columns, state)
+    run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
     promised = {name: [PlacedPod(one, pod_usage(one)) for one in many] for name, many in (nominated or {}).items()}
     return dry_run(
         profile,
@@ -171,8 +172,8 @@ def test_each_node_is_tried_by_itself() -> None:
 def test_the_cluster_stays_as_it_is() -> None:
     table = make_table([NODE], [running("a"), running("b", cpu=3)])
     try_out(incoming(cpu=2), table=table, nominated={"n": [incoming(cpu=1, priority=200)]})
-    assert [one.name for one in table.columns.node(0).pods] == ["a", "b"]
-    assert table.columns.requested[0].tolist() == [4000]
+    assert [one.name for one in NodeColumns(table).node(0).pods] == ["a", "b"]
+    assert NodeColumns(table).requested[0].tolist() == [4000]
 
 
 def test_names_of_nodes_that_are_gone_are_passed_over() -> None:

@@ -20,7 +20,8 @@ from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.objects.selector import LabelSelector
 from trio_sched.plugin_api import CycleState, DryRun, NodeView, PodDisruptionBudget, Status, hookimpl, unschedulable
 from trio_sched.plugin_api.preemption import budgets_of
-from trio_sched.snapshot.node_table import PlacedPod
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing import make_profile, make_table, node, pod
 
 
@@ -122,16 +123,16 @@ class Naive:
     def __init__(self, profile: Profile, given: Situation) -> None:
         self.profile, self.given = profile, given
         state = CycleState()
-        run_pre_filters(profile.pre_filter, given.incoming, make_table(given.nodes, given.pods).columns, state)
+        run_pre_filters(profile.pre_filter, given.incoming, NodeColumns(make_table(given.nodes, given.pods)), state)
         self.skipped = state.skip_filter
 
     def problem(self, pods: Sequence[Pod], name: str) -> str:
         """Why the pod does not fit on *name* if *pods* are all there are; empty if it does."""
         table, state = make_table(self.given.nodes, pods), CycleState()
-        run_pre_filters(self.profile.pre_filter, self.given.incoming, table.columns, state)
+        run_pre_filters(self.profile.pre_filter, self.given.incoming, NodeColumns(table), state)
         state.skip_filter |= self.skipped
         row = table.row_of[name]
-        one = table.columns.take(slice(row, row + 1))
+        one = NodeColumns(table).take(slice(row, row + 1))
         status = run_filters(self.profile.filter, self.given.incoming, one, state).status(0)
         return "" if status is None else status.message
 
@@ -209,7 +210,7 @@ def as_found(tried: DryRun) -> dict[str, Found]:
 
 def dry(profile: Profile, given: Situation) -> DryRun:
     table, state = make_table(given.nodes, given.pods), CycleState()
-    run_pre_filters(profile.pre_filter, given.incoming, table.columns, state)
+    run_pre_filters(profile.pre_filter, given.incoming, NodeColumns(table), state)
     promised: Mapping[str, Sequence[PlacedPod]] = {
         name: [PlacedPod(one, pod_usage(one)) for one in pods] for name, pods in given.promised.items()
     }

@@ -131,7 +131,7 @@ def test_unreserve_goes_backwards_and_for_plugins_that_only_give_back_too() -> N
 
 def test_a_hook_gets_the_arguments_it_names_in_the_order_it_names_them() -> None:
     profile = build(pre_filter=["First"], filter=["First"], score=["First"])
-    nodes, state = make_table([node("a"), node("b")]).columns, CycleState()
+    nodes, state = NodeColumns(make_table([node("a"), node("b")])), CycleState()
     state.write("x", 7)
     assert profile.filter[0].call(pod("p"), nodes, state) == "2 nodes"
     assert profile.score[0].call(pod("p"), nodes, state) == "p 7"

@@ -13,6 +13,7 @@ from trio_sched.engine.queueing_hints import build_hint_table
 from trio_sched.engine.reservation import Waits
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api import CycleState, Handle, Input, NodeView, Pod, Status, Wait, hookimpl, unschedulable
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import make_profile, node, pod
 
 
@@ -141,7 +142,7 @@ def test_a_refusal_leaves_nothing_behind(labels: dict[str, str], message: str) -
     assert isinstance(outcome, Unplaced)
     assert outcome.message == message
     assert (len(made.cache), deposit(made)) == (0, [])
-    assert made.cache.table.columns.requested[0].tolist() == [0]
+    assert NodeColumns(made.cache.table).requested[0].tolist() == [0]
 
 
 def test_giving_back_names_those_that_failed_at_it() -> None:

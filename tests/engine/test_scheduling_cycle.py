@@ -19,7 +19,7 @@ from trio_sched.plugin_api import (
     pending,
     unschedulable,
 )
-from trio_sched.snapshot.node_table import PlacedPod
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing import make_profile, make_table, node, pod
 
 

@@ -12,7 +12,7 @@ from trio_sched.testing import make_table, node, pod
 
 @pytest.fixture
 def nodes() -> NodeColumns:
-    return make_table([node("a"), node("b"), node("c")]).columns
+    return NodeColumns(make_table([node("a"), node("b"), node("c")]))
 
 
 def giving(*scores: int) -> Any:

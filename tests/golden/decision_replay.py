@@ -28,7 +28,8 @@ from trio_sched.objects.pod_requests import ResourceOptions, nano_requests, pod_
 from trio_sched.plugin_api import CycleState, NodeColumns, NodeStatuses, Pod, PreFilterResult, Status
 from trio_sched.plugin_api.fit_error import fit_error
 from trio_sched.plugin_api.status import Code, code_of
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.placed_pod import PlacedPod
 
 WITH_DEVICES = "pods that ask for devices"
 
@@ -161,7 +162,7 @@ class CaseReplay:
             return
         state = CycleState()
         try:
-            run_pre_filters(profile.pre_filter, pod, self.table.columns, state)
+            run_pre_filters(profile.pre_filter, pod, NodeColumns(self.table), state)
             refused = run_reserve(profile, pod, node_name, state)
         except CycleFailed as failed:
             yield Comparison("reserve", False, f"reserve: {failed.status.message}")
@@ -239,7 +240,7 @@ class CaseReplay:
         self, profile: Profile, plugin: str, pod: Pod, expected: Mapping[str, Any], feasible: Sequence[str]
     ) -> Iterator[str]:
         state = CycleState()
-        nodes = self.table.columns
+        nodes = NodeColumns(self.table)
         if "preFilter" in expected:
             actual = self._pre_filter(profile, plugin, pod, state)
             if actual != expected["preFilter"] and not _lost_empty_selector(plugin, pod, expected, actual):
@@ -257,7 +258,7 @@ class CaseReplay:
 
     def _pre_filter(self, profile: Profile, plugin: str, pod: Pod, state: CycleState) -> dict[str, Any]:
         (caller,) = [c for c in profile.pre_filter if c.plugin == plugin]
-        answer = caller.call(pod, self.table.columns, state)
+        answer = caller.call(pod, NodeColumns(self.table), state)
         names = None
         if isinstance(answer, PreFilterResult):
             names = None if answer.node_names is None else sorted(answer.node_names)
@@ -266,7 +267,7 @@ class CaseReplay:
 
     def _state_after_filters(self, profile: Profile, pod: Pod) -> CycleState:
         state = CycleState()
-        run_pre_filters(profile.pre_filter, pod, self.table.columns, state)
+        run_pre_filters(profile.pre_filter, pod, NodeColumns(self.table), state)
         return state
 
     def _compare_scores(

@@ -42,7 +42,7 @@ class ReplayHandle:
 
     @property
     def nodes(self) -> NodeColumns:
-        return self.table.columns
+        return NodeColumns(self.table)
 
     def promised_node(self, pod: Pod) -> str:
         return pod.nominated_node_name

@@ -19,6 +19,7 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
 from trio_sched.objects.workload import LabelSelectorSpec, MapSelectorSpec, ReplicaSet, Service
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import FakeHandle, node, node_affinity, pod, term
 
 NODES = [f"n{i}" for i in range(9)]
@@ -173,7 +174,7 @@ class ChangingCluster:
         self.cache = Cache()
         self.plain = PlainCluster()
         self.handle = VersionedHandle()
-        self.handle.nodes = self.cache.table.columns
+        self.handle.nodes = NodeColumns(self.cache.table)
         for name in NODES[:6]:
             self.node_changes(name)
         for _ in range(10):

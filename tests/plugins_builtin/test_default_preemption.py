@@ -26,6 +26,7 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import FakeHandle, ask_hint, make_plugin, make_table, node, pod
 
 PREEMPTION = "DefaultPreemption"
@@ -73,7 +74,7 @@ def victims(*pods: Pod, violations: int = 0) -> Victims:
 
 def handle(*nodes: str, pods: Sequence[Pod] = (), waiting: Pod = WAITING, **more: Any) -> Asked:
     table = make_table([node(name) for name in nodes], pods)
-    return Asked(nodes=table.columns, pending={waiting.key: waiting}, **more)
+    return Asked(nodes=NodeColumns(table), pending={waiting.key: waiting}, **more)
 
 
 async def make_room(

@@ -1,15 +1,18 @@
 from plugins_builtin._first_reachable import FirstReachable
 from trio_sched.plugin_api import NodeSelector
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import node, term
 from trio_sched.testing.plugin_harness import make_table
 
-NODES = make_table(
-    [
-        node("a", labels={"zone": "east", "cores": "4"}),
-        node("b", labels={"zone": "west", "cores": "8"}),
-        node("c", labels={"cores": "16"}),
-    ]
-).columns
+NODES = NodeColumns(
+    make_table(
+        [
+            node("a", labels={"zone": "east", "cores": "4"}),
+            node("b", labels={"zone": "west", "cores": "8"}),
+            node("c", labels={"cores": "16"}),
+        ]
+    )
+)
 
 
 def on(*expressions: str) -> NodeSelector:

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from trio_sched.plugin_api import Action, ClusterEvent, Code, Hint, Resource
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import ask_hint, make_plugin, make_table, node, pod, schedule
 
 NAME = "NodeName"
@@ -23,7 +24,7 @@ def test_a_pod_that_names_its_node_runs_there_or_nowhere() -> None:
 
 @pytest.mark.parametrize("positions", [[0], [1], [1, 0]])
 def test_it_finds_the_node_among_some(positions: list[int]) -> None:
-    nodes = make_table(NODES).columns.take(np.array(positions))
+    nodes = NodeColumns(make_table(NODES)).take(np.array(positions))
     verdicts = make_plugin(NAME).filter(pod(node_name="b"), nodes, None)
     assert verdicts.passes.tolist() == [position == 1 for position in positions]
 

@@ -8,6 +8,7 @@ from trio_sched.engine.preemption import dry_run
 from trio_sched.objects.pod import TopologySpreadConstraint
 from trio_sched.objects.selector import LabelSelector
 from trio_sched.plugin_api import NO_DOMAIN, CycleState, NamespacedMatcher, PodSelector, selector_of_map
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing import make_profile, make_table, node, pod
 
@@ -21,7 +22,7 @@ def three_zones() -> NodeTable:
 
 
 def tally(table: NodeTable) -> Tally:
-    return Tally(table.columns.domain_counts(WEB, "zone"))
+    return Tally(NodeColumns(table).domain_counts(WEB, "zone"))
 
 
 A, B, C = 1, 2, 3
@@ -30,7 +31,7 @@ A, B, C = 1, 2, 3
 def test_without_changes_it_says_what_the_cluster_says() -> None:
     table = three_zones()
     one = tally(table)
-    assert one.counts(table.columns).tolist() == [0, 2, 1, 0]
+    assert one.counts(NodeColumns(table)).tolist() == [0, 2, 1, 0]
     assert (one.count(A), one.total, one.minimum) == (2, 3, 0)
 
 
@@ -38,12 +39,12 @@ def test_changes_show_and_leave_the_cluster_alone() -> None:
     table = three_zones()
     one = tally(table)
     one.change(C, 2)
-    assert one.counts(table.columns).tolist() == [0, 2, 1, 2]
+    assert one.counts(NodeColumns(table)).tolist() == [0, 2, 1, 2]
     assert (one.count(C), one.total, one.minimum) == (2, 5, 1)
     one.change(A, -2)
-    assert one.counts(table.columns).tolist() == [0, 0, 1, 2]
+    assert one.counts(NodeColumns(table)).tolist() == [0, 0, 1, 2]
     assert (one.total, one.minimum) == (3, 0)
-    assert tally(table).counts(table.columns).tolist() == [0, 2, 1, 0]
+    assert tally(table).counts(NodeColumns(table)).tolist() == [0, 2, 1, 0]
 
 
 def test_changes_that_cancel_each_other_are_none() -> None:
@@ -74,11 +75,11 @@ def test_a_domain_that_came_up_after_counting_has_no_pods_and_is_none_of_those_c
     table = three_zones()
     one = tally(table)
     table.update_node(node("c", labels={"zone": "new"}))
-    new = table.columns.label_value_id("zone", "new")
+    new = NodeColumns(table).label_value_id("zone", "new")
     assert new == 4
-    assert one.counts(table.columns).tolist() == [0, 2, 1, 0, 0]
+    assert one.counts(NodeColumns(table)).tolist() == [0, 2, 1, 0, 0]
     one.change(new, 1)
-    assert one.counts(table.columns).tolist() == [0, 2, 1, 0, 1]
+    assert one.counts(NodeColumns(table)).tolist() == [0, 2, 1, 0, 1]
     assert (one.count(new), one.minimum) == (1, 0)
     one.change(C, 3)
     one.change(new, -2)
@@ -89,7 +90,7 @@ def test_where_there_is_no_domain_there_is_no_smallest_count() -> None:
     table = make_table([node("bare")])
     one = tally(table)
     assert one.minimum == NO_DOMAIN
-    assert np.array_equal(one.counts(table.columns), [0])
+    assert np.array_equal(one.counts(NodeColumns(table)), [0])
 
 
 def test_a_zone_that_came_up_since_the_pod_was_refused_does_not_break_the_dry_run() -> None:
@@ -103,7 +104,7 @@ def test_a_zone_that_came_up_since_the_pod_was_refused_does_not_break_the_dry_ru
     table, state = three_zones(), CycleState()
     waiting = pod("waiting", priority=5, labels={"app": "web"}, spread=[constraint])
     profile = make_profile(["PodTopologySpread"])
-    run_pre_filters(profile.pre_filter, waiting, table.columns, state)
+    run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
     table.update_node(node("a", labels={"zone": "new"}))
     tried = dry_run(profile, table, waiting, state, {}, ["a", "b"], budgets={}, enough=9)
     assert tried.error is not None  # nobody in the new zone was counted, so nobody there has to go

@@ -37,8 +37,8 @@ from trio_sched.engine.scoring import run_pre_scores, run_scores
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import Code, CycleState, InterPodAffinityArgs, NodeColumns, PodTopologySpreadArgs
-from trio_sched.snapshot import affinity_terms, domain_counts, label_selection, node_table, pod_index
-from trio_sched.snapshot.node_table import PlacedPod
+from trio_sched.snapshot import affinity_terms, domain_counts, label_selection, pod_index, term_index, topology_columns
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.what_if import WhatIf
 from trio_sched.testing import make_profile
 
@@ -100,7 +100,7 @@ class BothWays:
     # --- filter -----------------------------------------------------------------------------------------------------
 
     def compare_filter(self, plugin: str, profile: Profile, incoming: Pod) -> None:
-        nodes, state, plain = self.cluster.cache.table.columns, CycleState(), self.plain(plugin, incoming)
+        nodes, state, plain = NodeColumns(self.cluster.cache.table), CycleState(), self.plain(plugin, incoming)
         if plugin == AFFINITY and not parses_whole(incoming):
             rejected = run_pre_filters(profile.pre_filter, incoming, nodes, state).rejected
             assert rejected is not None
@@ -178,7 +178,7 @@ class BothWays:
     def compare_score(self, plugin: str, profile: Profile, incoming: Pod) -> None:
         table, state = self.cluster.cache.table, CycleState()
         rows = sorted(self.rng.sample(range(table.count), self.rng.randint(1, table.count)))
-        nodes = table.columns.take(np.array(rows, dtype=np.intp))
+        nodes = NodeColumns(table).take(np.array(rows, dtype=np.intp))
         if plugin == AFFINITY and not parses_whole(incoming):
             return
         try:
@@ -228,12 +228,12 @@ def test_the_plugins_say_what_counting_from_scratch_says(seed: int, arguments: d
 
 def test_what_is_dropped_from_memory_is_counted_anew_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, limit in (
-        (pod_index, "KEEP"),
-        (domain_counts, "_MOST_DOMAINS"),
-        (node_table, "_MOST_NODE_SETS"),
-        (affinity_terms, "_KEEP_PARSED"),
-        (affinity_terms, "_KEEP_MATCHES"),
-        (label_selection, "_KEEP_COMPILED"),
+        (pod_index, "_MOST_COUNTS"),
+        (domain_counts, "_MOST_DOMAIN_COUNTS"),
+        (topology_columns, "_MOST_MASKS"),
+        (affinity_terms, "_MOST_PARSED"),
+        (term_index, "_MOST_MATCHES"),
+        (label_selection, "_MOST_COMPILED"),
         (_spread_constraints, "_MOST_MERGED"),
     ):
         assert getattr(module, limit) > 4

@@ -5,6 +5,7 @@ import pytest
 
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import SKIP, Action, ClusterEvent, Code, CycleState, Hint, PreFlight, Resource
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import ask_hint, make_plugin, node, schedule
 from trio_sched.testing.plugin_harness import make_table
 
@@ -136,10 +137,10 @@ def test_in_tree_volumes_are_looked_for_in_the_labels_of_the_driver_that_took_ov
 def reserved(storage: Any, pod: Pod, node_name: str, nodes: Any = NODES) -> tuple[Any, CycleState, Any]:
     """The plugin, the state and the answer after pre_filter and reserve."""
     table, state = make_table(nodes), CycleState()
-    storage.nodes, storage.pending = table.columns, {pod.key: pod}
+    storage.nodes, storage.pending = NodeColumns(table), {pod.key: pod}
     plugin = make_plugin(NAME, handle=storage)
-    assert plugin.pre_filter(pod, table.columns, state) is None
-    assert plugin.filter(pod, table.columns, state).passes[table.row_of[node_name]]
+    assert plugin.pre_filter(pod, NodeColumns(table), state) is None
+    assert plugin.filter(pod, NodeColumns(table), state).passes[table.row_of[node_name]]
     return plugin, state, plugin.reserve(pod, node_name, state)
 
 
@@ -399,9 +400,9 @@ def test_a_volume_that_changes_under_the_decision_is_out_of_sync(storage: Any, p
     storage.storage_class()
     storage.claim()
     table, state, waiting = make_table(NODES), CycleState(), pod_with("data")
-    storage.nodes = table.columns
+    storage.nodes = NodeColumns(table)
     plugin = make_plugin(NAME, handle=storage)
-    plugin.pre_filter(waiting, table.columns, state)
+    plugin.pre_filter(waiting, NodeColumns(table), state)
     storage.claim(metadata={"resourceVersion": "8"})
     status = plugin.reserve(waiting, "a", state)
     assert (status.code, status.message) == (Code.ERROR, '"default/data" is out of sync (stored: 8, assume: 7)')
@@ -434,7 +435,7 @@ def lose_pod(storage: Any) -> None:
 
 
 def lose_node(storage: Any) -> None:
-    storage.nodes = make_table(NODES[1:]).columns
+    storage.nodes = NodeColumns(make_table(NODES[1:]))
 
 
 def take_annotation(storage: Any) -> None:

@@ -7,6 +7,7 @@ import pytest
 from trio_sched.objects.persistent_volume import PersistentVolumeClaim
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, ClusterEvent, Code, CycleState, Hint, Resource
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import ask_hint, make_plugin, node, schedule
 from trio_sched.testing.plugin_harness import make_table
 
@@ -63,13 +64,13 @@ def test_users_of_the_claim_are_counted_while_pods_are_tried_out(storage: Any, p
     user = pod_with("data", name="r", node_name="n")
     table, state, wanting = make_table([node("n")], [user]), CycleState(), pod_with("data")
     plugin = make_plugin(NAME, handle=storage)
-    assert plugin.pre_filter(wanting, table.columns, state) is None
+    assert plugin.pre_filter(wanting, NodeColumns(table), state) is None
     tried = state.clone()
-    plugin.remove_pod(wanting, user, table.columns.node(0), tried)
-    assert plugin.filter(wanting, table.columns, tried).passes.tolist() == [True]
-    plugin.add_pod(wanting, user, table.columns.node(0), tried)
-    assert plugin.filter(wanting, table.columns, tried).passes.tolist() == [False]
-    assert plugin.filter(wanting, table.columns, state).passes.tolist() == [False]
+    plugin.remove_pod(wanting, user, NodeColumns(table).node(0), tried)
+    assert plugin.filter(wanting, NodeColumns(table), tried).passes.tolist() == [True]
+    plugin.add_pod(wanting, user, NodeColumns(table).node(0), tried)
+    assert plugin.filter(wanting, NodeColumns(table), tried).passes.tolist() == [False]
+    assert plugin.filter(wanting, NodeColumns(table), state).passes.tolist() == [False]
 
 
 def test_a_claim_that_is_missing_ends_the_cycle(storage: Any, pod_with: PodWith) -> None:

@@ -1,6 +1,6 @@
 import numpy as np
 
-from trio_sched.snapshot.change_log import KEEP, ChangeLog, as_index
+from trio_sched.snapshot.change_log import KEPT_CHANGES, ChangeLog, as_index
 
 
 def test_a_reader_sees_each_changed_row_once_and_only_what_came_after_it() -> None:
@@ -14,14 +14,14 @@ def test_a_reader_sees_each_changed_row_once_and_only_what_came_after_it() -> No
     assert log.since(log.position) == []
 
 
-def test_who_is_too_far_behind_is_told_so() -> None:
+def test_a_reader_that_is_too_far_behind_gets_none() -> None:
     log = ChangeLog()
     start = log.position
-    for row in range(2 * KEEP + 1):
+    for row in range(2 * KEPT_CHANGES + 1):
         log.append(row)
     assert log.since(start) is None
-    assert log.position == 2 * KEEP + 1
-    assert log.since(log.position - 2) == [2 * KEEP - 1, 2 * KEEP]
+    assert log.position == 2 * KEPT_CHANGES + 1
+    assert log.since(log.position - 2) == [2 * KEPT_CHANGES - 1, 2 * KEPT_CHANGES]
 
 
 def test_a_single_row_is_a_slice_and_several_are_an_array() -> None:

@@ -1,4 +1,4 @@
-"""Pods per topology domain, through the door that plugins use: ``nodes.domain_counts``."""
+"""Pods per topology domain, through the public API: ``nodes.domain_counts``."""
 
 from collections.abc import Callable
 
@@ -10,10 +10,12 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.snapshot import domain_counts
-from trio_sched.snapshot.domain_counts import NO_DOMAIN, DomainCounts, NodeSet
+from trio_sched.snapshot.arrays import BoolArray
+from trio_sched.snapshot.domain_counts import NO_DOMAIN, DomainCounts
 from trio_sched.snapshot.label_selection import EVERYTHING, selector_of_map
-from trio_sched.snapshot.node_columns import BoolArray, NodeColumns
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.node_columns import NodeColumns, NodeSet
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
 from trio_sched.testing import make_table, node, pod
 
@@ -36,8 +38,8 @@ def table_of_zones() -> NodeTable:
 
 
 def per_zone(table: NodeTable, nodes: NodeSet | None = None, key: str = "zone") -> dict[str | None, int]:
-    counts = table.columns.domain_counts(WEB, key, nodes)
-    values = table.columns.label_vocabulary(key)
+    counts = NodeColumns(table).domain_counts(WEB, key, nodes)
+    values = NodeColumns(table).label_vocabulary(key)
     return {values[i]: int(counts.counts[i]) for i in np.flatnonzero(counts.present)}
 
 
@@ -46,7 +48,7 @@ def add(table: NodeTable, new: Pod) -> None:
 
 
 def counts_of(table: NodeTable) -> DomainCounts:
-    return table.columns.domain_counts(WEB, "zone")
+    return NodeColumns(table).domain_counts(WEB, "zone")
 
 
 def test_pods_count_in_the_domain_of_their_node_and_nowhere_without_the_label() -> None:
@@ -115,7 +117,7 @@ def test_pods_on_a_row_that_got_a_new_number_count_where_they_are() -> None:
     assert per_zone(table)["n"] == 0
 
 
-def test_changes_while_nobody_looks_are_counted_when_somebody_does() -> None:
+def test_changes_between_two_reads_are_counted_at_the_second() -> None:
     table = table_of_zones()
     counts_of(table)
     table.add_node(zoned("d1", "d"))
@@ -126,19 +128,19 @@ def test_changes_while_nobody_looks_are_counted_when_somebody_does() -> None:
 
 def test_counts_grow_with_the_columns() -> None:
     table = table_of_zones()
-    assert counts_of(table).total == int(table.columns.pod_counts(WEB)[:4].sum()) == 3
+    assert counts_of(table).total == int(NodeColumns(table).pod_counts(WEB)[:4].sum()) == 3
     for i in range(200):
         table.add_node(zoned(f"more-{i}", "m"))
     add(table, web("late", "more-199"))
     assert per_zone(table)["m"] == 1
-    assert int(table.columns.pod_counts(WEB)[table.row_of["more-199"]]) == 1
-    assert len(table.columns.pod_counts(WEB)) == 205
+    assert int(NodeColumns(table).pod_counts(WEB)[table.row_of["more-199"]]) == 1
+    assert len(NodeColumns(table).pod_counts(WEB)) == 205
 
 
 def test_the_smallest_count_can_leave_a_domain_out() -> None:
     table = table_of_zones()
     counts = counts_of(table)
-    zone_c = table.columns.label_value_id("zone", "c")
+    zone_c = NodeColumns(table).label_value_id("zone", "c")
     assert zone_c is not None
     assert counts.minimum_without(zone_c) == 1
     assert counts.minimum == 0
@@ -149,9 +151,9 @@ def test_without_domains_there_is_no_smallest_count() -> None:
     counts = counts_of(table)
     assert (counts.minimum, counts.total, counts.size) == (NO_DOMAIN, 0, 0)
     only = make_table([zoned("n", "a")], [web("p", "n")])
-    zone = only.columns.label_value_id("zone", "a")
+    zone = NodeColumns(only).label_value_id("zone", "a")
     assert zone is not None
-    assert only.columns.domain_counts(WEB, "zone").minimum_without(zone) == NO_DOMAIN
+    assert NodeColumns(only).domain_counts(WEB, "zone").minimum_without(zone) == NO_DOMAIN
 
 
 # --- sets of nodes --------------------------------------------------------------------------------------------------
@@ -174,10 +176,10 @@ def test_only_nodes_of_the_set_count_and_make_domains() -> None:
     add(table, web("on-tainted", "a1"))
     add(table, web("on-other", "a2"))
     assert per_zone(table, UNTAINTED) == {"a": 2, "b": 1}
-    assert table.columns.domain_counts(WEB, "zone", UNTAINTED).total == 3
+    assert NodeColumns(table).domain_counts(WEB, "zone", UNTAINTED).total == 3
 
 
-def test_the_set_is_looked_at_again_when_taints_change() -> None:
+def test_the_set_is_selected_again_when_taints_change() -> None:
     table = table_of_zones()
     assert per_zone(table, UNTAINTED)["a"] == 2
     table.update_node(TAINTED_A1)
@@ -194,35 +196,35 @@ def test_a_set_is_selected_once_as_long_as_no_node_changes() -> None:
         return np.ones(len(nodes), dtype=np.bool_)
 
     for key in ("zone", "kubernetes.io/hostname", "zone"):
-        table.columns.domain_counts(WEB, key, NodeSet("all", select))
+        NodeColumns(table).domain_counts(WEB, key, NodeSet("all", select))
     add(table, web("p5", "a1"))
-    table.columns.domain_counts(WEB, "zone", NodeSet("all", select))
+    NodeColumns(table).domain_counts(WEB, "zone", NodeSet("all", select))
     assert asked == [5]
     table.remove_node("c1")
-    table.columns.domain_counts(WEB, "zone", NodeSet("all", select))
+    NodeColumns(table).domain_counts(WEB, "zone", NodeSet("all", select))
     assert asked == [5, 4]
 
 
 def test_updates_that_leave_labels_and_taints_alone_do_not_begin_anew() -> None:
     table = table_of_zones()
-    before = table.topology_generation
+    before = table.topology.generation
     old = table.nodes[0]
     table.update_node(msgspec.structs.replace(old, status=msgspec.structs.replace(old.status, images=None)))
     bigger = node("a1", cpu=64, labels={"zone": "a"})
     assert table.update_node(bigger)
-    assert table.topology_generation == before
+    assert table.topology.generation == before
     table.update_node(TAINTED_A1)
-    assert table.topology_generation == before + 1
+    assert table.topology.generation == before + 1
 
 
 # --- limits ---------------------------------------------------------------------------------------------------------
 
 
-def test_ways_of_looking_that_were_dropped_are_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(domain_counts, "_MOST_DOMAINS", 2)
+def test_domain_counts_that_were_dropped_are_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(domain_counts, "_MOST_DOMAIN_COUNTS", 2)
     table = table_of_zones()
     for key in ("zone", "kubernetes.io/hostname", "rack", "zone"):
-        table.columns.domain_counts(WEB, key)
+        NodeColumns(table).domain_counts(WEB, key)
     add(table, web("p5", "c1"))
     assert per_zone(table) == {"a": 2, "b": 1, "c": 1}
     assert per_zone(table, key="kubernetes.io/hostname") == {"a1": 1, "a2": 1, "b1": 1, "c1": 1, "none": 1}
@@ -230,5 +232,5 @@ def test_ways_of_looking_that_were_dropped_are_counted_anew(monkeypatch: pytest.
 
 def test_every_pod_can_be_counted() -> None:
     table = table_of_zones()
-    everybody = PodSelector((NamespacedMatcher(None, EVERYTHING),))
-    assert table.columns.domain_counts(everybody, "zone").total == 4
+    every_pod = PodSelector((NamespacedMatcher(None, EVERYTHING),))
+    assert NodeColumns(table).domain_counts(every_pod, "zone").total == 4

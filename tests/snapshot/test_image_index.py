@@ -13,7 +13,7 @@ def test_an_image_is_found_under_all_its_names() -> None:
     assert index.get("b:1") == (0, ())
 
 
-def test_the_size_is_the_first_one_reported_until_nobody_has_the_image() -> None:
+def test_the_size_is_the_first_one_reported_until_no_node_has_the_image() -> None:
     index = ImageIndex()
     index.add(1, [image(5, "a:1")])
     index.add(2, [image(9, "a:1")])

@@ -59,7 +59,7 @@ def test_a_missing_selector_matches_nothing_and_an_empty_one_everything(labels: 
     assert compile_selector(LabelSelector()).matches(labels)
 
 
-def test_nothing_and_everything_know_what_they_are() -> None:
+def test_only_everything_is_everything() -> None:
     assert (EVERYTHING.is_everything, NOTHING.is_everything) == (True, False)
     assert compile_selector(LabelSelector(match_labels={}, match_expressions=())).is_everything
     assert not compile_selector(WEB).is_everything
@@ -118,7 +118,7 @@ def test_what_matches_nothing_matches_nothing_whatever_is_added() -> None:
     assert NOTHING.both(EVERYTHING) == EVERYTHING.both(NOTHING) == NOTHING
 
 
-def test_two_selectors_together_want_what_either_wants() -> None:
+def test_both_selectors_match_only_what_each_matches() -> None:
     web, canary = compile_selector(WEB), selector_of_map({"track": "canary"})
     together = web.both(canary)
     assert together == canary.both(web)

@@ -15,7 +15,7 @@ PODS = [pod("p", cpu="500m", host_ports=[80], node_name="c"), pod("q", requests=
 
 @pytest.fixture
 def everything() -> NodeColumns:
-    return make_table(NODES, PODS).columns
+    return NodeColumns(make_table(NODES, PODS))
 
 
 @pytest.mark.parametrize(

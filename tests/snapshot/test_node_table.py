@@ -7,7 +7,10 @@ import pytest
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.placed_pod import PlacedPod
+from trio_sched.snapshot.pod_index import PodSelector
 from trio_sched.testing import make_table, node, pod
 
 GPU = "example.com/gpu"
@@ -22,7 +25,7 @@ def table_of(*names: str) -> NodeTable:
 
 
 def holders(table: NodeTable, image: str) -> tuple[int, int, list[int]]:
-    size, count, positions = table.columns.image_holders(image)
+    size, count, positions = NodeColumns(table).image_holders(image)
     return size, count, list(positions)
 
 
@@ -52,28 +55,28 @@ def test_pods_add_up_and_go_again() -> None:
     table = table_of("a", "b")
     table.add_pod(1, placed(pod("p", cpu="500m", memory="1Gi", requests={GPU: 2}, host_ports=[80])))
     table.add_pod(1, placed(pod("q")))
-    columns = table.columns
+    columns = NodeColumns(table)
     assert columns.requested[:, 1].tolist() == [500, 1 << 30, 0, 2]
     assert columns.nonzero_requested[:, 1].tolist() == [600, (1 << 30) + (200 << 20)]
     assert columns.pod_count.tolist() == [0, 2]
     assert columns.host_port_users("TCP", 80) == [(1, {"0.0.0.0"})]
     removed = table.remove_pod(1, pod("p").uid)
     assert removed.pod.name == "p"
-    assert table.columns.requested[:, 1].tolist() == [0, 0, 0, 0]
-    assert table.columns.host_port_users("TCP", 80) == []
-    assert [each.name for each in table.columns.node(1).pods] == ["q"]
+    assert NodeColumns(table).requested[:, 1].tolist() == [0, 0, 0, 0]
+    assert NodeColumns(table).host_port_users("TCP", 80) == []
+    assert [each.name for each in NodeColumns(table).node(1).pods] == ["q"]
 
 
 def test_the_last_node_takes_the_place_of_a_removed_one() -> None:
     table = table_of("a", "b", "c")
-    zones = table.columns.label_values("zone")
+    zones = NodeColumns(table).label_values("zone")
     assert zones.tolist() == [1, 2, 3]
     table.add_pod(2, placed(pod("p", cpu="100m", host_ports=[80])))
     gone = table.remove_node("a")
     assert gone == []
     assert table.names == ["c", "b"]
     assert table.row_of == {"c": 0, "b": 1}
-    columns = table.columns
+    columns = NodeColumns(table)
     assert columns.allocatable[0].tolist() == [3000, 2000]
     assert columns.requested[0].tolist() == [100, 0]
     assert columns.label_values("zone").tolist() == [3, 2]
@@ -86,7 +89,7 @@ def test_removing_a_node_returns_its_pods_and_frees_its_images() -> None:
     assert left.pod.name == "p"
     assert holders(table, "i:1") == (0, 0, [])
     table.add_node(node("a"), [left])
-    assert table.columns.pod_count.tolist() == [0, 1]
+    assert NodeColumns(table).pod_count.tolist() == [0, 1]
 
 
 def test_an_update_shows_only_if_it_can_matter_to_a_plugin() -> None:
@@ -98,7 +101,7 @@ def test_an_update_shows_only_if_it_can_matter_to_a_plugin() -> None:
     position = table.node_log.position
     assert not table.update_node(heartbeat)
     assert table.node_log.since(position) == []
-    assert table.columns.node(0).node.metadata.resource_version == "99"
+    assert NodeColumns(table).node(0).node.metadata.resource_version == "99"
 
 
 @pytest.mark.parametrize(
@@ -150,13 +153,13 @@ def test_generations_tell_membership_from_change() -> None:
 
 def test_a_label_column_is_made_when_first_asked_for_and_follows_from_then_on() -> None:
     table = table_of("a", "b")
-    assert table.columns.label_values("disk").tolist() == [0, 0]
+    assert NodeColumns(table).label_values("disk").tolist() == [0, 0]
     table.update_node(node("b", labels={"disk": "ssd"}))
     table.add_node(node("c", labels={"disk": "hdd"}))
-    assert table.columns.label_values("disk").tolist() == [0, 1, 2]
-    assert list(table.columns.label_vocabulary("disk")) == [None, "ssd", "hdd"]
-    assert table.columns.label_value_id("disk", "hdd") == 2
-    assert table.columns.label_value_id("disk", "tape") is None
+    assert NodeColumns(table).label_values("disk").tolist() == [0, 1, 2]
+    assert list(NodeColumns(table).label_vocabulary("disk")) == [None, "ssd", "hdd"]
+    assert NodeColumns(table).label_value_id("disk", "hdd") == 2
+    assert NodeColumns(table).label_value_id("disk", "tape") is None
 
 
 @pytest.mark.parametrize(
@@ -171,23 +174,23 @@ def test_a_label_column_is_made_when_first_asked_for_and_follows_from_then_on() 
 )
 def test_only_labels_and_the_spec_of_nodes_change_the_topology(changed: Node, steps: int) -> None:
     table = table_of("a", "b")
-    before = table.topology_generation
+    before = table.topology.generation
     table.update_node(changed)
-    assert table.topology_generation == before + steps
+    assert table.topology.generation == before + steps
 
 
 def test_nodes_that_come_and_go_change_the_topology_and_pods_do_not() -> None:
     table = table_of("a", "b")
-    generations = [table.topology_generation]
+    generations = [table.topology.generation]
     table.add_node(node("c"))
-    generations.append(table.topology_generation)
+    generations.append(table.topology.generation)
     table.remove_node("a")
-    generations.append(table.topology_generation)
+    generations.append(table.topology.generation)
     assert generations == sorted(set(generations))
     table.add_pod(0, placed(pod("p")))
     table.update_pod(0, table.pods[0][pod("p").uid], pod("p", labels={"x": "y"}))
     table.remove_pod(0, pod("p").uid)
-    assert table.topology_generation == generations[-1]
+    assert table.topology.generation == generations[-1]
 
 
 def test_another_version_of_a_pod_takes_the_place_of_the_old_one() -> None:
@@ -195,14 +198,21 @@ def test_another_version_of_a_pod_takes_the_place_of_the_old_one() -> None:
     position = table.usage_log.position
     one = table.pods[0][pod("p").uid]
     table.update_pod(0, one, pod("p", node_name="a", cpu="1", labels={"new": "label"}))
-    assert [each.labels for each in table.columns.node(0).pods] == [{"new": "label"}]
-    assert table.columns.requested[0].tolist() == [1000]
+    assert [each.labels for each in NodeColumns(table).node(0).pods] == [{"new": "label"}]
+    assert NodeColumns(table).requested[0].tolist() == [1000]
     assert table.usage_log.since(position) == []
 
 
 def test_columns_cannot_be_written_to() -> None:
-    columns = table_of("a").columns
-    for column in (columns.allocatable, columns.requested, columns.pod_count, columns.unschedulable):
+    columns = NodeColumns(table_of("a"))
+    for column in (
+        columns.allocatable,
+        columns.requested,
+        columns.pod_count,
+        columns.unschedulable,
+        columns.label_values("zone"),
+        columns.pod_counts(PodSelector(())),
+    ):
         with pytest.raises(ValueError, match="read-only"):
             column[...] = 0
 
@@ -210,30 +220,30 @@ def test_columns_cannot_be_written_to() -> None:
 def test_columns_grow_beyond_their_first_capacity_and_their_first_resources() -> None:
     names = [f"n{i}" for i in range(200)]
     table = make_table([node(name, cpu=str(i), allocatable={f"r.io/{i % 9}": i}) for i, name in enumerate(names)])
-    table.columns.label_values("kubernetes.io/hostname")
-    assert table.columns.names == names
-    assert table.columns.allocatable[0].tolist() == [1000 * i for i in range(200)]
-    row = table.columns.resource_row("r.io/8")
+    NodeColumns(table).label_values("kubernetes.io/hostname")
+    assert NodeColumns(table).names == names
+    assert NodeColumns(table).allocatable[0].tolist() == [1000 * i for i in range(200)]
+    row = NodeColumns(table).resource_row("r.io/8")
     assert row is not None
-    assert table.columns.allocatable[row].sum() == sum(range(8, 200, 9))
-    assert table.capacity >= 200
+    assert NodeColumns(table).allocatable[row].sum() == sum(range(8, 200, 9))
+    assert table.topology.capacity >= 200
 
 
 def test_a_resource_that_only_pods_mention_gets_a_row() -> None:
     table = table_of("a")
-    assert table.columns.resource_row(GPU) is None
+    assert NodeColumns(table).resource_row(GPU) is None
     table.add_pod(0, placed(pod("p", requests={GPU: 1})))
-    row = table.columns.resource_row(GPU)
+    row = NodeColumns(table).resource_row(GPU)
     assert row is not None
-    assert table.columns.requested[row].tolist() == [1]
-    assert table.columns.allocatable[row].tolist() == [0]
+    assert NodeColumns(table).requested[row].tolist() == [1]
+    assert NodeColumns(table).allocatable[row].tolist() == [0]
 
 
 def test_after_any_history_the_columns_are_those_of_a_fresh_table() -> None:
     rng = Random(7)
     table = NodeTable()
     pods: dict[str, PlacedPod] = {}
-    table.label_column("zone")
+    table.topology.column("zone")
     for step in range(600):
         name = f"n{rng.randrange(12)}"
         made = node(
@@ -264,10 +274,11 @@ def test_after_any_history_the_columns_are_those_of_a_fresh_table() -> None:
         assert np.array_equal(getattr(fresh.views, column), getattr(table.views, column)), column
     for key in ("zone", "kubernetes.io/hostname"):
         values = [
-            [view.label_vocabulary(key)[i] for i in view.label_values(key)] for view in (fresh.columns, table.columns)
+            [view.label_vocabulary(key)[i] for i in view.label_values(key)]
+            for view in (NodeColumns(fresh), NodeColumns(table))
         ]
         assert values[0] == values[1]
     for image in ("i:1", "j:1"):
-        assert sorted(fresh.columns.image_holders(image)[2]) == sorted(table.columns.image_holders(image)[2])
+        assert sorted(NodeColumns(fresh).image_holders(image)[2]) == sorted(NodeColumns(table).image_holders(image)[2])
     for row in range(table.count):
         assert fresh.host_ports.of_row(row) == table.host_ports.of_row(row)

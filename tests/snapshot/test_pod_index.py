@@ -1,4 +1,4 @@
-"""Counts of pods per node, through the door that plugins use: ``nodes.pod_counts``."""
+"""Counts of pods per node, through the public API: ``nodes.pod_counts``."""
 
 import msgspec
 import numpy as np
@@ -8,7 +8,9 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.snapshot import pod_index
 from trio_sched.snapshot.label_selection import EVERYTHING, NOTHING, selector_of_map
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
 from trio_sched.testing import make_table, node, pod
 
@@ -18,9 +20,9 @@ def selecting(labels: dict[str, str] | None = None, *namespaces: str, without_te
     return PodSelector((NamespacedMatcher(where, selector_of_map(labels or {})),), without_terminating)
 
 
-def a_pod(name: str, on: str, *, namespace: str = "default", app: str = "web", going: bool = False) -> Pod:
+def a_pod(name: str, on: str, *, namespace: str = "default", app: str = "web", is_terminating: bool = False) -> Pod:
     made = pod(name, namespace=namespace, node_name=on, labels={"app": app})
-    return terminating(made) if going else made
+    return terminating(made) if is_terminating else made
 
 
 def terminating(one: Pod) -> Pod:
@@ -33,7 +35,7 @@ def add(table: NodeTable, new: Pod) -> None:
 
 
 def counted(table: NodeTable, selector: PodSelector) -> list[int]:
-    return table.columns.pod_counts(selector).tolist()  # type: ignore[no-any-return]
+    return NodeColumns(table).pod_counts(selector).tolist()  # type: ignore[no-any-return]
 
 
 NODES = [node("a"), node("b"), node("c")]
@@ -42,7 +44,7 @@ PODS = [
     a_pod("q", "a"),
     a_pod("r", "b", app="db"),
     a_pod("s", "b", namespace="other"),
-    a_pod("t", "c", going=True),
+    a_pod("t", "c", is_terminating=True),
 ]
 WEB = selecting({"app": "web"}, "default")
 
@@ -61,13 +63,13 @@ WEB = selecting({"app": "web"}, "default")
         (PodSelector((NamespacedMatcher(frozenset(), EVERYTHING),)), [0, 0, 0]),
     ],
 )
-def test_pods_are_counted_by_namespace_labels_and_whether_they_are_going(
+def test_pods_are_counted_by_namespace_labels_and_whether_they_are_terminating(
     selector: PodSelector, expected: list[int]
 ) -> None:
     assert counted(make_table(NODES, PODS), selector) == expected
 
 
-def test_a_pod_must_be_meant_by_every_part() -> None:
+def test_a_pod_must_match_every_part() -> None:
     web = NamespacedMatcher(frozenset({"default", "other"}), selector_of_map({"app": "web"}))
     here = NamespacedMatcher(frozenset({"default"}), EVERYTHING)
     both = PodSelector((web, here))
@@ -83,7 +85,7 @@ def test_counts_follow_each_placement() -> None:
     table = make_table(NODES, PODS)
     assert counted(table, WEB) == [2, 0, 1]
     add(table, a_pod("new", "b"))
-    add(table, a_pod("stranger", "b", namespace="other"))
+    add(table, a_pod("of-another-namespace", "b", namespace="other"))
     table.remove_pod(0, pod("p").uid)
     assert counted(table, WEB) == [1, 1, 1]
     table.remove_pod(0, pod("q").uid)
@@ -102,7 +104,7 @@ def test_counts_follow_labels_of_running_pods() -> None:
     assert counted(table, WEB) == [2, 0, 1]
 
 
-def test_a_pod_that_starts_terminating_counts_only_for_those_who_count_such_pods() -> None:
+def test_a_pod_that_starts_terminating_is_counted_only_by_selectors_that_include_such_pods() -> None:
     table = make_table(NODES, PODS)
     staying = selecting({"app": "web"}, "default", without_terminating=True)
     assert (counted(table, staying), counted(table, WEB)) == ([2, 0, 0], [2, 0, 1])
@@ -135,7 +137,7 @@ def test_a_node_comes_back_with_the_pods_that_were_on_it() -> None:
 
 
 def test_a_count_that_was_dropped_begins_anew_and_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_index, "KEEP", 2)
+    monkeypatch.setattr(pod_index, "_MOST_COUNTS", 2)
     table = make_table(NODES, PODS)
     others = [selecting({"app": "db"}, "default"), selecting({"app": "db"}), selecting()]
     assert counted(table, WEB) == [2, 0, 1]
@@ -149,7 +151,7 @@ def test_a_count_that_was_dropped_begins_anew_and_is_right(monkeypatch: pytest.M
 
 
 def test_the_count_used_longest_ago_is_dropped_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_index, "KEEP", 2)
+    monkeypatch.setattr(pod_index, "_MOST_COUNTS", 2)
     table = make_table(NODES, PODS)
     index, other, third = table.pod_index, selecting({"app": "db"}), selecting()
     kept, dropped = index.counts(WEB), index.counts(other)
@@ -160,7 +162,7 @@ def test_the_count_used_longest_ago_is_dropped_first(monkeypatch: pytest.MonkeyP
 
 
 def test_nothing_is_done_any_more_for_a_count_that_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_index, "KEEP", 1)
+    monkeypatch.setattr(pod_index, "_MOST_COUNTS", 1)
     table = make_table(NODES, PODS)
     dropped = table.pod_index.counts(WEB)
     before = dict(dropped.rows)
@@ -171,12 +173,12 @@ def test_nothing_is_done_any_more_for_a_count_that_was_dropped(monkeypatch: pyte
 
 
 def test_counts_can_be_had_of_some_of_the_nodes() -> None:
-    nodes = make_table(NODES, PODS).columns
+    nodes = NodeColumns(make_table(NODES, PODS))
     assert nodes.take(np.array([2, 0])).pod_counts(WEB).tolist() == [1, 2]
     assert nodes.take(slice(0, 2)).pod_counts(WEB).tolist() == [2, 0]
 
 
 def test_whether_it_is_being_deleted_does_not_matter_for_one_pod_alone() -> None:
     staying = selecting({"app": "web"}, "default", without_terminating=True)
-    assert staying.matches_pod(a_pod("p", "a", going=True))
+    assert staying.matches_pod(a_pod("p", "a", is_terminating=True))
     assert not staying.matches_pod(a_pod("p", "a", namespace="other"))

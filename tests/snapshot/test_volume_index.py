@@ -6,7 +6,9 @@ import pytest
 
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.volume_index import VolumeIndex
 from trio_sched.testing import make_table, node
 
@@ -37,56 +39,57 @@ def table() -> NodeTable:
 
 def there(table: NodeTable) -> dict[str, list[str]]:
     return {
-        table.columns.name(position): [pod.name for pod in pods] for position, pods in table.columns.pods_with_disks()
+        NodeColumns(table).name(position): [pod.name for pod in pods]
+        for position, pods in NodeColumns(table).pods_with_disks()
     }
 
 
 def test_users_of_claims_are_counted_per_namespace(table: NodeTable) -> None:
-    assert table.columns.claim_users("default", "data") == 2
-    assert table.columns.claim_users("other", "data") == 2
-    assert table.columns.claim_users("default", "p-b") == 0
+    assert NodeColumns(table).claim_users("default", "data") == 2
+    assert NodeColumns(table).claim_users("other", "data") == 2
+    assert NodeColumns(table).claim_users("default", "p-b") == 0
 
 
 def test_pods_with_disks_are_found_on_all_nodes_and_on_some(table: NodeTable) -> None:
     assert there(table) == {"a": ["p"], "b": ["q"], "c": ["s"]}
-    some = table.columns.take(np.array([2, 1]))
+    some = NodeColumns(table).take(np.array([2, 1]))
     assert [(position, pods[0].name) for position, pods in some.pods_with_disks()] == [(0, "s"), (1, "q")]
-    (found,) = table.columns.take(slice(1, 2)).pods_with_disks()
+    (found,) = NodeColumns(table).take(slice(1, 2)).pods_with_disks()
     assert (found[0], found[1][0].name) == (0, "q")
 
 
 def test_disks_are_counted(table: NodeTable) -> None:
-    assert table.columns.disk_counts().tolist() == [2, 2, 2]
-    assert table.columns.ephemeral_volume_counts().tolist() == [1, 0, 0]
+    assert NodeColumns(table).disk_counts().tolist() == [2, 2, 2]
+    assert NodeColumns(table).ephemeral_volume_counts().tolist() == [1, 0, 0]
 
 
 def test_pods_that_go_are_forgotten(table: NodeTable) -> None:
     table.remove_pod(0, "uid-default-p")
     table.remove_pod(1, "uid-default-r")
     assert there(table) == {"b": ["q"], "c": ["s"]}
-    assert table.columns.claim_users("default", "data") == 1
-    assert table.columns.disk_counts().tolist() == [0, 2, 2]
-    assert table.columns.ephemeral_volume_counts().tolist() == [0, 0, 0]
+    assert NodeColumns(table).claim_users("default", "data") == 1
+    assert NodeColumns(table).disk_counts().tolist() == [0, 2, 2]
+    assert NodeColumns(table).ephemeral_volume_counts().tolist() == [0, 0, 0]
 
 
 def test_a_node_that_goes_takes_its_pods_with_it_and_another_gets_its_row(table: NodeTable) -> None:
     gone = table.remove_node("a")
     assert there(table) == {"c": ["s"], "b": ["q"]}
-    assert table.columns.names == ["c", "b"]
-    assert table.columns.disk_counts().tolist() == [2, 2]
-    assert table.columns.claim_users("default", "data") == 1
+    assert NodeColumns(table).names == ["c", "b"]
+    assert NodeColumns(table).disk_counts().tolist() == [2, 2]
+    assert NodeColumns(table).claim_users("default", "data") == 1
     table.add_node(node("a"), gone)
     assert there(table) == {"c": ["s"], "b": ["q"], "a": ["p"]}
-    assert table.columns.ephemeral_volume_counts().tolist() == [0, 0, 1]
+    assert NodeColumns(table).ephemeral_volume_counts().tolist() == [0, 0, 1]
 
 
 def test_a_pod_can_come_and_go_again_and_again(table: NodeTable) -> None:
     pod = using("t", "a", CLAIM)
     for _ in range(3):
         table.add_pod(0, PlacedPod(pod, pod_usage(pod)))
-        assert table.columns.claim_users("default", "data") == 3
+        assert NodeColumns(table).claim_users("default", "data") == 3
         table.remove_pod(0, pod.uid)
-    assert table.columns.claim_users("default", "data") == 2
+    assert NodeColumns(table).claim_users("default", "data") == 2
 
 
 def test_rows_can_be_copied_and_go_their_own_way(table: NodeTable) -> None:

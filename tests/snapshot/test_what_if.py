@@ -1,12 +1,13 @@
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.snapshot.label_selection import EVERYTHING
-from trio_sched.snapshot.node_table import PlacedPod
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
 from trio_sched.snapshot.what_if import WhatIf
 from trio_sched.testing import make_table, node, pod
 
 
-def test_a_try_touches_only_the_copy() -> None:
+def test_changes_touch_only_the_copy() -> None:
     table = make_table(
         [node("a"), node("b", taints=["t:NoSchedule"]), node("c")], [pod("p", cpu="1", node_name="b", host_ports=[80])]
     )
@@ -18,9 +19,9 @@ def test_a_try_touches_only_the_copy() -> None:
     assert removed.pod.name == "p"
     assert what_if.nodes.requested[0].tolist() == [0, 500]
     assert what_if.nodes.host_port_users("TCP", 80) == []
-    assert table.columns.requested[0].tolist() == [0, 1000, 0]
-    assert table.columns.pod_count.tolist() == [0, 1, 0]
-    assert table.columns.host_port_users("TCP", 80) == [(1, {"0.0.0.0"})]
+    assert NodeColumns(table).requested[0].tolist() == [0, 1000, 0]
+    assert NodeColumns(table).pod_count.tolist() == [0, 1, 0]
+    assert NodeColumns(table).host_port_users("TCP", 80) == [(1, {"0.0.0.0"})]
 
 
 def test_ids_mean_the_same_in_the_copy() -> None:
@@ -29,13 +30,13 @@ def test_ids_mean_the_same_in_the_copy() -> None:
     )
     nodes = WhatIf(table, [1]).nodes
     assert nodes.taint_sets.tolist() == [table.views.taint_sets[1]]
-    assert nodes.taint_lists is table.columns.taint_lists
+    assert nodes.taint_lists is NodeColumns(table).taint_lists
     assert nodes.feature_sets.tolist() == [table.views.feature_sets[1]]
 
 
-def test_a_resource_met_only_in_the_copy_leaves_the_original_whole() -> None:
+def test_a_resource_added_by_the_copy_does_not_break_the_original() -> None:
     table = make_table([node("a")])
-    assert table.columns.requested.shape == (3, 1)
+    assert NodeColumns(table).requested.shape == (3, 1)
     what_if = WhatIf(table, [0])
     for i in range(5):
         new = pod(f"p{i}", requests={f"r.io/{i}": i + 1})
@@ -43,10 +44,10 @@ def test_a_resource_met_only_in_the_copy_leaves_the_original_whole() -> None:
     row = what_if.nodes.resource_row("r.io/4")
     assert row is not None
     assert what_if.nodes.requested[row].tolist() == [5]
-    assert table.columns.resource_row("r.io/4") == row
-    assert table.columns.requested[row].tolist() == table.columns.allocatable[row].tolist() == [0]
+    assert NodeColumns(table).resource_row("r.io/4") == row
+    assert NodeColumns(table).requested[row].tolist() == NodeColumns(table).allocatable[row].tolist() == [0]
     table.add_pod(0, PlacedPod(pod("q", requests={"r.io/4": 7}), pod_usage(pod("q", requests={"r.io/4": 7}))))
-    assert table.columns.requested[row].tolist() == [7]
+    assert NodeColumns(table).requested[row].tolist() == [7]
 
 
 def test_the_nodes_stand_in_the_order_they_were_asked_for() -> None:
@@ -56,39 +57,42 @@ def test_the_nodes_stand_in_the_order_they_were_asked_for() -> None:
     assert (what_if.nodes.position("a"), what_if.nodes.position("b")) == (1, None)
 
 
-def test_who_is_on_a_node_follows_the_try_only() -> None:
+def test_pods_are_added_and_removed_in_the_copy_only() -> None:
     table = make_table([node("a")], [pod("p", node_name="a"), pod("q", node_name="a")])
     what_if = WhatIf(table, [0])
     removed = what_if.remove_pod("a", pod("p").uid)
     assert [placed.pod.name for placed in what_if.pods_on("a")] == ["q"]
     what_if.add_pod("a", removed)
     assert sorted(placed.pod.name for placed in what_if.pods_on("a")) == ["p", "q"]
-    assert [one.name for one in table.columns.node(0).pods] == ["p", "q"]
+    assert [one.name for one in NodeColumns(table).node(0).pods] == ["p", "q"]
 
 
 def test_label_values_mean_the_same_in_the_copy() -> None:
     table = make_table([node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}), node("c")])
-    table.columns.label_values("zone")
+    NodeColumns(table).label_values("zone")
     nodes = WhatIf(table, [1, 2]).nodes
-    assert nodes.label_values("zone").tolist() == table.columns.label_values("zone")[1:].tolist() == [2, 0]
+    assert nodes.label_values("zone").tolist() == NodeColumns(table).label_values("zone")[1:].tolist() == [2, 0]
     assert list(nodes.label_vocabulary("zone")) == [None, "x", "y"]
 
 
 def test_a_label_that_is_first_asked_for_in_the_copy_means_the_same_in_the_original() -> None:
     table = make_table([node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"})])
     assert WhatIf(table, [1]).nodes.label_values("zone").tolist() == [1]
-    assert [table.columns.label_vocabulary("zone")[i] for i in table.columns.label_values("zone")] == ["x", "y"]
+    assert [NodeColumns(table).label_vocabulary("zone")[i] for i in NodeColumns(table).label_values("zone")] == [
+        "x",
+        "y",
+    ]
 
 
-def test_counts_of_pods_in_the_original_do_not_notice_a_try() -> None:
+def test_counts_of_pods_in_the_original_do_not_follow_the_copy() -> None:
     table = make_table([node("a"), node("b")], [pod("p", node_name="a")])
-    everybody = PodSelector((NamespacedMatcher(None, EVERYTHING),))
-    assert table.columns.pod_counts(everybody).tolist() == [1, 0]
+    every_pod = PodSelector((NamespacedMatcher(None, EVERYTHING),))
+    assert NodeColumns(table).pod_counts(every_pod).tolist() == [1, 0]
     what_if = WhatIf(table, [0, 1])
     what_if.remove_pod("a", pod("p").uid)
-    assert what_if.nodes.pod_counts(everybody).tolist() == [0, 0]
-    assert table.columns.pod_counts(everybody).tolist() == [1, 0]
-    assert table.columns.domain_counts(everybody, "kubernetes.io/hostname").total == 1
+    assert what_if.nodes.pod_counts(every_pod).tolist() == [0, 0]
+    assert NodeColumns(table).pod_counts(every_pod).tolist() == [1, 0]
+    assert NodeColumns(table).domain_counts(every_pod, "kubernetes.io/hostname").total == 1
 
 
 def test_images_can_be_asked_for_in_the_copy() -> None:
@@ -97,7 +101,7 @@ def test_images_can_be_asked_for_in_the_copy() -> None:
     assert (size, holders, list(positions)) == (5, 1, [0])
 
 
-def test_the_original_goes_on_while_the_copy_stays() -> None:
+def test_the_copy_does_not_follow_the_original() -> None:
     table = make_table([node("a", cpu=1), node("b", cpu=2)], [pod("p", node_name="b")])
     what_if = WhatIf(table, [1])
     table.remove_pod(1, pod("p").uid)

@@ -43,6 +43,7 @@ from trio_sched.kube_client.kinds import Kind
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceOptions
+from trio_sched.snapshot.node_columns import NodeColumns
 
 BINDS_AT_ONCE = 32
 STATUS_PATCHES_AT_ONCE = 8
@@ -103,7 +104,7 @@ def assemble(
         handle = PluginHandle(
             name,
             gates.enabled,
-            lambda: cache.table.columns,
+            lambda: NodeColumns(cache.table),
             others,
             versions,
             asked,
@@ -132,7 +133,7 @@ def assemble(
     queue.sign = scheduler.sign_queued
     extenders = extended = None
     if config.extenders:
-        extenders = Extenders.from_config(config.extenders, lambda: cache.table.columns, clients.to_extenders)
+        extenders = Extenders.from_config(config.extenders, lambda: NodeColumns(cache.table), clients.to_extenders)
         extended = ExtendedScheduling(scheduler, pending, extenders)
         later.extenders = extenders
     binders, status_writers = WorkPool(BINDS_AT_ONCE), WorkPool(STATUS_PATCHES_AT_ONCE)

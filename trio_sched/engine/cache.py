@@ -20,7 +20,8 @@ from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, PodUsage, ResourceOptions, pod_usage
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.placed_pod import PlacedPod
 
 
 class CacheError(TrioSchedError):

@@ -15,8 +15,9 @@ from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Code, Status, failure, unresolvable
 from trio_sched.plugin_api.verdicts import NodeStatuses, PreFilterResult, Verdicts
-from trio_sched.snapshot.node_columns import BoolArray, NodeColumns
-from trio_sched.snapshot.node_table import PlacedPod
+from trio_sched.snapshot.arrays import BoolArray
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.placed_pod import PlacedPod
 
 NominatedPods = Mapping[str, Sequence[PlacedPod]]
 """Node name → pods that are promised a place there and have at least the priority of the pod in question."""

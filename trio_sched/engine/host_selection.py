@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from trio_sched.snapshot.node_columns import Int64Array
+from trio_sched.snapshot.arrays import Int64Array
 
 
 def best_positions(totals: Int64Array) -> NDArray[np.intp]:

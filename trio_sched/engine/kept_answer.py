@@ -14,8 +14,9 @@ from trio_sched.engine.profile import Caller, FilterCaller, Profile, ScoreCaller
 from trio_sched.engine.scoring import check_range, normalize, raw_scores
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.snapshot.arrays import BoolArray, Int64Array, RowIndex
 from trio_sched.snapshot.change_log import as_index
-from trio_sched.snapshot.node_columns import BoolArray, Int64Array, NodeColumns, RowIndex
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 
 _FAILED = b"\0"

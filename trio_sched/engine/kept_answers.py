@@ -37,7 +37,8 @@ from trio_sched.engine.scoring import check_range, normalize, run_pre_scores, ru
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.verdicts import Input
-from trio_sched.snapshot.node_columns import BoolArray, Int64Array
+from trio_sched.snapshot.arrays import BoolArray, Int64Array
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 
 KEEP = 200
@@ -105,7 +106,7 @@ class KeptAnswers:
             CycleFailed: a plugin failed.
         """
         table, state = self.table, answer.state.fork()
-        if _restricts(run_pre_filters(answer.fresh_pre_filters, pod, table.columns, state)):
+        if _restricts(run_pre_filters(answer.fresh_pre_filters, pod, NodeColumns(table), state)):
             raise NotKept
         passes = _passes(answer, pod, nominated, state, self.nominated_rows)
         is_kept = passes is answer.passes
@@ -116,7 +117,7 @@ class KeptAnswers:
         if len(positions) == 1:
             return Placed(table.names[int(positions[0])], state, table.count, 1)
         everywhere = len(positions) == table.count
-        nodes = table.columns if everywhere else table.columns.take(positions)
+        nodes = NodeColumns(table) if everywhere else NodeColumns(table).take(positions)
         run_pre_scores(answer.fresh_pre_scores, pod, nodes, state)
         fresh = [scorer for scorer in answer.fresh_scores if scorer.plugin not in state.skip_score]
         answer.normalize_again()
@@ -162,7 +163,7 @@ def _new_answer(profile: Profile, table: NodeTable, pod: Pod, signature: Signatu
         # Asking node by node costs so much more than all that could be kept that it must not be done twice.
         raise NotKept
     answer = KeptAnswer(profile, table, pod, CycleState())
-    nodes, state = table.columns, answer.state
+    nodes, state = NodeColumns(table), answer.state
     if _restricts(run_pre_filters([c for c in profile.pre_filter if c.plugin in kept], pod, nodes, state)):
         raise NotKept
     run_pre_scores([c for c in profile.pre_score if c.plugin in kept], pod, nodes, state)
@@ -217,7 +218,7 @@ def _passes(
     table = answer.table
     passes = answer.passes.copy()
     for caller in filters:
-        verdicts = ask_filter(caller, pod, table.columns, state)
+        verdicts = ask_filter(caller, pod, NodeColumns(table), state)
         if verdicts.may_fail:
             check_failures(caller, verdicts, passes)
         passes &= verdicts.passes

@@ -53,7 +53,7 @@ class NominatedRows:
                     self._copy.add_pod(self._position_of[name], placed)
                 self._seen[name] = seen
             positions.append(self._position_of[name])
-        return self._copy.columns, positions
+        return NodeColumns(self._copy), positions
 
 
 def apply_nominated(

@@ -10,7 +10,8 @@ from trio_sched.engine.profile import FilterCaller, ScoreCaller
 from trio_sched.engine.scoring import raw_scores
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.snapshot.node_columns import BoolArray, Int64Array, NodeColumns
+from trio_sched.snapshot.arrays import BoolArray, Int64Array
+from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 
 
@@ -42,7 +43,7 @@ class PerNodeMemo:
         assert isinstance(self.caller, FilterCaller)
         generations = self._generations(table)
         for row in np.flatnonzero(candidates & (self._seen != generations)).tolist():
-            self._values[row] = filter_one_node([self.caller], pod, table.columns, row, state) is None
+            self._values[row] = filter_one_node([self.caller], pod, NodeColumns(table), row, state) is None
         self._seen = np.where(candidates, generations, self._seen)
         passes: BoolArray = candidates & (self._values != 0)
         return passes

@@ -28,7 +28,8 @@ from trio_sched.plugin_api.preemption import (
     started_at,
 )
 from trio_sched.plugin_api.status import Code, Status, unresolvable
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.what_if import WhatIf
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")

@@ -25,7 +25,7 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
-from trio_sched.snapshot.node_table import PlacedPod
+from trio_sched.snapshot.placed_pod import PlacedPod
 
 
 @define(eq=False)

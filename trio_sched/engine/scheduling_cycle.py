@@ -81,7 +81,7 @@ class SchedulingCycle:
         Raises:
             CycleFailed: a plugin failed.
         """
-        nodes = self.table.columns
+        nodes = NodeColumns(self.table)
         total = len(nodes)
         if total == 0:
             return no_nodes()
@@ -113,7 +113,7 @@ class SchedulingCycle:
         row = self.table.row_of.get(name) if name else None
         if row is None:
             return None
-        node = self.table.columns.take(slice(row, row + 1))
+        node = NodeColumns(self.table).take(slice(row, row + 1))
         try:
             outcome = run_filters(self.profile.filter, self.pod, node, self.state)
             self._look_beside_nominated(outcome)

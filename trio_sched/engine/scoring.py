@@ -12,7 +12,8 @@ from trio_sched.engine.profile import Caller, ScoreCaller
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Code
-from trio_sched.snapshot.node_columns import Int64Array, NodeColumns
+from trio_sched.snapshot.arrays import Int64Array
+from trio_sched.snapshot.node_columns import NodeColumns
 
 MAX_SCORE = 100
 

@@ -87,23 +87,21 @@ from trio_sched.plugin_api.verdicts import Verdicts as Verdicts
 from trio_sched.plugin_api.verdicts import Wait as Wait
 from trio_sched.plugin_api.verdicts import int_scores as int_scores
 from trio_sched.snapshot.affinity_terms import AffinityTerm as AffinityTerm
-from trio_sched.snapshot.affinity_terms import MatchingTerms as MatchingTerms
 from trio_sched.snapshot.affinity_terms import PodTerms as PodTerms
-from trio_sched.snapshot.affinity_terms import TermCounts as TermCounts
 from trio_sched.snapshot.affinity_terms import TermKind as TermKind
 from trio_sched.snapshot.affinity_terms import affinity_terms as affinity_terms
+from trio_sched.snapshot.arrays import BoolArray as BoolArray
+from trio_sched.snapshot.arrays import Int64Array as Int64Array
 from trio_sched.snapshot.domain_counts import NO_DOMAIN as NO_DOMAIN
 from trio_sched.snapshot.domain_counts import DomainCounts as DomainCounts
-from trio_sched.snapshot.domain_counts import NodeSet as NodeSet
 from trio_sched.snapshot.label_selection import EVERYTHING as EVERYTHING
 from trio_sched.snapshot.label_selection import NOTHING as NOTHING
 from trio_sched.snapshot.label_selection import LabelMatcher as LabelMatcher
 from trio_sched.snapshot.label_selection import SelectorError as SelectorError
 from trio_sched.snapshot.label_selection import compile_selector as compile_selector
 from trio_sched.snapshot.label_selection import selector_of_map as selector_of_map
-from trio_sched.snapshot.node_columns import BoolArray as BoolArray
-from trio_sched.snapshot.node_columns import Int64Array as Int64Array
 from trio_sched.snapshot.node_columns import NodeColumns as NodeColumns
+from trio_sched.snapshot.node_columns import NodeSet as NodeSet
 from trio_sched.snapshot.node_columns import NodeView as NodeView
 from trio_sched.snapshot.node_selection import match_label_values as match_label_values
 from trio_sched.snapshot.node_selection import match_labels as match_labels
@@ -114,6 +112,8 @@ from trio_sched.snapshot.node_selection import term_is_empty as term_is_empty
 from trio_sched.snapshot.node_selection import term_problem as term_problem
 from trio_sched.snapshot.pod_index import NamespacedMatcher as NamespacedMatcher
 from trio_sched.snapshot.pod_index import PodSelector as PodSelector
+from trio_sched.snapshot.term_index import MatchingTerms as MatchingTerms
+from trio_sched.snapshot.term_index import TermCounts as TermCounts
 
 __all__ = [
     "DEFAULT_CPU_MILLI",

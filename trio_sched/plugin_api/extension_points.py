@@ -29,7 +29,8 @@ from trio_sched.plugin_api.verdicts import (
     Verdicts,
     Wait,
 )
-from trio_sched.snapshot.node_columns import Int64Array, NodeColumns, NodeView
+from trio_sched.snapshot.arrays import Int64Array
+from trio_sched.snapshot.node_columns import NodeColumns, NodeView
 
 PROJECT = "trio_sched"
 """The entry point group of plugins, and pluggy's project name."""

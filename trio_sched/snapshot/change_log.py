@@ -1,14 +1,15 @@
-"""Which rows changed since when: how a cached answer finds out what to look at again."""
+"""Which rows changed since when: what a cached answer has to compute again."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-KEEP = 1 << 16
-"""Changes remembered; who is further behind looks at every row again."""
+from trio_sched.snapshot.arrays import RowIndex
+
+KEPT_CHANGES = 1 << 16
+"""Changes that the log holds at least; a reader that is further behind has to look at every row again."""
 
 
 class ChangeLog:
-    """The rows that changed, in order; a reader remembers its position and later asks what came after it."""
+    """The rows that changed, in order; a reader keeps a position and later reads what came after it."""
 
     __slots__ = ("_base", "_rows")
 
@@ -18,18 +19,18 @@ class ChangeLog:
 
     @property
     def position(self) -> int:
-        """Where the log ends now; a reader that has seen everything stands here."""
+        """The end of the log: the position of a reader that has read all of it."""
         return self._base + len(self._rows)
 
     def append(self, row: int) -> None:
-        """Note that *row* changed."""
+        """Record that *row* changed."""
         self._rows.append(row)
-        if len(self._rows) > 2 * KEEP:
-            del self._rows[:KEEP]
-            self._base += KEEP
+        if len(self._rows) > 2 * KEPT_CHANGES:
+            del self._rows[:KEPT_CHANGES]
+            self._base += KEPT_CHANGES
 
     def since(self, position: int) -> list[int] | None:
-        """The rows changed after *position*, each once; None if that is longer ago than the log reaches."""
+        """The rows changed after *position*, each once; None if the log does not reach back that far."""
         start = position - self._base
         if start < 0:
             return None
@@ -37,6 +38,6 @@ class ChangeLog:
         return list(dict.fromkeys(rows)) if len(rows) > 1 else rows
 
 
-def as_index(rows: list[int]) -> slice | NDArray[np.intp]:
+def as_index(rows: list[int]) -> RowIndex:
     """*rows* in the cheapest form numpy takes: a slice for a single row, which makes views instead of copies."""
     return slice(rows[0], rows[0] + 1) if len(rows) == 1 else np.array(rows, dtype=np.intp)

@@ -1,16 +1,12 @@
-"""The columns themselves: arrays with a place for every row, which grow as rows and resources come."""
+"""The columns themselves: arrays with a place for every row, which grow with the number of rows and resources."""
 
 from __future__ import annotations
-
-from typing import TypeVar
 
 import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from trio_sched.snapshot.node_columns import BoolArray, Int32Array, Int64Array
-
-D = TypeVar("D", bound=np.generic)
+from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, longer, next_capacity, read_only
 
 _PER_ROW = (
     "pod_count",
@@ -26,7 +22,7 @@ _MATRICES = ("allocatable", "requested", "nonzero_requested")
 
 @frozen(eq=False)
 class ColumnViews:
-    """Read-only views of the columns, cut to the nodes there are."""
+    """Read-only views of the columns, with an entry per node and no spare ones."""
 
     allocatable: Int64Array
     requested: Int64Array
@@ -57,45 +53,51 @@ class ColumnStore:
     node_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
     usage_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
 
+    @property
+    def capacity(self) -> int:
+        """How many rows fit before the columns have to grow."""
+        return len(self.pod_count)
+
     @classmethod
     def of_rows(cls, views: ColumnViews, rows: NDArray[np.intp]) -> ColumnStore:
-        """Copies of *rows*, in that order, and no place for more."""
+        """Copies of *rows*, in that order, without spare rows."""
         matrices = {name: getattr(views, name)[:, rows] for name in _MATRICES}
         return cls(**matrices, **{name: getattr(views, name)[rows] for name in _PER_ROW})
 
     def views(self, rows: int, resources: int) -> ColumnViews:
-        """What there is of it, read-only."""
+        """The first *rows* rows and *resources* resources, read-only."""
         self.make_room_for(resources)
-        views = {name: _read_only(getattr(self, name)[:rows]) for name in _PER_ROW}
+        views = {name: read_only(getattr(self, name)[:rows]) for name in _PER_ROW}
         return ColumnViews(
-            allocatable=_read_only(self.allocatable[:resources, :rows]),
-            requested=_read_only(self.requested[:resources, :rows]),
-            nonzero_requested=_read_only(self.nonzero_requested[:, :rows]),
+            allocatable=read_only(self.allocatable[:resources, :rows]),
+            requested=read_only(self.requested[:resources, :rows]),
+            nonzero_requested=read_only(self.nonzero_requested[:, :rows]),
             **views,
         )
 
     def make_room_for(self, resources: int) -> None:
-        """Let there be a row for each of so many resources."""
+        """Make room for this many resources."""
         while resources > self.allocatable.shape[0]:
             self.allocatable = _taller(self.allocatable)
             self.requested = _taller(self.requested)
 
-    def grow(self, capacity: int) -> None:
-        """Let there be a place for so many rows."""
+    def grow(self) -> None:
+        """Make room for more rows."""
+        capacity = next_capacity(self.capacity)
         for name in _MATRICES:
             setattr(self, name, _wider(getattr(self, name), capacity))
         for name in _PER_ROW:
             setattr(self, name, longer(getattr(self, name), capacity))
 
     def move(self, source: int, target: int) -> None:
-        """What stood at *source* stands at *target* now; when it last changed is for the caller to say."""
+        """Write the entries of *source* to *target*, except the generations, which the caller sets."""
         for matrix in (self.allocatable, self.requested, self.nonzero_requested):
             matrix[:, target] = matrix[:, source]
         for column in (self.pod_count, self.allowed_pods, self.unschedulable, self.taint_sets, self.feature_sets):
             column[target] = column[source]
 
     def copy(self, views: ColumnViews, row: int, target: int) -> None:
-        """Let *target* be what *row* is in other columns."""
+        """Write the entries that *row* has in *views* to *target*."""
         resources = len(views.allocatable)
         self.make_room_for(resources)
         self.allocatable[:resources, target] = views.allocatable[:, row]
@@ -105,19 +107,14 @@ class ColumnStore:
             getattr(self, name)[target] = getattr(views, name)[row]
 
     def clear_usage(self, row: int) -> None:
-        """Nobody is on *row*."""
+        """No pods are on *row*."""
         self.requested[:, row] = 0
         self.nonzero_requested[:, row] = 0
         self.pod_count[row] = 0
 
 
-def _read_only(view: NDArray[D]) -> NDArray[D]:
-    view.flags.writeable = False
-    return view
-
-
 def _taller(matrix: Int64Array) -> Int64Array:
-    """Twice as many resources."""
+    """*matrix* with room for twice as many resources."""
     return np.vstack([matrix, np.zeros_like(matrix)])
 
 
@@ -125,10 +122,3 @@ def _wider(matrix: Int64Array, capacity: int) -> Int64Array:
     wider = np.zeros((matrix.shape[0], capacity), dtype=np.int64)
     wider[:, : matrix.shape[1]] = matrix
     return wider
-
-
-def longer(column: NDArray[D], capacity: int) -> NDArray[D]:
-    """The same with a place for *capacity* rows."""
-    longer = np.zeros(capacity, dtype=column.dtype)
-    longer[: len(column)] = column
-    return longer

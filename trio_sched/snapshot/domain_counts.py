@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
 
 import numpy as np
-from attrs import frozen
 
-from trio_sched.snapshot.node_columns import ABSENT, BoolArray, Int32Array, Int64Array, NodeColumns
+from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, read_only
+from trio_sched.snapshot.topology_columns import ABSENT, NodeMask, TopologyColumns
 
-if TYPE_CHECKING:
-    from trio_sched.snapshot.node_table import NodeTable
-
-_MOST_DOMAINS = 64
-"""Ways of looking at one count (label keys, sets of nodes) that are kept."""
+_MOST_DOMAIN_COUNTS = 64
+"""How many `DomainCounts` (label keys, sets of nodes) are kept of one `RowCounts`."""
 NO_DOMAIN = 2**31 - 1
 """What the smallest count is where there is no domain."""
 
 
-@frozen(eq=False)
-class NodeSet:
-    """Some of the nodes, chosen by what their objects say: *select* gives them, equal *key* means equal nodes."""
-
-    key: Hashable
-    select: Callable[[NodeColumns], BoolArray]
-
-
 class DomainCounts:
-    """Pods per value of one node label, over all nodes or those of a `NodeSet`.
+    """Pods per value of one node label, over all nodes or over a set of nodes.
 
     A domain is the index of the value in ``nodes.label_vocabulary(key)``; nodes without the label count nowhere.
     """
 
-    __slots__ = ("_eligible", "_generation", "_ids", "_minimum", "_nodes", "counts", "key", "present", "total")
+    __slots__ = ("_eligible", "_generation", "_ids", "_minimum", "counts", "key", "present", "total")
 
-    def __init__(self, key: str, nodes: NodeSet | None) -> None:
+    def __init__(self, key: str) -> None:
         self.key = key
-        self._nodes = nodes
         self._generation = -1
         self._eligible: BoolArray | None = None
         self._ids: Int32Array = np.zeros(0, dtype=np.int32)
@@ -51,7 +38,7 @@ class DomainCounts:
 
     @property
     def minimum(self) -> int:
-        """The smallest count of a domain that is there; `NO_DOMAIN` if none is."""
+        """The smallest count of a domain that is present; `NO_DOMAIN` if none is."""
         if self._minimum is None:
             values = self.counts[self.present]
             self._minimum = int(values.min()) if len(values) else NO_DOMAIN
@@ -66,30 +53,36 @@ class DomainCounts:
 
     @property
     def size(self) -> int:
-        """How many domains are there."""
+        """How many domains are present."""
         return int(np.count_nonzero(self.present))
 
-    def change(self, table: NodeTable, row: int, delta: int) -> None:
+    def change(self, topology: TopologyColumns, row: int, delta: int) -> None:
         """*delta* pods more on *row*."""
-        if self._generation != table.topology_generation or (self._eligible is not None and not self._eligible[row]):
-            return  # what is out of date is counted again when somebody asks
+        if self._generation != topology.generation or (self._eligible is not None and not self._eligible[row]):
+            return  # outdated counts are left alone: `refresh` counts all pods anew
         domain = self._ids[row]
         if domain != ABSENT:
             self.counts[domain] += delta
             self.total += delta
             self._minimum = None
 
-    def refresh(self, table: NodeTable, rows: dict[int, int]) -> None:
-        """Count anew if nodes came, went, or changed their labels or taints; *rows* are the pods per row."""
-        if self._generation == table.topology_generation:
+    def refresh(self, topology: TopologyColumns, rows: dict[int, int], mask: NodeMask | None) -> None:
+        """Count anew if nodes came, went, or changed their labels or taints.
+
+        Args:
+            topology: the labels of the nodes.
+            rows: the pods per row.
+            mask: the set of nodes, up to date and the same at every call; None for all nodes.
+        """
+        if self._generation == topology.generation:
             return
-        column = table.label_column(self.key)
+        column = topology.column(self.key)
         self._ids = column.ids
-        self._eligible = None if self._nodes is None else table.node_set(self._nodes)
+        self._eligible = None if mask is None else mask.rows
         domains = len(column.values)
-        ids = column.ids[: table.count]
+        ids = column.ids[: topology.count]
         if self._eligible is not None:
-            ids = ids[self._eligible[: table.count]]
+            ids = ids[self._eligible[: topology.count]]
         self.present = np.bincount(ids, minlength=domains) > 0
         self.present[ABSENT] = False
         where = np.fromiter(rows, dtype=np.intp, count=len(rows))
@@ -101,16 +94,16 @@ class DomainCounts:
         self.counts[ABSENT] = 0
         self.total = int(self.counts.sum())
         self._minimum = None
-        self._generation = table.topology_generation
+        self._generation = topology.generation
 
 
 class RowCounts:
     """How many pods of some kind are on each row, and the same per topology domain."""
 
-    __slots__ = ("_dense", "_domains", "_table", "rows")
+    __slots__ = ("_dense", "_domains", "_topology", "rows")
 
-    def __init__(self, table: NodeTable) -> None:
-        self._table = table
+    def __init__(self, topology: TopologyColumns) -> None:
+        self._topology = topology
         self.rows: dict[int, int] = {}
         """Row → pods, where there are any."""
         self._dense: Int64Array | None = None
@@ -126,25 +119,25 @@ class RowCounts:
         if self._dense is not None and row < len(self._dense):
             self._dense[row] = count
         for domains in self._domains.values():
-            domains.change(self._table, row, delta)
+            domains.change(self._topology, row, delta)
 
     @property
     def per_node(self) -> Int64Array:
-        """Shape (nodes,): pods on each node."""
-        count = self._table.count
+        """Shape (nodes,), read-only: pods on each node."""
+        count = self._topology.count
         if self._dense is None or len(self._dense) < count:
-            self._dense = np.zeros(self._table.capacity, dtype=np.int64)
+            self._dense = np.zeros(self._topology.capacity, dtype=np.int64)
             for row, pods in self.rows.items():
                 self._dense[row] = pods
-        return self._dense[:count]
+        return read_only(self._dense[:count])
 
-    def by_domain(self, key: str, nodes: NodeSet | None = None) -> DomainCounts:
-        """The same per value of the node label *key*, over *nodes* only if they are given."""
-        where = (key, None if nodes is None else nodes.key)
+    def by_domain(self, key: str, mask: NodeMask | None = None) -> DomainCounts:
+        """The same per value of the node label *key*, over the nodes of *mask* only if it is given."""
+        where = (key, None if mask is None else mask.key)
         found = self._domains.get(where)
         if found is None:
-            if len(self._domains) >= _MOST_DOMAINS:
+            if len(self._domains) >= _MOST_DOMAIN_COUNTS:
                 self._domains.clear()
-            found = self._domains[where] = DomainCounts(key, nodes)
-        found.refresh(self._table, self.rows)
+            found = self._domains[where] = DomainCounts(key)
+        found.refresh(self._topology, self.rows, mask)
         return found

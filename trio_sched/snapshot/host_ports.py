@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from trio_sched.objects.pod_requests import HostPort
 
-_NOWHERE: Mapping[int, set[str]] = {}
+_NO_ROWS: Mapping[int, set[str]] = {}
 
 
 class HostPortIndex:
@@ -18,7 +18,7 @@ class HostPortIndex:
 
     def rows(self, protocol: str, port: int) -> Mapping[int, set[str]]:
         """Rows on which the port is taken, with the addresses."""
-        return self._by_port.get((protocol, port), _NOWHERE)
+        return self._by_port.get((protocol, port), _NO_ROWS)
 
     def of_row(self, row: int) -> set[HostPort]:
         """Everything taken on *row*."""
@@ -31,7 +31,7 @@ class HostPortIndex:
             self._by_row.setdefault(row, set()).add(port)
 
     def remove(self, row: int, ports: Iterable[HostPort]) -> None:
-        """Give *ports* on *row* back; what was not taken is no matter."""
+        """Free *ports* on *row*; those that are not taken there are ignored."""
         taken = self._by_row.get(row)
         if taken is None:
             return
@@ -49,7 +49,7 @@ class HostPortIndex:
             del self._by_row[row]
 
     def move(self, old_row: int, new_row: int) -> None:
-        """The node that stood at *old_row* stands at *new_row* now."""
+        """The node at *old_row* is at *new_row* now."""
         ports = self.of_row(old_row)
         self.remove(old_row, ports)
         self.add(new_row, ports)

@@ -1,4 +1,4 @@
-"""Which node has which image, and how big it is."""
+"""Which nodes have which image, and its size."""
 
 from collections.abc import Iterable, Sequence
 

@@ -11,16 +11,16 @@ from attrs import evolve, frozen
 
 from trio_sched.objects.pod_requests import is_qualified_name
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
-from trio_sched.snapshot.node_selection import is_label_value
+from trio_sched.snapshot.label_text import is_label_value
 
-_KEEP_COMPILED = 4096
+_MOST_COMPILED = 4096
 
 Requirement = tuple[str, str, frozenset[str]]
 """(key, operator, values)."""
 
 
 class SelectorError(ValueError):
-    """A selector that cannot be evaluated; the text is Kubernetes'."""
+    """A selector that cannot be evaluated; the text is that of Kubernetes."""
 
 
 @frozen(cache_hash=True)
@@ -33,7 +33,7 @@ class LabelMatcher:
 
     @property
     def is_everything(self) -> bool:
-        """Whether it matches whatever it is asked about."""
+        """Whether it matches all labels."""
         return not self.requirements and not self.is_nothing
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -53,13 +53,13 @@ class LabelMatcher:
         return True
 
     def and_equal(self, labels: Mapping[str, str]) -> LabelMatcher:
-        """The same, and *labels* must be there too; what matches nothing goes on to match nothing."""
+        """The same, and *labels* must be present too; what matches nothing still matches nothing."""
         if self.is_nothing or not labels:
             return self
         return self.both(LabelMatcher(tuple((key, "In", frozenset((value,))) for key, value in labels.items())))
 
     def both(self, other: LabelMatcher) -> LabelMatcher:
-        """What matches this and *other*."""
+        """A matcher of what both this and *other* match."""
         if self.is_nothing or other.is_nothing:
             return NOTHING
         merged = {**dict.fromkeys(self.requirements), **dict.fromkeys(other.requirements)}
@@ -79,7 +79,7 @@ _compiled: dict[object, LabelMatcher] = {}
 
 
 def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
-    """*selector*, ready to be asked; equal selectors give the same object.
+    """*selector*, compiled; equal selectors give the same object.
 
     Raises:
         SelectorError: it cannot be evaluated.
@@ -90,14 +90,14 @@ def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
     key = (tuple(labels.items()) if labels else (), selector.match_expressions)
     found = _compiled.get(key)
     if found is None:
-        if len(_compiled) >= _KEEP_COMPILED:
+        if len(_compiled) >= _MOST_COMPILED:
             _compiled.clear()
         found = _compiled[key] = _compile(selector)
     return found
 
 
 def selector_of_map(labels: Mapping[str, str]) -> LabelMatcher:
-    """What matches everything that carries *labels*."""
+    """A matcher of everything that has *labels*."""
     return EVERYTHING.and_equal(labels)
 
 

@@ -1,35 +1,35 @@
 """What plugins see of the nodes: read-only columns, one entry per node.
 
 Columns are resource-major: ``allocatable[r, i]`` is what node *i* has of resource *r*. Node *i* is the same in all
-columns; which node stands where may differ from one scheduling cycle to the next, so keep names, not rows.
+columns; its position may differ from one scheduling cycle to the next, so keep names, not rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
+from attrs import frozen
 from numpy.typing import NDArray
 
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import HostPort
 from trio_sched.objects.taint import Taint
+from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, RowIndex
+from trio_sched.snapshot.domain_counts import DomainCounts
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.pod_index import PodSelector
+from trio_sched.snapshot.term_index import MatchingTerms
 
-if TYPE_CHECKING:
-    from trio_sched.snapshot.affinity_terms import MatchingTerms
-    from trio_sched.snapshot.domain_counts import DomainCounts, NodeSet
-    from trio_sched.snapshot.node_table import NodeTable
-    from trio_sched.snapshot.pod_index import PodSelector
 
-Int64Array = NDArray[np.int64]
-Int32Array = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
-RowIndex = slice | NDArray[np.intp]
+@frozen(eq=False)
+class NodeSet:
+    """Some of the nodes; equal *key* means equal nodes."""
 
-ABSENT = 0
-"""The label value id of nodes that do not have the label."""
+    key: Hashable
+    select: Callable[[NodeColumns], BoolArray]
+    """Which nodes, by their names, labels and specs only: asked again when these change, not at other changes."""
 
 
 class NodeColumns:
@@ -80,11 +80,11 @@ class NodeColumns:
         return self._table.names[self._row(position)]
 
     def node(self, position: int) -> NodeView:
-        """The node at *position* as one thing, for code that looks at nodes one by one."""
+        """The node at *position* as an object, for code that looks at nodes one by one."""
         return NodeView(self._table, self._row(position))
 
     def position(self, name: str) -> int | None:
-        """Where the node called *name* stands among these, or None."""
+        """The position of the node called *name* among these, or None."""
         row = self._table.row_of.get(name)
         if row is None or self.rows is None:
             return row
@@ -109,7 +109,7 @@ class NodeColumns:
         return self._table.resources.values
 
     def resource_row(self, name: str) -> int | None:
-        """The row of resource *name*; None if no node and no pod has ever mentioned it."""
+        """The row of resource *name*; None if no node and no pod has ever had it."""
         return self._table.resources.get(name)
 
     @property
@@ -120,13 +120,13 @@ class NodeColumns:
 
     @property
     def requested(self) -> Int64Array:
-        """Shape (resources, nodes): what the pods on the node asked for."""
+        """Shape (resources, nodes): what the pods on the node request."""
         column = self._table.views.requested
         return column if self.rows is None else column[:, self.rows]
 
     @property
     def nonzero_requested(self) -> Int64Array:
-        """Shape (2, nodes): CPU and memory, counting defaults for containers that asked for nothing."""
+        """Shape (2, nodes): CPU and memory, counting defaults for containers without requests."""
         column = self._table.views.nonzero_requested
         return column if self.rows is None else column[:, self.rows]
 
@@ -138,11 +138,11 @@ class NodeColumns:
 
     @property
     def allowed_pods(self) -> Int64Array:
-        """Shape (nodes,): pods the node takes at most."""
+        """Shape (nodes,): how many pods the node allows at most."""
         column = self._table.views.allowed_pods
         return column if self.rows is None else column[self.rows]
 
-    # --- what the node says of itself -------------------------------------------------------------------------------
+    # --- node objects -----------------------------------------------------------------------------------------------
 
     @property
     def unschedulable(self) -> BoolArray:
@@ -174,20 +174,20 @@ class NodeColumns:
 
     def label_values(self, key: str) -> Int32Array:
         """Shape (nodes,): the value of label *key* as index into ``label_vocabulary(key)``; 0 where it is absent."""
-        column = self._table.label_column(key).ids[: self._table.count]
+        column = self._table.topology.column(key).ids[: self._table.count]
         return column if self.rows is None else column[self.rows]
 
     def all_have_label(self, key: str) -> bool:
-        """Whether every node of the cluster has the label *key*; False tells nothing of these nodes."""
-        return self._table.has_everywhere(key)
+        """Whether every node of the cluster has the label *key*; if not, these nodes may still all have it."""
+        return self._table.topology.has_everywhere(key)
 
     def label_vocabulary(self, key: str) -> Sequence[str | None]:
         """The values of label *key* by index; index 0 is None, "absent"."""
-        return self._table.label_column(key).values.values
+        return self._table.topology.column(key).values.values
 
     def label_value_id(self, key: str, value: str) -> int | None:
         """The index of *value* in ``label_vocabulary(key)``, or None if no node has ever had it."""
-        return self._table.label_column(key).values.get(value)
+        return self._table.topology.column(key).values.get(value)
 
     def image_holders(self, name: str) -> tuple[int, int, NDArray[np.intp]]:
         """Of image *name*: size in bytes, on how many nodes of the cluster it is, and which of these nodes have it."""
@@ -216,10 +216,13 @@ class NodeColumns:
 
         Counted are all nodes of the cluster, whichever of them these are; or those of the set *nodes*.
         """
-        return self._table.pod_index.counts(selector).by_domain(key, nodes)
+        counts, mask = self._table.pod_index.counts(selector), None
+        if nodes is not None:
+            mask = self._table.topology.mask(nodes.key, lambda: nodes.select(NodeColumns(self._table)))
+        return counts.by_domain(key, mask)
 
     def terms_about(self, pod: Pod, namespace_labels: Callable[[str], Mapping[str, str]]) -> MatchingTerms:
-        """The affinity terms of pods anywhere in the cluster that mean *pod*.
+        """The affinity terms of pods anywhere in the cluster that match *pod*.
 
         Args:
             pod: a pod without a node.
@@ -252,18 +255,18 @@ class NodeColumns:
         return column
 
     def _sparse(self, rows: Collection[int]) -> list[tuple[int, int]]:
-        """(position, row) of those of these nodes that are among *rows*."""
+        """(position, row) of each of these nodes whose row is in *rows*."""
         if isinstance(self.rows, np.ndarray) or len(self) < len(rows):
             return [(position, row) for position, row in enumerate(self._row_numbers()) if row in rows]
         start, stop = self._range()
         return [(row - start, row) for row in rows if start <= row < stop]
 
     def _range(self) -> tuple[int, int]:
-        """First and last-but-one row, where these are neighbours."""
+        """The first row and the one after the last, where the rows are consecutive."""
         return (self.rows.start, self.rows.stop) if isinstance(self.rows, slice) else (0, self._table.count)
 
     def _positions(self, rows: Sequence[int]) -> NDArray[np.intp]:
-        """Where those of *rows* stand among these that are among these."""
+        """The positions, among these nodes, of those of *rows* that are among them."""
         wanted = np.array(rows, dtype=np.intp)
         if isinstance(self.rows, np.ndarray):
             return np.flatnonzero(np.isin(self.rows, wanted))
@@ -312,14 +315,14 @@ class NodeView:
 
     def label_value_id(self, key: str) -> int:
         """The index of its value in ``label_vocabulary(key)`` of all nodes; 0 if it does not have the label."""
-        return int(self._table.label_column(key).ids[self._row])
+        return int(self._table.topology.column(key).ids[self._row])
 
     def allocatable(self, resource: str) -> int:
-        """What pods may use of *resource*, in milli-CPU, bytes or counts."""
+        """How much of *resource* pods may use, in milli-CPU, bytes or counts."""
         row = self._table.resources.get(resource)
         return 0 if row is None else int(self._table.views.allocatable[row, self._row])
 
     def requested(self, resource: str) -> int:
-        """What its pods asked for of *resource*."""
+        """How much of *resource* its pods request."""
         row = self._table.resources.get(resource)
         return 0 if row is None else int(self._table.views.requested[row, self._row])

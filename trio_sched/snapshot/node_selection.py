@@ -3,35 +3,23 @@
 Source: node selector semantics of Kubernetes 1.36, the terms that do not parse included.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from trio_sched.objects.pod_requests import is_label_text, is_qualified_name
+from trio_sched.objects.pod_requests import is_qualified_name
 from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from trio_sched.snapshot.node_columns import ABSENT, BoolArray, NodeColumns
+from trio_sched.snapshot.arrays import BoolArray
+from trio_sched.snapshot.label_text import is_label_value, parse_int64
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.topology_columns import ABSENT
 
-NAME_FIELD = "metadata.name"
+_NAME_FIELD = "metadata.name"
 
-_INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
-def parse_int64(text: str) -> int | None:
-    """*text* as Kubernetes reads numbers in labels: base 10, a sign and leading zeros allowed, 64 bits; else None."""
-    if not _INT.fullmatch(text):
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None
-
-
-def is_label_value(text: str) -> bool:
-    """Whether *text* may be the value of a label."""
-    return not text or (len(text) <= 63 and is_label_text(text))
-
-
-def requirement_problem(requirement: NodeSelectorRequirement) -> str | None:
+def _requirement_problem(requirement: NodeSelectorRequirement) -> str | None:
     """What makes *requirement* one that cannot be evaluated, or None if it is fine."""
     values = requirement.values or ()
     match requirement.operator:
@@ -56,7 +44,7 @@ def requirement_problem(requirement: NodeSelectorRequirement) -> str | None:
     return None
 
 
-def field_problem(requirement: NodeSelectorRequirement) -> str | None:
+def _field_problem(requirement: NodeSelectorRequirement) -> str | None:
     """What makes a ``matchFields`` *requirement* one that cannot be evaluated, or None if it is fine."""
     if requirement.operator not in ("In", "NotIn"):
         return f"{requirement.operator!r} is not a valid node field selector operator; In and NotIn are"
@@ -67,18 +55,18 @@ def field_problem(requirement: NodeSelectorRequirement) -> str | None:
 
 
 def term_problem(term: NodeSelectorTerm) -> str | None:
-    """The first thing wrong with *term*, or None."""
+    """The first problem of *term*, or None."""
     for requirement in term.match_expressions or ():
-        if problem := requirement_problem(requirement):
+        if problem := _requirement_problem(requirement):
             return problem
     for requirement in term.match_fields or ():
-        if problem := field_problem(requirement):
+        if problem := _field_problem(requirement):
             return problem
     return None
 
 
 def term_is_empty(term: NodeSelectorTerm) -> bool:
-    """Whether *term* asks for nothing; such a term matches no node."""
+    """Whether *term* has no requirements; such a term matches no node."""
     return not term.match_expressions and not term.match_fields
 
 
@@ -102,7 +90,7 @@ def match_term(term: NodeSelectorTerm, nodes: NodeColumns) -> BoolArray:
 
 
 def match_labels(labels: Mapping[str, str], nodes: NodeColumns) -> BoolArray:
-    """Shape (nodes,): which nodes carry all of *labels*."""
+    """Shape (nodes,): which nodes have all of *labels*."""
     matched = np.ones(len(nodes), dtype=np.bool_)
     for key, value in labels.items():
         matched &= match_label_values(key, (value,), nodes)
@@ -121,7 +109,7 @@ def _match_requirement(requirement: NodeSelectorRequirement, nodes: NodeColumns)
             return ~_has_label(requirement.key, nodes)
     column = nodes.label_values(requirement.key)
     vocabulary = nodes.label_vocabulary(requirement.key)
-    return np.fromiter((label_matches(requirement, value) for value in vocabulary), dtype=np.bool_)[column]
+    return np.fromiter((_label_matches(requirement, value) for value in vocabulary), dtype=np.bool_)[column]
 
 
 def _has_label(key: str, nodes: NodeColumns) -> BoolArray:
@@ -140,7 +128,7 @@ def match_label_values(key: str, values: Iterable[str], nodes: NodeColumns) -> B
     return matched
 
 
-def label_matches(requirement: NodeSelectorRequirement, value: str | None) -> bool:
+def _label_matches(requirement: NodeSelectorRequirement, value: str | None) -> bool:
     """Whether a label with *value* (None: absent) meets *requirement*, which must parse."""
     values = requirement.values or ()
     match requirement.operator:
@@ -162,7 +150,7 @@ def label_matches(requirement: NodeSelectorRequirement, value: str | None) -> bo
 
 def _match_field(requirement: NodeSelectorRequirement, nodes: NodeColumns) -> BoolArray:
     wanted = (requirement.values or ("",))[0]
-    if requirement.key == NAME_FIELD:
+    if requirement.key == _NAME_FIELD:
         equal = np.zeros(len(nodes), dtype=np.bool_)
         position = nodes.position(wanted)
         if position is not None:
@@ -184,16 +172,16 @@ def node_selector_matches(selector: NodeSelector, name: str, labels: Mapping[str
             continue
         if problem := term_problem(term):
             first_problem = first_problem or problem
-        elif term_matches(term, name, labels):
+        elif _term_matches(term, name, labels):
             return True
     if first_problem:
         raise ValueError(first_problem)
     return False
 
 
-def term_matches(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> bool:
+def _term_matches(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> bool:
     """Whether a node called *name* with *labels* meets every requirement of *term*, which must parse."""
-    return all(label_matches(r, labels.get(r.key)) for r in term.match_expressions or ()) and all(
-        (((r.values or ("",))[0] == (name if r.key == NAME_FIELD else "")) == (r.operator == "In"))
+    return all(_label_matches(r, labels.get(r.key)) for r in term.match_expressions or ()) and all(
+        (((r.values or ("",))[0] == (name if r.key == _NAME_FIELD else "")) == (r.operator == "In"))
         for r in term.match_fields or ()
     )

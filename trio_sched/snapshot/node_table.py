@@ -1,12 +1,12 @@
 """The nodes and their pods as columns that follow the cluster change by change.
 
-Rows are dense: a removed node's row is taken by the last one. Every change is noted in a log, by row, so that answers
-computed earlier catch up instead of being computed again.
+Rows are dense: a removed node's row is taken by the last one. A log records the row of every change, so that answers
+computed earlier are brought up to date row by row instead of being computed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from attrs import define, field
@@ -16,42 +16,21 @@ from trio_sched.objects.node_amounts import node_amounts
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import PodUsage, ResourceAmounts
 from trio_sched.objects.taint import Taint
-from trio_sched.snapshot.affinity_terms import TermIndex
 from trio_sched.snapshot.change_log import ChangeLog
-from trio_sched.snapshot.column_store import ColumnStore, ColumnViews, longer
-from trio_sched.snapshot.domain_counts import NodeSet
+from trio_sched.snapshot.column_store import ColumnStore, ColumnViews
 from trio_sched.snapshot.host_ports import HostPortIndex
 from trio_sched.snapshot.image_index import ImageIndex
-from trio_sched.snapshot.node_columns import ABSENT, BoolArray, Int32Array, NodeColumns
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.pod_index import PodIndex, class_key
+from trio_sched.snapshot.term_index import TermIndex
+from trio_sched.snapshot.topology_columns import TopologyColumns
 from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Interner, resource_vocabulary
 from trio_sched.snapshot.volume_index import VolumeIndex
-
-_FIRST_CAPACITY = 64
-_MOST_NODE_SETS = 512
-
-
-@define(eq=False, slots=True)
-class PlacedPod:
-    """A pod on a node, with what it takes from it."""
-
-    pod: Pod
-    usage: PodUsage
-
-
-class LabelColumn:
-    """The values of one label key over all nodes; id 0 is "absent"."""
-
-    __slots__ = ("ids", "values")
-
-    def __init__(self, capacity: int, values: Interner[str | None]) -> None:
-        self.values = values
-        self.ids: Int32Array = np.zeros(capacity, dtype=np.int32)
 
 
 @define(eq=False)
 class NodeTable:
-    """The mutable side of the snapshot; belongs to the cache. Plugins get `columns`, which cannot be written to."""
+    """The mutable side of the snapshot; belongs to the cache. Plugins get `NodeColumns`, which are read-only."""
 
     resources: Interner[str] = field(factory=resource_vocabulary)
     taint_lists: Interner[tuple[Taint, ...]] = field(factory=lambda: Interner(()))
@@ -60,6 +39,7 @@ class NodeTable:
     nodes: list[Node] = field(factory=list)
     row_of: dict[str, int] = field(factory=dict)
     pods: list[dict[str, PlacedPod]] = field(factory=list)
+    topology: TopologyColumns = field(factory=TopologyColumns)
     host_ports: HostPortIndex = field(factory=HostPortIndex)
     volumes: VolumeIndex = field(factory=VolumeIndex)
     usage_log: ChangeLog = field(factory=ChangeLog)
@@ -67,26 +47,22 @@ class NodeTable:
     node_log: ChangeLog = field(factory=ChangeLog)
     """Rows whose node object changed in a way that matters to plugins, and rows that now hold another node."""
     membership_generation: int = 0
-    """Counts how often the set of nodes changed; rows stand for the same nodes while it stays the same."""
+    """Counts changes of the set of nodes; while it stays the same, each row holds the same node."""
     nodes_generation: int = 0
     """Counts changes of any node object that matter to plugins."""
-    topology_generation: int = 0
-    """Counts changes of which nodes there are, and of their labels and taints: what topology domains are made of."""
-    label_vocabularies: dict[str, Interner[str | None]] = field(factory=dict)
-    """The values of each label key that somebody asked for."""
     pod_index: PodIndex = field(init=False)
     term_index: TermIndex = field(init=False)
     _images: ImageIndex | None = field(factory=ImageIndex)
     _generation: int = 0
-    _capacity: int = 0
     _views: ColumnViews | None = None
-    _labels: dict[str, LabelColumn] = field(factory=dict)
-    _everywhere: dict[str, tuple[int, bool]] = field(factory=dict)
-    _node_sets: dict[Hashable, tuple[int, BoolArray]] = field(factory=dict)
     _store: ColumnStore = field(factory=ColumnStore)
 
     def __attrs_post_init__(self) -> None:
-        self.pod_index, self.term_index = PodIndex(self), TermIndex(self)
+        self._start_indexes()
+
+    def _start_indexes(self) -> None:
+        self.pod_index = PodIndex(self.topology, self.pods)
+        self.term_index = TermIndex(self.topology, self.pods)
 
     @property
     def count(self) -> int:
@@ -94,27 +70,17 @@ class NodeTable:
         return len(self.names)
 
     @property
-    def capacity(self) -> int:
-        """How many nodes fit before the columns have to grow."""
-        return self._capacity
-
-    @property
-    def columns(self) -> NodeColumns:
-        """All nodes, as plugins see them."""
-        return NodeColumns(self)
-
-    @property
     def views(self) -> ColumnViews:
-        """The columns, read-only, cut to `count`."""
+        """The columns, read-only, with `count` entries each."""
         views = self._views
-        # A what-if copy shares the vocabulary and may have met a resource that nobody here has.
+        # A what-if copy shares the vocabulary and may have added a resource that no node or pod has here.
         if views is None or len(views.allocatable) < len(self.resources.values):
             views = self._views = self._store.views(self.count, len(self.resources))
         return views
 
     @property
     def images(self) -> ImageIndex:
-        """Which row has which images; of a copy only made when somebody asks."""
+        """Which row has which images; in a copy indexed when first asked for."""
         if self._images is None:
             self._images = ImageIndex()
             for row, node in enumerate(self.nodes):
@@ -122,17 +88,16 @@ class NodeTable:
         return self._images
 
     def copy_of_rows(self, rows: Sequence[int]) -> NodeTable:
-        """A table of its own with copies of *rows*, in that order; its ids mean the same as here."""
+        """An independent table with copies of *rows*, in that order; its ids mean the same as here."""
         copy = NodeTable(
             resources=self.resources,
             taint_lists=self.taint_lists,
             feature_lists=self.feature_lists,
-            label_vocabularies=self.label_vocabularies,
             names=[self.names[row] for row in rows],
             nodes=[self.nodes[row] for row in rows],
             pods=[self.pods[row].copy() for row in rows],
+            topology=self.topology.copy_of_rows(rows),
             images=None,
-            capacity=len(rows),
             store=ColumnStore.of_rows(self.views, np.array(rows, dtype=np.intp)),
         )
         copy.row_of = {name: row for row, name in enumerate(copy.names)}
@@ -145,48 +110,49 @@ class NodeTable:
         """Make *target* (a new row, unless it is given) a copy of *row* of the table this one is a copy of.
 
         Returns:
-            Where the copy stands.
+            The row of the copy.
         """
         node = source.nodes[row]
         if target is None:
             target = self.count
-            if target >= self._capacity:
-                self._grow_nodes()
+            if target >= self._store.capacity:
+                self._store.grow()
             self.names.append(node.name)
             self.nodes.append(node)
             self.pods.append({})
             self.row_of[node.name] = target
-        self.nodes[target] = node
+            self.topology.add(node.labels)
+        else:
+            self.nodes[target] = node
+            self.topology.update(target, node.labels)
         self.pods[target] = source.pods[row].copy()
         self._views = None
         self._store.copy(source.views, row, target)
-        for key, column in self._labels.items():
-            column.ids[target] = column.values.intern(node.labels.get(key))
         self.host_ports.remove(target, self.host_ports.of_row(target))
         self.host_ports.add(target, source.host_ports.of_row(row))
         self.volumes.copy_row(source.volumes, row, target)
-        self.pod_index, self.term_index, self._images = PodIndex(self), TermIndex(self), None
-        self.topology_generation += 1
+        self._images = None
+        self._start_indexes()
         return target
 
     # --- nodes ----------------------------------------------------------------------------------------------------
 
     def add_node(self, node: Node, pods: Iterable[PlacedPod] = ()) -> None:
-        """A node that was not there; *pods* are already on it.
+        """Add *node*, which is not in the table; *pods* are already on it.
 
         Raises:
             QuantityError: its resources are unreadable; nothing was changed.
         """
         amounts = node_amounts(node)
         row = self.count
-        self.topology_generation += 1
-        if row >= self._capacity:
-            self._grow_nodes()
+        if row >= self._store.capacity:
+            self._store.grow()
         self.names.append(node.name)
         self.nodes.append(node)
         self.row_of[node.name] = row
         self.pods.append({})
         self._views = None
+        self.topology.add(node.labels)
         self._store.clear_usage(row)
         self._write_node(row, node, amounts)
         self.images.add(row, node.status.images or ())
@@ -207,11 +173,11 @@ class NodeTable:
         if not _matters(old, node):
             return False
         if (old.status.images or ()) != (node.status.images or ()):
-            # New first: a name that stays keeps the size it was first reported with.
+            # New first: a name that both lists have keeps the size it was first reported with.
             self.images.add(row, node.status.images or ())
             self.images.remove(row, _image_names(old) - _image_names(node))
         if old.metadata.labels != node.metadata.labels or old.spec != node.spec:
-            self.topology_generation += 1
+            self.topology.update(row, node.labels)
         self._write_node(row, node, amounts)
         self._node_changed(row)
         return True
@@ -220,7 +186,7 @@ class NodeTable:
         """The node is gone; returns the pods that were on it."""
         row = self.row_of.pop(name)
         pods = list(self.pods[row].values())
-        self.topology_generation += 1
+        self.topology.remove(row)  # first: counts per domain are outdated then, and not changed pod by pod below
         for placed in pods:
             self.pod_index.remove(row, placed.pod)
             self.term_index.remove(row, placed.pod)
@@ -251,8 +217,6 @@ class NodeTable:
         self.pods[target] = self.pods[source]
         self.row_of[self.names[target]] = target
         self._store.move(source, target)
-        for labels in self._labels.values():
-            labels.ids[target] = labels.ids[source]
 
     def _write_node(self, row: int, node: Node, has: tuple[ResourceAmounts, int]) -> None:
         amounts, allowed_pods = has
@@ -263,40 +227,6 @@ class NodeTable:
         self._store.unschedulable[row] = node.spec.unschedulable
         self._store.taint_sets[row] = self.taint_lists.intern(node.spec.taints or ())
         self._store.feature_sets[row] = self.feature_lists.intern(node.status.declared_features or ())
-        for key, column in self._labels.items():
-            column.ids[row] = column.values.intern(node.labels.get(key))
-
-    def label_column(self, key: str) -> LabelColumn:
-        """The column of label *key*, made when somebody first asks for it and kept up to date from then on."""
-        column = self._labels.get(key)
-        if column is None:
-            values = self.label_vocabularies.get(key)
-            if values is None:
-                values = self.label_vocabularies[key] = Interner(None)
-            column = self._labels[key] = LabelColumn(self._capacity, values)
-            for row, node in enumerate(self.nodes):
-                column.ids[row] = column.values.intern(node.labels.get(key))
-        return column
-
-    def has_everywhere(self, key: str) -> bool:
-        """Whether every node has the label *key*."""
-        found = self._everywhere.get(key)
-        if found is None or found[0] != self.topology_generation:
-            present = self.label_column(key).ids[: self.count] != ABSENT
-            found = self._everywhere[key] = (self.topology_generation, bool(present.all()))
-        return found[1]
-
-    def node_set(self, wanted: NodeSet) -> BoolArray:
-        """Shape (capacity,): which rows are in the set; looked at again when nodes come, go, or change."""
-        found = self._node_sets.get(wanted.key)
-        if found is not None and found[0] == self.topology_generation:
-            return found[1]
-        if len(self._node_sets) >= _MOST_NODE_SETS:
-            self._node_sets.clear()
-        members = np.zeros(self._capacity, dtype=np.bool_)
-        members[: self.count] = wanted.select(self.columns)
-        self._node_sets[wanted.key] = (self.topology_generation, members)
-        return members
 
     # --- pods -----------------------------------------------------------------------------------------------------
 
@@ -324,7 +254,7 @@ class NodeTable:
         return placed
 
     def update_pod(self, row: int, placed: PlacedPod, pod: Pod) -> None:
-        """*placed* is another version of the pod now, which takes the same from the node."""
+        """*placed* is now *pod*, another version of the same pod with the same usage."""
         old, placed.pod = placed.pod, pod
         if class_key(old) != class_key(pod):
             self.pod_index.remove(row, old)
@@ -364,7 +294,7 @@ class NodeTable:
         if row is None:
             row = self.resources.intern(name)
             self._views = None
-        if row >= len(self._store.allocatable):  # a copy's vocabulary may know more than its columns hold
+        if row >= len(self._store.allocatable):  # a copy shares its vocabulary, which may have grown since
             self._store.make_room_for(row + 1)
             self._views = None
         return row
@@ -384,17 +314,11 @@ class NodeTable:
             self.usage_log.append(row)
             self._store.usage_generation[row] = self._generation
 
-    def _grow_nodes(self) -> None:
-        self._capacity = capacity = max(_FIRST_CAPACITY, 2 * self._capacity)
-        self._store.grow(capacity)
-        for column in self._labels.values():
-            column.ids = longer(column.ids, capacity)
-
 
 def _matters(old: Node, new: Node) -> bool:
-    """Whether a plugin could answer something else: columns show most of it, per-node hooks see the whole object.
+    """Whether the difference can change a plugin's answer: columns show most fields, per-node hooks see the object.
 
-    Timestamps of heartbeats are not among what is decoded, so most updates of a node do not matter.
+    Timestamps of heartbeats are not decoded, so most updates of a node do not matter.
     """
     return (
         old.status != new.status

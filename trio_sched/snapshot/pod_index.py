@@ -1,29 +1,27 @@
 """Pods on nodes by namespace and labels, and counts of those that a selector matches.
 
-Pods that no selector can tell apart (same namespace, labels, and whether they are going) form a class; a selector is
-compared with classes, never with pods, and each count then follows one placement at a time. Nothing is indexed before
-somebody counts.
+Pods that no selector can tell apart (same namespace, same labels, both or neither terminating) form a class; a selector
+is compared with classes, never with pods, and each count then follows one placement at a time.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.domain_counts import RowCounts
 from trio_sched.snapshot.label_selection import LabelMatcher
+from trio_sched.snapshot.placed_pod import PodsByRow, each_pod
+from trio_sched.snapshot.topology_columns import TopologyColumns
 
-if TYPE_CHECKING:
-    from trio_sched.snapshot.node_table import NodeTable
-
-KEEP = 1024
-"""Counts that are kept; the least recently used one goes first."""
+_MOST_COUNTS = 1024
+"""How many selectors' counts are kept; the least recently used one is dropped first."""
 
 ClassKey = tuple[str, tuple[tuple[str, str], ...], bool]
+"""(namespace, labels, whether it is terminating)."""
 
 
 @frozen(cache_hash=True)
@@ -34,7 +32,7 @@ class NamespacedMatcher:
     labels: LabelMatcher
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a pod in *namespace* with *labels* is one of them."""
+        """Whether it matches a pod in *namespace* with *labels*."""
         return (self.namespaces is None or namespace in self.namespaces) and self.labels.matches(labels)
 
 
@@ -53,13 +51,13 @@ class PodSelector:
         object.__setattr__(self, "namespaces", frozenset.intersection(*limits) if limits else None)
 
     def matches(self, namespace: str, labels: Mapping[str, str], terminating: bool = False) -> bool:
-        """Whether such a pod is counted."""
+        """Whether a pod in *namespace* with *labels* is counted."""
         if terminating and self.without_terminating:
             return False
         return all(part.matches(namespace, labels) for part in self.parts)
 
     def matches_pod(self, pod: Pod) -> bool:
-        """Whether *pod* is counted, no matter whether it is being deleted."""
+        """Whether *pod* is counted, whether or not it is being deleted."""
         return self.matches(pod.namespace, pod.labels)
 
 
@@ -84,17 +82,24 @@ def class_key(pod: Pod) -> ClassKey:
 
 
 class PodIndex:
-    """The classes of the pods in one table, and the counts that somebody asked for."""
+    """The classes of the pods on nodes, and counts per selector. Pods are indexed from the first `counts` on.
 
-    __slots__ = ("_by_namespace", "_classes", "_counters", "_counters_of", "_is_active", "_table")
+    Args:
+        topology: the labels of the nodes, by row.
+        pods: the pods of each row; read once, when indexing starts. From then on *add* and *remove* report changes.
+    """
 
-    def __init__(self, table: NodeTable) -> None:
-        self._table = table
+    __slots__ = ("_by_namespace", "_classes", "_counters", "_counters_by_namespace", "_is_active", "_pods", "_topology")
+
+    def __init__(self, topology: TopologyColumns, pods: PodsByRow) -> None:
+        self._topology = topology
+        self._pods = pods
         self._is_active = False
         self._classes: dict[ClassKey, _PodClass] = {}
         self._by_namespace: dict[str, dict[ClassKey, _PodClass]] = {}
         self._counters: OrderedDict[PodSelector, RowCounts] = OrderedDict()
-        self._counters_of: dict[str | None, list[tuple[PodSelector, RowCounts]]] = {}
+        self._counters_by_namespace: dict[str | None, list[tuple[PodSelector, RowCounts]]] = {}
+        """The counts to which pods of a namespace can belong; under None those of selectors for every namespace."""
 
     def counts(self, selector: PodSelector) -> RowCounts:
         """The count of the pods that *selector* matches, which stays up to date."""
@@ -104,18 +109,17 @@ class PodIndex:
             return found
         if not self._is_active:
             self._is_active = True
-            for row, pods in enumerate(self._table.pods):
-                for placed in pods.values():
-                    self.add(row, placed.pod)
-        counts = self._counters[selector] = RowCounts(self._table)
-        for namespace in _places(selector):
-            self._counters_of.setdefault(namespace, []).append((selector, counts))
+            for row, pod in each_pod(self._pods):
+                self.add(row, pod)
+        counts = self._counters[selector] = RowCounts(self._topology)
+        for namespace in _namespaces_of(selector):
+            self._counters_by_namespace.setdefault(namespace, []).append((selector, counts))
         for one in self._candidates(selector):
             if selector.matches(one.namespace, one.labels, one.terminating):
                 one.counters.append(counts)
                 for row, count in one.rows.items():
                     counts.rows[row] = counts.rows.get(row, 0) + count
-        if len(self._counters) > KEEP:
+        if len(self._counters) > _MOST_COUNTS:
             self._drop(*self._counters.popitem(last=False))
         return counts
 
@@ -151,7 +155,7 @@ class PodIndex:
             one = self._classes[key] = _PodClass(key, pod.labels)
             self._by_namespace.setdefault(one.namespace, {})[key] = one
             for namespace in (one.namespace, None):
-                for selector, counts in self._counters_of.get(namespace, ()):
+                for selector, counts in self._counters_by_namespace.get(namespace, ()):
                     if selector.matches(one.namespace, one.labels, one.terminating):
                         one.counters.append(counts)
         return one
@@ -162,12 +166,12 @@ class PodIndex:
         return [one for name in selector.namespaces for one in self._by_namespace.get(name, {}).values()]
 
     def _drop(self, selector: PodSelector, counts: RowCounts) -> None:
-        for namespace in _places(selector):
-            self._counters_of[namespace].remove((selector, counts))
+        for namespace in _namespaces_of(selector):
+            self._counters_by_namespace[namespace].remove((selector, counts))
         for one in self._candidates(selector):
             if counts in one.counters:
                 one.counters.remove(counts)
 
 
-def _places(selector: PodSelector) -> Iterable[str | None]:
+def _namespaces_of(selector: PodSelector) -> Iterable[str | None]:
     return (None,) if selector.namespaces is None else selector.namespaces

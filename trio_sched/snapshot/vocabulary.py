@@ -11,7 +11,7 @@ from trio_sched.objects.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
 H = TypeVar("H", bound=Hashable)
 
 CPU_ROW, MEMORY_ROW, EPHEMERAL_STORAGE_ROW = 0, 1, 2
-"""Where the three resources that every cluster has stand in the resource-major columns."""
+"""The rows of the three resources that every cluster has, in the resource-major columns."""
 
 
 class Interner(Generic[H]):
@@ -35,7 +35,7 @@ class Interner(Generic[H]):
         return found
 
     def get(self, value: H) -> int | None:
-        """The id of *value*, or None if nobody has met it."""
+        """The id of *value*, or None if it has none yet."""
         return self._ids.get(value)
 
 

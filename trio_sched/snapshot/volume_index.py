@@ -1,4 +1,4 @@
-"""Which pods have volumes that a scheduler looks at, and how many use a claim: sparse, because few pods have any."""
+"""Which pods have volumes that matter to scheduling, and how many use a claim: sparse, because few pods have any."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ H = TypeVar("H", bound=Hashable)
 
 
 def is_disk(volume: Volume) -> bool:
-    """Whether *volume* is something that nodes and pods can have too many of; config maps and such are not."""
+    """Whether *volume* is a claim, ephemeral, or a disk: what nodes have limits for; config maps and such are not."""
     return (
         volume.persistent_volume_claim is not None
         or volume.ephemeral is not None
@@ -77,7 +77,7 @@ class VolumeIndex:
         self._count(row, pod, -1)
 
     def move(self, old_row: int, new_row: int) -> None:
-        """The node that stood at *old_row* stands at *new_row* now."""
+        """The node at *old_row* is at *new_row* now."""
         if old_row in self._rows:
             self._rows[new_row] = self._rows.pop(old_row)
         for counts in (self._disks, self._ephemeral):
@@ -85,10 +85,10 @@ class VolumeIndex:
                 counts[new_row] = counts.pop(old_row)
 
     def copy_row(self, source: VolumeIndex, row: int, target: int) -> None:
-        """Let *target* hold what *row* holds in *source*, whatever it held before.
+        """Replace what *target* holds by what *row* holds in *source*.
 
         Users of claims are those in the whole cluster, so they are not counted anew where only some rows are copied:
-        `users` of a copy tells what has come and gone there since.
+        `users` of a copy counts only what was added and removed there since.
         """
         for mine, theirs in ((self._disks, source._disks), (self._ephemeral, source._ephemeral)):
             if row in theirs:

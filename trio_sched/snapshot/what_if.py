@@ -1,15 +1,16 @@
-"""The same nodes with other pods on them: questions that must not touch the real columns."""
+"""The same nodes with other pods on them, without touching the real columns."""
 
 from collections.abc import Iterable, Sequence
 
 from trio_sched.snapshot.node_columns import NodeColumns
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.placed_pod import PlacedPod
 
 
 class WhatIf:
-    """A copy of some nodes to try things on.
+    """A copy of some nodes, on which pods can be added and removed.
 
-    Holds only the nodes asked for, so a try on one node costs one node; ids (resources, taints, features, label values)
+    Holds only the nodes asked for, so that the cost is theirs alone; ids (resources, taints, features, label values)
     mean the same as in the original, names identify the nodes.
     """
 
@@ -19,16 +20,16 @@ class WhatIf:
     @property
     def nodes(self) -> NodeColumns:
         """The copied nodes, in the order they were asked for."""
-        return self._copy.columns
+        return NodeColumns(self._copy)
 
     def pods_on(self, node_name: str) -> Iterable[PlacedPod]:
-        """The pods on *node_name* as things stand."""
+        """The pods on *node_name* in the copy."""
         return self._copy.pods[self._copy.row_of[node_name]].values()
 
     def add_pod(self, node_name: str, placed: PlacedPod) -> None:
-        """As if *placed* were on *node_name* too."""
+        """Put *placed* on *node_name*."""
         self._copy.add_pod(self._copy.row_of[node_name], placed)
 
     def remove_pod(self, node_name: str, uid: str) -> PlacedPod:
-        """As if the pod *uid* were not on *node_name*."""
+        """Take the pod *uid* off *node_name*."""
         return self._copy.remove_pod(self._copy.row_of[node_name], uid)

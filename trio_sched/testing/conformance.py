@@ -34,7 +34,8 @@ from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import Input
 from trio_sched.snapshot.node_columns import NodeColumns
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing.builders import node, pod
 from trio_sched.testing.fake_handle import FakeHandle
 from trio_sched.testing.plugin_harness import make_profile, make_table
@@ -102,7 +103,7 @@ def conformance_problems(
         tuple(some_nodes() if nodes is None else nodes), tuple(some_running_pods() if running is None else running)
     )
     waiting = list(some_pods() if pods is None else pods)
-    handle.nodes = cluster.table().columns
+    handle.nodes = NodeColumns(cluster.table())
     for each in waiting:
         yield from _answer_problems(profile, cluster, each)
     yield from _signature_problems(profile, cluster, waiting)
@@ -195,7 +196,7 @@ def _ask(profile: Profile, waiting: Pod, nodes: NodeColumns, everything: NodeCol
 
 def _answer_problems(profile: Profile, cluster: _Cluster, waiting: Pod) -> Iterator[str]:
     table = cluster.table()
-    everything = table.columns
+    everything = NodeColumns(table)
     before = _copies(table)
     where = f"pod {waiting.name!r}"
     try:
@@ -277,12 +278,12 @@ def _dependency_problems(
         for row in range(table.count):
             guest = pod(f"guest-{row}", cpu="1", memory="1Gi", labels={"app": "web"}, host_ports=(8080, 80))
             table.add_pod(row, PlacedPod(guest, pod_usage(guest)))
-        if not _same(whole, _ask(profile, waiting, table.columns, table.columns)):
+        if not _same(whole, _ask(profile, waiting, NodeColumns(table), NodeColumns(table))):
             yield f"{where}: answers change with the pods on a node: depends_on needs Input.USAGE"
     if Input.ALL_NODES not in inputs and len(cluster.nodes) > 1:
         for i, alone in enumerate(cluster.nodes):
             table = _Cluster((alone,), cluster.running).table()
-            here = _ask(profile, waiting, table.columns, table.columns)
+            here = _ask(profile, waiting, NodeColumns(table), NodeColumns(table))
             if here is not None and not _same(_only(whole, i), here):
                 yield f"{where}: answers about {alone.name!r} change with other nodes: depends_on needs Input.ALL_NODES"
                 return
@@ -316,7 +317,7 @@ def _signature_problems(profile: Profile, cluster: _Cluster, pods: Iterable[Pod]
         except TypeError:
             yield f"pod {waiting.name!r}: sign gives {signature[0]!r}, which is not hashable"
             return
-        columns = cluster.table().columns
+        columns = NodeColumns(cluster.table())
         try:
             answers = _ask(profile, waiting, columns, columns)
         except CycleFailed:

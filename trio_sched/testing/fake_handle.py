@@ -56,7 +56,7 @@ class FakeHandle:
     """What `objects` answers, by kind."""
     clock: float = 0.0
     """What `now` answers."""
-    nodes: NodeColumns = field(factory=lambda: NodeTable().columns)
+    nodes: NodeColumns = field(factory=lambda: NodeColumns(NodeTable()))
     waiting: dict[str, FakeWaitingPod] = field(factory=dict)
     """What `waiting_pods` answers, by UID."""
     bind_status: Status | None = None

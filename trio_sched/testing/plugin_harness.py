@@ -36,8 +36,10 @@ from trio_sched.plugin_api.extension_points import PROJECT
 from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.status import Code, Status
 from trio_sched.plugin_api.verdicts import NodeStatuses
-from trio_sched.snapshot.node_columns import Int64Array
-from trio_sched.snapshot.node_table import NodeTable, PlacedPod
+from trio_sched.snapshot.arrays import Int64Array
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing.fake_handle import FakeHandle
 
 Plugin = str | type[Any]
@@ -107,7 +109,7 @@ def schedule(
     profile = make_profile(plugins, args=args, weights=weights, handle=handle)
     others = list(pods)
     table = make_table(on, others)
-    handle.nodes = table.columns
+    handle.nodes = NodeColumns(table)
     for caller in profile.pre_enqueue:
         status: Status | None = caller.call(pod)
         if status is not None and status.code != Code.SUCCESS:

@@ -1,0 +1,27 @@
+"""A pod on a node, and the pods of each row."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import define
+
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import PodUsage
+
+
+@define(eq=False, slots=True)
+class PlacedPod:
+    """A pod on a node, with what it takes from it."""
+
+    pod: Pod
+    usage: PodUsage
+
+
+PodsByRow = Sequence[Mapping[str, PlacedPod]]
+"""The pods on the node of each row, by UID."""
+
+
+def each_pod(pods: PodsByRow) -> Iterator[tuple[int, Pod]]:
+    """All of *pods*, each with its row."""
+    for row, on_row in enumerate(pods):
+        for placed in on_row.values():
+            yield row, placed.pod
