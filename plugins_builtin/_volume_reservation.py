@@ -129,10 +129,12 @@ async def bind_volumes(handle: Handle, pod: Pod, reservation: Reservation, timeo
     """Write down what was decided and wait until all of the pod's claims have their volumes.
 
     Raises:
-        BindingFailed: they will not have them, or not in time.
-        Exception: the API server refused, in its words.
+        BindingFailed: they will not have them, or not in time, or the API server refused, in its words.
     """
-    await _write(handle, reservation)
+    try:
+        await _write(handle, reservation)
+    except Exception as refused:  # the handle's errors have no common type
+        raise BindingFailed(str(refused)) from refused
     deadline = handle.now() + timeout_seconds
     while True:
         try:

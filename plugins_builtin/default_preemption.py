@@ -112,7 +112,7 @@ class DefaultPreemption:
         """Why *pod* may not preempt; empty if it may."""
         if pod.spec.preemption_policy == "Never":
             return "not eligible due to preemptionPolicy=Never."
-        nominated = self._handle.promised_node(pod)
+        nominated = self._handle.nominated_node(pod)
         if not nominated or statuses.get(nominated, absent).code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return ""
         position = self._handle.nodes.position(nominated)

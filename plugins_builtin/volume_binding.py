@@ -10,7 +10,7 @@ import numpy as np
 from plugins_builtin._assume_cache import AssumeCache, OutOfSync
 from plugins_builtin._csi_translation import MIGRATED_PLUGINS
 from plugins_builtin._storage_scores import StorageScorer
-from plugins_builtin._volume_reservation import Reservation, bind_volumes
+from plugins_builtin._volume_reservation import BindingFailed, Reservation, bind_volumes
 from plugins_builtin._volume_search import PodClaims, VolumeSearch
 from plugins_builtin._volume_supply import VolumeSupply
 from plugins_builtin._volumes import (
@@ -202,7 +202,10 @@ class VolumeBinding:
     @hookimpl
     async def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
         """Tell the API server what was decided, and wait until the volume controller has done its part."""
-        await bind_volumes(self._handle, pod, state.read(_RESERVED), self._bind_timeout_seconds)
+        try:
+            await bind_volumes(self._handle, pod, state.read(_RESERVED), self._bind_timeout_seconds)
+        except BindingFailed as problem:
+            return failure(problem)
         return None
 
     # --- events -----------------------------------------------------------------------------------------------------

@@ -10,18 +10,16 @@ import msgspec
 
 from contrib.benchmarks.report import Figure
 from contrib.benchmarks.workload import node, pod
-from trio_sched.config.expansion import expand_profile
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
+from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.daemon.memory import set_malloc_thresholds
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.decision import Placed
-from trio_sched.engine.gates import ProfileQueueing
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.queueing_hints import build_hint_table
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -49,26 +47,19 @@ def run() -> Iterator[Figure]:
 
 
 def default_profile() -> Profile:
-    config = load_configuration(None)
-    (profile,) = config.profiles
+    (resolved,) = resolve_profiles(load_configuration(None), KNOWN_PLUGINS)
     registry = PluginRegistry.discover()
-    points = expand_profile(profile, KNOWN_PLUGINS)
-    return build_profile(
-        profile.scheduler_name,
-        {point: [(r.name, r.weight) for r in refs if r.name in registry] for point, refs in points.items()},
-        {entry.name: entry.args for entry in profile.plugin_config},
-        registry,
-        FakeHandle(),
-    )
+    resolved = resolved.limited_to(registry)
+    return build_profile(resolved, registry, FakeHandle())
 
 
 def scheduler(profile: Profile, nodes: int) -> Scheduler:
     cache = Cache()
     for i in range(nodes):
         cache.add_node(msgspec.convert(node(i), Node))
-    queueing = {profile.name: ProfileQueueing(profile.pre_enqueue, build_hint_table(profile))}
-    queue = SchedulingQueue(queueing, profile.queue_sort[0].call, {}.get)
-    return Scheduler({profile.name: profile}, cache, queue, Random(1))
+    found = Scheduler(cache=cache, queue=SchedulingQueue(known_pod={}.get), rng=Random(1))
+    found.install_profiles({profile.name: profile})
+    return found
 
 
 def _info(scheduler: Scheduler, i: int, shape: int, mixed: bool) -> QueuedPodInfo:

@@ -10,7 +10,9 @@ import trio
 from contrib.benchmarks.engine import default_profile, scheduler
 from contrib.benchmarks.report import Figure
 from contrib.benchmarks.workload import pod
-from trio_sched.daemon.cluster_mirror import ClusterMirror, PendingPods
+from trio_sched.daemon.cluster_mirror import ClusterMirror
+from trio_sched.daemon.object_cache import ObjectCache
+from trio_sched.daemon.pending_pods import PendingPods
 from trio_sched.kube_client.decoding import Codec
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.watch import Reflector
@@ -29,8 +31,13 @@ def run() -> Iterator[Figure]:
 
 def _measure(lines: bytes) -> float:
     made = scheduler(default_profile(), 1_000)
-    made.queue.sign = made.sign_queued
-    mirror = ClusterMirror(made, PendingPods(), lambda: None, lambda _uid: False)
+    mirror = ClusterMirror(
+        scheduler=made,
+        pending=PendingPods(),
+        object_cache=ObjectCache(),
+        wake=lambda: None,
+        reject_waiting=lambda _uid: False,
+    )
     reflector = Reflector(None, POD_KIND, mirror.pods_changed, Random(1), "", lambda *_: None, 60.0)
     reflector._known = {}
     codec = Codec(POD_KIND)

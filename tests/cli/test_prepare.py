@@ -43,7 +43,7 @@ def start(tmp_path: Path) -> Start:
 def test_a_plain_start_has_a_connection_a_profile_and_a_configuration_that_reads_back(start: Start) -> None:
     prepared = start()
     assert prepared.connection.server == "https://127.0.0.1:1"
-    assert [ref.name for ref in prepared.profiles[0]["bind"]] == ["DefaultBinder"]
+    assert [ref.name for ref in prepared.profiles[0].points["bind"]] == ["DefaultBinder"]
     assert load_configuration(prepared.effective_yaml()).parallelism == 16
 
 
@@ -72,7 +72,7 @@ def test_a_plugin_from_elsewhere_counts_if_the_caller_knows_it(tmp_path: Path) -
     )
     points = {"Sort": frozenset({"queue_sort"}), "Bind": frozenset({"bind"})}
     prepared = prepare(parse_flags([f"--config={tmp_path / 'config'}"]), points_of=points)
-    assert [ref.name for ref in prepared.profiles[0]["bind"]] == ["Bind"]
+    assert [ref.name for ref in prepared.profiles[0].points["bind"]] == ["Bind"]
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 from attrs import define, evolve, field
 from msgspec.structs import replace
 
-from trio_sched.config.expansion import expand_profiles
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
+from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.config.schema import MULTI_POINT, PluginRef
 from trio_sched.daemon.assembly import Assembly, assemble
 from trio_sched.daemon.settings import Clients, DaemonSettings
@@ -92,14 +92,15 @@ def assembled(client: KubeClient, api: ApiServer) -> Callable[..., Assembly]:
             profile,
             plugins={**profile.plugins, MULTI_POINT: evolve(everywhere, enabled=(*everywhere.enabled, *extra))},
         )
-        (expanded,) = expand_profiles((profile,), points, enabled)
-        wanted = {"PrioritySort", "DefaultBinder", *(plugin.name for plugin in plugins)} if bare else registry
-        installed = {point: tuple(ref for ref in refs if ref.name in registry) for point, refs in expanded.items()}
-        installed = {point: tuple(ref for ref in refs if ref.name in wanted) for point, refs in installed.items()}
+        config = evolve(config, profiles=(profile,))
+        (resolved,) = resolve_profiles(config, points, enabled)
+        resolved = resolved.limited_to(registry)
+        if bare:
+            resolved = resolved.limited_to({"PrioritySort", "DefaultBinder", *(plugin.name for plugin in plugins)})
         settings = DaemonSettings(
-            config=evolve(config, profiles=(profile,)),
+            config=config,
             gates=enabled,
-            profiles=(installed,),
+            profiles=(resolved,),
             registry=registry,
             identity="me",
         )
@@ -148,7 +149,7 @@ class Stage:
         assert info is not None
         decision = self.assembly.scheduler.decide(info)
         if isinstance(decision, Placed):
-            assert self.assembly.scheduler.settle(info.pod, decision) is None
+            assert self.assembly.scheduler.assume_and_reserve(info.pod, decision) is None
             self.queue.done(info.uid)
         else:
             self.assembly.schedule_one.failures.handle(info, decision)

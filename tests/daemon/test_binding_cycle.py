@@ -4,8 +4,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_sched.daemon import binding_cycle
-from trio_sched.engine.profile import Caller
+from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.engine.hook_steps import group_pre_binds
 from trio_sched.plugin_api import PreFlight, Status, Wait, hookimpl, unschedulable
 from trio_sched.plugin_api.status import SKIP
 from trio_sched.testing import node, pod
@@ -22,8 +22,8 @@ class Plugin:
         cls.name, cls.log = cls.__name__, []
 
 
-def callers(names: str) -> list[Caller]:
-    return [Caller(name, lambda: None) for name in names]
+def hooks(names: str) -> list[BoundHook]:
+    return [BoundHook(name, "pre_bind", lambda: None) for name in names]
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def callers(names: str) -> list[Caller]:
     ],
 )
 def test_neighbours_that_allow_it_form_a_group(plugins: str, skipped: str, parallel: str, expected: list[str]) -> None:
-    groups = binding_cycle._groups(callers(plugins), frozenset(skipped), frozenset(parallel))
-    assert ["".join(caller.plugin for caller in group) for group in groups] == expected
+    groups = group_pre_binds(hooks(plugins), frozenset(skipped), frozenset(parallel))
+    assert ["".join(hook.plugin for hook in group) for group in groups] == expected
 
 
 async def test_a_pre_flight_that_fails_forgets_that_the_pod_waits_for_permission(autojump_clock: MockClock) -> None:
@@ -64,7 +64,9 @@ async def test_a_pre_flight_that_fails_forgets_that_the_pod_waits_for_permission
         await trio.sleep(10)
         assert cluster.pod("p").node_name == "node-1"
         (event,) = cluster.events("FailedScheduling")
-        assert event.message == 'running PreBindPreFlight "Cautious": not ready'
+        assert (
+            event.message == 'running PreBindPreFlight "Cautious": pre_bind_pre_flight raised RuntimeError: not ready'
+        )
 
 
 async def test_a_pre_flight_answers_with_success_or_skip_only(autojump_clock: MockClock) -> None:
@@ -192,7 +194,7 @@ async def test_a_post_bind_that_fails_is_logged_and_the_pod_stays_bound(
         await cluster.create(pod("p"))
         await cluster.settle()
         assert cluster.pod("p").node_name == "node-1"
-        assert "post_bind of plugin Sorry failed" in caplog.text
+        assert "plugin Sorry failed at post_bind: post_bind raised RuntimeError: too late" in caplog.text
         assert cluster.events("FailedScheduling") == []
 
 

@@ -5,7 +5,7 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from trio_sched.daemon.cluster_mirror import PendingPods
+from trio_sched.daemon.pending_pods import PendingPods
 from trio_sched.kube_client.watch import Change, Changes, Listed
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, Resource
@@ -105,7 +105,7 @@ async def test_every_batch_wakes_the_scheduler_up(stage: Any, autojump_clock: Mo
     for happens in (
         lambda: stage.mirror.nodes_changed(Listed([], "1")),
         lambda: stage.mirror.pods_changed(Listed([], "1")),
-        lambda: stage.mirror.taker("CSINode", Resource.CSI_NODE, Action.ADD)(Listed([], "1")),
+        lambda: stage.mirror.handler("CSINode", Resource.CSI_NODE, Action.ADD)(Listed([], "1")),
     ):
         happens()
         with trio.fail_after(1):

@@ -43,11 +43,11 @@ def device_class(name: str, resource: str | None = GPU) -> DeviceClass:
 
 
 def known(stage: Any, kind: str) -> list[Any]:
-    return list(stage.mirror.others[kind].values())
+    return list(stage.mirror.object_cache.objects(kind))
 
 
 async def test_objects_are_kept_in_their_newest_version_until_they_go(stage: Any, autojump_clock: MockClock) -> None:
-    take = stage.mirror.taker("Widget", "widgets.v1.example.com", Action.ALL)
+    take = stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL)
     assert known(stage, "Widget") == []
     here, there = widget("w", namespace="here"), widget("w", namespace="there")
     take(Listed([here], "1"))
@@ -61,7 +61,7 @@ async def test_objects_are_kept_in_their_newest_version_until_they_go(stage: Any
 
 
 async def test_an_object_made_anew_under_the_same_name_stays_known(stage: Any, autojump_clock: MockClock) -> None:
-    take = stage.mirror.taker("Widget", "widgets.v1.example.com", Action.ALL)
+    take = stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL)
     old, new = widget("w"), widget("w", size=2)
     take(Listed([old], "1"))
     take(Changes([Change("DELETED", old, None), Change("ADDED", None, new)], "2", relisted=True))
@@ -92,7 +92,7 @@ async def test_only_what_plugins_have_registered_for_moves_pods(
     stage = staged(picky(("widgets.v1.example.com", Action.ALL)))
     stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
-    stage.mirror.taker("Widget", "widgets.v1.example.com", registered)(CHANGES[change](widget("w")))
+    stage.mirror.handler("Widget", "widgets.v1.example.com", registered)(CHANGES[change](widget("w")))
     assert stage.where(waiting) == ("backoff" if change in moving else "unschedulable")
 
 
@@ -100,7 +100,7 @@ async def test_a_device_class_that_appears_takes_over_a_resource_that_was_there(
     stage: Any, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", allocatable={GPU: 1}))
-    take = stage.mirror.taker("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+    take = stage.mirror.handler("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
     _first, second, third = stage.add(*(pod(name, requests={GPU: 1}) for name in ("first", "second", "third")))
     assert isinstance(stage.attempt(), Placed)
     refusal = stage.attempt()
@@ -117,7 +117,7 @@ async def test_a_device_class_that_appears_takes_over_a_resource_that_was_there(
 
 async def test_a_device_class_of_something_else_moves_nobody(stage: Any, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
-    take = stage.mirror.taker("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+    take = stage.mirror.handler("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
     (waiting,) = stage.refuse(pod("p", requests={GPU: 1}))
     take(Listed([device_class("nics", "example.com/nic")], "1"))
     assert stage.where(waiting) == "unschedulable"
@@ -154,15 +154,15 @@ async def test_kept_answers_are_forgotten_when_a_kind_changes_that_plugins_ask_a
 ) -> None:
     stage = staged(Licences)
     stage.add(node("n"))
-    take_licences = stage.mirror.taker("Licence", "licences.v1.example.com", Action.ADD)
-    take_others = stage.mirror.taker("Other", "others.v1.example.com", Action.ADD)
+    take_licences = stage.mirror.handler("Licence", "licences.v1.example.com", Action.ADD)
+    take_others = stage.mirror.handler("Other", "others.v1.example.com", Action.ADD)
     stage.add(pod("first"), pod("second"))
     assert isinstance(stage.attempt(), Unplaced)
     if kind == "Licence":
         take_licences(Changes([Change("ADDED", None, widget("l"))], "1"))
     else:
         # Nothing would tell the engine of a licence that slips in like this: it goes on with what it has kept.
-        stage.mirror.others["Licence"]["", "l"] = widget("l")
+        stage.mirror.object_cache.put("Licence", "l", "", widget("l"))
         take_others(Changes([Change("ADDED", None, widget("o"))], "1"))
         take_licences(Changes([], "2"))
     assert isinstance(stage.attempt(), expected)
@@ -173,23 +173,23 @@ async def test_a_new_version_in_which_nothing_else_is_new_leaves_kept_answers_al
 ) -> None:
     stage = staged(Licences)
     stage.add(node("n"))
-    take = stage.mirror.taker("Licence", "licences.v1.example.com", Action.ADD)
+    take = stage.mirror.handler("Licence", "licences.v1.example.com", Action.ADD)
     take(Listed([widget("l")], "1"))
     stage.add(pod("first"))
     assert isinstance(stage.attempt(), Placed)
-    signing = stage.assembly.scheduler.signing
+    epoch = stage.assembly.scheduler.signature_epoch
     again = AnyObject(metadata=ObjectMeta(name="l", resource_version="2", generation=2), spec={})
     take(Changes([Change("MODIFIED", widget("l"), again)], "2"))
-    assert stage.assembly.scheduler.signing == signing
+    assert stage.assembly.scheduler.signature_epoch == epoch
     labelled = AnyObject(metadata=ObjectMeta(name="l", resource_version="3", labels={"site": "north"}), spec={})
     take(Changes([Change("MODIFIED", again, labelled)], "3"))
-    assert stage.assembly.scheduler.signing == signing + 1
+    assert stage.assembly.scheduler.signature_epoch == epoch + 1
 
 
 async def test_a_licence_that_goes_is_noticed_although_answers_are_kept(staged: Any, autojump_clock: MockClock) -> None:
     stage = staged(Licences)
     stage.add(*(node(name) for name in ("k", "m", "n")))
-    take = stage.mirror.taker("Licence", "licences.v1.example.com", Action.ADD)
+    take = stage.mirror.handler("Licence", "licences.v1.example.com", Action.ADD)
     take(Listed([widget("l")], "1"))
     stage.add(*(pod(name) for name in ("first", "second", "third")))
     assert isinstance(stage.attempt(), Placed)
@@ -203,11 +203,11 @@ async def test_kinds_that_only_plugins_of_every_attempt_ask_about_leave_kept_ans
     kind: str, stage: Any, autojump_clock: MockClock
 ) -> None:
     """On a busy cluster these change all the time."""
-    take = stage.mirror.taker(kind, kind.lower(), Action.ALL)
+    take = stage.mirror.handler(kind, kind.lower(), Action.ALL)
     stage.add(node("n", cpu=64))
     for i in range(3):
         stage.assume(pod(f"p{i}", labels={"app": "a"}, spread=[SPREAD]))
-    signing = stage.assembly.scheduler.signing
+    epoch = stage.assembly.scheduler.signature_epoch
     take(Changes([Change("ADDED", None, widget("new"))], "2"))
-    assert stage.assembly.scheduler.signing == signing
-    assert kind not in stage.assembly.scheduler.asked.kinds
+    assert stage.assembly.scheduler.signature_epoch == epoch
+    assert kind not in stage.assembly.scheduler.dependencies.kinds

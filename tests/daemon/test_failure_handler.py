@@ -39,11 +39,11 @@ class Failing:
     def __attrs_post_init__(self) -> None:
         parts = self.assembly
         self.handler = FailureHandler(
-            parts.scheduler.queue,
-            parts.mirror.pending,
-            parts.recorder,
-            parts.schedule_one.failures.status_writer,
-            lambda: self.calls.append(trio.current_time()),
+            scheduler=parts.scheduler,
+            pending=parts.mirror.pending,
+            recorder=parts.recorder,
+            status_writer=parts.schedule_one.failures.status_writer,
+            requeued=lambda: self.calls.append(trio.current_time()),
         )
 
     @property

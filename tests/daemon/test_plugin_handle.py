@@ -63,14 +63,14 @@ async def test_nodes_are_those_of_now(assembly: Assembly, handle: Handle) -> Non
 async def test_asking_for_a_kind_is_remembered_while_answers_are_given_that_will_be_kept(
     assembly: Assembly, handle: Handle
 ) -> None:
-    asked = assembly.scheduler.asked
+    asked = assembly.scheduler.dependencies
     assert list(handle.objects("Gadget")) == []
     with asked.recording():
         assert list(handle.objects("Widget")) == []
         assert handle.object("Gizmo", "g") is None
     assert asked.kinds == {"Widget", "Gizmo"}
     widget = AnyObject(metadata=ObjectMeta(name="w"))
-    assembly.mirror.taker("Widget", "widgets.v1.example.com", Action.ADD)(Listed([widget], "1"))
+    assembly.mirror.handler("Widget", "widgets.v1.example.com", Action.ADD)(Listed([widget], "1"))
     assert list(handle.objects("Widget")) == [widget]
     assert handle.object("Widget", "w") is widget
     assert handle.object("Widget", "w", "elsewhere") is None
@@ -130,7 +130,7 @@ CLAIM = {"metadata": {"name": "data", "namespace": "default"}, "spec": {"storage
 
 def show(assembly: Assembly, change: str, claim: PersistentVolumeClaim) -> None:
     """As if a watch of claims had delivered it."""
-    take = assembly.mirror.taker("PersistentVolumeClaim", "PersistentVolumeClaim", Action.ADD)
+    take = assembly.mirror.handler("PersistentVolumeClaim", "PersistentVolumeClaim", Action.ADD)
     if change == "ADDED":
         take(Listed([claim], "1"))
     else:

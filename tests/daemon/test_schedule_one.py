@@ -30,7 +30,8 @@ async def test_a_plugin_that_fails_at_pre_enqueue_is_named_in_the_log(
     async with virtual_cluster(nodes=1, plugins=[Stumbling]) as cluster:
         await cluster.create(pod("p"))
         await trio.sleep(5)
-        assert caplog.text.count("Unexpected error running PreEnqueue plugin Stumbling: cannot tell") == 1
+        text = "plugin Stumbling failed at pre_enqueue: pre_enqueue raised RuntimeError: cannot tell"
+        assert caplog.text.count(text) == 1
 
 
 async def test_a_hint_that_fails_is_named_in_the_log_and_the_pod_is_tried_all_the_same(
@@ -54,7 +55,7 @@ async def test_a_hint_that_fails_is_named_in_the_log_and_the_pod_is_tried_all_th
         await cluster.create(node("good"))
         await cluster.settle()
         assert cluster.pod("p").node_name == "good"
-        assert "QueueingHintFn of Hinting returned an error: no idea" in caplog.text
+        assert "plugin Hinting failed at hint: hint raised RuntimeError: no idea" in caplog.text
 
 
 async def test_a_pod_that_is_being_deleted_is_not_scheduled(autojump_clock: MockClock) -> None:
@@ -144,7 +145,8 @@ async def test_a_post_filter_that_fails_has_the_last_word(autojump_clock: MockCl
         await cluster.settle()
         assert Never.log == []
         (event,) = cluster.events("FailedScheduling")
-        assert event.message == "0/1 nodes are available: 1 Insufficient cpu. out of order"
+        problem = 'running PostFilter plugin "Raising": post_filter raised RuntimeError: out of order'
+        assert event.message == f"0/1 nodes are available: 1 Insufficient cpu. {problem}"
 
 
 async def test_a_pod_deleted_while_post_filter_thinks_is_not_queued_again(autojump_clock: MockClock) -> None:

@@ -1,4 +1,3 @@
-import pytest
 import trio
 from trio.testing import MockClock
 
@@ -106,10 +105,3 @@ async def test_a_wait_that_is_cancelled_leaves_nothing_behind() -> None:
         scope.cancel()
         await pods.permission(POD.uid)
     assert not pods.by_uid
-
-
-@pytest.mark.parametrize("uid", [POD.uid, "another"])
-async def test_a_pod_can_be_dropped_whether_it_waits_or_not(uid: str) -> None:
-    pods = waiting(A=5)
-    pods.drop(uid)
-    assert (POD.uid in pods.by_uid) is (uid != POD.uid)

@@ -5,7 +5,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_sched.daemon.further_kinds import KINDS
+from trio_sched.daemon.watched_kinds import KINDS
 from trio_sched.daemon.watches import run_watches
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.plugin_api import Action, Resource
@@ -22,7 +22,7 @@ async def create_device_class(api: Any, name: str) -> None:
 
 
 def names(assembly: Any, kind: str) -> set[str]:
-    return {name for _namespace, name in assembly.mirror.others[kind]}
+    return {one.metadata.name for one in assembly.object_cache.objects(kind)}
 
 
 async def test_everything_is_known_when_they_have_started_and_followed_from_then_on(
@@ -142,7 +142,7 @@ async def test_only_kinds_that_somebody_waits_for_or_looks_at_are_watched(
 ) -> None:
     assembly = assembled(picky((Resource.POD, Action.ALL), ("widgets.v1.example.com", Action.ADD)), bare=True)
     await nursery.start(run_watches, assembly, client)
-    assert set(assembly.mirror.others) == {"widgets.v1.example.com"}
+    assert set(assembly.object_cache.kinds) == {"widgets.v1.example.com"}
 
 
 async def test_the_default_plugins_have_everything_watched_that_they_wait_for_or_look_at(
@@ -150,7 +150,7 @@ async def test_the_default_plugins_have_everything_watched_that_they_wait_for_or
 ) -> None:
     assembly = assembled()
     await nursery.start(run_watches, assembly, client)
-    assert set(assembly.mirror.others) == set(KINDS)
+    assert set(assembly.object_cache.kinds) == set(KINDS)
 
 
 async def test_objects_of_any_kind_can_be_asked_for(
@@ -162,5 +162,5 @@ async def test_objects_of_any_kind_can_be_asked_for(
         "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", "", {"content-type": "application/json"}, body
     )
     await nursery.start(run_watches, assembly, client)
-    found = assembly.mirror.others["priorityclasses.v1.scheduling.k8s.io"]
-    assert isinstance(found["", "high"], AnyObject)
+    found = assembly.object_cache.get("priorityclasses.v1.scheduling.k8s.io", "high")
+    assert isinstance(found, AnyObject)

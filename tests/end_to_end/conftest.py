@@ -9,8 +9,6 @@ import pytest
 import trio
 from attrs import define, field
 
-from trio_sched.daemon import supervisor
-from trio_sched.daemon.assembly import Assembly
 from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator.object_store import Change
 from trio_sched.testing.virtual_cluster import VirtualCluster
@@ -93,24 +91,13 @@ def watch_history() -> Callable[[VirtualCluster], Ledger]:
 
 
 @pytest.fixture
-def assemblies(monkeypatch: pytest.MonkeyPatch) -> list[Assembly]:
-    """The insides of every scheduler that is started in the test, to look at only."""
-    made: list[Assembly] = []
-    assemble = supervisor.assemble
+def check_nothing_left() -> Callable[[VirtualCluster], None]:
+    """Nothing is under way in the cluster's only scheduler, and what it believes of the cluster is so."""
 
-    def assemble_and_remember(*args: Any, **kwargs: Any) -> Assembly:
-        made.append(assemble(*args, **kwargs))
-        return made[-1]
-
-    monkeypatch.setattr(supervisor, "assemble", assemble_and_remember)
-    return made
-
-
-@pytest.fixture
-def check_nothing_left() -> Callable[[Assembly], None]:
-    """Nothing is under way in a scheduler, and what it believes of the cluster is so."""
-
-    def check(assembly: Assembly) -> None:
+    def check(cluster: VirtualCluster) -> None:
+        (process,) = cluster.schedulers
+        assembly = process.assembly
+        assert assembly is not None
         scheduler = assembly.scheduler
         assert scheduler.cache.assumed_count == 0
         assert len(scheduler.queue.in_flight) == 0

@@ -191,7 +191,7 @@ def check_cache_is_true(cluster: VirtualCluster, assembly: Assembly) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_random_life_and_trouble(
-    seed: int, autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    seed: int, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2) as cluster:
@@ -204,13 +204,13 @@ async def test_random_life_and_trouble(
         assert chaos.count > 100
         history.check()
         check_nobody_is_forgotten(cluster)
-        check_nothing_left(*assemblies)
-        check_cache_is_true(cluster, assemblies[0])
+        check_nothing_left(cluster)
+        check_cache_is_true(cluster, cluster.schedulers[0].assembly)
 
 
 @pytest.mark.parametrize("seed", range(200, 204))
 async def test_random_life_and_trouble_with_an_extender_that_has_moods(
-    seed: int, autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    seed: int, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     extender = PretendExtender(
         answers={
@@ -235,16 +235,16 @@ async def test_random_life_and_trouble_with_an_extender_that_has_moods(
         await calm_down(cluster, chaos)
         history.check()
         check_nobody_is_forgotten(cluster)
-        check_nothing_left(*assemblies)
-        check_cache_is_true(cluster, assemblies[0])
+        check_nothing_left(cluster)
+        check_cache_is_true(cluster, cluster.schedulers[0].assembly)
         assert extender.most_at_once == 1
         assert len(extender.asked_about("filter")) > 50
-        assert assemblies[0].schedule_one.extended.waiting == 0
+        assert cluster.schedulers[0].assembly.schedule_one.extended.waiting == 0
 
 
 @pytest.mark.parametrize("seed", range(100, 104))
 async def test_random_life_and_trouble_under_changing_leaders(
-    seed: int, autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    seed: int, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2, leader_elect=True) as cluster:
@@ -268,6 +268,7 @@ async def test_random_life_and_trouble_under_changing_leaders(
         await calm_down(cluster, chaos)
         history.check()
         check_nobody_is_forgotten(cluster)
-        for process, assembly in zip(cluster.schedulers, assemblies, strict=True):
+        for process in cluster.schedulers:
+            assembly = process.assembly
             if process.running:
                 check_cache_is_true(cluster, assembly)

@@ -11,12 +11,14 @@ from typing import Any
 import trio
 import trustme
 
-from trio_sched.config.expansion import expand_profiles
 from trio_sched.config.extenders import apply_extenders
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
-from trio_sched.daemon.supervisor import Clients, DaemonSettings, run_daemon
+from trio_sched.config.resolved_profile import resolve_profiles
+from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.settings import Clients, DaemonSettings
+from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
@@ -49,10 +51,7 @@ def settings(extender: dict[str, Any]) -> DaemonSettings:
     text = f"{HEAD}leaderElection: {{leaderElect: false}}\nextenders: {json.dumps([extender])}\n"
     config = apply_extenders(load_configuration(text))
     registry = PluginRegistry.discover()
-    profiles = tuple(
-        {point: tuple(ref for ref in refs if ref.name in registry) for point, refs in expanded.items()}
-        for expanded in expand_profiles(config.profiles, KNOWN_PLUGINS)
-    )
+    profiles = tuple(resolved.limited_to(registry) for resolved in resolve_profiles(config, KNOWN_PLUGINS))
     return DaemonSettings(config=config, gates=DEFAULT_GATES, profiles=profiles, registry=registry, identity="me")
 
 
@@ -107,8 +106,8 @@ async def test_an_extender_is_asked_over_tls_and_its_death_concerns_its_pods_onl
             }
             async with reach() as main, reach() as events, reach() as leases, trio.open_nursery() as scheduler:
                 clients = Clients(main=main, events=events, leases=leases)
-                run = partial(run_daemon, random=Random(1), wall_clock=wall_clock, stop=stop)
-                await scheduler.start(run, settings(described), clients)
+                assembly = assemble(settings(described), clients, random=Random(1), wall_clock=wall_clock)
+                await scheduler.start(partial(run_daemon, assembly, stop=stop))
                 populate(api, [pod_manifest(f"gpu-{n}", gpus="1") for n in range(20)])
                 await until(lambda: all(node_of(f"gpu-{n}") for n in range(20)))
                 life.cancel()

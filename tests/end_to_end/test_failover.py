@@ -25,7 +25,7 @@ async def keep_creating(cluster: VirtualCluster, count: int, *, every_seconds: f
         await trio.sleep(every_seconds)
 
 
-async def test_only_the_leader_schedules(autojump_clock: MockClock, watch_history: Any, assemblies: Any) -> None:
+async def test_only_the_leader_schedules(autojump_clock: MockClock, watch_history: Any) -> None:
     async with virtual_cluster(nodes=5, leader_elect=True) as cluster:
         history = watch_history(cluster)
         await trio.sleep(1)
@@ -36,7 +36,7 @@ async def test_only_the_leader_schedules(autojump_clock: MockClock, watch_histor
         assert len(history.binds) == 40
         history.check()
         assert len(cluster.events("Scheduled")) == 40
-        first, second = (assembly.scheduler for assembly in assemblies)
+        first, second = (process.assembly.scheduler for process in cluster.schedulers if process.assembly)
         assert (first.queue.cycle, second.queue.cycle) == (40, 0)
         # The other one is up to date all the same.
         assert len(second.cache) == 40

@@ -69,7 +69,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 async def test_a_pod_goes_on_when(
-    case: Case, autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    case: Case, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=[case.node]) as cluster:
         if case.lodger is not None:
@@ -85,7 +85,7 @@ async def test_a_pod_goes_on_when(
         assert cluster.pod("p").node_name
         assert history.binds[cluster.pod("p").uid][0][0] - changed < 2
         await cluster.settle()
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 IRRELEVANT = {
@@ -96,12 +96,12 @@ IRRELEVANT = {
 
 
 @pytest.mark.parametrize("change", IRRELEVANT.values(), ids=IRRELEVANT.keys())
-async def test_a_pod_is_not_tried_again_when(change: Any, autojump_clock: MockClock, assemblies: Any) -> None:
+async def test_a_pod_is_not_tried_again_when(change: Any, autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[FULL]) as cluster:
         await cluster.create(pod("elsewhere", cpu="1m", scheduler_name="other", node_name="gone"))
         await cluster.create(pod("p", cpu=3))
         await trio.sleep(20)
-        queue = assemblies[0].scheduler.queue
+        queue = cluster.schedulers[0].assembly.scheduler.queue
         attempts = queue.cycle
         await change(cluster)
         await trio.sleep(20)

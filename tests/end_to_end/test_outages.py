@@ -20,7 +20,6 @@ async def test_an_outage_of_30_seconds_in_the_middle_of_2000_pods(
     loses_history: bool,
     autojump_clock: MockClock,
     watch_history: Any,
-    assemblies: Any,
     check_nothing_left: Any,
 ) -> None:
     async with virtual_cluster(nodes=100) as cluster:
@@ -37,11 +36,11 @@ async def test_an_outage_of_30_seconds_in_the_middle_of_2000_pods(
         assert all(cluster.placements().values())
         history.check()
         assert len(cluster.events("Scheduled")) == 2000
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_what_was_deleted_while_the_history_was_lost_is_forgotten(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=[node("a", cpu=2), node("b", cpu=2)], kubelets=False) as cluster:
         history = watch_history(cluster)
@@ -62,13 +61,13 @@ async def test_what_was_deleted_while_the_history_was_lost_is_forgotten(
         await cluster.settle()
         assert cluster.pod("waiting").node_name == doomed.node_name
         history.check()
-        scheduler = assemblies[0].scheduler
+        scheduler = cluster.schedulers[0].assembly.scheduler
         assert list(scheduler.cache.table.row_of) == [doomed.node_name]
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_watches_that_break_all_the_time_lose_nothing(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=10) as cluster:
         history = watch_history(cluster)
@@ -79,11 +78,11 @@ async def test_watches_that_break_all_the_time_lose_nothing(
         await cluster.settle()
         assert len(history.binds) == 100
         history.check()
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_a_bind_whose_reply_is_lost_counts_as_done(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=5) as cluster:
         history = watch_history(cluster)
@@ -94,11 +93,11 @@ async def test_a_bind_whose_reply_is_lost_counts_as_done(
         history.check()
         assert len(cluster.events("Scheduled")) == 50
         assert cluster.events("FailedScheduling") == []
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_a_lost_reply_and_then_no_server_to_ask(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=2) as cluster:
         history = watch_history(cluster)
@@ -113,7 +112,7 @@ async def test_a_lost_reply_and_then_no_server_to_ask(
         history.check()
         assert len(history.binds) == 1
         assert cluster.events("FailedScheduling") == []
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 @pytest.mark.parametrize(("code", "reason"), [(500, "InternalError"), (503, "ServiceUnavailable"), (409, "Conflict")])
@@ -122,7 +121,6 @@ async def test_refused_binds_are_tried_again_after_a_backoff(
     reason: str,
     autojump_clock: MockClock,
     watch_history: Any,
-    assemblies: Any,
     check_nothing_left: Any,
 ) -> None:
     async with virtual_cluster(nodes=5) as cluster:
@@ -138,7 +136,7 @@ async def test_refused_binds_are_tried_again_after_a_backoff(
             'running Bind plugin "DefaultBinder": Internal error occurred: injected by the simulator'
         )
         assert {c.status for p in cluster.pods() for c in p.status.conditions or ()} == {"True"}
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_a_server_that_is_too_busy_is_waited_for(autojump_clock: MockClock, watch_history: Any) -> None:
@@ -155,7 +153,7 @@ async def test_a_server_that_is_too_busy_is_waited_for(autojump_clock: MockClock
 
 
 async def test_binds_that_take_too_long_are_looked_up(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=2, bind_latency_seconds=400) as cluster:
         history = watch_history(cluster)
@@ -165,11 +163,11 @@ async def test_binds_that_take_too_long_are_looked_up(
         await cluster.settle()
         assert len(history.binds) == 3
         history.check()
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_lost_replies_to_everything_that_is_written(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=2) as cluster:
         history = watch_history(cluster)
@@ -185,7 +183,7 @@ async def test_lost_replies_to_everything_that_is_written(
         for number in range(5):
             (condition,) = cluster.pod(f"big{number}").status.conditions or ()
             assert condition.reason == "Unschedulable"
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_a_scheduler_that_starts_without_a_server_waits_for_it(

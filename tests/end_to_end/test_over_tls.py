@@ -8,11 +8,13 @@ from typing import Any
 import trio
 import trustme
 
-from trio_sched.config.expansion import expand_profiles
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
-from trio_sched.daemon.supervisor import Clients, DaemonSettings, run_daemon
+from trio_sched.config.resolved_profile import resolve_profiles
+from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.settings import Clients, DaemonSettings
+from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
@@ -28,10 +30,7 @@ def manifest(kind: str, name: str, **fields: Any) -> dict[str, Any]:
 def settings() -> DaemonSettings:
     config = load_configuration(None)
     registry = PluginRegistry.discover()
-    profiles = tuple(
-        {point: tuple(ref for ref in refs if ref.name in registry) for point, refs in expanded.items()}
-        for expanded in expand_profiles(config.profiles, KNOWN_PLUGINS)
-    )
+    profiles = tuple(resolved.limited_to(registry) for resolved in resolve_profiles(config, KNOWN_PLUGINS))
     return DaemonSettings(config=config, gates=DEFAULT_GATES, profiles=profiles, registry=registry, identity="me")
 
 
@@ -63,8 +62,8 @@ async def test_200_pods_are_bound_through_a_port(tmp_path: Path) -> None:
             reach = partial(connect, connection, qps=-1)
             async with reach() as main, reach() as events, reach() as leases, trio.open_nursery() as scheduler:
                 clients = Clients(main=main, events=events, leases=leases)
-                run = partial(run_daemon, settings(), clients, random=Random(1), wall_clock=wall_clock, stop=stop)
-                await scheduler.start(run)
+                assembly = assemble(settings(), clients, random=Random(1), wall_clock=wall_clock)
+                await scheduler.start(partial(run_daemon, assembly, stop=stop))
                 container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}
                 populate(api, [manifest("Pod", f"p{n}", spec={"containers": [container]}) for n in range(PODS)])
                 await everything.wait()

@@ -115,7 +115,7 @@ profiles:
 
 
 async def test_a_nomination_made_by_post_filter_keeps_the_place(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     class Evictor(Plugin):
         @hookimpl
@@ -146,7 +146,7 @@ profiles:
         assert Evictor.log == ["important"]
         assert (cluster.pod("important").node_name, cluster.pod("small").node_name) == ("node-2", "")
         history.check()
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_a_background_task_feeds_a_filter(autojump_clock: MockClock) -> None:
@@ -178,7 +178,7 @@ async def test_a_background_task_feeds_a_filter(autojump_clock: MockClock) -> No
 
 @pytest.mark.parametrize("hook", ["filter_node", "score_node", "pre_filter", "reserve", "permit", "post_bind"])
 async def test_a_plugin_that_fails_at_first_costs_the_pod_an_attempt_and_nobody_else_anything(
-    hook: str, autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    hook: str, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     def stumble(self: Any, pod: Any) -> Any:
         if pod.name == "unlucky" and self.handle.now() < began + 0.5:
@@ -202,4 +202,4 @@ async def test_a_plugin_that_fails_at_first_costs_the_pod_an_attempt_and_nobody_
         failures = cluster.events("FailedScheduling")
         assert len(failures) == (0 if hook == "post_bind" else 1)
         assert all("stumbled" in event.message for event in failures)
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)

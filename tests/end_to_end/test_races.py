@@ -12,7 +12,7 @@ from trio_sched.testing.virtual_cluster import Refused, virtual_cluster
 
 @pytest.mark.parametrize("after_seconds", [0.0, 0.001, 1.0, 4.999, 5.0, 5.001, 7.0])
 async def test_a_pod_deleted_at_any_moment_leaves_nothing_behind(
-    after_seconds: float, autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    after_seconds: float, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)], bind_latency_seconds=5) as cluster:
         history = watch_history(cluster)
@@ -23,12 +23,12 @@ async def test_a_pod_deleted_at_any_moment_leaves_nothing_behind(
         await cluster.settle()
         assert cluster.placements() == {"default/next": "n"}
         history.check()
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 @pytest.mark.parametrize("after_seconds", [0.0, 0.001, 1.0, 4.999, 5.0, 5.001, 7.0])
 async def test_a_pod_recreated_under_its_name_is_another_pod(
-    after_seconds: float, autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    after_seconds: float, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)], bind_latency_seconds=5) as cluster:
         history = watch_history(cluster)
@@ -40,11 +40,11 @@ async def test_a_pod_recreated_under_its_name_is_another_pod(
         assert (cluster.pod("p").uid, cluster.pod("p").node_name) == (second.uid, "n")
         history.check()
         assert [e.reason for e in cluster.events() if e.involved_object.uid == second.uid] == ["Scheduled"]
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_pods_deleted_in_every_state_at_once(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     """Bound, being bound, waiting in line to be bound, and unschedulable."""
     async with virtual_cluster(nodes=[node("n", cpu=100)], bind_latency_seconds=2) as cluster:
@@ -58,11 +58,11 @@ async def test_pods_deleted_in_every_state_at_once(
         assert len(cluster.pods()) == 60
         assert all(cluster.placements().values())
         history.check()
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_a_pod_with_a_finalizer_deleted_while_it_is_bound_gives_its_room_back(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any
+    autojump_clock: MockClock, watch_history: Any
 ) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)], bind_latency_seconds=5) as cluster:
         history = watch_history(cluster)
@@ -80,15 +80,15 @@ async def test_a_pod_with_a_finalizer_deleted_while_it_is_bound_gives_its_room_b
         await cluster.settle()
         assert cluster.placements() == {"default/next": "n", "default/p": ""}
         history.check()
-        assert assemblies[0].scheduler.cache.assumed_count == 0
+        assert cluster.schedulers[0].assembly.scheduler.cache.assumed_count == 0
         await cluster.patch(manifest, {"metadata": {"finalizers": None}})
         await cluster.settle()
         assert cluster.placements() == {"default/next": "n"}
-        assert len(assemblies[0].mirror.pending) == 0
+        assert len(cluster.schedulers[0].assembly.mirror.pending) == 0
 
 
 async def test_somebody_else_binds_our_pod_first(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     nodes = [node("favourite", cpu=8), node("elsewhere", cpu=2)]
     async with virtual_cluster(nodes=nodes, bind_latency_seconds=5) as cluster:
@@ -105,11 +105,11 @@ async def test_somebody_else_binds_our_pod_first(
         await cluster.create(pod("big", cpu=8))
         await cluster.settle()
         assert cluster.pod("big").node_name == "favourite"
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_a_node_deleted_while_a_pod_is_bound_to_it(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=2)], bind_latency_seconds=5) as cluster:
         history = watch_history(cluster)
@@ -125,11 +125,11 @@ async def test_a_node_deleted_while_a_pod_is_bound_to_it(
         await cluster.settle()
         assert cluster.placements() == {"default/one": "n", "default/p": "n", "default/two": ""}
         history.check()
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_a_node_deleted_while_its_bind_fails(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=2)], bind_latency_seconds=5) as cluster:
         history = watch_history(cluster)
@@ -143,11 +143,11 @@ async def test_a_node_deleted_while_its_bind_fails(
         await cluster.settle()
         assert cluster.pod("p").node_name == "other"
         history.check()
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_a_node_recreated_smaller_is_believed(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=8)]) as cluster:
         for number in range(3):
@@ -161,12 +161,10 @@ async def test_a_node_recreated_smaller_is_believed(
         await cluster.settle()
         assert (cluster.pod("one").node_name, cluster.pod("two").node_name) == ("n", "")
         history.check()
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
-async def test_pods_of_a_deleted_node_leave_without_harm(
-    autojump_clock: MockClock, assemblies: Any, check_nothing_left: Any
-) -> None:
+async def test_pods_of_a_deleted_node_leave_without_harm(autojump_clock: MockClock, check_nothing_left: Any) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=2)]) as cluster:
         for number in range(2):
             await cluster.create(pod(f"p{number}", cpu=1))
@@ -178,12 +176,12 @@ async def test_pods_of_a_deleted_node_leave_without_harm(
         await cluster.create(pod("two", cpu=2))
         await cluster.settle()
         assert cluster.pod("two").node_name == "n"
-        assert len(assemblies[0].scheduler.cache) == 1
-        check_nothing_left(*assemblies)
+        assert len(cluster.schedulers[0].assembly.scheduler.cache) == 1
+        check_nothing_left(cluster)
 
 
 async def test_labels_changed_while_a_pod_is_bound_do_not_disturb_it(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=1, bind_latency_seconds=5) as cluster:
         history = watch_history(cluster)
@@ -195,7 +193,7 @@ async def test_labels_changed_while_a_pod_is_bound_do_not_disturb_it(
         assert cluster.pod("p").node_name == "node-1"
         history.check()
         assert len(cluster.events("Scheduled")) == 1
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_a_namespace_that_refuses_events_does_not_stop_anybody(autojump_clock: MockClock) -> None:

@@ -11,7 +11,7 @@ from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
 async def test_every_pod_is_bound_once_and_has_one_scheduled_event(
-    autojump_clock: MockClock, watch_history: Any, assemblies: Any, check_nothing_left: Any
+    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
 ) -> None:
     async with virtual_cluster(nodes=100) as cluster:
         history = watch_history(cluster)
@@ -27,7 +27,7 @@ async def test_every_pod_is_bound_once_and_has_one_scheduled_event(
         assert event.message == f"Successfully assigned default/p7 to {cluster.pod('p7').node_name}"
         assert (event.type, event.action, event.reporting_component) == ("Normal", "Binding", "default-scheduler")
         assert {p.status.phase for p in cluster.pods()} == {"Running"}
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_pods_are_spread_over_nodes_that_are_equally_good(autojump_clock: MockClock) -> None:
@@ -49,9 +49,7 @@ async def test_equal_seeds_give_equal_clusters(autojump_clock: MockClock) -> Non
     assert await place(1) == await place(1) != await place(2)
 
 
-async def test_a_pod_that_fits_nowhere_says_why(
-    autojump_clock: MockClock, assemblies: Any, check_nothing_left: Any
-) -> None:
+async def test_a_pod_that_fits_nowhere_says_why(autojump_clock: MockClock, check_nothing_left: Any) -> None:
     nodes = [
         node("small", cpu=1),
         node("tainted", cpu=8, taints=["gpu=yes:NoSchedule"]),
@@ -70,7 +68,7 @@ async def test_a_pod_that_fits_nowhere_says_why(
         assert condition.message == text
         (event,) = cluster.events("FailedScheduling")
         assert (event.type, event.action, event.message) == ("Warning", "Scheduling", text)
-        check_nothing_left(*assemblies)
+        check_nothing_left(cluster)
 
 
 async def test_without_nodes_there_is_a_reason_too(autojump_clock: MockClock) -> None:

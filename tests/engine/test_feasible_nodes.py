@@ -141,7 +141,7 @@ def test_a_plugin_that_fails_ends_the_matter_in_both_halves() -> None:
     table = make_table([node("a")])
     found = feasible(cycle(table, plugins=[Broken]))
     table.update_node(node("a", labels={"broken": ""}))
-    text = 'running "Broken" filter plugin: lost'
+    text = 'running "Broken" filter plugin: filter_node raised LookupError: lost'
     for outcome in (
         decide_among(cycle(table, plugins=[Broken]), found, result("a"), Random(0)),
         find_feasible_nodes(cycle(table, plugins=[Broken])),

@@ -4,13 +4,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trio_sched.engine.filtering import (
-    CycleFailed,
-    node_statuses,
-    run_filters,
-    run_pre_filters,
-)
-from trio_sched.engine.profile import Caller, FilterCaller
+from trio_sched.engine.bound_hooks import BoundHook, FilterHook
+from trio_sched.engine.filtering import node_statuses, run_filters, run_pre_filters
+from trio_sched.engine.plugin_calls import HookFailed
 from trio_sched.plugin_api import (
     SKIP,
     Code,
@@ -39,7 +35,7 @@ def columns() -> NodeColumns:
 # --- pre_filter -----------------------------------------------------------------------------------------------------
 
 
-def pre_filters(**answers: Any) -> list[Caller]:
+def pre_filters(**answers: Any) -> list[BoundHook]:
     def answering(answer: Any) -> Answer:
         def call(*_args: Any) -> Any:
             if isinstance(answer, Exception):
@@ -48,7 +44,7 @@ def pre_filters(**answers: Any) -> list[Caller]:
 
         return call
 
-    return [Caller(name, answering(answer)) for name, answer in answers.items()]
+    return [BoundHook(name, "pre_filter", answering(answer)) for name, answer in answers.items()]
 
 
 def only(*names: str) -> PreFilterResult:
@@ -83,10 +79,10 @@ def test_a_hopeless_pod_ends_the_cycle_at_once_and_an_unlucky_one_after_everybod
     def note(*_args: Any) -> None:
         asked.append("C")
 
-    hopeless = [*pre_filters(A=unresolvable("never")), Caller("C", note)]
+    hopeless = [*pre_filters(A=unresolvable("never")), BoundHook("C", "pre_filter", note)]
     assert run_pre_filters(hopeless, pod(), columns(), CycleState()).rejected == unresolvable("never").by("A")
     assert asked == []
-    unlucky = [*pre_filters(A=unschedulable("not now")), Caller("C", note)]
+    unlucky = [*pre_filters(A=unschedulable("not now")), BoundHook("C", "pre_filter", note)]
     assert run_pre_filters(unlucky, pod(), columns(), CycleState()).rejected == unschedulable("not now").by("A")
     assert asked == ["C"]
 
@@ -103,7 +99,8 @@ def test_plugins_with_nothing_to_do_are_noted() -> None:
 )
 def test_a_pre_filter_that_fails_fails_the_cycle_in_the_frameworks_words(answer: Any) -> None:
     state = CycleState()
-    with pytest.raises(CycleFailed, match='running PreFilter plugin "B": broken') as caught:
+    text = 'running PreFilter plugin "B": (pre_filter raised LookupError: )?broken'
+    with pytest.raises(HookFailed, match=text) as caught:
         run_pre_filters(pre_filters(A=SKIP, B=answer), pod(), columns(), state)
     assert (caught.value.status.code, caught.value.status.plugin) == (Code.ERROR, "B")
     assert state.skip_filter == {"A"}
@@ -112,15 +109,15 @@ def test_a_pre_filter_that_fails_fails_the_cycle_in_the_frameworks_words(answer:
 # --- filter ---------------------------------------------------------------------------------------------------------
 
 
-def whole(name: str, failing: set[str], reason: str) -> FilterCaller:
+def whole(name: str, failing: set[str], reason: str) -> FilterHook:
     def call(_pod: Pod, nodes: NodeColumns, _state: CycleState) -> Verdicts:
         return Verdicts.where(np.array([n not in failing for n in nodes.names], dtype=np.bool_), unschedulable(reason))
 
-    return FilterCaller(name, call)
+    return FilterHook(name, "filter", call)
 
 
-def single(name: str, answer: Answer) -> FilterCaller:
-    return FilterCaller(name, lambda _pod, node, _state: answer(node), per_node=True)
+def single(name: str, answer: Answer) -> FilterHook:
+    return FilterHook(name, "filter_node", lambda _pod, node, _state: answer(node), per_node=True)
 
 
 def test_a_node_fails_for_the_first_plugin_that_turns_it_away() -> None:
@@ -138,17 +135,17 @@ def test_a_node_fails_for_the_first_plugin_that_turns_it_away() -> None:
 
 
 def test_an_error_on_a_node_that_is_still_in_the_running_fails_the_cycle() -> None:
-    def broken_on(*names: str) -> FilterCaller:
+    def broken_on(*names: str) -> FilterHook:
         def call(_pod: Pod, nodes: NodeColumns, _state: CycleState) -> Verdicts:
             codes = np.array([2 if name in names else int(name == "n5") for name in nodes.names])
             return Verdicts(codes, {1: unschedulable("no"), 2: failure("broken")}.__getitem__, may_fail=True)
 
-        return FilterCaller("Broken", call)
+        return FilterHook("Broken", "filter", call)
 
     refusing = whole("A", {"n0"}, "a")
     outcome = run_filters([refusing, broken_on("n0")], pod(), columns(), CycleState())
     assert outcome.passes.tolist() == [False, True, True, True, True, False]
-    with pytest.raises(CycleFailed, match=r'^running "Broken" filter plugin: broken$'):
+    with pytest.raises(HookFailed, match=r'^running "Broken" filter plugin: broken$'):
         run_filters([refusing, broken_on("n0", "n1")], pod(), columns(), CycleState())
 
 
@@ -192,18 +189,18 @@ def raising(*_args: Any) -> Any:
 @pytest.mark.parametrize(
     ("caller", "message"),
     [
-        (FilterCaller("F", raising), "broken"),
-        (FilterCaller("F", raising, per_node=True), "broken"),
-        (FilterCaller("F", lambda *_: failure("broken"), per_node=True), "broken"),
-        (FilterCaller("F", lambda *_: Status(Code.SKIP, ("odd",)), per_node=True), "odd"),
+        (FilterHook("F", "filter", raising), "filter raised LookupError: broken"),
+        (FilterHook("F", "filter_node", raising, per_node=True), "filter_node raised LookupError: broken"),
+        (FilterHook("F", "filter_node", lambda *_: failure("broken"), per_node=True), "broken"),
+        (FilterHook("F", "filter_node", lambda *_: Status(Code.SKIP, ("odd",)), per_node=True), "odd"),
         (
-            FilterCaller("F", lambda *_: Verdicts.where(np.ones(2, dtype=np.bool_), unschedulable())),
-            r"answered with shape \(2,\), expected \(6,\)",
+            FilterHook("F", "filter", lambda *_: Verdicts.where(np.ones(2, dtype=np.bool_), unschedulable())),
+            r"filter answered with shape \(2,\), expected \(6,\); codes need one entry for each node",
         ),
     ],
 )
-def test_a_filter_that_fails_fails_the_cycle_in_the_frameworks_words(caller: FilterCaller, message: str) -> None:
-    with pytest.raises(CycleFailed, match=f'^running "F" filter plugin: {message}$') as caught:
+def test_a_filter_that_fails_fails_the_cycle_in_the_frameworks_words(caller: FilterHook, message: str) -> None:
+    with pytest.raises(HookFailed, match=f'^running "F" filter plugin: {message}$') as caught:
         run_filters([caller], pod(), columns(), CycleState())
     assert caught.value.status.plugin == "F"
 

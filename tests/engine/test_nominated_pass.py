@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from trio_sched.engine.filtering import (
-    CycleFailed,
     run_filters,
     run_pre_filters,
 )
-from trio_sched.engine.nominated_pass import NominatedRows, apply_nominated, beside_nominated
+from trio_sched.engine.nominated_pass import NominatedRows, apply_nominated, statuses_with_nominated
+from trio_sched.engine.plugin_calls import HookFailed
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import (
     SKIP,
@@ -70,7 +70,7 @@ def added(waiting: Pod, *promised: Pod) -> tuple[Status | None, CycleState]:
     table, state = make_table(NODES), CycleState()
     run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
     nominated = {"n1": [placed(p) for p in promised]}
-    (status,) = beside_nominated(profile, waiting, state, nominated, ["n1"], NominatedRows(table))
+    (status,) = statuses_with_nominated(profile, waiting, state, nominated, ["n1"], NominatedRows(table))
     return status, state
 
 
@@ -87,9 +87,11 @@ def test_plugins_that_keep_counts_are_told_of_them_on_a_clone_of_the_state() -> 
     assert added(pod("skipping"), pod("a"), pod("b"))[0] is None
 
 
-@pytest.mark.parametrize(("name", "message"), [("exploding", "broken"), ("failing", "cannot say")])
+@pytest.mark.parametrize(
+    ("name", "message"), [("exploding", "add_pod raised LookupError: broken"), ("failing", "cannot say")]
+)
 def test_a_plugin_that_fails_at_it_fails_the_cycle(name: str, message: str) -> None:
-    with pytest.raises(CycleFailed, match=f'running AddPod on PreFilter plugin "Counting": {message}'):
+    with pytest.raises(HookFailed, match=f'running AddPod on PreFilter plugin "Counting": {message}'):
         added(pod(), pod(name))
 
 

@@ -3,6 +3,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from trio_sched.config.resolved_profile import ResolvedProfile
+from trio_sched.config.schema import PluginRef
 from trio_sched.engine.plugin_errors import BadPlugin, PluginArgsError, UnknownPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import Profile, build_profile
@@ -111,21 +113,24 @@ for plugin in (First, Second, Fussy):
 
 
 def build(arguments: dict[str, Any] | None = None, **points: list[str]) -> Profile:
-    refs = {point: [(name, weight) for weight, name in enumerate(names, start=0)] for point, names in points.items()}
-    return build_profile("mine", refs, arguments or {}, REGISTRY, FakeHandle(profile_name="mine"))
+    refs = {
+        point: tuple(PluginRef(name, weight) for weight, name in enumerate(names)) for point, names in points.items()
+    }
+    resolved = ResolvedProfile(name="mine", points=refs, arguments=arguments or {})
+    return build_profile(resolved, REGISTRY, FakeHandle(profile_name="mine"))
 
 
 def test_plugins_are_called_in_the_order_of_the_profile_at_each_point() -> None:
     forward = build(filter=["First", "Second"], score=["First"], reserve=["First", "Second"])
-    assert [caller.plugin for caller in forward.filter] == ["First", "Second"]
-    assert [caller.plugin for caller in build(filter=["Second", "First"]).filter] == ["Second", "First"]
+    assert [hook.plugin for hook in forward.filter] == ["First", "Second"]
+    assert [hook.plugin for hook in build(filter=["Second", "First"]).filter] == ["Second", "First"]
     assert list(forward.plugins) == ["First", "Second"]
 
 
 def test_unreserve_goes_backwards_and_for_plugins_that_only_give_back_too() -> None:
     profile = build(reserve=["First", "Second"])
-    assert [caller.plugin for caller in profile.reserve] == ["First"]
-    given_back = [caller.call(pod("p"), "n", CycleState()) for caller in profile.unreserve]
+    assert [hook.plugin for hook in profile.reserve] == ["First"]
+    given_back = [hook.function(pod("p"), "n", CycleState()) for hook in profile.unreserve]
     assert given_back == ["second gives back", "first gives back"]
 
 
@@ -133,12 +138,12 @@ def test_a_hook_gets_the_arguments_it_names_in_the_order_it_names_them() -> None
     profile = build(pre_filter=["First"], filter=["First"], score=["First"])
     nodes, state = NodeColumns(make_table([node("a"), node("b")])), CycleState()
     state.write("x", 7)
-    assert profile.filter[0].call(pod("p"), nodes, state) == "2 nodes"
-    assert profile.score[0].call(pod("p"), nodes, state) == "p 7"
-    assert profile.pre_filter[0].call(pod("p"), nodes, state) == "prepared"
+    assert profile.filter[0].function(pod("p"), nodes, state) == "2 nodes"
+    assert profile.score[0].function(pod("p"), nodes, state) == "p 7"
+    assert profile.pre_filter[0].function(pod("p"), nodes, state) == "prepared"
     view = nodes.node(1)
-    assert profile.add_pod["First"](pod("p"), pod("q"), view, state) == "q comes"
-    assert profile.remove_pod["First"](pod("p"), pod("q"), view, state) == "q leaves b"
+    assert profile.add_pod["First"].function(pod("p"), pod("q"), view, state) == "q comes"
+    assert profile.remove_pod["First"].function(pod("p"), pod("q"), view, state) == "q leaves b"
 
 
 def test_a_plugin_runs_only_where_the_profile_enables_it() -> None:
@@ -153,15 +158,15 @@ def test_a_weight_of_nothing_is_one() -> None:
 
 def test_per_node_hooks_are_known_as_such() -> None:
     profile = build(filter=["First", "Second"], score=["First"])
-    assert [caller.per_node for caller in profile.filter] == [False, True]
+    assert [hook.per_node for hook in profile.filter] == [False, True]
     (scorer,) = profile.score
     assert (scorer.per_node, scorer.normalize is not None) == (False, True)
 
 
 def test_background_tasks_and_events_belong_to_every_plugin_of_the_profile() -> None:
     profile = build(filter=["First", "Second"])
-    assert [caller.plugin for caller in profile.run] == ["Second"]
-    assert [caller.plugin for caller in profile.events] == ["Second"]
+    assert [hook.plugin for hook in profile.run] == ["Second"]
+    assert [hook.plugin for hook in profile.events] == ["Second"]
 
 
 def test_who_can_turn_pods_away() -> None:
@@ -173,13 +178,15 @@ def test_answers_are_kept_of_plugins_that_sign_and_say_what_they_depend_on() -> 
     profile = build(filter=["First", "Second"])
     assert profile.inputs == {"First": {Input.USAGE}}
     assert profile.signature(pod("p", priority=5)) == (5,)
-    assert profile.kept_plugins((5,)) == {"First"}
-    assert profile.kept_plugins((None,)) == frozenset()
+    assert profile.cached_plugins((5,)) == {"First"}
+    assert profile.cached_plugins((None,)) == frozenset()
     assert build(reserve=["First"]).signature(pod("p", priority=5)) == ()
 
 
 def test_a_constructor_that_raises_is_the_plugins_failure() -> None:
-    with pytest.raises(BadPlugin, match=r"'Fussy' from class .*Fussy: initializing failed: no licence") as caught:
+    with pytest.raises(
+        BadPlugin, match=r"'Fussy' from class .*Fussy: initializing failed: OSError: no licence"
+    ) as caught:
         build(pre_enqueue=["Fussy"])
     assert isinstance(caught.value.__cause__, OSError)
 

@@ -6,9 +6,9 @@ import pytest
 from attrs import define, field
 
 from trio_sched.engine.backoff import Backoff
-from trio_sched.engine.gates import ProfileQueueing
-from trio_sched.engine.profile import Caller
-from trio_sched.engine.queue import AlreadyQueued, QueueSortFailed, SchedulingQueue
+from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.engine.pre_enqueue import ProfileQueueing
+from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import HintEntry, HintTable
 from trio_sched.plugin_api import Action, ClusterEvent, Hint, Pod, QueuedPod, Resource, Status, unschedulable
@@ -31,11 +31,15 @@ def by_label(waiting: Pod, _old: Any, _new: Any) -> Hint:
 
 HINTS = HintTable(
     (
-        HintEntry("Fit", NODE_ADD, by_label),
+        HintEntry("Fit", NODE_ADD, BoundHook("Fit", "hint", by_label)),
         HintEntry("Slow", NODE_ADD, None),
         HintEntry("Gates", GATE_GONE, None),
     )
 )
+
+
+def sorted_by(key: Callable[[QueuedPod], Any]) -> BoundHook:
+    return BoundHook("Order", "queue_sort", key)
 
 
 @define(eq=False)
@@ -48,12 +52,13 @@ class Line:
 
     def __attrs_post_init__(self) -> None:
         self.queue = SchedulingQueue(
-            profiles={"default-scheduler": ProfileQueueing([Caller("Gates", keeps_back)], HINTS)},
-            queue_sort=lambda queued: (-queued.pod.priority, queued.timestamp),
             known_pod=self.known.get,
             backoff=Backoff(windowed=self.pop_from_backoff),
             pop_from_backoff=self.pop_from_backoff,
         )
+        gates = ProfileQueueing([BoundHook("Gates", "pre_enqueue", keeps_back)], HINTS)
+        order = sorted_by(lambda queued: (-queued.pod.priority, queued.timestamp))
+        self.queue.install_queueing({"default-scheduler": gates}, order)
 
     def add(self, *pods: Pod, now: float = 0.0) -> None:
         for each in pods:
@@ -137,8 +142,9 @@ def test_a_pod_that_is_kept_back_waits_until_its_gates_are_gone(line: Line) -> N
 def test_a_gate_that_fails_keeps_the_pod_back_and_is_noted(line: Line) -> None:
     line.add(pod("p", labels={"gate": "broken"}))
     assert line.where == {"gated": ["p"]}
-    ((plugin, key, error),) = line.queue.gate_errors
-    assert (plugin, key, str(error)) == ("Gates", "default/p", "the gate is broken")
+    (reported,) = line.queue.failures.drain()
+    assert (reported.failed.hook.plugin, reported.pod) == ("Gates", "default/p")
+    assert str(reported.failed.__cause__) == "the gate is broken"
 
 
 def test_pods_of_an_unknown_profile_meet_no_gates(line: Line) -> None:
@@ -426,9 +432,8 @@ def test_a_pod_is_signed_once_per_version() -> None:
         signed.append(info.pod.metadata.resource_version or info.pod.name)
         info.signature = (info.pod.name,)
 
-    queue = SchedulingQueue(
-        profiles={}, queue_sort=lambda queued: queued.timestamp, known_pod=lambda _key: None, sign=sign
-    )
+    queue = SchedulingQueue(known_pod=lambda _key: None)
+    queue.install_queueing({}, sorted_by(lambda queued: queued.timestamp), sign)
     queue.add(pod("p"), now=0.0)
     queue.update(pod("p"), pod("p", labels={"a": "b"}), now=1.0)
     info = queue.pop()
@@ -444,7 +449,8 @@ def test_the_sort_key_is_that_of_the_queue_sort_plugin() -> None:
         keys.append(queued)
         return queued.pod.name
 
-    queue = SchedulingQueue(profiles={}, queue_sort=by_name, known_pod=lambda _key: None)
+    queue = SchedulingQueue(known_pod=lambda _key: None)
+    queue.install_queueing({}, sorted_by(by_name))
     for name in ("c", "a", "b"):
         queue.add(pod(name), now=0.0)
     popped = [queue.pop() for _ in range(3)]
@@ -452,14 +458,37 @@ def test_the_sort_key_is_that_of_the_queue_sort_plugin() -> None:
     assert {key.attempts for key in keys} == {0}
 
 
-def test_a_queue_sort_plugin_that_fails_is_named_with_the_pod() -> None:
-    def no_order(_queued: QueuedPod) -> int:
-        raise LookupError("no order")
+def test_a_pod_for_which_the_queue_sort_plugin_fails_is_tried_after_the_others_and_reported() -> None:
+    def no_order(queued: QueuedPod) -> int:
+        if queued.pod.name.startswith("odd"):
+            raise LookupError("no order")
+        return 0
 
-    queue = SchedulingQueue(profiles={}, queue_sort=no_order, known_pod=lambda _key: None)
+    queue = SchedulingQueue(known_pod=lambda _key: None)
+    queue.install_queueing({}, sorted_by(no_order))
+    for name, priority in (("odd", 1), ("odd-but-important", 2), ("even", 0)):
+        queue.add(pod(name, priority=priority), now=0.0)
+    popped = [queue.pop() for _ in range(3)]
+    assert [info.pod.name for info in popped if info] == ["even", "odd-but-important", "odd"]
+    (reported,) = queue.failures.drain()
+    assert (reported.failed.hook.plugin, reported.pod, reported.count) == ("Order", "default/odd", 2)
+    assert reported.failed.problem == "queue_sort raised LookupError: no order"
 
-    with pytest.raises(QueueSortFailed, match=r"queue_sort plugin failed on pod default/p: LookupError\('no order'\)"):
-        queue.add(pod("p"), now=0.0)
+
+@pytest.mark.parametrize(
+    "keys", [(1, "one", 2), ((1, 2), (1, "a"), (0, 0)), (float("nan"), 1, 2), (None, 1, {}), (b"", "", 0)], ids=repr
+)
+def test_keys_that_cannot_be_compared_cost_their_order_and_no_pod(keys: tuple[Any, ...]) -> None:
+    queue = SchedulingQueue(known_pod=lambda _key: None)
+    queue.install_queueing({}, sorted_by(lambda queued: keys[int(queued.pod.name) % 3]))
+    for number in range(9):
+        queue.add(pod(str(number)), now=float(number))
+    assert len(list(queue.active)) == 9
+    popped = [queue.pop() for _ in range(9)]
+    assert {info.pod.name for info in popped if info} == {str(number) for number in range(9)}
+    assert queue.pop() is None
+    (reported,) = queue.failures.drain()
+    assert "queue_sort" in reported.failed.problem
 
 
 # --- put aside and taken up again -----------------------------------------------------------------------------------

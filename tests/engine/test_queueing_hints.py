@@ -2,6 +2,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import (
@@ -46,10 +47,10 @@ def info(*plugins: str, pending: tuple[str, ...] = ()) -> QueuedPodInfo:
 
 TABLE = HintTable(
     (
-        HintEntry("Yes", NODE_ADD, saying(Hint.QUEUE)),
-        HintEntry("No", NODE_ADD, saying(Hint.SKIP)),
+        HintEntry("Yes", NODE_ADD, BoundHook("Yes", "hint", saying(Hint.QUEUE))),
+        HintEntry("No", NODE_ADD, BoundHook("No", "hint", saying(Hint.SKIP))),
         HintEntry("Always", NODE_ADD, None),
-        HintEntry("Label", NODE_LABEL, saying(Hint.QUEUE)),
+        HintEntry("Label", NODE_LABEL, BoundHook("Label", "hint", saying(Hint.QUEUE))),
     )
 )
 
@@ -89,10 +90,11 @@ def test_anything_whatsoever_concerns_everybody_unless_it_names_another_pod(new:
 
 
 def test_a_hint_that_fails_counts_as_worth_a_try_and_is_noted() -> None:
-    table = HintTable((HintEntry("Broken", NODE_ADD, failing),))
+    table = HintTable((HintEntry("Broken", NODE_ADD, BoundHook("Broken", "hint", failing)),))
     assert table.worth_requeuing(info("Broken"), NODE_ADD, None, node()) is Strategy.AFTER_BACKOFF
-    ((plugin, key, error),) = table.hint_errors
-    assert (plugin, key, str(error)) == ("Broken", "default/waiting", "broken")
+    (reported,) = table.failures.drain()
+    assert (reported.failed.hook.plugin, reported.pod) == ("Broken", "default/waiting")
+    assert reported.failed.problem == "hint raised LookupError: broken"
 
 
 class Rejecting:
@@ -191,5 +193,5 @@ def test_a_plugin_that_cannot_say_what_it_waits_for_is_named() -> None:
         def events_to_register(self) -> list[EventRegistration]:
             raise LookupError("nothing to say")
 
-    with pytest.raises(BadPlugin, match=r"plugin 'Mute' from class .*Mute: events_to_register failed: LookupError"):
+    with pytest.raises(BadPlugin, match=r"plugin 'Mute' from class .*Mute: events_to_register raised LookupError"):
         build_hint_table(make_profile([Mute]))

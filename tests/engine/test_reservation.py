@@ -2,10 +2,13 @@ from typing import Any
 
 import pytest
 
+from trio_sched.config.resolved_profile import ResolvedProfile
+from trio_sched.config.schema import PluginRef
 from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import Profile, build_profile
-from trio_sched.engine.reservation import LONGEST_WAIT_SECONDS, Waits, run_permit, run_reserve, run_unreserve
+from trio_sched.engine.reservation import MAX_PERMIT_WAIT_SECONDS, PermitWaits, run_permit, run_reserve, run_unreserve
 from trio_sched.plugin_api import CycleState, Handle, Pod, Wait, failure, hookimpl, pending, unresolvable, unschedulable
 from trio_sched.testing import FakeHandle, pod
 
@@ -44,15 +47,18 @@ def profile(*plugins: type[Any]) -> Profile:
     registry = PluginRegistry.of([])
     for each in plugins:
         registry.add(each)
-    refs = [(each.name, 0) for each in plugins]
-    return build_profile("p", {"reserve": refs, "permit": refs}, {}, registry, FakeHandle())
+    refs = tuple(PluginRef(each.name) for each in plugins)
+    resolved = ResolvedProfile(name="p", points={"reserve": refs, "permit": refs}, arguments={})
+    return build_profile(resolved, registry, FakeHandle())
 
 
 def test_everybody_sets_aside_and_gives_back_in_reverse() -> None:
     log: list[str] = []
     both = profile(plugin("A", log), plugin("B", log))
     assert run_reserve(both, pod(), "n", CycleState()) is None
-    assert run_unreserve(both, pod(), "n", CycleState()) == []
+    failures = PluginFailures()
+    run_unreserve(both, pod(), "n", CycleState(), failures)
+    assert not failures
     assert log == ["A.reserve", "B.reserve", "B.unreserve", "A.unreserve"]
 
 
@@ -86,14 +92,17 @@ def test_a_failure_is_told_in_the_frameworks_words(hook: str, words: str, answer
     run = run_reserve if hook == "reserve" else run_permit
     failed = run(profile(plugin("A", [], **{hook: answer})), pod(), "n", CycleState())
     assert isinstance(failed, Unplaced)
-    assert (failed.message, failed.diagnosis) == (f'running {words} plugin "A": broken', None)
+    said = f"{hook} raised LookupError: broken" if isinstance(answer, Exception) else "broken"
+    assert (failed.message, failed.diagnosis) == (f'running {words} plugin "A": {said}', None)
 
 
 def test_giving_back_goes_on_when_somebody_fails_at_it() -> None:
     log: list[str] = []
     broken = LookupError("broken")
-    failures = run_unreserve(profile(plugin("A", log), plugin("B", log, unreserve=broken)), pod(), "n", CycleState())
-    assert failures == [("B", broken)]
+    failures = PluginFailures()
+    run_unreserve(profile(plugin("A", log), plugin("B", log, unreserve=broken)), pod(), "n", CycleState(), failures)
+    ((failed, about),) = [(reported.failed, reported.pod) for reported in failures.drain()]
+    assert (failed.hook.plugin, failed.__cause__, about) == ("B", broken, "default/pod")
     assert log == ["B.unreserve", "A.unreserve"]
 
 
@@ -104,7 +113,7 @@ def test_plugins_may_make_the_pod_wait_but_not_for_ever() -> None:
         "n",
         CycleState(),
     )
-    assert waiting == Waits({"A": 5.0, "C": LONGEST_WAIT_SECONDS})
+    assert waiting == PermitWaits({"A": 5.0, "C": MAX_PERMIT_WAIT_SECONDS})
 
 
 def test_a_refusal_wins_over_waiting() -> None:

@@ -6,11 +6,9 @@ from msgspec import structs
 
 from trio_sched.engine.cache import Cache, CacheError
 from trio_sched.engine.decision import Placed, Unplaced
-from trio_sched.engine.gates import ProfileQueueing
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.queueing_hints import build_hint_table
-from trio_sched.engine.reservation import Waits
+from trio_sched.engine.reservation import PermitWaits
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api import CycleState, Handle, Input, NodeView, Pod, Status, Wait, hookimpl, unschedulable
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -59,15 +57,12 @@ class OneByOne:
 
 
 def scheduler(*plugins: Any, nodes: int = 3, percentage: int = 0) -> Scheduler:
-    profile = make_profile(plugins or ["NodeResourcesFit", Deposit], percentage_of_nodes_to_score=percentage)
-    cache, known = Cache(), dict[str, Pod]()
-    queue = SchedulingQueue(
-        profiles={profile.name: ProfileQueueing(profile.pre_enqueue, build_hint_table(profile))},
-        queue_sort=lambda queued: queued.timestamp,
-        known_pod=known.get,
+    profile = make_profile(
+        ["PrioritySort", *(plugins or ("NodeResourcesFit", Deposit))], percentage_of_nodes_to_score=percentage
     )
-    made = Scheduler({profile.name: profile}, cache, queue, Random(0))
-    queue.sign = made.sign_queued
+    cache, known = Cache(), dict[str, Pod]()
+    made = Scheduler(cache=cache, queue=SchedulingQueue(known_pod=known.get), rng=Random(0))
+    made.install_profiles({profile.name: profile})
     for i in range(nodes):
         cache.add_node(node(f"n{i}", cpu="4"))
     return made
@@ -80,10 +75,10 @@ def popped(made: Scheduler, waiting: Pod) -> QueuedPodInfo:
     return info
 
 
-def place(made: Scheduler, waiting: Pod) -> tuple[Placed, Waits | Unplaced | None]:
+def place(made: Scheduler, waiting: Pod) -> tuple[Placed, PermitWaits | Unplaced | None]:
     decision = made.decide(popped(made, waiting))
     assert isinstance(decision, Placed)
-    return decision, made.settle(waiting, decision)
+    return decision, made.assume_and_reserve(waiting, decision)
 
 
 def deposit(made: Scheduler) -> list[str]:
@@ -125,7 +120,7 @@ def test_a_settled_pod_is_assumed_and_reserved() -> None:
 def test_a_pod_may_have_to_wait_for_permission() -> None:
     made = scheduler()
     _decision, outcome = place(made, pod("p", labels={"permit": "wait"}))
-    assert outcome == Waits({"Deposit": 3.0})
+    assert outcome == PermitWaits({"Deposit": 3.0})
     assert made.cache.is_assumed(pod("p").uid)
 
 
@@ -149,7 +144,9 @@ def test_giving_back_names_those_that_failed_at_it() -> None:
     made = scheduler(nodes=1)
     waiting = pod("p", labels={"deposit": "lost"})
     decision, _outcome = place(made, waiting)
-    ((plugin, error),) = made.give_back(waiting, decision)
+    made.unreserve_and_forget(waiting, decision)
+    (reported,) = made.failures.drain()
+    plugin, error = reported.failed.hook.plugin, reported.failed.__cause__
     assert (plugin, str(error)) == ("Deposit", "lost")
     assert len(made.cache) == 0
 
@@ -159,7 +156,7 @@ def test_a_confirmed_pod_cannot_be_given_back() -> None:
     decision, _outcome = place(made, pod("p"))
     made.cache.add(structs.replace(pod("p"), spec=structs.replace(pod("p").spec, node_name="n0")))
     with pytest.raises(CacheError):
-        made.give_back(pod("p"), decision)
+        made.unreserve_and_forget(pod("p"), decision)
 
 
 def test_pods_nominated_elsewhere_keep_their_place_from_those_that_matter_less() -> None:
@@ -182,7 +179,7 @@ def test_a_placed_pod_is_promised_nothing_any_more() -> None:
     decision = made.decide(popped(made, waiting))
     assert isinstance(decision, Placed)
     assert decision.node_name == "n2"
-    made.settle(waiting, decision)
+    made.assume_and_reserve(waiting, decision)
     assert not made.queue.nominator
 
 
@@ -222,7 +219,10 @@ class Signs:
         return ["a list"] if pod.name == "unhashable" else pod.name
 
 
-@pytest.mark.parametrize(("name", "problem"), [("raises", "no pen"), ("unhashable", "unhashable type: 'list'")])
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("raises", "sign raised LookupError: no pen"), ("unhashable", "sign answered with list, which is not hashable")],
+)
 def test_a_pod_that_cannot_be_signed_is_scheduled_all_the_same(name: str, problem: str) -> None:
     engine = scheduler(Signs)
 
@@ -231,6 +231,6 @@ def test_a_pod_that_cannot_be_signed_is_scheduled_all_the_same(name: str, proble
 
     assert signature is None
     assert isinstance(decision, Placed)
-    ((_profile, key, error),) = engine.sign_errors
-    assert key == f"default/{name}"
-    assert str(error) == problem
+    (reported,) = engine.failures.drain()
+    assert reported.pod == f"default/{name}"
+    assert reported.failed.problem.startswith(problem)

@@ -109,7 +109,7 @@ def test_a_pod_that_fits_nowhere_says_who_turned_it_away() -> None:
 def test_a_plugin_that_fails_leaves_no_diagnosis() -> None:
     decision = decide(pod(), [node("a", labels={"say": "fail"}), node("b")], PerNode)
     assert isinstance(decision, Unplaced)
-    assert decision.message == 'running "PerNode" filter plugin: broken'
+    assert decision.message == 'running "PerNode" filter plugin: filter_node raised LookupError: broken'
     assert (decision.diagnosis, decision.reason) == (None, "SchedulerError")
 
 
@@ -158,7 +158,7 @@ def test_a_promise_that_cannot_be_kept_means_looking_further(promised: str) -> N
     else:
         decision = outcome.decide(Random(0))
         assert isinstance(decision, Unplaced)
-        assert decision.message == 'running "PerNode" filter plugin: broken'
+        assert decision.message == 'running "PerNode" filter plugin: filter_node raised LookupError: broken'
 
 
 def test_the_promised_node_must_be_among_those_that_pods_promised_more_leave() -> None:

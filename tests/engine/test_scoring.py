@@ -3,9 +3,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trio_sched.engine.filtering import CycleFailed
-from trio_sched.engine.profile import Caller, ScoreCaller
-from trio_sched.engine.scoring import check_range, run_pre_scores, run_scores
+from trio_sched.engine.bound_hooks import BoundHook, ScoreHook
+from trio_sched.engine.plugin_calls import HookFailed, check_score_range
+from trio_sched.engine.scoring import run_pre_scores, run_scores
 from trio_sched.plugin_api import SKIP, CycleState, NodeColumns, failure, unschedulable
 from trio_sched.testing import make_table, node, pod
 
@@ -25,9 +25,15 @@ def raising(*_args: Any) -> Any:
 
 def test_totals_are_the_weighted_sum_of_normalised_scores(nodes: NodeColumns) -> None:
     scorers = [
-        ScoreCaller("A", giving(1, 2, 3), weight=2, normalize=lambda _pod, scores, _state: scores * 10),
-        ScoreCaller("B", giving(5, 0, 0), weight=3),
-        ScoreCaller("N", lambda _pod, node, _state: ord(node.name) - ord("a"), per_node=True),
+        ScoreHook(
+            "A",
+            "score",
+            giving(1, 2, 3),
+            weight=2,
+            normalize=BoundHook("A", "normalize_score", lambda _pod, scores, _state: scores * 10),
+        ),
+        ScoreHook("B", "score", giving(5, 0, 0), weight=3),
+        ScoreHook("N", "score_node", lambda _pod, node, _state: ord(node.name) - ord("a"), per_node=True),
     ]
     scores = run_scores(scorers, pod(), nodes, CycleState())
     assert scores.totals.tolist() == [2 * 10 + 15, 2 * 20 + 1, 2 * 30 + 2]
@@ -45,59 +51,84 @@ def test_normalising_in_place_leaves_the_raw_scores_alone(nodes: NodeColumns) ->
         scores *= 2
         return scores
 
-    scores = run_scores([ScoreCaller("A", giving(1, 2, 3), normalize=in_place)], pod(), nodes, CycleState())
+    scores = run_scores(
+        [ScoreHook("A", "score", giving(1, 2, 3), normalize=BoundHook("A", "normalize_score", in_place))],
+        pod(),
+        nodes,
+        CycleState(),
+    )
     assert (scores.raw["A"].tolist(), scores.totals.tolist()) == ([1, 2, 3], [2, 4, 6])
 
 
 def test_plugins_without_an_opinion_are_not_asked(nodes: NodeColumns) -> None:
     state = CycleState()
-    run_pre_scores([Caller("A", lambda *_: SKIP), Caller("B", lambda *_: None)], pod(), nodes, state)
+    run_pre_scores(
+        [BoundHook("A", "pre_score", lambda *_: SKIP), BoundHook("B", "pre_score", lambda *_: None)],
+        pod(),
+        nodes,
+        state,
+    )
     assert state.skip_score == {"A"}
-    scores = run_scores([ScoreCaller("A", raising), ScoreCaller("B", giving(1, 1, 1))], pod(), nodes, state)
+    scores = run_scores(
+        [ScoreHook("A", "score", raising), ScoreHook("B", "score", giving(1, 1, 1))], pod(), nodes, state
+    )
     assert scores.totals.tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
     ("answer", "message"),
-    [(raising, "broken"), (lambda *_: failure("cannot"), "cannot"), (lambda *_: unschedulable("no"), "no")],
+    [
+        (raising, "pre_score raised LookupError: broken"),
+        (lambda *_: failure("cannot"), "cannot"),
+        (lambda *_: unschedulable("no"), "no"),
+    ],
 )
 def test_a_pre_score_cannot_refuse(nodes: NodeColumns, answer: Any, message: str) -> None:
-    with pytest.raises(CycleFailed, match=f'^running PreScore plugin "A": {message}$'):
-        run_pre_scores([Caller("A", answer)], pod(), nodes, CycleState())
+    with pytest.raises(HookFailed, match=f'^running PreScore plugin "A": {message}$'):
+        run_pre_scores([BoundHook("A", "pre_score", answer)], pod(), nodes, CycleState())
 
 
 @pytest.mark.parametrize(
     ("scorer", "message"),
     [
-        (ScoreCaller("A", raising), 'running Score plugins: plugin "A" failed with: broken'),
-        (ScoreCaller("A", raising, per_node=True), 'running Score plugins: plugin "A" failed with: broken'),
-        (ScoreCaller("A", giving(1, 2)), r"plugin \"A\" failed with: answered with shape \(2,\), expected \(3,\)"),
         (
-            ScoreCaller("A", giving(1, 2, 3), normalize=raising),
-            'running Normalize on Score plugins: plugin "A" failed with: broken',
+            ScoreHook("A", "score", raising),
+            r'running Score plugins: plugin "A" failed with: \w+ raised LookupError: broken',
         ),
         (
-            ScoreCaller("A", giving(1, 101, 3)),
+            ScoreHook("A", "score_node", raising, per_node=True),
+            r'running Score plugins: plugin "A" failed with: \w+ raised LookupError: broken',
+        ),
+        (
+            ScoreHook("A", "score", giving(1, 2)),
+            r"plugin \"A\" failed with: score answered with shape \(2,\), expected \(3,\)",
+        ),
+        (
+            ScoreHook("A", "score", giving(1, 2, 3), normalize=BoundHook("A", "normalize_score", raising)),
+            r'running Normalize on Score plugins: plugin "A" failed with: \w+ raised LookupError: broken',
+        ),
+        (
+            ScoreHook("A", "score", giving(1, 101, 3)),
             'applying score defaultWeights on Score plugins: plugin "A" returns an invalid score 101, '
             r"it should in the range of \[0, 100\] after normalizing",
         ),
-        (ScoreCaller("A", giving(1, -1, 3)), "returns an invalid score -1, "),
+        (ScoreHook("A", "score", giving(1, -1, 3)), "returns an invalid score -1, "),
     ],
 )
 def test_a_score_that_fails_fails_the_cycle_in_the_frameworks_words(
-    nodes: NodeColumns, scorer: ScoreCaller, message: str
+    nodes: NodeColumns, scorer: ScoreHook, message: str
 ) -> None:
-    with pytest.raises(CycleFailed, match=message) as caught:
+    with pytest.raises(HookFailed, match=message) as caught:
         run_scores([scorer], pod(), nodes, CycleState())
     assert caught.value.status.plugin == "A"
 
 
 @pytest.mark.parametrize("scores", [[], [0], [100], [0, 100]])
 def test_the_ends_of_the_range_belong_to_it(scores: list[int]) -> None:
-    check_range("A", np.array(scores, dtype=np.int64))
+    check_score_range(ScoreHook("A", "score", giving()), np.array(scores, dtype=np.int64))
 
 
 @pytest.mark.parametrize("scores", [[-1], [101]])
 def test_a_single_score_is_checked_too(scores: list[int]) -> None:
-    with pytest.raises(CycleFailed):
-        check_range("A", np.array(scores, dtype=np.int64))
+    with pytest.raises(HookFailed):
+        check_score_range(ScoreHook("A", "score", giving()), np.array(scores, dtype=np.int64))

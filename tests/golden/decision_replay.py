@@ -16,14 +16,17 @@ from golden_objects import node_of, object_of, pod_of
 from golden_profiles import ReplayHandle, profiles_of
 
 from plugins_builtin.default_preemption import choose
-from trio_sched.daemon.post_filter import run_post_filters
+from trio_sched.daemon.hook_calls import run_steps
+from trio_sched.engine.bound_hooks import FilterHook
 from trio_sched.engine.decision import Unplaced
-from trio_sched.engine.filtering import CycleFailed, FilterOutcome, run_filters, run_pre_filters
+from trio_sched.engine.filtering import run_filters, run_pre_filters
+from trio_sched.engine.hook_steps import post_filter_steps
 from trio_sched.engine.host_selection import best_positions
-from trio_sched.engine.profile import FilterCaller, Profile
+from trio_sched.engine.plugin_calls import HookFailed, ask_normalized, ask_scores
+from trio_sched.engine.plugin_failures import PluginFailures
+from trio_sched.engine.profile import Profile
 from trio_sched.engine.reservation import run_reserve, run_unreserve
 from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
-from trio_sched.engine.scoring import normalize, raw_scores
 from trio_sched.objects.pod_requests import ResourceOptions, nano_requests, pod_usage
 from trio_sched.plugin_api import CycleState, NodeColumns, NodeStatuses, Pod, PreFilterResult, Status
 from trio_sched.plugin_api.fit_error import fit_error
@@ -164,15 +167,18 @@ class CaseReplay:
         try:
             run_pre_filters(profile.pre_filter, pod, NodeColumns(self.table), state)
             refused = run_reserve(profile, pod, node_name, state)
-        except CycleFailed as failed:
+        except HookFailed as failed:
             yield Comparison("reserve", False, f"reserve: {failed.status.message}")
             return
-        failures = run_unreserve(profile, pod, node_name, state)
+        failures = PluginFailures()
+        run_unreserve(profile, pod, node_name, state, failures)
         wanted = {key: value for key, value in (expected.get("reserve") or {}).items() if key != "plugin"}
         actual = _status(refused.status) if refused is not None else {}
         agreed = actual == wanted and not failures
         awaited = self._hangs_on_missing(pod, expected)
-        yield Comparison("reserve", agreed, f"reserve: expected {wanted}, got {actual} {failures}", awaited=awaited)
+        yield Comparison(
+            "reserve", agreed, f"reserve: expected {wanted}, got {actual} {failures.drain()}", awaited=awaited
+        )
 
     def _hangs_on_missing(self, pod: Pod, expected: Mapping[str, Any]) -> bool:
         """Whether a plugin that does not exist yet had a say in the cycle."""
@@ -225,13 +231,13 @@ class CaseReplay:
     # --- one plugin -------------------------------------------------------------------------------------------------
 
     def _compare_pre_enqueue(self, profile: Profile, pod: Pod, expected: Mapping[str, Any]) -> Iterator[Comparison]:
-        for caller in profile.pre_enqueue:
-            if caller.plugin == "DynamicResources" and pod.spec.resource_claims:
+        for hook in profile.pre_enqueue:
+            if hook.plugin == "DynamicResources" and pod.spec.resource_claims:
                 continue
-            status = caller.call(pod)
+            status = hook.function(pod)
             actual = None if status is None else _status(status)
-            wanted = expected.get(caller.plugin)
-            yield Comparison(caller.plugin, actual == wanted, f"preEnqueue: expected {wanted}, got {actual}")
+            wanted = expected.get(hook.plugin)
+            yield Comparison(hook.plugin, actual == wanted, f"preEnqueue: expected {wanted}, got {actual}")
         for plugin in expected:
             if plugin not in profile.plugins:
                 yield missing(plugin, "preEnqueue")
@@ -246,8 +252,8 @@ class CaseReplay:
             if actual != expected["preFilter"] and not _lost_empty_selector(plugin, pod, expected, actual):
                 yield f"preFilter: expected {expected['preFilter']}, got {actual}"
         if "filter" in expected:
-            outcome = _filtered_alone([f for f in profile.filter if f.plugin == plugin], pod, nodes, state)
-            failed = {name: _status(status) for name, status in outcome.statuses().items()}
+            filters = [f for f in profile.filter if f.plugin == plugin]
+            failed = {name: _status(status) for name, status in _filtered_alone(filters, pod, nodes, state).items()}
             yield from _differences("filter", expected["filter"], failed)
         if not any(key in expected for key in ("preScore", "score", "scoreError", "preScoreError")):
             return
@@ -257,8 +263,8 @@ class CaseReplay:
         yield from self._compare_scores(profile, plugin, pod, expected, subset, cycle_state)
 
     def _pre_filter(self, profile: Profile, plugin: str, pod: Pod, state: CycleState) -> dict[str, Any]:
-        (caller,) = [c for c in profile.pre_filter if c.plugin == plugin]
-        answer = caller.call(pod, NodeColumns(self.table), state)
+        (hook,) = [c for c in profile.pre_filter if c.plugin == plugin]
+        answer = hook.function(pod, NodeColumns(self.table), state)
         names = None
         if isinstance(answer, PreFilterResult):
             names = None if answer.node_names is None else sorted(answer.node_names)
@@ -273,9 +279,9 @@ class CaseReplay:
     def _compare_scores(
         self, profile: Profile, plugin: str, pod: Pod, expected: Mapping[str, Any], nodes: Any, state: CycleState
     ) -> Iterator[str]:
-        for caller in profile.pre_score:
-            if caller.plugin == plugin and "preScore" in expected:
-                status = caller.call(pod, nodes, state)
+        for hook in profile.pre_score:
+            if hook.plugin == plugin and "preScore" in expected:
+                status = hook.function(pod, nodes, state)
                 if code_of(status).label != expected["preScore"]:
                     yield f"preScore: expected {expected['preScore']}, got {code_of(status).label}"
                 if code_of(status) != Code.SUCCESS:
@@ -283,9 +289,9 @@ class CaseReplay:
         for scorer in profile.score:
             if scorer.plugin != plugin or "score" not in expected:
                 continue
-            raw = raw_scores(scorer, pod, nodes, state)
+            raw = ask_scores(scorer, pod, nodes, state)
             yield from _differences("score", expected["score"], dict(zip(nodes.names, raw.tolist(), strict=True)))
-            final = normalize(scorer, pod, raw.copy(), state) if scorer.normalize is not None else raw
+            final = ask_normalized(scorer, pod, raw.copy(), state) if scorer.normalize is not None else raw
             actual = dict(zip(nodes.names, final.tolist(), strict=True))
             yield from _differences("normalized", expected["normalized"], actual)
             if scorer.weight != expected["weight"]:
@@ -304,7 +310,7 @@ class CaseReplay:
                 differences.extend(self._compare_unplaced(found, expected))
             else:
                 differences.extend(self._compare_feasible(cycle, found, expected))
-        except CycleFailed as failed:
+        except HookFailed as failed:
             if failed.status.message not in expected.get("errorAnyOf", ()):
                 wanted = expected.get("errorAnyOf", "no error")
                 differences.append(f"error: expected {wanted}, got {failed.status.message!r}")
@@ -352,12 +358,13 @@ class CaseReplay:
         handle = self.handles[pod.scheduler_name]
         handle.table, handle.current, handle.tried = self.table, pod, None
         handle.nominated = self._nominated_for(pod)
-        outcome = trio.run(run_post_filters, profile, pod, found.diagnosis, state)
-        if outcome.message != wanted.get("message", ""):
-            yield f"message: expected {wanted.get('message')!r}, got {outcome.message!r}"
-        told = evolve(found.diagnosis, post_filter_message=outcome.message)
-        if fit_error(told) != expected["fitError"]:
-            yield f"fitError: expected {expected['fitError']!r}, got {fit_error(told)!r}"
+        steps = post_filter_steps(profile, pod, evolve(found, state=state), PluginFailures())
+        outcome = trio.run(run_steps, steps)
+        message = "" if outcome.diagnosis is None else outcome.diagnosis.post_filter_message
+        if message != wanted.get("message", ""):
+            yield f"message: expected {wanted.get('message')!r}, got {message!r}"
+        if outcome.message != expected["fitError"]:
+            yield f"fitError: expected {expected['fitError']!r}, got {outcome.message!r}"
         nominated = wanted.get("nominatedNode")
         if bool(nominated) != bool(outcome.nominated_node_name) or (nominated is None) != (
             outcome.nominated_node_name is None
@@ -406,16 +413,18 @@ class CaseReplay:
             yield f"best: expected {expected['best']}, got {best}"
 
 
-def _filtered_alone(filters: Sequence[FilterCaller], pod: Pod, nodes: NodeColumns, state: CycleState) -> FilterOutcome:
-    """Like `run_filters`, but an error on a node is recorded as the status of that node."""
-    if any(caller.per_node for caller in filters):
-        return run_filters(filters, pod, nodes, state)
-    outcome = FilterOutcome(nodes, np.ones(len(nodes), dtype=np.bool_))
-    for caller in filters:
-        verdicts = caller.call(pod, nodes, state)
-        outcome.verdicts.append((caller.plugin, verdicts))
-        outcome.passes &= verdicts.passes
-    return outcome
+def _filtered_alone(
+    filters: Sequence[FilterHook], pod: Pod, nodes: NodeColumns, state: CycleState
+) -> dict[str, Status]:
+    """Node name → status as `run_filters` finds it, but an error on a node is recorded as the status of that node."""
+    if any(hook.per_node for hook in filters):
+        return run_filters(filters, pod, nodes, state).statuses()
+    statuses: dict[str, Status] = {}
+    for hook in filters:
+        verdicts = hook.function(pod, nodes, state)
+        for position in np.flatnonzero(verdicts.codes).tolist():
+            statuses.setdefault(nodes.name(position), verdicts.explain(verdicts.codes[position].item()))
+    return statuses
 
 
 def _compare_failed(names: Iterable[str], statuses: NodeStatuses, expected: Mapping[str, Any]) -> Iterator[str]:

@@ -6,11 +6,11 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
-from trio_sched.config.expansion import expand_profiles
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
-from trio_sched.config.schema import PluginRef, SchedulerConfig
+from trio_sched.config.resolved_profile import resolve_profiles
+from trio_sched.config.schema import SchedulerConfig
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.preemption import dry_run
@@ -44,7 +44,7 @@ class ReplayHandle:
     def nodes(self) -> NodeColumns:
         return NodeColumns(self.table)
 
-    def promised_node(self, pod: Pod) -> str:
+    def nominated_node(self, pod: Pod) -> str:
         return pod.nominated_node_name
 
     def pending_pod(self, namespace: str, name: str) -> Pod | None:
@@ -122,20 +122,11 @@ def profiles_of(
     text = None if case.get("config") is None else json.dumps(case["config"])
     config, gates = _load(text, json.dumps(case.get("featureGates") or {}))
     profiles = {}
-    for profile, points in zip(config.profiles, expand_profiles(config.profiles, KNOWN_PLUGINS, gates), strict=True):
-        name = profile.scheduler_name
+    for resolved in resolve_profiles(config, KNOWN_PLUGINS, gates):
+        name = resolved.name
         handle = ReplayHandle(name, gates, objects)
         if handles is not None:
             handles[name] = handle
-        profiles[name] = handle.profile = build_profile(
-            name,
-            {point: _existing(refs) for point, refs in points.items()},
-            {entry.name: entry.args for entry in profile.plugin_config},
-            REGISTRY,
-            handle,
-        )
+        installed = resolved.limited_to(REGISTRY)
+        profiles[name] = handle.profile = build_profile(installed, REGISTRY, handle)
     return profiles
-
-
-def _existing(refs: Iterable[PluginRef]) -> list[tuple[str, int]]:
-    return [(ref.name, ref.weight) for ref in refs if ref.name in REGISTRY]

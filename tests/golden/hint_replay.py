@@ -59,7 +59,7 @@ def _compare_hint(case: Mapping[str, Any]) -> Iterator[Comparison]:
             hint = Hint.QUEUE.value
             continue
         try:
-            hint = entry.hint(pod, old, new).value
+            hint = entry.hint.function(pod, old, new).value
         except Exception:
             hint, failed = Hint.QUEUE.value, True
     same_error = failed == (expected["error"] is not None)

@@ -8,8 +8,8 @@ from golden_objects import event_of, object_of
 from golden_profiles import profiles_of
 
 from trio_sched.engine.backoff import Backoff
-from trio_sched.engine.gates import ProfileQueueing
-from trio_sched.engine.profile import Caller
+from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.engine.pre_enqueue import ProfileQueueing
 from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import HintEntry, HintTable, build_hint_table
@@ -34,8 +34,6 @@ class TraceReplay:
         profiles = _real_profiles(case) if "profiles" not in case else self._fake_profiles(case["profiles"])
         self.profile_names = list(profiles)
         self.queue = SchedulingQueue(
-            profiles=profiles,
-            queue_sort=_priority_sort,
             known_pod=self.listed.get,
             backoff=Backoff(
                 options["podInitialBackoffSeconds"], options["podMaxBackoffSeconds"], windowed=pop_from_backoff
@@ -44,6 +42,7 @@ class TraceReplay:
             pop_from_backoff=pop_from_backoff,
             groups_skip_hints=gates.get("GenericWorkload", False),
         )
+        self.queue.install_queueing(profiles, BoundHook("PrioritySort", "queue_sort", _priority_sort))
 
     # --- the fake plugins of the recording --------------------------------------------------------------------------
 
@@ -52,12 +51,12 @@ class TraceReplay:
 
     def _profile(self, plugins: Mapping[str, Any]) -> ProfileQueueing:
         entries = [
-            HintEntry(name, event_of(event), _hint(event["hint"]))
+            HintEntry(name, event_of(event), _hint(name, event["hint"]))
             for name, plugin in plugins.items()
             for event in plugin.get("events") or ()
         ]
         gates = [
-            Caller(name, self._gate(name, plugin["preEnqueue"]))
+            BoundHook(name, "pre_enqueue", self._gate(name, plugin["preEnqueue"]))
             for name, plugin in plugins.items()
             if plugin.get("preEnqueue")
         ]
@@ -273,7 +272,7 @@ def _snake(op: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in op)
 
 
-def _hint(kind: str) -> Any:
+def _hint(name: str, kind: str) -> BoundHook:
     def hint(pod: Pod, old: Any, new: Any) -> Hint:
         subject = new if new is not None else old
         labels = (subject.metadata.labels or {}) if subject is not None else {}
@@ -292,4 +291,4 @@ def _hint(kind: str) -> Any:
                 raise RuntimeError("the hint function of the recording fails")
         return Hint.QUEUE if queue else Hint.SKIP
 
-    return hint
+    return BoundHook(name, "hint", hint)

@@ -16,7 +16,7 @@ from trio_sched.cli.configuration_text import choose_configuration
 from trio_sched.cli.flags import parse_flags
 from trio_sched.cli.prepare import Prepared, check_elector, prepare
 from trio_sched.config.errors import ConfigError
-from trio_sched.config.expansion import Expanded
+from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.wire_types import POINTS
 from trio_sched.errors import TrioSchedError
 
@@ -149,11 +149,11 @@ def _text_difference(wanted: str, got: str) -> str:
     return "they differ in their last line end"
 
 
-def _named(profile: Expanded) -> dict[str, list[Any]]:
+def _named(profile: ResolvedProfile) -> dict[str, list[Any]]:
     """The plugins of a profile by kube-scheduler's names of the points; those that weigh with their weights."""
     named: dict[str, list[Any]] = {}
     for key, point in POINTS.items():
-        if refs := profile.get(point):
+        if refs := profile.points.get(point):
             weighs = point in ("score", "placement_score")
             named[key[0].upper() + key[1:]] = [[ref.name, ref.weight] if weighs else ref.name for ref in refs]
     return named

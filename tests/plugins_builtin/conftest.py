@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from trio_sched.daemon.further_kinds import KINDS
+from trio_sched.daemon.watched_kinds import KINDS
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import FakeHandle, pod
 

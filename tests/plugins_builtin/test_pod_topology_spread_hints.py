@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from trio_sched.engine.plugin_calls import HookFailed
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
-from trio_sched.plugin_api import Action, ClusterEvent, Hint, Resource, SelectorError
+from trio_sched.plugin_api import Action, ClusterEvent, Hint, Resource
 from trio_sched.testing import ask_hint, node, pod
 
 SPREAD = "PodTopologySpread"
@@ -157,5 +158,7 @@ def test_a_hint_for_a_pod_whose_selector_does_not_parse_says_so() -> None:
         when_unsatisfiable="DoNotSchedule",
         label_selector=LabelSelector(match_expressions=(LabelSelectorRequirement("app", "In"),)),
     )
-    with pytest.raises(SelectorError, match=r"^obtaining pod's hard topology spread constraints: values: "):
+    with pytest.raises(
+        HookFailed, match=r"raised SelectorError: obtaining pod's hard topology spread constraints: values: "
+    ):
         on_pod(Action.ADD, None, other(), waiting(bad))

@@ -25,12 +25,11 @@ from plain_topology import (
 
 from plugins_builtin import _spread_constraints
 from trio_sched.engine.decision import Placed, Unplaced
-from trio_sched.engine.filtering import CycleFailed, NominatedPods, ask_filter, run_pre_filters
-from trio_sched.engine.gates import ProfileQueueing
+from trio_sched.engine.filtering import NominatedPods, run_pre_filters
 from trio_sched.engine.host_selection import best_positions
+from trio_sched.engine.plugin_calls import HookFailed, ask_filter
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queue import SchedulingQueue
-from trio_sched.engine.queueing_hints import build_hint_table
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
 from trio_sched.engine.scoring import run_pre_scores, run_scores
@@ -110,7 +109,7 @@ class BothWays:
         try:
             has_work = plain.pre_filter()
         except BadSelector:
-            with pytest.raises(CycleFailed, match="obtaining pod's hard topology spread constraints: "):
+            with pytest.raises(HookFailed, match="obtaining pod's hard topology spread constraints: "):
                 run_pre_filters(profile.pre_filter, incoming, nodes, state)
             self.note(f"{plugin}: does not parse")
             return
@@ -167,7 +166,7 @@ class BothWays:
             position = what_if.nodes.position(name)
             assert position is not None
             call = profile.add_pod[plugin] if delta > 0 else profile.remove_pod[plugin]
-            call(plain.pod, moved.pod, what_if.nodes.node(position), state)
+            call.function(plain.pod, moved.pod, what_if.nodes.node(position), state)
             plain.change(moved.pod, self.cluster.plain.nodes[name], delta)
             self.compare_verdicts(profile, plain, what_if.nodes, state)
             if self.rng.random() < 0.3:
@@ -184,7 +183,7 @@ class BothWays:
         try:
             expected = self.plain(plugin, incoming).scores([self.cluster.plain.nodes[name] for name in nodes.names])
         except BadSelector:
-            with pytest.raises(CycleFailed, match="obtaining pod's soft topology spread constraints: "):
+            with pytest.raises(HookFailed, match="obtaining pod's soft topology spread constraints: "):
                 run_pre_scores(profile.pre_score, incoming, nodes, state)
             return
         run_pre_scores(profile.pre_score, incoming, nodes, state)
@@ -247,7 +246,15 @@ def test_what_is_dropped_from_memory_is_counted_anew_and_right(monkeypatch: pyte
 
 # --- decisions ------------------------------------------------------------------------------------------------------
 
-EVERYTHING_USUAL = ("NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit", SPREAD, AFFINITY)
+EVERYTHING_USUAL = (
+    "PrioritySort",
+    "NodeUnschedulable",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodeResourcesFit",
+    SPREAD,
+    AFFINITY,
+)
 
 
 class Deciding:
@@ -258,13 +265,9 @@ class Deciding:
         self.rng = Random(seed + 1)
         self.profile = make_profile(EVERYTHING_USUAL, handle=self.cluster.handle, weights={SPREAD: 2, AFFINITY: 2})
         self.known: dict[str, Pod] = {}
-        self.queue = SchedulingQueue(
-            profiles={self.profile.name: ProfileQueueing((), build_hint_table(self.profile))},
-            queue_sort=lambda queued: queued.timestamp,
-            known_pod=self.known.get,
-        )
-        self.scheduler = Scheduler({self.profile.name: self.profile}, self.cluster.cache, self.queue, Random(seed))
-        self.queue.sign = self.scheduler.sign_queued
+        self.queue = SchedulingQueue(known_pod=self.known.get)
+        self.scheduler = Scheduler(cache=self.cluster.cache, queue=self.queue, rng=Random(seed))
+        self.scheduler.install_profiles({self.profile.name: self.profile})
         self.shapes = [self.cluster.draw.a_pod(incoming=True) for _ in range(6)]
         self.promised: list[Pod] = []
         self.placed = self.unplaced = 0
@@ -302,7 +305,7 @@ class Deciding:
         self.queue.done(info.uid)
         cycle = SchedulingCycle(self.profile, self.cluster.cache.table, waiting, self.beside(waiting), CycleState())
         if isinstance(decision, Unplaced) and decision.diagnosis is None:  # a selector that does not parse
-            with pytest.raises(CycleFailed, match=re.escape(decision.message)):
+            with pytest.raises(HookFailed, match=re.escape(decision.message)):
                 cycle.rank(found_nodes(cycle))
             return
         found = cycle.find_feasible()

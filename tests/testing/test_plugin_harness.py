@@ -133,7 +133,7 @@ def test_a_pod_that_may_not_enter_the_queue_is_not_tried() -> None:
 
 def test_a_plugin_that_fails_ends_the_attempt() -> None:
     outcome = schedule(pod(), on=NODES, plugins=[Shut])
-    assert outcome.message == 'running "Shut" filter plugin: lost the key'
+    assert outcome.message == 'running "Shut" filter plugin: filter_node raised LookupError: lost the key'
     assert outcome.error is not None
     assert outcome.error.code == Code.ERROR
     assert outcome.error.plugin == "Shut"

@@ -1,14 +1,12 @@
 """Which of the plugins that a configuration enables are installed, and what is done about the others."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import frozen
 
 from trio_sched.config.errors import ConfigError
-from trio_sched.config.expansion import Expanded
-from trio_sched.config.feature_gates import FeatureGates
-from trio_sched.config.known_plugins import KNOWN_PLUGINS, default_plugins
-from trio_sched.config.schema import MULTI_POINT, Profile
+from trio_sched.config.known_plugins import KNOWN_PLUGINS
+from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.engine.plugin_errors import UnknownPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry, points_of
 
@@ -23,8 +21,8 @@ class NotYetAvailable(ConfigError):
 class PointsByPlugin(Mapping[str, frozenset[str]]):
     """The extension points of every plugin: of those that are installed by importing them, else as Kubernetes has them.
 
-    Only what a profile enables is looked up, so nothing else is imported. A name that no distribution offers is no
-    missing key but raises `UnknownPlugin`, whose text says what to do.
+    Only what a profile enables is looked up, so nothing else is imported. A name that no distribution offers is not a
+    missing key but an `UnknownPlugin`.
     """
 
     registry: PluginRegistry
@@ -49,53 +47,36 @@ class PointsByPlugin(Mapping[str, frozenset[str]]):
 class Chosen:
     """The profiles and plugins that will run."""
 
-    profiles: tuple[Expanded, ...]
+    profiles: tuple[ResolvedProfile, ...]
     missing: tuple[str, ...]
     """Default plugins of Kubernetes that this version does not have; they are left out of *profiles*."""
 
 
-def choose_installed(
-    profiles: tuple[Profile, ...], expanded: tuple[Expanded, ...], gates: FeatureGates, registry: PluginRegistry
-) -> Chosen:
-    """Leave out the default plugins that this version does not have; all others are required.
+def choose_installed(profiles: Iterable[ResolvedProfile], registry: PluginRegistry) -> Chosen:
+    """Leave out the default plugins that are not installed; insist on all others.
 
     Args:
-        profiles: as configured, merged with the defaults.
-        expanded: the plugins of each point, per profile.
-        gates: they decide which plugins are on by default.
-        registry: the installed plugins.
+        profiles: what each profile is to run.
+        registry: the plugins that are installed.
 
     Raises:
         NotYetAvailable: the configuration names a plugin of Kubernetes that this version does not have.
         UnknownPlugin: a required plugin is not installed.
     """
-    defaults = {ref.name for ref in default_plugins(gates)}
     missing: dict[str, None] = {}
-    for profile, points in zip(profiles, expanded, strict=True):
-        named = _named_by_hand(profile, defaults)
-        absent = [name for refs in points.values() for name in [ref.name for ref in refs] if name not in registry]
-        for name in dict.fromkeys(absent):
-            if name in named:
+    chosen: list[ResolvedProfile] = []
+    for profile in profiles:
+        absent = [name for name in profile.plugins if name not in registry]
+        for name in absent:
+            if name in profile.explicit:
                 raise NotYetAvailable.of(
-                    f"profile {profile.scheduler_name!r}: plugin {name!r} is not available in this version of "
+                    f"profile {profile.name!r}: plugin {name!r} is not available in this version of "
                     "trio-sched yet; remove it from the configuration (`trio-sched plugins` lists what is there)"
                 )
             missing[name] = None
         for point in _INDISPENSABLE:
-            for ref in points[point]:
+            for ref in profile.points[point]:
                 if ref.name in missing:
                     raise UnknownPlugin(ref.name, None)
-    left = tuple(
-        {point: tuple(ref for ref in refs if ref.name in registry) for point, refs in points.items()}
-        for points in expanded
-    )
-    return Chosen(profiles=left, missing=tuple(missing))
-
-
-def _named_by_hand(profile: Profile, defaults: set[str]) -> set[str]:
-    """The plugins that *profile* enables besides the defaults."""
-    by_hand: set[str] = set()
-    for point, plugin_set in profile.plugins.items():
-        enabled = {ref.name for ref in plugin_set.enabled}
-        by_hand |= enabled - defaults if point == MULTI_POINT else enabled
-    return by_hand
+        chosen.append(profile.limited_to(registry))
+    return Chosen(profiles=tuple(chosen), missing=tuple(missing))

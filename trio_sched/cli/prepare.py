@@ -19,10 +19,11 @@ from trio_sched.cli.flags import (
 )
 from trio_sched.config.dump import dump_configuration
 from trio_sched.config.errors import ConfigError
-from trio_sched.config.expansion import Expanded, PointsOf, expand_profiles, used_profile
+from trio_sched.config.expansion import PointsOf, used_profile
 from trio_sched.config.extenders import apply_extenders
 from trio_sched.config.feature_gates import FeatureGates, resolve_feature_gates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
+from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import Extender, LeaderElection, SchedulerConfig
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.kubeconfig import load_kubeconfig
@@ -60,8 +61,8 @@ class Prepared:
     gates: FeatureGates
     config: SchedulerConfig
     """The effective configuration: as dumped, with the arguments of the plugins that run."""
-    profiles: tuple[Expanded, ...]
-    """The plugins of each point, per profile of *config*."""
+    profiles: tuple[ResolvedProfile, ...]
+    """What each profile is to run."""
     connection: ConnectionSettings
     source: ConfigurationText
     """Where *config* comes from."""
@@ -103,12 +104,12 @@ def prepare(
     for extender in config.extenders:
         _check_extender(extender)
     config = apply_extenders(config)
-    expanded = expand_profiles(config.profiles, points_of, gates)
+    profiles = resolve_profiles(config, points_of, gates)
     config = evolve(config, profiles=tuple(used_profile(profile, points_of) for profile in config.profiles))
     if not flags.write_config_to:
         refuse_unsupported(flags)
         _refuse_missing_features(gates)
-    return Prepared(flags=flags, gates=gates, config=config, profiles=expanded, connection=connection, source=source)
+    return Prepared(flags=flags, gates=gates, config=config, profiles=profiles, connection=connection, source=source)
 
 
 def check_elector(election: LeaderElection) -> None:

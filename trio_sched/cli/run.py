@@ -20,9 +20,12 @@ from trio_sched.cli.flags import Flags
 from trio_sched.cli.prepare import LoggingOptionsError, Prepared, check_elector, prepare
 from trio_sched.cli.version import KUBERNETES
 from trio_sched.config.errors import ConfigError
+from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.leader_election import LostLease
 from trio_sched.daemon.log_setup import set_up_logging
+from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
-from trio_sched.daemon.supervisor import Clients, DaemonSettings, LostLease, run_daemon
+from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import connect
@@ -77,7 +80,7 @@ def daemon_settings(prepared: Prepared, registry: PluginRegistry) -> DaemonSetti
         NotYetAvailable: the configuration names one of these.
         PluginError: a plugin is not installed at all.
     """
-    chosen = choose_installed(prepared.config.profiles, prepared.profiles, prepared.gates, registry)
+    chosen = choose_installed(prepared.profiles, registry)
     if chosen.missing:
         log.warning(
             "default plugins that are not available yet are left out, so what they would decide is not considered",
@@ -98,7 +101,8 @@ async def _run_until_signal(prepared: Prepared, settings: DaemonSettings) -> Non
     async with trio.open_nursery() as nursery:
         await nursery.start(stop_on_signal, stop)
         async with _clients(prepared) as clients:
-            await run_daemon(settings, clients, random=Random(), wall_clock=partial(datetime.now, UTC), stop=stop)
+            assembly = assemble(settings, clients, random=Random(), wall_clock=partial(datetime.now, UTC))
+            await run_daemon(assembly, stop=stop)
         nursery.cancel_scope.cancel()
 
 

@@ -12,8 +12,10 @@ from attrs import define, field, frozen
 
 from trio_sched.cli.outcome import Outcome, is_decided, read_outcome
 from trio_sched.config.schema import ClientConnection
+from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
-from trio_sched.daemon.supervisor import Clients, DaemonSettings, run_daemon
+from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator import (
@@ -75,8 +77,8 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
         await controllers.start(volumes.run)
         controllers.start_soon(arrivals.run, server)
         async with _clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
-            daemon = partial(run_daemon, random=Random(plan.seed), wall_clock=clock, stop=stop)
-            await scheduling.start(daemon, plan.settings, clients)
+            assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
+            await scheduling.start(partial(run_daemon, assembly, stop=stop))
             with activity.followed(progress):
                 if plan.for_seconds is None:
                     settled = await activity.wait_until_idle()
@@ -115,8 +117,8 @@ async def serve_until_signal(plan: Plan, host: str, port: int, announce: Callabl
         await cluster.start(VolumeController(server).run)
         cluster.start_soon(arrivals.run, server)
         async with _clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
-            daemon = partial(run_daemon, random=Random(plan.seed), wall_clock=clock, stop=stop)
-            await scheduling.start(daemon, plan.settings, clients)
+            assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
+            await scheduling.start(partial(run_daemon, assembly, stop=stop))
             announce(url)
         cluster.cancel_scope.cancel()
 

@@ -1,28 +1,27 @@
-"""Puts the parts together: plugins into profiles, profiles into the engine, the engine between watches and binders."""
+"""Builds the parts of the daemon and connects them; the supervisor runs what is built here."""
 
 from __future__ import annotations
 
 import socket
-from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from random import Random
-from typing import Any
 
 import trio
 from attrs import define, field
 
-from trio_sched.config.schema import RawArguments
 from trio_sched.daemon.binder import Binder
 from trio_sched.daemon.binding_cycle import BindingCycle
-from trio_sched.daemon.cluster_mirror import ClusterMirror, PendingPods
+from trio_sched.daemon.cluster_mirror import ClusterMirror
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.evictions import Evictions
 from trio_sched.daemon.extended_scheduling import ExtendedScheduling
 from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
-from trio_sched.daemon.object_changes import ObjectChanges
-from trio_sched.daemon.plugin_handle import LaterParts, PluginHandle
+from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
+from trio_sched.daemon.object_cache import ObjectCache
+from trio_sched.daemon.pending_pods import PendingPods
+from trio_sched.daemon.plugin_handle import PluginHandle
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pre_binding import PreBindingPods
 from trio_sched.daemon.schedule_one import ScheduleOne
@@ -31,13 +30,10 @@ from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.wakeup import Bell
 from trio_sched.daemon.watch_sync import WatchSync
 from trio_sched.daemon.work_pool import WorkPool
-from trio_sched.engine.asked_kinds import AskedKinds
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cache import Cache
-from trio_sched.engine.gates import ProfileQueueing
-from trio_sched.engine.profile import Profile, build_profile
+from trio_sched.engine.profile import build_profile
 from trio_sched.engine.queue import SchedulingQueue
-from trio_sched.engine.queueing_hints import build_hint_table
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.objects.node import Node
@@ -45,16 +41,18 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.snapshot.node_columns import NodeColumns
 
-BINDS_AT_ONCE = 32
-STATUS_PATCHES_AT_ONCE = 8
 
-
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class Assembly:
     """The parts that the supervisor starts and stops."""
 
+    settings: DaemonSettings
+    clients: Clients
+    random: Random
+    wall_clock: Callable[[], datetime]
     scheduler: Scheduler
     mirror: ClusterMirror
+    object_cache: ObjectCache
     recorder: EventRecorder
     binders: WorkPool
     status_writers: WorkPool
@@ -62,10 +60,9 @@ class Assembly:
     binding: BindingCycle
     schedule_one: ScheduleOne
     ready: Bell
-    """Rung when a pod may have become ready."""
+    """Set when a pod may have become ready."""
     queue_changed: Bell
-    """Rung when a pod may have begun to back off."""
-    random: Random
+    """Set when a pod may have begun to back off."""
     node_kind: Kind[Node]
     pod_kind: Kind[Pod]
     extenders: Extenders | None
@@ -75,72 +72,31 @@ class Assembly:
 def assemble(
     settings: DaemonSettings, clients: Clients, *, random: Random, wall_clock: Callable[[], datetime]
 ) -> Assembly:
-    """Load the plugins and connect everything; nothing runs yet.
+    """Build and connect everything, load the plugins last; nothing runs yet.
 
     Raises:
         PluginError: a plugin is missing or broken.
         ExtenderError: the certificates of an extender are not usable.
     """
     config, gates = settings.config, settings.gates
-    options = ResourceOptions(
-        pod_level=gates.enabled("PodLevelResources"),
-        pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
-    )
-    cache = Cache(options)
-    pending, waiting = PendingPods(), WaitingPods()
+    pending, waiting, pre_binding = PendingPods(), WaitingPods(), PreBindingPods()
     ready, queue_changed = Bell(), Bell()
-    binder = Binder(clients.main, random)
-    others: dict[str, dict[tuple[str, str], Any]] = {}
-    versions, asked, later = Counter[str](), AskedKinds(), LaterParts(pending)
-    object_changes = ObjectChanges()
+    object_cache = ObjectCache()
+    scheduler = _scheduler(settings, pending, object_cache, random)
+    queue = scheduler.queue
+
+    def wake() -> None:
+        ready.ring()
+        if not queue.pop_from_backoff:  # then only the timer takes pods out of their backoff
+            queue_changed.ring()
 
     def activate(pods: Iterable[Pod]) -> None:
-        scheduler.queue.activate(pods, now=trio.current_time())
+        queue.activate(pods, now=trio.current_time())
         ready.ring()
 
-    profiles: dict[str, Profile] = {}
-    for profile, points in zip(config.profiles, settings.profiles, strict=True):
-        name = profile.scheduler_name
-        handle = PluginHandle(
-            name,
-            gates.enabled,
-            lambda: NodeColumns(cache.table),
-            others,
-            versions,
-            asked,
-            waiting,
-            activate,
-            binder.bind,
-            clients.main,
-            object_changes,
-            later,
-        )
-        arguments = {
-            entry.name: entry.args.value() if isinstance(entry.args, RawArguments) else entry.args
-            for entry in profile.plugin_config
-        }
-        percentage = profile.percentage_of_nodes_to_score
-        profiles[name] = build_profile(
-            name,
-            {point: [(ref.name, ref.weight) for ref in refs] for point, refs in points.items()},
-            arguments,
-            settings.registry,
-            handle,
-            percentage_of_nodes_to_score=config.percentage_of_nodes_to_score if percentage is None else percentage,
-        )
-    queue = _queue(settings, profiles, pending, options)
-    scheduler = Scheduler(profiles, cache, queue, random, asked)
-    queue.sign = scheduler.sign_queued
-    extenders = extended = None
-    if config.extenders:
-        extenders = Extenders.from_config(config.extenders, lambda: NodeColumns(cache.table), clients.to_extenders)
-        extended = ExtendedScheduling(scheduler, pending, extenders)
-        later.extenders = extenders
-    binders, status_writers = WorkPool(BINDS_AT_ONCE), WorkPool(STATUS_PATCHES_AT_ONCE)
     recorder = EventRecorder(clients.events, socket.gethostname(), wall_clock, random)
+    binders, status_writers = WorkPool(MAX_PARALLEL_BINDS), WorkPool(MAX_PARALLEL_STATUS_PATCHES)
     status_writer = PodStatusWriter(clients.main, status_writers, wall_clock, random)
-    failures = FailureHandler(queue, pending, recorder, status_writer, queue_changed.ring)
-    pre_binding = PreBindingPods()
     evictions = Evictions(
         client=clients.main,
         scheduler=scheduler,
@@ -151,71 +107,102 @@ def assemble(
         activate=activate,
         parallelism=config.parallelism,
     )
-    later.scheduler, later.evictions = scheduler, evictions
+    extenders = extended = None
+    if config.extenders:
+        extenders = Extenders.from_config(
+            config.extenders, lambda: NodeColumns(scheduler.cache.table), clients.to_extenders
+        )
+        extended = ExtendedScheduling(scheduler, pending, extenders)
+    failures = FailureHandler(
+        scheduler=scheduler,
+        pending=pending,
+        recorder=recorder,
+        status_writer=status_writer,
+        requeued=queue_changed.ring,
+    )
     binding = BindingCycle(
-        scheduler,
-        binders,
-        waiting,
-        pre_binding,
-        recorder,
-        status_writer,
-        failures,
-        ready.ring,
-        gates.enabled("NominatedNodeNameForExpectation"),
-        extenders,
+        scheduler=scheduler,
+        pool=binders,
+        waiting=waiting,
+        pre_binding=pre_binding,
+        recorder=recorder,
+        status_writer=status_writer,
+        failures=failures,
+        wake=ready.ring,
+        nominate_while_binding=gates.enabled("NominatedNodeNameForExpectation"),
+        extenders=extenders,
     )
-
-    def wake() -> None:
-        ready.ring()
-        if not queue.pop_from_backoff:  # then it takes the timer to get a pod out of its backoff
-            queue_changed.ring()
-
     mirror = ClusterMirror(
-        scheduler,
-        pending,
-        wake,
-        waiting.remove_deleted,
-        gates.enabled("NodeDeclaredFeatures"),
-        others,
-        versions,
-        object_changes,
+        scheduler=scheduler,
+        pending=pending,
+        object_cache=object_cache,
+        wake=wake,
+        reject_waiting=waiting.remove_deleted,
+        declared_features=gates.enabled("NodeDeclaredFeatures"),
     )
-    schedule_one = ScheduleOne(scheduler, pending, binding, failures, recorder, ready, extended)
+    schedule_one = ScheduleOne(
+        scheduler=scheduler,
+        pending=pending,
+        binding=binding,
+        failures=failures,
+        recorder=recorder,
+        ready=ready,
+        extended=extended,
+    )
+    binder = Binder(clients.main, random)
+    profiles = {}
+    for resolved in settings.profiles:
+        handle = PluginHandle(
+            profile_name=resolved.name,
+            scheduler=scheduler,
+            object_cache=object_cache,
+            pending=pending,
+            waiting=waiting,
+            evictions=evictions,
+            extenders=extenders,
+            client=clients.main,
+            gate=gates.enabled,
+            activate=activate,
+            bind=binder.bind,
+        )
+        profiles[resolved.name] = build_profile(resolved, settings.registry, handle)
+    scheduler.install_profiles(profiles, extenders=bool(config.extenders))
     return Assembly(
-        scheduler,
-        mirror,
-        recorder,
-        binders,
-        status_writers,
-        evictions,
-        binding,
-        schedule_one,
-        ready,
-        queue_changed,
-        random,
-        node_kind(config.extenders),
-        pod_kind(config.extenders, profiles),
-        extenders,
+        settings=settings,
+        clients=clients,
+        random=random,
+        wall_clock=wall_clock,
+        scheduler=scheduler,
+        mirror=mirror,
+        object_cache=object_cache,
+        recorder=recorder,
+        binders=binders,
+        status_writers=status_writers,
+        evictions=evictions,
+        binding=binding,
+        schedule_one=schedule_one,
+        ready=ready,
+        queue_changed=queue_changed,
+        node_kind=node_kind(config.extenders),
+        pod_kind=pod_kind(config.extenders, profiles),
+        extenders=extenders,
     )
 
 
-def _queue(
-    settings: DaemonSettings, profiles: dict[str, Profile], pending: PendingPods, options: ResourceOptions
-) -> SchedulingQueue:
+def _scheduler(settings: DaemonSettings, pending: PendingPods, object_cache: ObjectCache, random: Random) -> Scheduler:
+    """The engine, without profiles yet: plugins are given a handle that reaches it."""
     config, gates = settings.config, settings.gates
+    options = ResourceOptions(
+        pod_level=gates.enabled("PodLevelResources"),
+        pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+    )
     pop_from_backoff = gates.enabled("SchedulerPopFromBackoffQ")
-    groups = gates.enabled("GenericWorkload")
-    first = next(iter(profiles.values()))
-    return SchedulingQueue(
-        profiles={
-            name: ProfileQueueing(profile.pre_enqueue, build_hint_table(profile, extenders=bool(config.extenders)))
-            for name, profile in profiles.items()
-        },
-        queue_sort=first.queue_sort[0].call,
+    queue = SchedulingQueue(
         known_pod=pending.get,
         backoff=Backoff(config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds, windowed=pop_from_backoff),
         max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
         pop_from_backoff=pop_from_backoff,
-        groups_skip_hints=groups,
+        groups_skip_hints=gates.enabled("GenericWorkload"),
         resource_options=options,
     )
+    return Scheduler(cache=Cache(options), queue=queue, rng=random, dependencies=object_cache.dependencies)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import trio
-from attrs import define, field
+from attrs import define
 from msgspec import structs
 
-from trio_sched.daemon.object_changes import ObjectChanges
+from trio_sched.daemon.object_cache import ObjectCache
+from trio_sched.daemon.pending_pods import PendingPods
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.cluster_changes import (
     ASSIGNED_POD_ADD,
@@ -33,51 +33,19 @@ log = logging.getLogger(__name__)
 K = TypeVar("K")
 
 
-@define(eq=False)
-class PendingPods:
-    """The pods without a node that one of our profiles is responsible for, by ``namespace/name``.
-
-    What a watch would show to somebody who asked now; the queue has copies of its own.
-    """
-
-    _pods: dict[str, Pod] = field(factory=dict)
-
-    def get(self, key: str) -> Pod | None:
-        """The pod called *key*, if it exists and still has no node."""
-        return self._pods.get(key)
-
-    def put(self, pod: Pod) -> None:
-        """A new pod, or a new version of one."""
-        self._pods[pod.key] = pod
-
-    def drop(self, pod: Pod) -> None:
-        """The pod is gone or has a node."""
-        known = self._pods.get(pod.key)
-        if known is not None and known.uid == pod.uid:
-            del self._pods[pod.key]
-
-    def __len__(self) -> int:
-        return len(self._pods)
-
-
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class ClusterMirror:
     """Keeps the engine's cache and queue in step with the cluster. Nothing here waits."""
 
     scheduler: Scheduler
     pending: PendingPods
+    object_cache: ObjectCache
     wake: Callable[[], None]
     """Called after anything that may have made a pod ready."""
     reject_waiting: Callable[[str], bool]
-    """Ends the wait for permission of the pod with this UID; returns whether it waited."""
+    """Rejects the pod with this UID if it waits for permission; returns whether it waited."""
     declared_features: bool = True
     """Gate NodeDeclaredFeatures."""
-    others: dict[str, dict[tuple[str, str], Any]] = field(factory=dict)
-    """Further objects by kind, then by namespace and name."""
-    versions: Counter[str] = field(factory=Counter)
-    """Kind → changes of its objects so far."""
-    object_changes: ObjectChanges = field(factory=ObjectChanges)
-    """Told of every new version of one of them."""
 
     # --- pods -------------------------------------------------------------------------------------------------------
 
@@ -148,7 +116,7 @@ class ClusterMirror:
         queue, now = self.scheduler.queue, trio.current_time()
         known = was if was is not None else pod
         if not known.node_name and self._is_ours(known):
-            # Whoever had no node when we last heard of it leaves the queue, even if it got one in between.
+            # It had no node in the last version we saw, so it is in the queue, even if it got one in between.
             self.pending.drop(known)
             queue.delete(known)
             if self.scheduler.cache.is_assumed(known.uid):
@@ -160,7 +128,7 @@ class ClusterMirror:
             queue.move_all(ASSIGNED_POD_DELETE, known, None, now=now)
 
     def _assumed_deleted(self, pod: Pod, now: float) -> None:
-        """A pod that we have just placed is going; its binding will fail by itself."""
+        """An assumed pod is being deleted; its binding will fail by itself."""
         cached = self.scheduler.cache.get(pod.uid)
         if cached is None:
             return
@@ -215,39 +183,36 @@ class ClusterMirror:
 
     # --- everything else --------------------------------------------------------------------------------------------
 
-    def taker(self, kind: str, resource: str, actions: Action) -> Callable[[Listed[Any] | Changes[Any]], None]:
-        """What takes in a watch of another kind.
+    def handler(self, kind: str, resource: str, actions: Action) -> Callable[[Listed[Any] | Changes[Any]], None]:
+        """The event handler for a watch of another kind.
 
         Args:
-            kind: the name under which plugins ask for its objects.
+            kind: the name under which plugins read its objects.
             resource: the resource in cluster events.
             actions: what plugins have registered for; other changes move no pods.
         """
-        self.others.setdefault(kind, {})
+        self.object_cache.add_kind(kind)
 
-        def take(batch: Listed[Any] | Changes[Any]) -> None:
+        def handle(batch: Listed[Any] | Changes[Any]) -> None:
             changes = _changes(batch)
-            if any(map(_matters, changes)):
-                self.versions[kind] += 1
-                if kind in self.scheduler.asked.kinds:
-                    self.scheduler.forget_kept_answers()
+            if any(map(_matters, changes)) and self.object_cache.count_change(kind):
+                self.scheduler.invalidate_signatures()
             for change in changes:
-                self._other_changed(kind, resource, actions, change)
+                self._object_changed(kind, resource, actions, change)
             self.wake()
 
-        return take
+        return handle
 
-    def _other_changed(self, kind: str, resource: str, actions: Action, change: Change[Any]) -> None:
+    def _object_changed(self, kind: str, resource: str, actions: Action, change: Change[Any]) -> None:
         subject: Any = change.new if change.new is not None else change.old
-        objects, key = self.others[kind], (subject.metadata.namespace, subject.metadata.name)
+        name, namespace = subject.metadata.name, subject.metadata.namespace
         if change.type == "DELETED":
-            objects.pop(key, None)
+            self.object_cache.remove(kind, name, namespace)
             action, old, new = Action.DELETE, change.old, None
         else:
-            objects[key] = change.new
+            self.object_cache.put(kind, name, namespace, change.new)
             action = Action.ADD if change.type == "ADDED" else Action.UPDATE
             old, new = change.old, change.new
-        self.object_changes.note((kind, *key))
         if actions & action:
             self.scheduler.queue.move_all(ClusterEvent(resource, action), old, new, now=trio.current_time())
 

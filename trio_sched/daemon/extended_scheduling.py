@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable
 import trio
 from attrs import define, evolve, field
 
-from trio_sched.daemon.cluster_mirror import PendingPods
 from trio_sched.daemon.extender import ExtenderError
 from trio_sched.daemon.extenders import Extenders
+from trio_sched.daemon.pending_pods import PendingPods
 from trio_sched.daemon.wakeup import Bell
 from trio_sched.engine.decision import Decision, Unplaced
 from trio_sched.engine.feasible_nodes import ExtenderResult, FeasibleNodes
@@ -48,7 +48,7 @@ class ExtendedScheduling:
         """Take over a popped pod if an extender is interested in it; returns whether that is so."""
         if not self.extenders.is_interested(info.pod):
             return False
-        self.scheduler.queue.done(info.uid)
+        self.scheduler.set_aside(info)
         known = self._waiting.get(info.key)
         if known is not None and known.uid == info.uid:  # it was changed while it waits, and keeps its position
             known.replace_pod(info.pod)
@@ -84,13 +84,13 @@ class ExtendedScheduling:
     def _begins(self, info: QueuedPodInfo) -> bool:
         """Whether this pod is still to be scheduled; if so it is in flight from now on."""
         known = self.pending.get(info.key)
-        return known is not None and known.uid == info.uid and self.scheduler.queue.resume(info)
+        return known is not None and known.uid == info.uid and self.scheduler.resume(info)
 
     def _is_over(self, info: QueuedPodInfo, skips: Skips) -> bool:
         """Take the newest version of the pod; returns whether it is not to be scheduled any more."""
         known = self.pending.get(info.key)
         if known is None or known.uid != info.uid or skips(info):
-            self.scheduler.queue.done(info.uid)
+            self.scheduler.skip(info)
             return True
         if known is not info.pod:
             info.replace_pod(known)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 from attrs import frozen
 
-from trio_sched.config.expansion import Expanded
 from trio_sched.config.feature_gates import FeatureGates
+from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.schema import SchedulerConfig
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.queue import MAX_IN_UNSCHEDULABLE_SECONDS
@@ -15,11 +15,11 @@ from trio_sched.kube_client.connection import KubeClient
 
 @frozen(kw_only=True)
 class DaemonSettings:
-    """What to run: a configuration, its feature gates, the plugins of each profile, and the identity in the lease."""
+    """What to run: a configuration, its gates, the resolved profiles, and the identity of this process."""
 
     config: SchedulerConfig
     gates: FeatureGates
-    profiles: tuple[Expanded, ...]
+    profiles: tuple[ResolvedProfile, ...]
     registry: PluginRegistry
     identity: str
     """``<hostname>_<uuid>``: unique among all candidates for the lease."""
@@ -34,4 +34,4 @@ class Clients:
     events: KubeClient
     leases: KubeClient
     to_extenders: httpx.AsyncBaseTransport | None = None
-    """Carries the requests to extenders when these run in this process; None to connect to them."""
+    """Carries the requests to extenders that live in this process; None for real connections."""

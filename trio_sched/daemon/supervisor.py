@@ -4,17 +4,17 @@
 
     services                                  until everything is over
     ├── event recorder
-    ├── watches: nodes, further kinds, pods → cluster mirror → cache and queue
+    ├── watches: nodes, watched kinds, pods → cluster mirror → cache and queue
     ├── queue timers
     ├── background tasks of plugins
-    └── term                                  while we lead (or at once, without an election)
+    └── leading                               while we lead (or at once, without an election)
         ├── renewing the lease
         ├── binder tasks, status writer
-        └── schedule_one, and beside it the pods that extenders are asked about
+        └── schedule_one, and beside it the pods that extenders are interested in
             └── pods that wait for permission or pre_bind
 
-On ``stop`` the term ends: no pod is popped any more, binds in flight are drained, what is not done by then is given up,
-and only then the lease is released: whoever leads next must not be surprised by our writes. Then the services.
+On ``stop`` leading ends: no pod is popped any more, binds in flight are drained, what is not done by then is cancelled,
+and only then the lease is released: the next leader must not be surprised by our writes. Then the services end.
 """
 
 from __future__ import annotations
@@ -22,27 +22,22 @@ from __future__ import annotations
 import gc
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from functools import partial
-from random import Random
 
 import trio
 
-from trio_sched.daemon.assembly import Assembly, assemble
-from trio_sched.daemon.leader_election import Elector, LostLease
+from trio_sched.daemon.assembly import Assembly
+from trio_sched.daemon.leader_election import Elector
+from trio_sched.daemon.limits import DRAIN_SECONDS
 from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
-from trio_sched.daemon.queue_wakeups import run_queue_timers
-from trio_sched.daemon.settings import Clients, DaemonSettings
+from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.watches import run_watches
-from trio_sched.engine.profile import Caller
+from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.engine.plugin_calls import describe_error
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import KubeClient
 
 log = logging.getLogger(__name__)
-
-DRAIN_SECONDS = 10.0
-"""How long a stop waits for binds and events that are under way."""
-__all__ = ["Clients", "DaemonSettings", "LostLease", "PluginTaskFailed", "run_daemon"]
 
 
 class PluginTaskFailed(TrioSchedError):
@@ -53,52 +48,48 @@ class PluginTaskFailed(TrioSchedError):
         self.plugin, self.cause = plugin, cause
 
     def __str__(self) -> str:
-        return f"background task of plugin {self.plugin!r} failed: {type(self.cause).__name__}: {self.cause}"
+        return f"background task of plugin {self.plugin!r} failed: {describe_error(self.cause)}"
 
 
 async def run_daemon(
-    settings: DaemonSettings,
-    clients: Clients,
+    assembly: Assembly,
     *,
-    random: Random,
-    wall_clock: Callable[[], datetime],
     stop: trio.Event,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Schedule until *stop* is set; reports started once the caches are filled, or *stop* was faster.
 
     Raises:
-        PluginError: a plugin is missing or broken; nothing was started.
-        LostLease: somebody else may lead now.
+        LostLease: another instance may lead now.
         PluginTaskFailed: the background task of a plugin failed.
     """
     set_malloc_thresholds()
-    assembly = assemble(settings, clients, random=random, wall_clock=wall_clock)
+    settings, clients = assembly.settings, assembly.clients
     election = settings.config.leader_election
     elector = Elector(
         client=clients.leases,
         settings=election,
         identity=settings.identity,
         component=settings.config.profiles[0].scheduler_name,
-        wall_clock=wall_clock,
-        random=random,
+        wall_clock=assembly.wall_clock,
+        random=assembly.random,
         record=assembly.recorder.record_on_lease,
     )
     async with trio.open_nursery() as services:
         services.start_soon(assembly.recorder.run)
         if assembly.extenders is not None:
             services.start_soon(assembly.extenders.close_on_exit)
-        term = partial(_term, assembly, stop)
+        work = partial(_schedule_while_leading, assembly, stop)
         if election.leader_elect and settings.config.delay_cache_until_active:
             task_status.started()
-            await elector.lead(partial(_fill_then, assembly, clients.main, services, stop, term), stop)
+            await elector.lead(partial(_fill_then, assembly, clients.main, services, stop, work), stop)
         else:
             is_filled = await _fill(assembly, clients.main, services, stop)
             task_status.started()
             if is_filled and election.leader_elect:
-                await elector.lead(term, stop)
+                await elector.lead(work, stop)
             elif is_filled:
-                await term()
+                await work()
         with trio.move_on_after(DRAIN_SECONDS):
             await assembly.recorder.pool.drained()
         services.cancel_scope.cancel()
@@ -109,14 +100,14 @@ async def _fill_then(
     client: KubeClient,
     services: trio.Nursery,
     stop: trio.Event,
-    term: Callable[[], Awaitable[None]],
+    work: Callable[[], Awaitable[None]],
 ) -> None:
     if await _fill(assembly, client, services, stop):
-        await term()
+        await work()
 
 
 async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, stop: trio.Event) -> bool:
-    """Start the watches and wait until each has its first list; the collector would only look for garbage in vain.
+    """Start the watches and wait until each has its first list; meanwhile there is no garbage worth collecting.
 
     Returns:
         Whether that was done before *stop*: an API server that is away can keep us here for any time.
@@ -125,11 +116,11 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
     is_filled = False
     gc.disable()
     try:
-        async with trio.open_nursery() as patience:
-            patience.start_soon(_cancel_on, stop, patience.cancel_scope)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_on, stop, nursery.cancel_scope)
             await services.start(run_watches, assembly, client)
             is_filled = True
-            patience.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()
     finally:
         gc.enable()
     if not is_filled:
@@ -139,20 +130,20 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
     queue = assembly.scheduler.queue
     services.start_soon(run_queue_timers, queue, assembly.queue_changed, assembly.ready.ring)
     for profile in assembly.scheduler.profiles.values():
-        for caller in profile.run:
-            services.start_soon(_run_plugin, caller)
+        for hook in profile.run:
+            services.start_soon(_run_plugin, hook)
     return True
 
 
-async def _run_plugin(caller: Caller) -> None:
+async def _run_plugin(hook: BoundHook) -> None:
     try:
-        await caller.call()
-    except Exception as exc:  # whatever it was, it is this plugin's failure
-        raise PluginTaskFailed(caller.plugin, exc) from exc
+        await hook.function()
+    except Exception as exc:  # a plugin may raise anything
+        raise PluginTaskFailed(hook.plugin, exc) from exc
 
 
-async def _term(assembly: Assembly, stop: trio.Event) -> None:
-    """Schedule until *stop*, then let what is under way come to its end."""
+async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
+    """Schedule until *stop*, then wait for what is under way."""
     async with trio.open_nursery() as writers:
         writers.start_soon(assembly.binders.run)
         writers.start_soon(assembly.status_writers.run)

@@ -1,4 +1,4 @@
-"""Pods that permit made wait: decided and assumed, but not to be bound before everybody has agreed."""
+"""Waiting pods: assumed, but not to be bound before every plugin whose permit answered Wait has allowed it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trio_sched.plugin_api.status import Code, Status, unschedulable
 
 @define(eq=False)
 class WaitingPod:
-    """One pod and the plugins that have not allowed it yet; the first word is the last."""
+    """One pod and the plugins that have not allowed it yet; the first outcome stands."""
 
     pod: Pod
     timeout_seconds: dict[str, float]
@@ -31,17 +31,24 @@ class WaitingPod:
         return frozenset(self._deadlines)
 
     def allow(self, plugin: str) -> None:
-        """*plugin* has no objection any more."""
+        """*plugin* allows it."""
         self._deadlines.pop(plugin, None)
         if not self._deadlines:
             self._decide(None)
 
     def reject(self, plugin: str, message: str) -> bool:
-        """*plugin* refuses; returns False if something else was decided before."""
+        """*plugin* rejects it; returns False if there was an outcome before.
+
+        Raises:
+            TypeError: *plugin* or *message* is not a string.
+        """
+        for name, value in (("plugin", plugin), ("message", message)):  # plugins call this; texts are made of both
+            if not isinstance(value, str):
+                raise TypeError(f"{name} must be a string, not {type(value).__name__}")
         return self._decide(unschedulable(message).by(plugin))
 
     def preempt(self, plugin: str, message: str) -> bool:
-        """The place is needed for another pod; returns False if something else was decided before."""
+        """The pod is preempted; returns False if there was an outcome before."""
         return self._decide(Status(Code.ERROR, (), RuntimeError(message), plugin))
 
     def _decide(self, outcome: Status | None) -> bool:
@@ -52,7 +59,7 @@ class WaitingPod:
         return True
 
     async def decided(self) -> Status | None:
-        """Wait for the outcome: None is yes."""
+        """Wait for the outcome; None if it is allowed."""
         while not self._decided.is_set():
             plugin = min(self._deadlines, key=lambda name: self._deadlines[name])
             with trio.move_on_at(self._deadlines[plugin]):
@@ -70,20 +77,16 @@ class WaitingPods:
     by_uid: dict[str, WaitingPod] = field(factory=dict)
 
     def add(self, pod: Pod, timeout_seconds: dict[str, float]) -> None:
-        """Let *pod* wait."""
+        """Make *pod* wait."""
         self.by_uid[pod.uid] = WaitingPod(pod, timeout_seconds)
 
-    def drop(self, uid: str) -> None:
-        """The pod *uid* failed before anybody was asked for permission; no matter if it does not wait."""
-        self.by_uid.pop(uid, None)
-
     def remove_deleted(self, uid: str) -> bool:
-        """The pod is gone from the cluster; returns whether it waited."""
+        """The pod was deleted; returns whether it waited."""
         waiting = self.by_uid.get(uid)
         return waiting is not None and waiting.reject("", "removed")
 
     async def permission(self, uid: str) -> Status | None:
-        """Wait until it is decided about the pod; None is yes, also if it does not have to wait."""
+        """Wait for the outcome of the pod; None if it is allowed, or does not have to wait."""
         waiting = self.by_uid.get(uid)
         if waiting is None:
             return None

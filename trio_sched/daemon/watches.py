@@ -9,7 +9,7 @@ from typing import Any
 import trio
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.daemon.further_kinds import kind_of
+from trio_sched.daemon.watched_kinds import kind_of
 from trio_sched.engine.queueing_hints import watched_resources
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.connection import KubeClient
@@ -36,14 +36,14 @@ async def run_watches(
                 if found is not None:
                     name, kind = found
                     first_lists.start_soon(
-                        _start_if_known, nursery, client, kind, mirror.taker(name, resource, actions), assembly
+                        _start_if_known, nursery, client, kind, mirror.handler(name, resource, actions), assembly
                     )
         await nursery.start(pods.run)
         task_status.started()
 
 
 def _wanted(scheduler: Scheduler) -> dict[str, Action]:
-    """What to watch, and after which changes pods are to move: what plugins have registered for or look at."""
+    """What to watch, and after which changes pods move: what plugins have registered for or read."""
     wanted = watched_resources({name: profile.hints for name, profile in scheduler.queue.profiles.items()})
     waited_for = {resource.rpartition("/")[2] for resource in wanted}
     for profile in scheduler.profiles.values():
@@ -54,22 +54,22 @@ def _wanted(scheduler: Scheduler) -> dict[str, Action]:
 async def _start_if_known(
     nursery: trio.Nursery, client: KubeClient, kind: Any, deliver: Any, assembly: Assembly
 ) -> None:
-    """Follow a kind that this server may not have, or not show to us; then there is nothing to wait for.
+    """Follow a kind that the server may not serve, or not allow us to read; then there is nothing to wait for.
 
-    The watch goes on trying, in case the kind comes to be served.
+    The watch retries all the same, in case the kind is served later.
     """
-    settled = trio.Event()
+    answered = trio.Event()
 
-    def take(batch: Listed[Any] | Changes[Any]) -> None:
+    def handle(batch: Listed[Any] | Changes[Any]) -> None:
         deliver(batch)
-        settled.set()
+        answered.set()
 
     def on_trouble(plural: str, trouble: KubeClientError) -> None:
         if not isinstance(trouble, NotFound | Forbidden):
             log_trouble(plural, trouble)
-        elif not settled.is_set():
+        elif not answered.is_set():
             log.warning("%s cannot be watched, so nothing is known of them: %s", plural, trouble)
-            settled.set()
+            answered.set()
 
-    nursery.start_soon(partial(follow, client, kind, take, random=assembly.random, on_trouble=on_trouble))
-    await settled.wait()
+    nursery.start_soon(partial(follow, client, kind, handle, random=assembly.random, on_trouble=on_trouble))
+    await answered.wait()

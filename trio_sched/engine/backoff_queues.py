@@ -1,12 +1,12 @@
-"""Pods that wait out their backoff: those that plugins turned away, and apart from them those that had an error.
+"""Pods in backoff: those that plugins rejected, and apart from them those that had an error.
 
-The first may be tried early when nothing else is to be done; an error is waited out.
+The first may be popped early when the active queue is empty; after an error the backoff has to end first.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.pod_heap import PodHeap
@@ -18,10 +18,16 @@ class BackoffQueues:
 
     __slots__ = ("backoff", "errors", "rejected")
 
-    def __init__(self, backoff: Backoff, *, by_priority: bool) -> None:
+    def __init__(
+        self,
+        backoff: Backoff,
+        *,
+        by_priority: bool,
+        replace_keys: Callable[[Exception, Iterable[QueuedPodInfo]], None] | None = None,
+    ) -> None:
         self.backoff = backoff
         if by_priority:
-            self.rejected = PodHeap(lambda info: (info.sort_time, info.sort_key))
+            self.rejected = PodHeap(lambda info: (info.sort_time, info.sort_key), replace_keys)
         else:
             self.rejected = PodHeap(lambda info: info.sort_time)
         self.errors = PodHeap(lambda info: info.sort_time)

@@ -1,4 +1,4 @@
-"""What a scheduling cycle comes to."""
+"""The outcome of a scheduling cycle."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Unplaced:
     status: Status
     diagnosis: Diagnosis | None = None
     nominated_node_name: str | None = ""
-    """What becomes of the pod's nomination: None leaves it, "" clears it."""
+    """The pod's nomination from now on: None leaves it, "" clears it."""
     state: CycleState | None = None
-    """What plugins left in this cycle, for post_filter."""
+    """The cycle state, for post_filter."""
 
     @property
     def message(self) -> str:

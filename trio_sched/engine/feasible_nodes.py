@@ -13,7 +13,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from trio_sched.engine.decision import Decision, Placed, Unplaced, unfit
-from trio_sched.engine.filtering import CycleFailed
+from trio_sched.engine.plugin_calls import HookFailed
 from trio_sched.engine.queueing_hints import EXTENDER
 from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES, Feasible, SchedulingCycle, diagnose
 from trio_sched.objects.node import Node
@@ -52,15 +52,16 @@ def find_feasible_nodes(cycle: SchedulingCycle, *, nominated_first: bool = True)
     """Find the nodes to ask extenders about; not all that fit, if there are many: each costs an extender time."""
     try:
         found = cycle.find_feasible(nominated_first=nominated_first)
-    except CycleFailed as failed:
+        if isinstance(found, Unplaced):
+            return evolve(found, state=cycle.state)
+        diagnosis = diagnose(found.outcome, found.narrowed_by, cycle.table.count)
+    except HookFailed as failed:
         return Unplaced(failed.status)
-    if isinstance(found, Unplaced):
-        return evolve(found, state=cycle.state)
     chosen, evaluated = _sample(found, cycle.start, cycle.profile.percentage_of_nodes_to_score)
     views = (found.nodes.node(position) for position in chosen)
     return FeasibleNodes(
         nodes={view.name: view.node for view in views},
-        diagnosis=diagnose(found.outcome, found.narrowed_by, cycle.table.count),
+        diagnosis=diagnosis,
         evaluated=evaluated,
         only_nominated=found.only_nominated,
     )
@@ -74,7 +75,7 @@ def decide_among(cycle: SchedulingCycle, feasible: FeasibleNodes, result: Extend
         if isinstance(found, Unplaced):
             return evolve(_unplaced_with(before, found), state=cycle.state)
         position = cycle.choose(found.nodes, rng, result.scores)
-    except CycleFailed as failed:
+    except HookFailed as failed:
         return Unplaced(failed.status)
     return Placed(found.nodes.name(position), cycle.state, feasible.evaluated, len(found.nodes))
 

@@ -1,6 +1,6 @@
 """Which nodes a pod can run on: pre_filter and filter, on all nodes or on some.
 
-This is the plain evaluation. `kept_answers` gives the same masks faster for pods that come in many copies.
+This is the plain evaluation. `incremental_evaluation` gives the same masks faster for pods with equal signatures.
 """
 
 from __future__ import annotations
@@ -10,33 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from attrs import define, field, frozen
 
-from trio_sched.engine.profile import Caller, FilterCaller
+from trio_sched.engine.bound_hooks import BoundHook, FilterHook
+from trio_sched.engine.plugin_calls import ask_filter, ask_pre_filter, ask_status, check_nodes, explain
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.status import Code, Status, failure, unresolvable
+from trio_sched.plugin_api.status import Code, Status, unresolvable
 from trio_sched.plugin_api.verdicts import NodeStatuses, PreFilterResult, Verdicts
 from trio_sched.snapshot.arrays import BoolArray
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.placed_pod import PlacedPod
 
 NominatedPods = Mapping[str, Sequence[PlacedPod]]
-"""Node name → pods that are promised a place there and have at least the priority of the pod in question."""
-
-
-class CycleFailed(Exception):
-    """A plugin could not answer; *status* says which one and why. The pod is tried again after its backoff."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status.message)
-        self.status = status
-
-
-def plugin_failed(prefix: str, plugin: str, cause: BaseException | str) -> CycleFailed:
-    """The error of *plugin* in the scheduling framework's words, the cause chained."""
-    exc = RuntimeError(f"{prefix}: {cause}")
-    if isinstance(cause, BaseException):
-        exc.__cause__ = cause
-    return CycleFailed(failure(exc).by(plugin))
+"""Node name → pods that are nominated there and have at least the priority of the pod in question."""
 
 
 @frozen
@@ -49,40 +34,34 @@ class PreFilterOutcome:
     rejected: Status | None = None
 
 
-def run_pre_filters(callers: Iterable[Caller], pod: Pod, nodes: NodeColumns, state: CycleState) -> PreFilterOutcome:
-    """Ask every pre_filter in order; notes in *state* which plugins have nothing to do.
+def run_pre_filters(hooks: Iterable[BoundHook], pod: Pod, nodes: NodeColumns, state: CycleState) -> PreFilterOutcome:
+    """Call every pre_filter in order; notes in *state* which plugins' filters are skipped.
 
     Raises:
-        CycleFailed: a plugin failed.
+        HookFailed: a plugin failed.
     """
     names: frozenset[str] | None = None
     narrowed_by: list[str] = []
     rejected: Status | None = None
     skipped = set(state.skip_filter)
     try:
-        for caller in callers:
-            plugin = caller.plugin
-            try:
-                answer = caller.call(pod, nodes, state)
-            except Exception as exc:
-                raise plugin_failed(f'running PreFilter plugin "{plugin}"', plugin, exc) from exc
+        for hook in hooks:
+            answer = ask_pre_filter(hook, pod, nodes, state)
             if answer is None:
                 continue
             if isinstance(answer, PreFilterResult):
                 if answer.node_names is None:
                     continue
                 names = answer.node_names if names is None else names & answer.node_names
-                narrowed_by.append(plugin)
+                narrowed_by.append(hook.plugin)
                 if not names:
                     return PreFilterOutcome(names, tuple(narrowed_by), _conflict(narrowed_by))
             elif answer.code == Code.SKIP:
-                skipped.add(plugin)
+                skipped.add(hook.plugin)
             elif answer.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return PreFilterOutcome(None, (), answer.by(plugin))
-            elif answer.code == Code.UNSCHEDULABLE:
-                rejected = answer.by(plugin)
-            elif answer.code != Code.SUCCESS:
-                raise plugin_failed(f'running PreFilter plugin "{plugin}"', plugin, answer.error or answer.message)
+                return PreFilterOutcome(None, (), answer)
+            else:
+                rejected = answer
     finally:
         state.skip_filter = frozenset(skipped)
     return PreFilterOutcome(names, tuple(narrowed_by), rejected)
@@ -100,52 +79,66 @@ class FilterOutcome:
 
     nodes: NodeColumns
     passes: BoolArray
-    verdicts: list[tuple[str, Verdicts]] = field(factory=list)
+    verdicts: list[tuple[FilterHook, Verdicts]] = field(factory=list)
     """Array filters, in order."""
     node_statuses: dict[int, Status] = field(factory=dict)
-    """Positions at which something else said no: a per-node filter, or the pass with nominated pods."""
+    """Positions that failed for another reason: a per-node filter, or the pass with nominated pods."""
     unexamined: int = 0
-    """Nodes nobody looked at because enough were found."""
+    """Nodes that were left out because enough were found."""
 
     def groups(self) -> Iterator[tuple[Status, list[int]]]:
-        """Each status with the positions of the nodes that got it: of several failing plugins the first one's."""
+        """Each status with the positions of the nodes that got it: of several failing plugins the first one's.
+
+        Raises:
+            HookFailed: a filter cannot explain its codes.
+        """
         for position, status in self.node_statuses.items():
             yield status, [position]
         failed = np.flatnonzero(~self.passes)
         if self.node_statuses:
             failed = failed[~np.isin(failed, list(self.node_statuses))]
-        for plugin, verdicts in self.verdicts:
+        for hook, verdicts in self.verdicts:
             codes = verdicts.codes[failed]
             given = codes != 0
             if not given.any():
                 continue
             nodes, codes = failed[given], codes[given]
             for code in np.unique(codes).tolist():
-                yield verdicts.explain(int(code)).by(plugin), nodes[codes == code].tolist()
+                yield explain(hook, verdicts, code), nodes[codes == code].tolist()
             failed = failed[~given]
 
     def statuses(self) -> dict[str, Status]:
-        """The status of every node that failed, by name."""
+        """The status of every node that failed, by name.
+
+        Raises:
+            HookFailed: a filter cannot explain its codes.
+        """
         return {self.nodes.name(position): status for status, positions in self.groups() for position in positions}
 
     def is_examined(self, position: int) -> bool:
-        """Whether anybody looked at the node at *position*."""
-        return bool(self.passes[position]) or self.status(position) is not None
+        """Whether the node at *position* passed or failed, as opposed to having been left out."""
+        if self.passes[position] or position in self.node_statuses:
+            return True
+        return any(verdicts.codes[position] for _hook, verdicts in self.verdicts)
 
     def status(self, position: int) -> Status | None:
-        """Why the node at *position* failed; None if nobody looked at it."""
+        """Why the node at *position* failed; None if it did not.
+
+        Raises:
+            HookFailed: a filter cannot explain its code.
+        """
         found = self.node_statuses.get(position)
         if found is not None:
             return found
-        for plugin, verdicts in self.verdicts:
-            code = int(verdicts.codes[position])
+        for hook, verdicts in self.verdicts:
+            code = verdicts.codes[position].item()
             if code:
-                return verdicts.explain(code).by(plugin)
+                return explain(hook, verdicts, code)
         return None
 
 
 def run_filters(
-    filters: Iterable[FilterCaller],
+    filters: Iterable[FilterHook],
     pod: Pod,
     nodes: NodeColumns,
     state: CycleState,
@@ -153,73 +146,39 @@ def run_filters(
     enough: int | None = None,
     start: int = 0,
 ) -> FilterOutcome:
-    """Ask every filter about *nodes*, first those that take all nodes at once.
+    """Call every filter on *nodes*, first those that take all nodes at once.
 
     Args:
         filters: the profile's filters; those in ``state.skip_filter`` are left out.
         pod: the pod.
         nodes: the nodes to look at.
         state: the cycle's state.
-        enough: stop asking per-node filters once this many nodes have passed; None asks about all.
+        enough: stop calling per-node filters once this many nodes have passed; None looks at all.
         start: position at which per-node filters begin, so that small samples do not always hit the same nodes.
 
     Raises:
-        CycleFailed: a plugin failed.
+        HookFailed: a plugin failed.
     """
     outcome = FilterOutcome(nodes, np.ones(len(nodes), dtype=np.bool_))
-    per_node: list[FilterCaller] = []
-    for caller in filters:
-        if caller.plugin in state.skip_filter:
+    per_node: list[FilterHook] = []
+    for hook in filters:
+        if hook.plugin in state.skip_filter:
             continue
-        if caller.per_node:
-            per_node.append(caller)
+        if hook.per_node:
+            per_node.append(hook)
             continue
-        verdicts = ask_filter(caller, pod, nodes, state)
+        verdicts = ask_filter(hook, pod, nodes, state)
         if verdicts.may_fail:
-            check_failures(caller, verdicts, outcome.passes)
-        outcome.verdicts.append((caller.plugin, verdicts))
+            check_nodes(hook, verdicts, outcome.passes)
+        outcome.verdicts.append((hook, verdicts))
         outcome.passes &= verdicts.passes
     if per_node:
         _run_per_node(per_node, pod, outcome, state, enough, start)
     return outcome
 
 
-def ask_filter(caller: FilterCaller, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
-    """What one filter that takes all nodes at once says.
-
-    Raises:
-        CycleFailed: it failed.
-    """
-    try:
-        verdicts: Verdicts = caller.call(pod, nodes, state)
-        if verdicts.codes.shape != (len(nodes),):
-            raise ValueError(f"answered with shape {verdicts.codes.shape}, expected ({len(nodes)},)")
-    except Exception as exc:
-        raise plugin_failed(f'running "{caller.plugin}" filter plugin', caller.plugin, exc) from exc
-    return verdicts
-
-
-def check_failures(caller: FilterCaller, verdicts: Verdicts, reached: BoolArray) -> None:
-    """Look whether a filter failed on a node that it had to judge.
-
-    Args:
-        caller: the filter.
-        verdicts: what it said.
-        reached: shape (nodes,): the nodes that passed the filters before it.
-
-    Raises:
-        CycleFailed: it did.
-    """
-    for code in np.unique(verdicts.codes[reached]).tolist():
-        status = verdicts.explain(code) if code else None
-        if status is not None and not status.is_rejected:
-            raise plugin_failed(
-                f'running "{caller.plugin}" filter plugin', caller.plugin, status.error or status.message
-            )
-
-
 def _run_per_node(
-    filters: Sequence[FilterCaller],
+    filters: Sequence[FilterHook],
     pod: Pod,
     outcome: FilterOutcome,
     state: CycleState,
@@ -244,30 +203,27 @@ def _run_per_node(
 
 
 def filter_one_node(
-    filters: Iterable[FilterCaller], pod: Pod, nodes: NodeColumns, position: int, state: CycleState
+    filters: Iterable[FilterHook], pod: Pod, nodes: NodeColumns, position: int, state: CycleState
 ) -> Status | None:
-    """Ask per-node *filters* about one node.
+    """Call per-node *filters* on one node; the first status that is not success.
 
     Raises:
-        CycleFailed: a plugin failed.
+        HookFailed: a plugin failed.
     """
     node = nodes.node(position)
-    for caller in filters:
-        prefix = f'running "{caller.plugin}" filter plugin'
-        try:
-            status: Status | None = caller.call(pod, node, state)
-        except Exception as exc:
-            raise plugin_failed(prefix, caller.plugin, exc) from exc
-        if status is None or status.code == Code.SUCCESS:
-            continue
-        if not status.is_rejected:
-            raise plugin_failed(prefix, caller.plugin, status.error or status.message)
-        return status.by(caller.plugin)
+    for hook in filters:
+        status = ask_status(hook, pod, node, state)
+        if status is not None:
+            return status
     return None
 
 
 def node_statuses(outcome: FilterOutcome, narrowed_by: Sequence[str]) -> NodeStatuses:
-    """The statuses as post_filter and the message want them: looked at, and all the others."""
+    """The statuses as post_filter and the message need them: of nodes that were looked at, and of all others.
+
+    Raises:
+        HookFailed: a filter cannot explain its codes.
+    """
     reasons = (f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}]",) if narrowed_by else ()
-    # A copy of the names: rows may be given to other nodes while somebody still looks at the statuses.
+    # A copy of the names: rows may be given to other nodes while the statuses are still in use.
     return NodeStatuses(tuple(outcome.groups()), list(outcome.nodes.names), unresolvable(*reasons))

@@ -1,4 +1,4 @@
-"""The pass with nominated pods: a pod must also fit when those have arrived that were promised a place before it."""
+"""The pass with nominated pods: a pod must also fit on a node once the pods nominated to it run there."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from attrs import define, field
 
 from trio_sched.engine.filtering import FilterOutcome, NominatedPods
+from trio_sched.engine.plugin_calls import clone_state
 from trio_sched.engine.profile import Profile
-from trio_sched.engine.trial import Trial, TriedNode
+from trio_sched.engine.what_if_filters import WhatIfFilters, WhatIfNode
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Status
@@ -20,9 +21,9 @@ _Seen = tuple[int, int, tuple[int, ...]]
 
 @define(eq=False)
 class NominatedRows:
-    """Copies of rows with the pods on them that are promised a place; only what has changed is copied again.
+    """Copies of rows with the pods added that are nominated to them; only what has changed is copied again.
 
-    While many pods wait for their victims to leave, every attempt of any of them asks about all these nodes.
+    While many pods wait for their victims to leave, every attempt of any of them looks at all these nodes.
     """
 
     table: NodeTable
@@ -66,11 +67,11 @@ def apply_nominated(
 ) -> None:
     """Fail the nodes on which *pod* would take the place of pods nominated there.
 
-    The plain pass has been made; here the nodes concerned are looked at again as if those pods had arrived. Nodes that
-    have failed already too: what counts, and what people read, is the status with those pods if that is a failure.
+    The plain pass has been made; here the nodes concerned are filtered again as if those pods ran there. Nodes that
+    have failed already too: the status that counts and is shown is the one with those pods, if that is a failure.
 
     Raises:
-        CycleFailed: a plugin failed.
+        HookFailed: a plugin failed.
     """
     names, positions = [], []
     for name in nominated:
@@ -80,27 +81,29 @@ def apply_nominated(
             positions.append(position)
     if not names:
         return
-    for position, status in zip(positions, beside_nominated(profile, pod, state, nominated, names, rows), strict=True):
+    for position, status in zip(
+        positions, statuses_with_nominated(profile, pod, state, nominated, names, rows), strict=True
+    ):
         if status is not None:
             outcome.passes[position] = False
             outcome.node_statuses[position] = status
 
 
-def beside_nominated(
+def statuses_with_nominated(
     profile: Profile, pod: Pod, state: CycleState, nominated: NominatedPods, names: Sequence[str], rows: NominatedRows
 ) -> list[Status | None]:
-    """For each of the nodes *names*, why *pod* would not fit there beside the pods nominated there.
+    """For each of the nodes *names*, why *pod* would not fit there together with the pods nominated there.
 
     Raises:
-        CycleFailed: a plugin failed.
+        HookFailed: a plugin failed.
     """
-    trial = Trial(profile, pod, state)
+    filters = WhatIfFilters(profile, pod, state)
     columns, where = rows.with_pods(nominated, names)
-    tried = [TriedNode(position, name) for position, name in zip(where, names, strict=True)]
-    if trial.counting:
-        for node in tried:
-            node.state = state.clone()
+    nodes = [WhatIfNode(position, name) for position, name in zip(where, names, strict=True)]
+    if filters.with_extensions:
+        for node in nodes:
+            node.state = clone_state(state)
             for placed in nominated[node.name]:
-                trial.added(columns, node, placed.pod)
-    trial.judge(columns, tried)
-    return [node.status for node in tried]
+                filters.add_pod(columns, node, placed.pod)
+    filters.run(columns, nodes)
+    return [node.status for node in nodes]

@@ -1,4 +1,4 @@
-"""Which pods are promised a place on which node."""
+"""Which pods are nominated to which node."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Nominator:
         self._node_of[pod.uid] = node_name
 
     def delete(self, uid: str) -> None:
-        """The pod *uid* is promised nothing any more."""
+        """The pod *uid* is not nominated any more."""
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
             pods = self._by_node[node_name]

@@ -1,7 +1,7 @@
 """What can be wrong with a plugin, each as one error that names the plugin, where it comes from and the mend.
 
 PluginError
-├── UnknownPlugin        nobody offers that name
+├── UnknownPlugin        no distribution offers that name
 ├── AmbiguousPlugin      two distributions offer it
 ├── PluginLoadError      importing it failed
 ├── BadPlugin            it is not what a plugin must be: a misspelt hook, a wrong argument, no class

@@ -14,7 +14,14 @@ from typing import Any
 from attrs import define, field
 
 from trio_sched.engine.plugin_errors import AmbiguousPlugin, BadPlugin, PluginLoadError, UnknownPlugin
-from trio_sched.plugin_api.extension_points import HOOK_NAMES, POINT_OF_HOOK, PROJECT, ExtensionPoints
+from trio_sched.plugin_api.extension_points import (
+    ASYNC_HOOKS,
+    HOOK_NAMES,
+    POINT_OF_HOOK,
+    PROJECT,
+    ExtensionPoints,
+)
+from trio_sched.plugin_api.verdicts import Input
 
 PluginClass = type[Any]
 """A class with ``name`` and ``__init__(self, args, handle)``, and methods marked as hooks."""
@@ -29,6 +36,7 @@ class PluginRegistry:
 
     _entry_points: dict[str, list[EntryPoint]]
     _loaded: dict[str, PluginClass] = field(factory=dict)
+    _sources: dict[str, str] = field(factory=dict)
 
     @classmethod
     def discover(cls) -> PluginRegistry:
@@ -50,7 +58,7 @@ class PluginRegistry:
         """All names on offer, sorted."""
         return sorted(self._entry_points)
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self._entry_points or name in self._loaded
 
     def add(self, plugin: PluginClass) -> None:
@@ -65,7 +73,7 @@ class PluginRegistry:
         if name in self:
             raise AmbiguousPlugin(name, [*map(describe_source, self._entry_points.get(name, ())), source])
         check_contract(name, source, plugin)
-        self._loaded[name] = plugin
+        self._loaded[name], self._sources[name] = plugin, source
 
     def sources(self, name: str) -> list[str]:
         """Where the plugin *name* comes from: distribution, version and object."""
@@ -75,11 +83,15 @@ class PluginRegistry:
         """Every entry point that offers *name*; more than one is an error once it is loaded."""
         return list(self._entry_points.get(name, ()))
 
+    def source(self, name: str) -> str:
+        """Where the loaded plugin *name* comes from."""
+        return self._sources[name]
+
     def load(self, name: str) -> PluginClass:
         """Import the plugin class *name* and check that it keeps the contract.
 
         Raises:
-            UnknownPlugin: nobody offers the name.
+            UnknownPlugin: no distribution offers the name.
             AmbiguousPlugin: more than one distribution does.
             PluginLoadError: the import failed.
             BadPlugin: it is not what a plugin must be.
@@ -98,8 +110,9 @@ class PluginRegistry:
             plugin = entry_point.load()
         except Exception as exc:  # third-party import code may raise anything
             raise PluginLoadError(name, describe_source(entry_point), exc) from exc
-        check_contract(name, describe_source(entry_point), plugin)
-        self._loaded[name] = plugin
+        source = describe_source(entry_point)
+        check_contract(name, source, plugin)
+        self._loaded[name], self._sources[name] = plugin, source
         return plugin  # type: ignore[no-any-return]  # an entry point may hold anything; check_contract looked
 
 
@@ -146,10 +159,43 @@ def check_contract(name: str, source: str, plugin: object) -> None:
             close = difflib.get_close_matches(hook, HOOK_NAMES, n=1)
             mend = f"did you mean {close[0]!r}?" if close else f"hooks are {', '.join(HOOK_NAMES)}"
             raise BadPlugin(name, source, f"there is no hook {hook!r}; {mend}")
-        _check_arguments(name, source, hook, getattr(plugin, hook))
+        function = getattr(plugin, hook)
+        _check_arguments(name, source, hook, function)
+        _check_kind_of_function(name, source, hook, function)
     for whole, single in _NEED_ALL_NODES:
         if whole in marked and single in marked:
             raise BadPlugin(name, source, f"it has both {whole!r} and {single!r}; keep one of them")
+    _check_attribute(name, source, plugin, "depends_on", Input, "members of Input")
+    _check_attribute(name, source, plugin, "watches", str, 'names of kinds: ("Service",) for instance')
+
+
+def _check_attribute(name: str, source: str, plugin: type[Any], attribute: str, of: type[Any], what: str) -> None:
+    """Whether a class attribute, if there is one, is a collection of what it must hold."""
+    value = inspect.getattr_static(plugin, attribute, None)
+    if value is None or isinstance(value, property):
+        return
+    if not isinstance(value, tuple | list | set | frozenset) or not all(isinstance(part, of) for part in value):
+        raise BadPlugin(name, source, f"its {attribute} must be a tuple or set of {what}; it is {value!r}")
+
+
+def _check_kind_of_function(name: str, source: str, hook: str, function: Any) -> None:
+    """Whether what a call of *function* gives is the answer, or a coroutine or generator that would never run."""
+    function = inspect.unwrap(function)
+    is_async = inspect.iscoroutinefunction(function)
+    if hook == "run" and not is_async:
+        raise BadPlugin(name, source, "hook 'run' works in the background, so it must be `async def`")
+    if is_async and hook not in ASYNC_HOOKS:
+        allowed = ", ".join(ASYNC_HOOKS)
+        raise BadPlugin(
+            name,
+            source,
+            f"hook {hook!r} is `async def`, but it has to answer at once: write it as plain `def` "
+            f"(hooks that may be async: {allowed}; work that takes time belongs there)",
+        )
+    if inspect.isasyncgenfunction(function) or (inspect.isgeneratorfunction(function) and hook != "events_to_register"):
+        raise BadPlugin(
+            name, source, f"hook {hook!r} is a generator (it has a `yield`), but it has to return its answer"
+        )
 
 
 def _check_arguments(name: str, source: str, hook: str, function: Any) -> None:

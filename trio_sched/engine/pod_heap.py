@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Any
 
@@ -11,12 +11,21 @@ from trio_sched.engine.queued_pod import QueuedPodInfo
 
 
 class PodHeap:
-    """Smallest sort key first; equal keys in order of arrival. Removal leaves a hole that is skipped later."""
+    """Smallest sort key first; equal keys in order of arrival. Removal leaves a hole that is skipped later.
 
-    __slots__ = ("_entries", "_heap", "_sequence", "_sort_key")
+    Keys come from a plugin, so comparing two of them can raise: then *replace_keys* is called with the error and every
+    pod, and has to give them keys that compare with each other and with all later ones.
+    """
 
-    def __init__(self, sort_key: Callable[[QueuedPodInfo], Any]) -> None:
+    __slots__ = ("_entries", "_heap", "_replace_keys", "_sequence", "_sort_key")
+
+    def __init__(
+        self,
+        sort_key: Callable[[QueuedPodInfo], Any],
+        replace_keys: Callable[[Exception, Iterable[QueuedPodInfo]], None] | None = None,
+    ) -> None:
         self._sort_key = sort_key
+        self._replace_keys = replace_keys
         self._heap: list[tuple[Any, int, QueuedPodInfo]] = []
         self._entries: dict[str, tuple[Any, int, QueuedPodInfo]] = {}
         self._sequence = count()
@@ -29,7 +38,12 @@ class PodHeap:
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
         """All pods in the order in which they would be popped."""
-        return (entry[2] for entry in sorted(self._entries.values(), key=lambda entry: entry[:2]))
+        try:
+            entries = sorted(self._entries.values(), key=lambda entry: entry[:2])
+        except Exception as error:
+            self._rebuild(error)
+            entries = sorted(self._entries.values(), key=lambda entry: entry[:2])
+        return (entry[2] for entry in entries)
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """The pod called *key*, if it is here."""
@@ -40,14 +54,16 @@ class PodHeap:
         """Put *info* in, or in its new place if it is here already."""
         entry = (self._sort_key(info), next(self._sequence), info)
         self._entries[info.key] = entry
-        heapq.heappush(self._heap, entry)
+        try:
+            heapq.heappush(self._heap, entry)
+        except Exception as error:
+            self._rebuild(error)
 
     def remove(self, key: str) -> QueuedPodInfo | None:
         """Take the pod called *key* out, if it is here."""
         entry = self._entries.pop(key, None)
         if len(self._heap) > 64 and len(self._heap) > 4 * len(self._entries):
-            self._heap = list(self._entries.values())
-            heapq.heapify(self._heap)
+            self._heapify()
         return entry[2] if entry is not None else None
 
     def peek(self) -> QueuedPodInfo | None:
@@ -56,13 +72,35 @@ class PodHeap:
             entry = self._heap[0]
             if self._entries.get(entry[2].key) is entry:
                 return entry[2]
-            heapq.heappop(self._heap)
+            self._pop_first()
         return None
 
     def pop(self) -> QueuedPodInfo | None:
         """Take the first pod out."""
         info = self.peek()
         if info is not None:
-            heapq.heappop(self._heap)
             del self._entries[info.key]
+            self._pop_first()
         return info
+
+    def _pop_first(self) -> None:
+        try:
+            heapq.heappop(self._heap)
+        except Exception as error:
+            self._rebuild(error)
+
+    def _heapify(self) -> None:
+        self._heap = list(self._entries.values())
+        try:
+            heapq.heapify(self._heap)
+        except Exception as error:
+            self._rebuild(error)
+
+    def _rebuild(self, error: Exception) -> None:
+        """Two keys cannot be compared: replace them all."""
+        if self._replace_keys is None:
+            raise error
+        self._replace_keys(error, [entry[2] for entry in self._entries.values()])
+        self._entries = {key: (self._sort_key(info), number, info) for key, (_, number, info) in self._entries.items()}
+        self._heap = list(self._entries.values())
+        heapq.heapify(self._heap)

@@ -1,10 +1,10 @@
-"""Dry runs of preemption: on which nodes a pod would fit if less important ones were gone, and which of them.
+"""Dry runs of preemption: on which nodes a pod would fit if pods of lower priority were gone, and which of them.
 
-Many nodes are tried at once, on a what-if copy of their columns: first with every less important pod gone, then giving
-back one after the other, the most important first. Plugins whose answer about a node depends on pods elsewhere
-(those with add_pod and remove_pod) keep a state per node.
+Many nodes are tried at once, on a what-if copy of their columns: first with every pod of lower priority removed, then
+reprieving one after the other, the most important first. Plugins whose answer about a node depends on pods elsewhere
+(those with add_pod and remove_pod) get a cycle state per node.
 
-Source: preemption of kube-scheduler 1.36 (who is a victim, in what order pods are given back, budgets).
+Source: preemption of kube-scheduler 1.36 (which pods are victims, in what order pods are reprieved, budgets).
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from functools import partial
 
 from attrs import define, field
 
-from trio_sched.engine.filtering import CycleFailed, NominatedPods
+from trio_sched.engine.filtering import NominatedPods
+from trio_sched.engine.plugin_calls import HookFailed, clone_state
 from trio_sched.engine.profile import Profile
-from trio_sched.engine.trial import Trial, TriedNode
+from trio_sched.engine.what_if_filters import WhatIfFilters, WhatIfNode
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import (
@@ -60,7 +61,7 @@ def dry_run(
         table: the cluster; it is not changed.
         pod: the one to make room for.
         state: what the pre_filters of its cycle have left.
-        nominated: pods that are promised a place and at least as important, by node.
+        nominated: pods that are nominated and at least as important, by node.
         node_names: the nodes worth trying.
         budgets: how many pods may go.
         enough: candidates to stop at, once one of them violates no budget.
@@ -74,7 +75,7 @@ def dry_run(
     chunk = max(enough, _SMALLEST_CHUNK)
     for start in range(0, len(rows), chunk):
         what_if = WhatIf(table, rows[start : start + chunk])
-        search = _Search(Trial(profile, pod, state), what_if, nominated, budgets)
+        search = _Search(WhatIfFilters(profile, pod, state), what_if, nominated, budgets)
         for name, outcome in search.outcomes(may_evict):
             if isinstance(outcome, Victims):
                 found = violating if outcome.pdb_violations else good
@@ -90,11 +91,11 @@ def dry_run(
 
 
 @define(eq=False)
-class _Node(TriedNode):
+class _Node(WhatIfNode):
     """One node of a search."""
 
-    waiting: list[tuple[PlacedPod, bool]] = field(factory=list)
-    """Pods taken away that may be given back, in the order in which that is tried; and whether a budget forbids it."""
+    removed: list[tuple[PlacedPod, bool]] = field(factory=list)
+    """Removed pods that may be reprieved, in the order in which that is tried; and whether a budget protects them."""
     victims: list[Pod] = field(factory=list)
     violations: int = 0
 
@@ -103,7 +104,7 @@ class _Node(TriedNode):
 class _Search:
     """Looks for victims on some nodes, on all of them together."""
 
-    trial: Trial
+    filters: WhatIfFilters
     what_if: WhatIf
     nominated: NominatedPods
     budgets: BudgetsByNamespace
@@ -112,9 +113,9 @@ class _Search:
         """Each node with its victims, or with the reason why it is no use."""
         nodes = [_Node(position, name) for position, name in enumerate(self.what_if.nodes.names)]
         for node in nodes:
-            self.trial.guarded(node, partial(self._take_away, node, may_evict))
-        self._judge([node for node in nodes if node.status is None])
-        self._give_back([node for node in nodes if node.status is None])
+            self.filters.catch_failure(node, partial(self._remove_lower_priority, node, may_evict))
+        self._run_filters([node for node in nodes if node.status is None])
+        self._reprieve([node for node in nodes if node.status is None])
         for node in nodes:
             if node.status is not None:
                 yield node.name, node.status
@@ -124,78 +125,81 @@ class _Search:
             else:
                 yield node.name, Victims(tuple(sorted(node.victims, key=importance)), node.violations)
 
-    def _take_away(self, node: _Node, may_evict: MayEvict | None) -> None:
-        """Remove everybody less important."""
-        priority = self.trial.pod.priority
-        gone = [
+    def _remove_lower_priority(self, node: _Node, may_evict: MayEvict | None) -> None:
+        """Remove every pod of lower priority."""
+        priority = self.filters.pod.priority
+        potential = [
             placed
             for placed in self.what_if.pods_on(node.name)
             if placed.pod.priority < priority and (may_evict is None or may_evict(placed.pod))
         ]
-        if not gone:
+        if not potential:
             node.status = NO_VICTIMS
             return
-        if self.trial.counting:
-            node.state = self.trial.state.clone()
-        for placed in gone:
+        if self.filters.with_extensions:
+            node.state = clone_state(self.filters.state)
+        for placed in potential:
             self._remove(node, placed)
-        gone.sort(key=lambda placed: importance(placed.pod))
+        potential.sort(key=lambda placed: importance(placed.pod))
         account = BudgetAccount(self.budgets)
-        judged = [(placed, account.violates(placed.pod)) for placed in gone]
-        node.waiting = [one for one in judged if one[1]] + [one for one in judged if not one[1]]
+        candidates = [(placed, account.violates(placed.pod)) for placed in potential]
+        node.removed = [one for one in candidates if one[1]] + [one for one in candidates if not one[1]]
 
-    def _give_back(self, nodes: Sequence[_Node]) -> None:
-        """Let pods come back one at a time on each node, those that budgets protect first; who does not fit must go."""
+    def _reprieve(self, nodes: Sequence[_Node]) -> None:
+        """Reprieve pods one at a time on each node, those that budgets protect first; what does not fit is a victim."""
         turn = 0
-        while nodes := [node for node in nodes if turn < len(node.waiting) and node.status is None]:
+        while nodes := [node for node in nodes if turn < len(node.removed) and node.status is None]:
             for node in nodes:
-                self.trial.guarded(node, partial(self._add, node, node.waiting[turn][0]))
+                self.filters.catch_failure(node, partial(self._add, node, node.removed[turn][0]))
             trying = [node for node in nodes if node.status is None]
-            self._judge(trying)
+            self._run_filters(trying)
             for node in trying:
                 if node.status is None or node.status.code == Code.ERROR:
                     continue
                 node.status = None
-                placed, violates = node.waiting[turn]
-                self.trial.guarded(node, partial(self._remove, node, placed))
+                placed, violates = node.removed[turn]
+                self.filters.catch_failure(node, partial(self._remove, node, placed))
                 node.victims.append(placed.pod)
                 node.violations += violates
             turn += 1
 
     # --- does the pod fit? ------------------------------------------------------------------------------------------
 
-    def _judge(self, nodes: Sequence[_Node]) -> None:
+    def _run_filters(self, nodes: Sequence[_Node]) -> None:
         """Set the status of those of *nodes* where the pod does not fit as things stand.
 
-        Where pods are promised a place it must fit with them, and without them too.
+        Where pods are nominated it must fit with them, and without them too.
         """
-        promised = [node for node in nodes if node.name in self.nominated]
-        kept = [node.state for node in promised]
-        for node in promised:
-            if self.trial.counting:
-                node.state = (node.state or self.trial.state).clone()
+        with_nominated = [node for node in nodes if node.name in self.nominated]
+        states = [node.state for node in with_nominated]
+        for node in with_nominated:
+            if self.filters.with_extensions:
+                self.filters.catch_failure(node, partial(self._clone_state, node))
             for placed in self.nominated[node.name]:
-                self.trial.guarded(node, partial(self._add, node, placed))
-        self._judge_as_it_is([node for node in promised if node.status is None])
-        for node, state in zip(promised, kept, strict=True):
+                self.filters.catch_failure(node, partial(self._add, node, placed))
+        self._run_filters_once([node for node in with_nominated if node.status is None])
+        for node, state in zip(with_nominated, states, strict=True):
             for placed in self.nominated[node.name]:
                 self.what_if.remove_pod(node.name, placed.pod.uid)
             node.state = state
-        self._judge_as_it_is([node for node in nodes if node.status is None])
+        self._run_filters_once([node for node in nodes if node.status is None])
 
-    def _judge_as_it_is(self, nodes: Sequence[_Node]) -> None:
+    def _run_filters_once(self, nodes: Sequence[_Node]) -> None:
         columns = self.what_if.nodes
         try:
-            self.trial.judge(columns, nodes)
-        except CycleFailed:  # some node is to blame; one by one it shows which
+            self.filters.run(columns, nodes)
+        except HookFailed:  # on one of the nodes; run one by one, it shows on which
             for node in nodes:
                 node.status = None
-                self.trial.guarded(node, partial(self.trial.judge, columns, [node]))
+                self.filters.catch_failure(node, partial(self.filters.run, columns, [node]))
+
+    def _clone_state(self, node: _Node) -> None:
+        node.state = clone_state(node.state or self.filters.state)
 
     def _add(self, node: _Node, placed: PlacedPod) -> None:
         self.what_if.add_pod(node.name, placed)
-        self.trial.added(self.what_if.nodes, node, placed.pod)
+        self.filters.add_pod(self.what_if.nodes, node, placed.pod)
 
     def _remove(self, node: _Node, placed: PlacedPod) -> None:
         self.what_if.remove_pod(node.name, placed.pod.uid)
-        self.trial.removed(self.what_if.nodes, node, placed.pod)
+        self.filters.remove_pod(self.what_if.nodes, node, placed.pod)

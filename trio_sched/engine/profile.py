@@ -1,19 +1,22 @@
-"""One profile: its plugins, and for each extension point the list of calls to make, in order.
+"""One profile: its plugins, and for each extension point the hooks to call, in order.
 
-pluggy finds the implementations and checks their signatures; what it found is frozen into plain lists of bound methods,
+pluggy finds the implementations and checks their signatures; what it found is frozen into plain tuples of bound hooks,
 because these are walked for every pod.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pluggy
-from attrs import define, field, frozen
+from attrs import define, field
 
+from trio_sched.config.resolved_profile import ResolvedProfile
+from trio_sched.engine.bound_hooks import BoundHook, FilterHook, HookFunction, ScoreHook
 from trio_sched.engine.plugin_args import plugin_args
+from trio_sched.engine.plugin_calls import ask_signature, describe_error
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry, hooks_of
 from trio_sched.objects.pod import Pod
@@ -21,205 +24,180 @@ from trio_sched.plugin_api.extension_points import PROJECT, ExtensionPoints
 from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.verdicts import Input
 
-Call = Callable[..., Any]
-
-
-@frozen
-class Caller:
-    """One plugin's implementation of one hook, called with all arguments of the hook, by position."""
-
-    plugin: str
-    call: Call
-
-
-@frozen
-class FilterCaller(Caller):
-    """A filter: does it look at nodes one by one, and what do its answers depend on (None: they are not kept)."""
-
-    per_node: bool = False
-    inputs: frozenset[Input] | None = None
-
-
-@frozen
-class ScoreCaller(Caller):
-    """A score, with its weight and, if the plugin has one, its normalisation."""
-
-    weight: int = 1
-    normalize: Call | None = None
-    per_node: bool = False
-    inputs: frozenset[Input] | None = None
-
 
 @define(eq=False)
 class Profile:
-    """The frozen calls of one schedulerName."""
+    """The bound hooks of one schedulerName."""
 
     name: str
     percentage_of_nodes_to_score: int
     plugins: Mapping[str, Any]
     """Plugin instances by name."""
-    pre_enqueue: tuple[Caller, ...]
-    queue_sort: tuple[Caller, ...]
-    pre_filter: tuple[Caller, ...]
-    filter: tuple[FilterCaller, ...]
-    post_filter: tuple[Caller, ...]
-    pre_score: tuple[Caller, ...]
-    score: tuple[ScoreCaller, ...]
-    reserve: tuple[Caller, ...]
-    unreserve: tuple[Caller, ...]
-    permit: tuple[Caller, ...]
-    pre_bind_pre_flight: tuple[Caller, ...]
-    pre_bind: tuple[Caller, ...]
-    bind: tuple[Caller, ...]
-    post_bind: tuple[Caller, ...]
-    events: tuple[Caller, ...]
+    pre_enqueue: tuple[BoundHook, ...]
+    queue_sort: tuple[BoundHook, ...]
+    pre_filter: tuple[BoundHook, ...]
+    filter: tuple[FilterHook, ...]
+    post_filter: tuple[BoundHook, ...]
+    pre_score: tuple[BoundHook, ...]
+    score: tuple[ScoreHook, ...]
+    reserve: tuple[BoundHook, ...]
+    unreserve: tuple[BoundHook, ...]
+    permit: tuple[BoundHook, ...]
+    pre_bind_pre_flight: tuple[BoundHook, ...]
+    pre_bind: tuple[BoundHook, ...]
+    bind: tuple[BoundHook, ...]
+    post_bind: tuple[BoundHook, ...]
+    events: tuple[BoundHook, ...]
     """events_to_register of every plugin that has it."""
-    run: tuple[Caller, ...]
+    run: tuple[BoundHook, ...]
     """Background tasks."""
-    add_pod: Mapping[str, Call]
-    remove_pod: Mapping[str, Call]
-    sign: Mapping[str, Call]
-    """sign of the plugins whose answers may be kept."""
+    add_pod: Mapping[str, BoundHook]
+    remove_pod: Mapping[str, BoundHook]
+    sign: Mapping[str, BoundHook]
+    """sign of the plugins whose answers may be cached."""
     inputs: Mapping[str, frozenset[Input]]
-    """What the kept answers depend on; plugins that are missing here are asked anew for every pod."""
+    """What cached answers depend on; plugins that are missing here are called for every pod."""
     rejecting: frozenset[str]
     """Plugins that can turn a pod away: at pre_enqueue, pre_filter, filter, reserve or permit."""
     watches: frozenset[str]
-    """Kinds of objects that plugins look at, besides those whose events they have registered for."""
-    _signers: tuple[tuple[str, Call], ...] = field(init=False)
+    """Kinds of objects that plugins read, besides those whose events they have registered for."""
+    _signers: tuple[BoundHook, ...] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        relevant = {caller.plugin for caller in (*self.pre_filter, *self.filter, *self.pre_score, *self.score)}
-        self._signers = tuple((name, call) for name, call in self.sign.items() if name in relevant)
+        relevant = {hook.plugin for hook in (*self.pre_filter, *self.filter, *self.pre_score, *self.score)}
+        self._signers = tuple(hook for name, hook in self.sign.items() if name in relevant)
 
     def signature(self, pod: Pod) -> tuple[Hashable, ...]:
-        """A value equal for pods that the plugins whose answers are kept cannot tell apart.
+        """A value equal for pods that the plugins whose answers are cached cannot tell apart.
 
-        Where a plugin gives no signature for this pod, None stands in its place: it is asked anew.
+        Where a plugin gives no signature for this pod, None stands in its place: it is called for this pod.
+
+        Raises:
+            HookFailed: a plugin failed.
         """
-        return tuple([call(pod) for _name, call in self._signers])
+        return ask_signature(self._signers, pod)
 
-    def kept_plugins(self, signature: Sequence[Hashable]) -> frozenset[str]:
-        """The plugins whose answers may be kept for pods of this *signature*."""
-        return frozenset(name for (name, _call), part in zip(self._signers, signature, strict=True) if part is not None)
+    def cached_plugins(self, signature: Sequence[Hashable]) -> frozenset[str]:
+        """The plugins whose answers may be cached for pods of this *signature*."""
+        return frozenset(hook.plugin for hook, part in zip(self._signers, signature, strict=True) if part is not None)
 
 
-def build_profile(
-    name: str,
-    points: Mapping[str, Sequence[tuple[str, int]]],
-    arguments: Mapping[str, Any],
-    registry: PluginRegistry,
-    handle: Handle,
-    *,
-    percentage_of_nodes_to_score: int = 0,
-) -> Profile:
-    """Load, instantiate and freeze the plugins of one profile.
+def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: Handle) -> Profile:
+    """Load and instantiate the plugins of one profile and bind their hooks.
 
     Args:
-        name: the schedulerName.
-        points: extension point (snake case) → (plugin, weight) in order of execution.
-        arguments: ``pluginConfig`` by plugin.
+        resolved: the profile.
         registry: where plugins come from.
-        handle: what the plugins get to ask the scheduler with.
-        percentage_of_nodes_to_score: of the profile, else of the configuration; 0 looks at every node.
+        handle: given to the plugins.
 
     Raises:
         PluginError: a plugin is missing, ambiguous, broken, or its arguments are.
     """
-    names = list(dict.fromkeys(plugin for refs in points.values() for plugin, _weight in refs))
+    points, names = resolved.points, resolved.plugins
     instances: dict[str, Any] = {}
     hooks: dict[str, set[str]] = {}
+    sources: dict[str, str] = {}
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(ExtensionPoints)
     for plugin in names:
         plugin_class = registry.load(plugin)
-        args = plugin_args(plugin, plugin_class, arguments.get(plugin))
+        sources[plugin] = registry.source(plugin)
+        args = plugin_args(plugin, plugin_class, resolved.arguments.get(plugin))
         try:
             instance = plugin_class(args, handle)
-        except Exception as exc:  # a constructor of somebody else may raise anything
-            raise BadPlugin(
-                plugin, f"class {plugin_class.__module__}.{plugin_class.__qualname__}", f"initializing failed: {exc}"
-            ) from exc
+        except Exception as exc:  # a plugin's constructor may raise anything
+            raise BadPlugin(plugin, sources[plugin], f"initializing failed: {describe_error(exc)}") from exc
         manager.register(instance, name=plugin)
         instances[plugin] = instance
         hooks[plugin] = set(hooks_of(plugin_class))
     manager.check_pending()
-    calls = _frozen_calls(manager)
+    functions = _functions(manager)
     inputs = {
         plugin: frozenset(instance.depends_on)
         for plugin, instance in instances.items()
         if getattr(instance, "depends_on", None) is not None and "sign" in hooks[plugin]
     }
-    selected = {point: [plugin for plugin, _ in refs] for point, refs in points.items()}
+    selected = {point: [ref.name for ref in refs] for point, refs in points.items()}
 
-    def callers(point: str, hook: str | None = None) -> tuple[Caller, ...]:
-        hook = hook or point
-        return tuple(Caller(p, calls[p, hook]) for p in selected.get(point, ()) if (p, hook) in calls)
+    def bound(plugin: str, hook: str) -> BoundHook | None:
+        function = functions.get((plugin, hook))
+        return None if function is None else BoundHook(plugin, hook, function, sources[plugin])
 
-    def for_every_plugin(hook: str) -> tuple[Caller, ...]:
-        return tuple(Caller(p, calls[p, hook]) for p in names if (p, hook) in calls)
+    def at_point(point: str, hook: str | None = None) -> tuple[BoundHook, ...]:
+        found = (bound(plugin, hook or point) for plugin in selected.get(point, ()))
+        return tuple(one for one in found if one is not None)
+
+    def for_every_plugin(hook: str) -> tuple[BoundHook, ...]:
+        found = (bound(plugin, hook) for plugin in names)
+        return tuple(one for one in found if one is not None)
+
+    def filter_hook(plugin: str) -> FilterHook:
+        hook = "filter_node" if "filter_node" in hooks[plugin] else "filter"
+        return FilterHook(
+            plugin,
+            hook,
+            functions[plugin, hook],
+            sources[plugin],
+            per_node=hook == "filter_node",
+            inputs=inputs.get(plugin),
+        )
+
+    def score_hook(plugin: str, weight: int) -> ScoreHook:
+        hook = "score_node" if "score_node" in hooks[plugin] else "score"
+        return ScoreHook(
+            plugin,
+            hook,
+            functions[plugin, hook],
+            sources[plugin],
+            weight=weight or 1,
+            normalize=bound(plugin, "normalize_score"),
+            per_node=hook == "score_node",
+            inputs=inputs.get(plugin),
+        )
 
     rejecting = {
         p for point in ("pre_enqueue", "pre_filter", "filter", "reserve", "permit") for p in selected.get(point, ())
     }
     return Profile(
-        name=name,
-        percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+        name=resolved.name,
+        percentage_of_nodes_to_score=resolved.percentage_of_nodes_to_score,
         plugins=instances,
-        pre_enqueue=callers("pre_enqueue"),
-        queue_sort=callers("queue_sort"),
-        pre_filter=callers("pre_filter"),
-        filter=tuple(
-            FilterCaller(
-                p,
-                calls.get((p, "filter")) or calls[p, "filter_node"],
-                per_node="filter_node" in hooks[p],
-                inputs=inputs.get(p),
-            )
-            for p in selected.get("filter", ())
-        ),
-        post_filter=callers("post_filter"),
-        pre_score=callers("pre_score"),
-        score=tuple(
-            ScoreCaller(
-                p,
-                calls.get((p, "score")) or calls[p, "score_node"],
-                weight=weight or 1,
-                normalize=calls.get((p, "normalize_score")),
-                per_node="score_node" in hooks[p],
-                inputs=inputs.get(p),
-            )
-            for p, weight in points.get("score", ())
-        ),
-        reserve=callers("reserve"),
-        unreserve=callers("reserve", "unreserve")[::-1],
-        permit=callers("permit"),
-        pre_bind_pre_flight=callers("pre_bind", "pre_bind_pre_flight"),
-        pre_bind=callers("pre_bind"),
-        bind=callers("bind"),
-        post_bind=callers("post_bind"),
+        pre_enqueue=at_point("pre_enqueue"),
+        queue_sort=at_point("queue_sort"),
+        pre_filter=at_point("pre_filter"),
+        filter=tuple(filter_hook(plugin) for plugin in selected.get("filter", ())),
+        post_filter=at_point("post_filter"),
+        pre_score=at_point("pre_score"),
+        score=tuple(score_hook(ref.name, ref.weight) for ref in points.get("score", ())),
+        reserve=at_point("reserve"),
+        unreserve=at_point("reserve", "unreserve")[::-1],
+        permit=at_point("permit"),
+        pre_bind_pre_flight=at_point("pre_bind", "pre_bind_pre_flight"),
+        pre_bind=at_point("pre_bind"),
+        bind=at_point("bind"),
+        post_bind=at_point("post_bind"),
         events=for_every_plugin("events_to_register"),
         run=for_every_plugin("run"),
-        add_pod={caller.plugin: caller.call for caller in callers("pre_filter", "add_pod")},
-        remove_pod={caller.plugin: caller.call for caller in callers("pre_filter", "remove_pod")},
-        sign={p: calls[p, "sign"] for p in names if p in inputs},
+        add_pod={hook.plugin: hook for hook in at_point("pre_filter", "add_pod")},
+        remove_pod={hook.plugin: hook for hook in at_point("pre_filter", "remove_pod")},
+        sign={hook.plugin: hook for hook in for_every_plugin("sign") if hook.plugin in inputs},
         inputs=inputs,
         rejecting=frozenset(rejecting),
         watches=frozenset(kind for instance in instances.values() for kind in getattr(instance, "watches", ())),
     )
 
 
-def _frozen_calls(manager: pluggy.PluginManager) -> dict[tuple[str, str], Call]:
+def _functions(manager: pluggy.PluginManager) -> dict[tuple[str, str], HookFunction]:
     """(plugin, hook) → a callable that takes all of the hook's arguments by position."""
-    calls: dict[tuple[str, str], Call] = {}
+    functions: dict[tuple[str, str], HookFunction] = {}
     for hook, spec in inspect.getmembers(ExtensionPoints, inspect.isfunction):
         offered = list(inspect.signature(spec).parameters)[1:]
         for impl in getattr(manager.hook, hook).get_hookimpls():
-            calls[impl.plugin_name, hook] = _positional(impl.function, offered, list(impl.argnames))
-    return calls
+            functions[impl.plugin_name, hook] = _positional(impl.function, offered, list(impl.argnames))
+    return functions
 
 
-def _positional(function: Call, offered: list[str], taken: list[str]) -> Call:
+def _positional(function: HookFunction, offered: list[str], taken: list[str]) -> HookFunction:
     if taken == offered:
         return function
     positions = [offered.index(argument) for argument in taken]

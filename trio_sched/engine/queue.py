@@ -15,6 +15,7 @@ from attrs import define, field
 
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.backoff_queues import BackoffQueues
+from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.cluster_changes import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
@@ -25,18 +26,20 @@ from trio_sched.engine.cluster_changes import (
     UNSCHEDULABLE_TIMEOUT,
     pod_update_events,
 )
-from trio_sched.engine.gates import Gates, ProfileQueueing, QueueCounters
 from trio_sched.engine.in_flight import Happened, InFlight
 from trio_sched.engine.nominator import Nominator
+from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.pod_heap import PodHeap
+from trio_sched.engine.pre_enqueue import PreEnqueue, ProfileQueueing, QueueCounters
+from trio_sched.engine.profile import Profile
+from trio_sched.engine.queue_sort import QueueSort
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.queueing_hints import Strategy
+from trio_sched.engine.queueing_hints import Strategy, build_hint_table
 from trio_sched.engine.rejected_pods import RejectedPods
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions
 from trio_sched.plugin_api.cluster_events import ClusterEvent
-from trio_sched.plugin_api.verdicts import QueuedPod
 
 MAX_IN_UNSCHEDULABLE_SECONDS = 300.0
 
@@ -45,16 +48,10 @@ class AlreadyQueued(TrioSchedError):
     """A pod came back that is in the queue already; nothing was changed."""
 
 
-class QueueSortFailed(TrioSchedError):
-    """The one plugin that orders the queue gave no order; without it nothing can be scheduled."""
-
-
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class SchedulingQueue:
     """All pods that have no node yet."""
 
-    profiles: Mapping[str, ProfileQueueing]
-    queue_sort: Callable[[QueuedPod], Any]
     known_pod: Callable[[str], Pod | None]
     """Looks a pod up by ``namespace/name`` among those that exist."""
     backoff: Backoff = field(factory=Backoff)
@@ -62,10 +59,10 @@ class SchedulingQueue:
     pop_from_backoff: bool = True
     """Gate SchedulerPopFromBackoffQ."""
     groups_skip_hints: bool = False
-    """Gate GenericWorkload: members of pod groups come back whatever happened."""
+    """Gate GenericWorkload: members of pod groups come back after any event."""
     resource_options: ResourceOptions = DEFAULT_OPTIONS
-    sign: Callable[[QueuedPodInfo], None] = lambda _info: None
-    """Signs a pod that has no signature yet."""
+    failures: PluginFailures = field(factory=PluginFailures)
+    """Failures of pre_enqueue, queue_sort and hint functions."""
     counters: QueueCounters = field(factory=QueueCounters)
     cycle: int = 0
     """Pods popped so far."""
@@ -73,29 +70,66 @@ class SchedulingQueue:
     unschedulable: RejectedPods = field(factory=RejectedPods)
     """Pods that wait for an event, gated ones included."""
     in_flight: InFlight = field(factory=InFlight)
+    profiles: Mapping[str, ProfileQueueing] = field(factory=dict, init=False)
     _registered: dict[ClusterEvent, frozenset[str]] = field(factory=dict)
+    _queue_sort: QueueSort | None = field(default=None, init=False)
+    _sign_pod: Callable[[QueuedPodInfo], None] | None = field(default=None, init=False)
     active: PodHeap = field(init=False)
     backing_off: BackoffQueues = field(init=False)
     nominator: Nominator = field(init=False)
-    _gates: Gates = field(init=False)
+    _pre_enqueue: PreEnqueue = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._gates = Gates(self.profiles, self.counters)
-        self.active = PodHeap(lambda info: info.sort_key)
-        self.backing_off = BackoffQueues(self.backoff, by_priority=self.pop_from_backoff)
+        self.active = PodHeap(lambda info: info.sort_key, self._replace_sort_keys)
+        self.backing_off = BackoffQueues(
+            self.backoff, by_priority=self.pop_from_backoff, replace_keys=self._replace_sort_keys
+        )
         self.nominator = Nominator(self.known_pod)
+        self._pre_enqueue = PreEnqueue({}, self.counters, self.failures)
 
-    # --- what the caller waits for ----------------------------------------------------------------------------------
+    def install_profiles(
+        self,
+        profiles: Mapping[str, Profile],
+        sign: Callable[[QueuedPodInfo], None] | None = None,
+        *,
+        extenders: bool = False,
+    ) -> None:
+        """Queue the pods of *profiles*, by schedulerName; to be called once, before the first pod.
+
+        Args:
+            profiles: at least one; the first one's queue_sort orders the queue.
+            sign: signs a pod that has no signature yet.
+            extenders: whether extenders are configured.
+
+        Raises:
+            BadPlugin: a plugin's events_to_register failed.
+        """
+        queueing = {
+            name: ProfileQueueing(
+                profile.pre_enqueue, build_hint_table(profile, extenders=extenders, failures=self.failures)
+            )
+            for name, profile in profiles.items()
+        }
+        first = next(iter(profiles.values()))
+        self.install_queueing(queueing, first.queue_sort[0], sign)
+
+    def install_queueing(
+        self,
+        profiles: Mapping[str, ProfileQueueing],
+        queue_sort: BoundHook,
+        sign: Callable[[QueuedPodInfo], None] | None = None,
+    ) -> None:
+        """The same from what the queue needs of each profile."""
+        self.profiles, self._sign_pod = profiles, sign
+        self._queue_sort = QueueSort(queue_sort, self.failures)
+        self._pre_enqueue = PreEnqueue(profiles, self.counters, self.failures)
+
+    # --- looking ----------------------------------------------------------------------------------------------------
 
     @property
     def has_next(self) -> bool:
         """Whether `pop` would return a pod now."""
         return len(self.active) > 0 or (self.pop_from_backoff and len(self.backing_off.rejected) > 0)
-
-    @property
-    def gate_errors(self) -> list[tuple[str, str, BaseException]]:
-        """(plugin, pod, error) of pre_enqueue plugins that failed, for the daemon to log and clear."""
-        return self._gates.errors
 
     def next_backoff_check(self) -> float:
         """When `flush_backoff` will next have something to do; infinity if nothing backs off."""
@@ -116,9 +150,9 @@ class SchedulingQueue:
         return self.active.get(key) or self.unschedulable.get(key) or self.backing_off.get(key)
 
     def nominated_pods(self, node_name: str) -> list[QueuedPodInfo | Pod]:
-        """Pods promised a place on *node_name*, as the queue has them now; as they were nominated if it has not."""
-        promised = self.nominator.nodes.get(node_name, {})
-        return [self.find(pod.key) or pod for pod in promised.values()]
+        """Pods nominated to *node_name*, as the queue has them now, or else as they were nominated."""
+        nominated = self.nominator.nodes.get(node_name, {})
+        return [self.find(pod.key) or pod for pod in nominated.values()]
 
     # --- pods come, change and go -----------------------------------------------------------------------------------
 
@@ -191,7 +225,7 @@ class SchedulingQueue:
     def _start(self, info: QueuedPodInfo) -> bool:
         info.attempts += 1
         if info.uid in self.in_flight:
-            return False  # tracked twice: the other one is being scheduled, this one is dropped
+            return False  # tracked twice: the other entry is being scheduled, this one is dropped
         self.in_flight.start(info.uid, info.key)
         self.cycle += 1
         self._uncount(info)
@@ -213,11 +247,11 @@ class SchedulingQueue:
         return True
 
     def done(self, uid: str) -> None:
-        """The pod is dealt with; what happens from now on is no business of this attempt."""
+        """The attempt is over: events from now on do not concern it."""
         self.in_flight.done(uid)
 
     def add_unschedulable(self, info: QueuedPodInfo, *, now: float) -> None:
-        """A popped pod comes back; its plugin sets say who turned it away (nobody: it failed).
+        """A popped pod comes back; its plugin sets say which plugins rejected it (none: it failed).
 
         Raises:
             AlreadyQueued: it is in the queue already.
@@ -305,7 +339,7 @@ class SchedulingQueue:
 
     def _move(self, candidates: Iterable[QueuedPodInfo], event: ClusterEvent, old: Any, new: Any, now: float) -> None:
         for info in candidates:
-            if info.gating_plugin and not self._gate_hears(info, event):
+            if info.gating_plugin and not self._gate_waits_for(info, event):
                 continue
             strategy = self._worth_requeuing(info, event, old, new)
             if strategy == Strategy.SKIP:
@@ -315,7 +349,7 @@ class SchedulingQueue:
         if len(self.in_flight):
             self.in_flight.note(Happened(event, old, new))
 
-    def _gate_hears(self, info: QueuedPodInfo, event: ClusterEvent) -> bool:
+    def _gate_waits_for(self, info: QueuedPodInfo, event: ClusterEvent) -> bool:
         return any(
             registered.matches(event)
             for profile in self.profiles.values()
@@ -378,7 +412,7 @@ class SchedulingQueue:
         self, info: QueuedPodInfo, event: ClusterEvent, now: float, *, from_backoff: bool = False
     ) -> bool:
         key = info.key
-        if not (from_backoff and self.pop_from_backoff) and not self._gates.lets_pass(info):
+        if not (from_backoff and self.pop_from_backoff) and not self._pre_enqueue.run(info):
             if key not in self.active and key not in self.backing_off:
                 self._put_unschedulable(info, event)
             return False
@@ -394,7 +428,7 @@ class SchedulingQueue:
         return True
 
     def _move_to_backoff(self, info: QueuedPodInfo, event: ClusterEvent) -> bool:
-        if self.pop_from_backoff and not self._gates.lets_pass(info):
+        if self.pop_from_backoff and not self._pre_enqueue.run(info):
             if info.key not in self.backing_off:
                 self._put_unschedulable(info, event)
             return False
@@ -410,12 +444,16 @@ class SchedulingQueue:
         self.unschedulable.put(info)
 
     def _sign(self, info: QueuedPodInfo) -> None:
-        if info.signature is None:
-            self.sign(info)
-        try:
-            info.sort_key = self.queue_sort(QueuedPod(info.pod, info.timestamp, info.attempts))
-        except Exception as exc:
-            raise QueueSortFailed(f"the queue_sort plugin failed on pod {info.key}: {exc!r}") from exc
+        if info.signature is None and self._sign_pod is not None:
+            self._sign_pod(info)
+        self._order().assign_key(info)
+
+    def _order(self) -> QueueSort:
+        assert self._queue_sort is not None, "install_profiles comes first"
+        return self._queue_sort
+
+    def _replace_sort_keys(self, error: Exception, infos: Iterable[QueuedPodInfo]) -> None:
+        self._order().replace_keys(error, infos)
 
     def _uncount(self, info: QueuedPodInfo) -> None:
         for plugin in info.rejectors:

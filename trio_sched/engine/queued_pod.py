@@ -1,4 +1,4 @@
-"""A pod in the queue, with everything the queue knows about it."""
+"""A pod in the queue, with everything that the queue records about it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trio_sched.objects.pod import Pod
 
 @define(eq=False)
 class QueuedPodInfo:
-    """One pod on its way; times are seconds of the scheduler's clock."""
+    """One pod without a node; times are seconds of the scheduler's clock."""
 
     pod: Pod
     timestamp: float
@@ -31,8 +31,8 @@ class QueuedPodInfo:
     """It was moved because it had waited too long, not because of an event."""
     signature: tuple[Hashable, ...] | None = None
     """Set when a profile has signed this version of the pod."""
-    signed_at: int = 0
-    """How often signatures had become worthless by then."""
+    signature_epoch: int = 0
+    """The scheduler's signature epoch at that time."""
     backoff_expiry: float | None = None
     """Computed once per failure."""
     sort_key: Any = None

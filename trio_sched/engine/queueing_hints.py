@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
 from attrs import define, field, frozen
 
+from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.engine.plugin_calls import HookFailed, ask_events, ask_hint
 from trio_sched.engine.plugin_errors import BadPlugin
-from trio_sched.engine.profile import Caller, Profile
+from trio_sched.engine.plugin_failures import PluginFailures
+from trio_sched.engine.profile import Profile
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cluster_events import (
@@ -23,7 +27,7 @@ from trio_sched.plugin_api.cluster_events import (
 )
 
 EXTENDER = "Extender"
-"""The name under which pods are kept that only an extender turned away."""
+"""The name that stands for the plugin where only an extender turned a pod away."""
 
 _WATCHED_BY_DEFAULT = (
     Resource.POD,
@@ -53,16 +57,15 @@ class HintEntry:
 
     plugin: str
     event: ClusterEvent
-    hint: HintFunction | None
+    hint: BoundHook | None
 
 
 @define(eq=False)
 class HintTable:
-    """The registrations of one profile, and the question whether an event is worth another attempt."""
+    """The registrations of one profile; decides whether an event is worth another attempt."""
 
     entries: tuple[HintEntry, ...]
-    hint_errors: list[tuple[str, str, BaseException]] = field(factory=list)
-    """(plugin, pod, error) of hint functions that failed, for the daemon to log and clear."""
+    failures: PluginFailures = field(factory=PluginFailures)
     _matching: dict[ClusterEvent, tuple[HintEntry, ...]] = field(factory=dict)
 
     def matching(self, event: ClusterEvent) -> tuple[HintEntry, ...]:
@@ -88,7 +91,7 @@ class HintTable:
             return Strategy.AFTER_BACKOFF
         strategy = Strategy.SKIP
         for entry in self.matching(event):
-            if entry.plugin not in rejectors or self._ask(entry, info.pod, old, new) == Hint.SKIP:
+            if entry.plugin not in rejectors or self._hint(entry, info.pod, old, new) == Hint.SKIP:
                 continue
             if entry.plugin in info.pending_plugins:
                 return Strategy.IMMEDIATELY
@@ -97,53 +100,58 @@ class HintTable:
             strategy = Strategy.AFTER_BACKOFF
         return strategy
 
-    def _ask(self, entry: HintEntry, pod: Pod, old: Any, new: Any) -> Hint:
+    def _hint(self, entry: HintEntry, pod: Pod, old: Any, new: Any) -> Hint:
         if entry.hint is None:
             return Hint.QUEUE
         try:
-            return entry.hint(pod, old, new)
-        except Exception as exc:  # an attempt too many does no harm, a pod forgotten does
-            self.hint_errors.append((entry.plugin, pod.key, exc))
+            return ask_hint(entry.hint, pod, old, new)
+        except HookFailed as failed:  # an attempt too many does no harm, a pod that stays pending for ever does
+            self.failures.add(failed, pod.key)
             return Hint.QUEUE
 
 
-def build_hint_table(profile: Profile, *, extenders: bool = False, extra: Iterable[str] = ()) -> HintTable:
+def build_hint_table(
+    profile: Profile,
+    *,
+    extenders: bool = False,
+    extra: Iterable[str] = (),
+    failures: PluginFailures | None = None,
+) -> HintTable:
     """Collect the registrations of all plugins that can turn pods away.
 
     Args:
         profile: the profile.
         extenders: whether extenders are configured; pods that they turn away come back after any event.
         extra: resources that further features add to the default set.
+        failures: gets the failures of hint functions.
 
     Raises:
-        BadPlugin: a plugin could not say what it waits for.
+        BadPlugin: an events_to_register failed, or a hint function is ``async``.
     """
-    registering = {caller.plugin: caller for caller in profile.events}
+    registering = {hook.plugin: hook for hook in profile.events}
     entries: list[HintEntry] = []
     for plugin in profile.plugins:
         if plugin not in profile.rejecting:
             continue
-        try:
-            entries.extend(_entries_of(plugin, registering.get(plugin), extra))
-        except Exception as exc:  # somebody else's code; without its events its pods would wait in vain
-            found = type(profile.plugins[plugin])
-            source = f"class {found.__module__}.{found.__qualname__}"
-            raise BadPlugin(plugin, source, f"events_to_register failed: {exc!r}") from exc
+        entries.extend(_entries_of(plugin, registering.get(plugin), extra))
     if extenders:
         entries.extend(_entries_of(EXTENDER, None, extra))
-    return HintTable(tuple(entries))
+    return HintTable(tuple(entries), PluginFailures() if failures is None else failures)
 
 
-def _entries_of(plugin: str, caller: Caller | None, extra: Iterable[str]) -> list[HintEntry]:
+def _entries_of(plugin: str, hook: BoundHook | None, extra: Iterable[str]) -> list[HintEntry]:
     registrations: Sequence[EventRegistration]
-    if caller is None:
+    if hook is None:
         registrations = [on(resource, Action.ALL) for resource in (*_WATCHED_BY_DEFAULT, *extra)]
     else:
-        registrations = list(caller.call())
-    entries = [HintEntry(plugin, r.event, r.hint) for r in registrations]
+        try:
+            registrations = ask_events(hook)
+        except HookFailed as failed:  # without its events its pods would wait in vain
+            raise BadPlugin(plugin, hook.source, failed.problem) from failed.__cause__
+    entries = [HintEntry(plugin, r.event, _bound_hint(plugin, hook, r.hint)) for r in registrations]
     for registration in registrations:
         event = registration.event
-        # Rule of old: who waits for new nodes also hears of taints, because a node may become ready that way.
+        # Rule of kube-scheduler: Node/Add implies taint updates, because that is how a node may become ready.
         if (
             event.resource == Resource.NODE
             and event.action & Action.ADD
@@ -153,8 +161,18 @@ def _entries_of(plugin: str, caller: Caller | None, extra: Iterable[str]) -> lis
     return entries
 
 
+def _bound_hint(plugin: str, hook: BoundHook | None, hint: HintFunction | None) -> BoundHook | None:
+    if hint is None or hook is None:
+        return None
+    if inspect.iscoroutinefunction(hint):
+        raise BadPlugin(
+            plugin, hook.source, "a hint function is async, but hints answer at once; write it as plain def"
+        )
+    return BoundHook(plugin, "hint", hint, hook.source)
+
+
 def watched_resources(tables: Mapping[str, HintTable]) -> dict[str, Action]:
-    """Resource → every action that somebody waits for."""
+    """Resource → every action that a plugin has registered for."""
     watched: dict[str, Action] = {}
     for table in tables.values():
         for entry in table.entries:

@@ -1,29 +1,30 @@
-"""What follows once a node is chosen: reserve, permit, and giving everything back."""
+"""What follows once a node is chosen: reserve, permit, and unreserve where the pod will not run there after all."""
 
 from __future__ import annotations
 
 from attrs import frozen
 
 from trio_sched.engine.decision import Unplaced, unfit
-from trio_sched.engine.filtering import plugin_failed
+from trio_sched.engine.plugin_calls import HookFailed, ask_permit, ask_status, call_unreserve
+from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.profile import Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.status import Code, Status, unresolvable
+from trio_sched.plugin_api.status import Code, Status, failure, unresolvable
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses, Wait
 
-LONGEST_WAIT_SECONDS = 15 * 60.0
+MAX_PERMIT_WAIT_SECONDS = 15 * 60.0
 
 
 @frozen
-class Waits:
-    """Some plugins want to wait; for each, how long at most."""
+class PermitWaits:
+    """The plugins whose permit answered Wait; for each, how long at most."""
 
     timeout_seconds: dict[str, float]
 
 
 def rejected_after_choice(status: Status, node_name: str) -> Unplaced:
-    """The outcome when a plugin refuses the node that was chosen."""
+    """The outcome when a plugin rejects the node that was chosen."""
     plugins = frozenset({status.plugin} if status.plugin else ())
     return unfit(
         Diagnosis(
@@ -36,46 +37,44 @@ def rejected_after_choice(status: Status, node_name: str) -> Unplaced:
     )
 
 
+def refused_permission(status: Status, node_name: str) -> Unplaced:
+    """The outcome when a waiting pod was rejected, timed out or was preempted."""
+    if status.is_rejected:
+        return rejected_after_choice(status, node_name)
+    return Unplaced(failure(f"waiting on permit for pod: {status.message}").by(status.plugin))
+
+
 def run_reserve(profile: Profile, pod: Pod, node_name: str, state: CycleState) -> Unplaced | None:
-    """Ask every plugin to set aside what the pod needs; the outcome of the cycle if one does not."""
-    for caller in profile.reserve:
-        prefix = f'running Reserve plugin "{caller.plugin}"'
-        try:
-            status: Status | None = caller.call(pod, node_name, state)
-        except Exception as exc:
-            return Unplaced(plugin_failed(prefix, caller.plugin, exc).status)
-        if status is None or status.code == Code.SUCCESS:
-            continue
-        if status.is_rejected:
-            return rejected_after_choice(status.by(caller.plugin), node_name)
-        return Unplaced(plugin_failed(prefix, caller.plugin, status.error or status.message).status)
+    """Call every reserve; the outcome of the cycle if one rejects or fails."""
+    try:
+        for hook in profile.reserve:
+            status = ask_status(hook, pod, node_name, state)
+            if status is not None:
+                return rejected_after_choice(status, node_name)
+    except HookFailed as failed:
+        return Unplaced(failed.status)
     return None
 
 
-def run_unreserve(profile: Profile, pod: Pod, node_name: str, state: CycleState) -> list[tuple[str, BaseException]]:
-    """Let every plugin give back what it set aside, last first; returns those that failed at it."""
-    failures: list[tuple[str, BaseException]] = []
-    for caller in profile.unreserve:
+def run_unreserve(profile: Profile, pod: Pod, node_name: str, state: CycleState, failures: PluginFailures) -> None:
+    """Call every unreserve, last first; one that fails, which goes to *failures*, does not keep the others from it."""
+    for hook in profile.unreserve:
         try:
-            caller.call(pod, node_name, state)
-        except Exception as exc:  # the others must give back all the same
-            failures.append((caller.plugin, exc))
-    return failures
+            call_unreserve(hook, pod, node_name, state)
+        except HookFailed as failed:
+            failures.add(failed, pod.key)
 
 
-def run_permit(profile: Profile, pod: Pod, node_name: str, state: CycleState) -> Waits | Unplaced | None:
-    """Ask every plugin for its permission."""
+def run_permit(profile: Profile, pod: Pod, node_name: str, state: CycleState) -> PermitWaits | Unplaced | None:
+    """Call every permit: None permits, `Unplaced` ends the cycle."""
     waits: dict[str, float] = {}
-    for caller in profile.permit:
-        prefix = f'running Permit plugin "{caller.plugin}"'
-        try:
-            answer: Status | Wait | None = caller.call(pod, node_name, state)
-        except Exception as exc:
-            return Unplaced(plugin_failed(prefix, caller.plugin, exc).status)
-        if isinstance(answer, Wait):
-            waits[caller.plugin] = min(answer.timeout_seconds, LONGEST_WAIT_SECONDS)
-        elif answer is not None and answer.code != Code.SUCCESS:
-            if answer.is_rejected:
-                return rejected_after_choice(answer.by(caller.plugin), node_name)
-            return Unplaced(plugin_failed(prefix, caller.plugin, answer.error or answer.message).status)
-    return Waits(waits) if waits else None
+    try:
+        for hook in profile.permit:
+            answer = ask_permit(hook, pod, node_name, state)
+            if isinstance(answer, Wait):
+                waits[hook.plugin] = min(answer.timeout_seconds, MAX_PERMIT_WAIT_SECONDS)
+            elif answer is not None:
+                return rejected_after_choice(answer, node_name)
+    except HookFailed as failed:
+        return Unplaced(failed.status)
+    return PermitWaits(waits) if waits else None

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from random import Random
-from typing import Any
 
 from attrs import define, field
 
-from trio_sched.engine.asked_kinds import AskedKinds
 from trio_sched.engine.cache import Cache
+from trio_sched.engine.cluster_changes import ASSIGNED_POD_DELETE
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.feasible_nodes import ExtenderResult, FeasibleNodes, decide_among, find_feasible_nodes
 from trio_sched.engine.filtering import NominatedPods
-from trio_sched.engine.kept_answers import KeptAnswers
+from trio_sched.engine.hook_steps import (
+    HookSteps,
+    PreBindPlan,
+    bind_steps,
+    plan_pre_bind,
+    post_bind_steps,
+    post_filter_steps,
+)
+from trio_sched.engine.kind_dependencies import KindDependencies
 from trio_sched.engine.nominated_pass import NominatedRows
+from trio_sched.engine.plugin_calls import HookFailed
+from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.preemption import dry_run
 from trio_sched.engine.profile import Profile
-from trio_sched.engine.queue import SchedulingQueue
+from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.reservation import Waits, run_permit, run_reserve, run_unreserve
+from trio_sched.engine.reservation import PermitWaits, run_permit, run_reserve, run_unreserve
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
+from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api.cycle_state import CycleState
@@ -28,72 +38,98 @@ from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
 from trio_sched.snapshot.placed_pod import PlacedPod
 
 
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class Scheduler:
-    """Decides; everything it does is over when the call returns."""
+    """Decides; everything it does is over when the call returns.
 
-    profiles: Mapping[str, Profile]
+    It owns the attempts: `SchedulingQueue.pop` starts one, and one of `skip`, `set_aside`, `requeue`, `binding_starts`
+    and `bound_elsewhere` ends it. While it lasts, events are recorded for the pod.
+    """
+
     cache: Cache
     queue: SchedulingQueue
     rng: Random
-    asked: AskedKinds = field(factory=AskedKinds)
-    """What plugins look at besides pods and nodes; when that changes, call `forget_kept_answers`."""
-    sign_errors: list[tuple[str, str, BaseException]] = field(factory=list)
-    """(profile, pod, error) of signatures that failed, for the daemon to log and clear."""
-    unreserve_errors: list[tuple[str, str, BaseException]] = field(factory=list)
-    """(plugin, pod, error) of plugins that failed to give back, likewise."""
-    signing: int = 0
-    """Counts how often signatures became worthless; those made before are made anew."""
-    _kept: dict[str, KeptAnswers] = field(init=False)
+    dependencies: KindDependencies = field(factory=KindDependencies)
+    """The kinds besides pods and nodes that plugins read; after a change of one call `invalidate_signatures`."""
+    profiles: Mapping[str, Profile] = field(factory=dict, init=False)
+    signature_epoch: int = field(default=0, init=False)
+    """Grows when all signatures become invalid; older ones are made again."""
+    _signature_caches: dict[str, SignatureCache] = field(factory=dict, init=False)
     _nominated_rows: NominatedRows = field(init=False)
-    _promised: dict[str, PlacedPod] = field(factory=dict)
-    """Nominated pods by UID, with what they will take."""
-    _start: int = 0
+    _nominated: dict[str, PlacedPod] = field(factory=dict, init=False)
+    """Nominated pods by UID, with their usage."""
+    _start: int = field(default=0, init=False)
     """Where the next search for enough nodes begins; shared by all profiles."""
 
     def __attrs_post_init__(self) -> None:
+        self._nominated_rows = NominatedRows(self.cache.table)
+
+    @property
+    def failures(self) -> PluginFailures:
+        """Failures of plugins, for the daemon to log; queue and scheduler append to the same list."""
+        return self.queue.failures
+
+    def install_profiles(self, profiles: Mapping[str, Profile], *, extenders: bool = False) -> None:
+        """Schedule with *profiles*, by schedulerName; to be called once, before the first pod.
+
+        Args:
+            profiles: at least one; the first one's queue_sort orders the queue.
+            extenders: whether extenders are configured.
+
+        Raises:
+            BadPlugin: a plugin's events_to_register failed.
+        """
+        self.profiles = profiles
+        self.queue.install_profiles(profiles, self.sign_queued, extenders=extenders)
         table = self.cache.table
-        self._nominated_rows = NominatedRows(table)
-        self._kept = {
-            name: KeptAnswers(profile, table, self.asked, self._nominated_rows)
-            for name, profile in self.profiles.items()
+        self._signature_caches = {
+            name: SignatureCache(profile, table, self.dependencies, self._nominated_rows)
+            for name, profile in profiles.items()
         }
 
-    def sign(self, pod: Pod) -> tuple[Any, ...] | None:
-        """The signature under which answers about *pod* are kept; None if there is none."""
+    # --- signatures -------------------------------------------------------------------------------------------------
+
+    def sign(self, pod: Pod) -> tuple[Hashable, ...] | None:
+        """The signature under which answers about *pod* are cached; None if there is none."""
         profile = self.profiles.get(pod.scheduler_name)
         if profile is None:
             return None
         try:
-            with self.asked.recording():
-                signature = profile.signature(pod)
-            hash(signature)  # it will be looked up; a part that cannot be is better found here
-            return signature
-        except Exception as exc:  # then nothing is kept for this pod, which is only slower
-            self.sign_errors.append((profile.name, pod.key, exc))
+            with self.dependencies.recording():
+                return profile.signature(pod)
+        except HookFailed as failed:  # then nothing is cached for this pod, which is only slower
+            self.failures.add(failed, pod.key)
             return None
 
     def sign_queued(self, info: QueuedPodInfo) -> None:
-        """Note the signature of this version of the pod, and when it was made."""
-        info.signature, info.signed_at = self.sign(info.pod), self.signing
+        """Note the signature of this version of the pod, and its epoch."""
+        info.signature, info.signature_epoch = self.sign(info.pod), self.signature_epoch
+
+    def invalidate_signatures(self) -> None:
+        """Something has changed that plugins read and that no signature shows."""
+        self.signature_epoch += 1
+        for cache in self._signature_caches.values():
+            cache.clear()
+
+    # --- deciding ---------------------------------------------------------------------------------------------------
 
     def decide(self, info: QueuedPodInfo) -> Decision:
         """Find a node for a popped pod."""
         pod = info.pod
-        profile = self.profiles[pod.scheduler_name]
         nominated = self._nominated_beside(pod)
-        if info.signed_at != self.signing:
+        if info.signature_epoch != self.signature_epoch:
             self.sign_queued(info)
         cycle = self._plain_cycle(pod, nominated)
-        if info.signature is not None and not cycle.promised_node:
-            decision = self._kept[profile.name].decide(pod, info.signature, nominated, self.rng)
+        cache = self._signature_caches[pod.scheduler_name]
+        if info.signature is not None and not cycle.nominated_node_name:
+            decision = cache.decide(pod, info.signature, nominated, self.rng)
             if decision is not None:
                 return decision
         decision = cycle.decide(self.rng)
         if isinstance(decision, Placed):
             self._start += decision.evaluated_nodes
         elif info.signature is not None and decision.diagnosis is not None and not nominated:
-            self._kept[profile.name].remember_unfit(info.signature, decision)
+            cache.remember_unfit(info.signature, decision)
         return decision
 
     def find_feasible_nodes(self, info: QueuedPodInfo, *, nominated_first: bool = True) -> FeasibleNodes | Unplaced:
@@ -109,9 +145,23 @@ class Scheduler:
         cycle = self._plain_cycle(info.pod, self._nominated_beside(info.pod))
         return decide_among(cycle, feasible, result, self.rng)
 
+    def post_filter(self, info: QueuedPodInfo, unplaced: Unplaced) -> HookSteps[Unplaced] | None:
+        """The calls of post_filter after *unplaced*; None if there is nothing to call."""
+        profile = self.profiles[info.pod.scheduler_name]
+        if unplaced.diagnosis is None or not profile.post_filter:
+            return None
+        return post_filter_steps(profile, info.pod, unplaced, self.failures)
+
+    def dry_run_preemption(
+        self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int, budgets: BudgetsByNamespace
+    ) -> DryRun:
+        """Find the victims of *pod* on some nodes; see `trio_sched.engine.preemption`."""
+        profile, nominated = self.profiles[pod.scheduler_name], self._nominated_beside(pod)
+        found = dry_run(profile, self.cache.table, pod, state, nominated, node_names, budgets=budgets, enough=enough)
+        self.failures.add_status(found.error, pod.key)
+        return found
+
     def _plain_cycle(self, pod: Pod, nominated: NominatedPods) -> SchedulingCycle:
-        # The pod's status hears of a promise later than we do.
-        promised = self.queue.nominator.node_of(pod.uid)
         return SchedulingCycle(
             self.profiles[pod.scheduler_name],
             self.cache.table,
@@ -119,18 +169,14 @@ class Scheduler:
             nominated,
             CycleState(),
             self._start,
-            promised,
+            self.queue.nominator.node_of(pod.uid),  # the pod's status shows a nomination later than the nominator
             self._nominated_rows,
         )
 
-    def forget_kept_answers(self) -> None:
-        """Something has changed that plugins ask about and that no signature shows."""
-        self.signing += 1
-        for kept in self._kept.values():
-            kept.forget()
+    # --- nominated pods ---------------------------------------------------------------------------------------------
 
     def _nominated_beside(self, pod: Pod) -> NominatedPods:
-        """Pods that are promised a place and are at least as important as *pod*, by node."""
+        """Pods that are nominated and at least as important as *pod*, by node."""
         queue = self.queue
         if not queue.nominator:
             return {}
@@ -144,32 +190,27 @@ class Scheduler:
         return found
 
     def _as_placed(self, pod: Pod) -> PlacedPod:
-        known = self._promised.get(pod.uid)
+        known = self._nominated.get(pod.uid)
         if known is None or known.pod is not pod:
-            if len(self._promised) > 2 * len(self.queue.nominator) + 64:
-                self._promised.clear()
-            known = self._promised[pod.uid] = PlacedPod(pod, pod_usage(pod, self.cache.options))
+            if len(self._nominated) > 2 * len(self.queue.nominator) + 64:
+                self._nominated.clear()
+            known = self._nominated[pod.uid] = PlacedPod(pod, pod_usage(pod, self.cache.options))
         return known
 
     def nominated_pods(self, node_name: str) -> list[Pod]:
-        """The pods that are promised a place on *node_name*."""
+        """The pods that are nominated to *node_name*."""
         return [
             queued.pod if isinstance(queued, QueuedPodInfo) else queued
             for queued in self.queue.nominated_pods(node_name)
         ]
 
-    def dry_run_preemption(
-        self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int, budgets: BudgetsByNamespace
-    ) -> DryRun:
-        """Try which less important pods would have to go; see `trio_sched.engine.preemption`."""
-        profile, nominated = self.profiles[pod.scheduler_name], self._nominated_beside(pod)
-        return dry_run(profile, self.cache.table, pod, state, nominated, node_names, budgets=budgets, enough=enough)
+    # --- from the decision to the bind ------------------------------------------------------------------------------
 
-    def settle(self, pod: Pod, placed: Placed) -> Waits | Unplaced | None:
-        """Assume *pod* on the node that was chosen, reserve, and ask for permission.
+    def assume_and_reserve(self, pod: Pod, placed: Placed) -> PermitWaits | Unplaced | None:
+        """Assume *pod* on the node that was chosen, run reserve and permit.
 
         Returns:
-            None: bind it. Waits: bind it when these plugins have allowed it. Unplaced: nothing of it remains.
+            None: bind it. PermitWaits: bind it when these plugins have allowed it. Unplaced: nothing of it remains.
 
         Raises:
             CacheError: the pod is on a node already.
@@ -183,16 +224,106 @@ class Scheduler:
             if not isinstance(permitted, Unplaced):
                 return permitted
             refused = permitted
-        failures = self.give_back(pod, placed)
-        self.unreserve_errors.extend((plugin, pod.key, problem) for plugin, problem in failures)
+        self.unreserve_and_forget(pod, placed)
         return refused
 
-    def give_back(self, pod: Pod, placed: Placed) -> list[tuple[str, BaseException]]:
-        """The pod will not run there after all; returns the plugins that failed to give back.
+    def plan_pre_bind(self, pod: Pod, placed: Placed) -> PreBindPlan | Unplaced:
+        """Run pre_bind_pre_flight; see `trio_sched.engine.hook_steps.plan_pre_bind`."""
+        return plan_pre_bind(self.profiles[pod.scheduler_name], pod, placed)
+
+    def bind_steps(self, pod: Pod, placed: Placed) -> HookSteps[Unplaced | None]:
+        """The calls of bind; see `trio_sched.engine.hook_steps.bind_steps`."""
+        return bind_steps(self.profiles[pod.scheduler_name], pod, placed)
+
+    def post_bind_steps(self, pod: Pod, placed: Placed) -> HookSteps[None]:
+        """The calls of post_bind; see `trio_sched.engine.hook_steps.post_bind_steps`."""
+        return post_bind_steps(self.profiles[pod.scheduler_name], pod, placed, self.failures)
+
+    def unreserve_and_forget(self, pod: Pod, placed: Placed) -> None:
+        """The pod will not run there after all: run unreserve and forget it.
 
         Raises:
             CacheError: the API server has confirmed it already.
         """
-        failures = run_unreserve(self.profiles[pod.scheduler_name], pod, placed.node_name, placed.state)
+        run_unreserve(self.profiles[pod.scheduler_name], pod, placed.node_name, placed.state, self.failures)
         self.cache.forget(pod.uid)
-        return failures
+
+    def activate_collected(self, placed: Placed, *, now: float) -> bool:
+        """Activate the pods that plugins have put into ``pods_to_activate``; whether there were any."""
+        collected = placed.state.pods_to_activate
+        if not collected:
+            return False
+        placed.state.pods_to_activate = {}
+        if isinstance(collected, dict):  # plugins fill it, with whatever they like
+            self.queue.activate([pod for pod in collected.values() if isinstance(pod, Pod)], now=now)
+        return True
+
+    # --- how an attempt ends ----------------------------------------------------------------------------------------
+
+    def skip(self, info: QueuedPodInfo) -> None:
+        """There is no point in scheduling the pod."""
+        self.queue.done(info.uid)
+
+    def set_aside(self, info: QueuedPodInfo) -> None:
+        """The attempt will be made later; `resume` starts it again."""
+        self.queue.done(info.uid)
+
+    def resume(self, info: QueuedPodInfo) -> bool:
+        """Start the attempt of a pod that was set aside; False if another attempt is under way."""
+        return self.queue.resume(info)
+
+    def binding_starts(self, info: QueuedPodInfo) -> None:
+        """Permit is granted: from here on only errors can send the pod back, for which no event matters."""
+        self.queue.done(info.uid)
+
+    def bound_elsewhere(self, info: QueuedPodInfo) -> None:
+        """The attempt failed, but the API server has the pod on a node: there is nothing to requeue."""
+        self.queue.done(info.uid)
+
+    def requeue(
+        self, info: QueuedPodInfo, outcome: Unplaced, known: Pod | None, *, now: float, freed: Pod | None = None
+    ) -> AlreadyQueued | None:
+        """Put a pod that was not scheduled back into the queue; failures of plugins go to the list.
+
+        Args:
+            info: the pod of the attempt.
+            outcome: why it was not scheduled.
+            known: the newest version of the pod, None if it is gone or has a node.
+            now: the time.
+            freed: the pod as it was assumed on a node, if it was: pods that wait for its room move.
+
+        Returns:
+            What was wrong if the pod was in the queue already; else None.
+        """
+        self.failures.add_status(outcome.status, info.key)
+        rejected = outcome.status.is_rejected
+        if freed is not None and not rejected:
+            self.queue.move_all(ASSIGNED_POD_DELETE, freed, None, now=now)
+        try:
+            problem = self._requeue(info, outcome, known, now)
+        finally:
+            self.queue.done(info.uid)
+        if freed is not None and rejected:  # its own room is no reason to try the pod again
+            uid = info.uid
+            self.queue.move_all(ASSIGNED_POD_DELETE, freed, None, now=now, only=lambda pod: pod.uid != uid)
+        return problem
+
+    def _requeue(self, info: QueuedPodInfo, outcome: Unplaced, known: Pod | None, now: float) -> AlreadyQueued | None:
+        diagnosis = outcome.diagnosis
+        info.unschedulable_plugins = set(diagnosis.unschedulable_plugins) if diagnosis is not None else set()
+        info.pending_plugins = set(diagnosis.pending_plugins) if diagnosis is not None else set()
+        info.gating_plugin = ""
+        if known is None or known.uid != info.uid:
+            return None
+        if known is not info.pod:
+            info.replace_pod(known)
+        problem: AlreadyQueued | None = None
+        try:
+            self.queue.add_unschedulable(info, now=now)
+        except AlreadyQueued as error:
+            problem = error
+        nominator, nominated = self.queue.nominator, outcome.nominated_node_name
+        if nominated is None:  # a nomination that stands, even if the pod's status does not show it yet
+            nominated = nominator.node_of(info.uid) or None
+        nominator.add(info.pod, nominated)
+        return problem

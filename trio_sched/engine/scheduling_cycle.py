@@ -9,16 +9,10 @@ import numpy as np
 from attrs import define, evolve, frozen
 
 from trio_sched.engine.decision import Decision, Placed, Unplaced, no_nodes, unfit
-from trio_sched.engine.filtering import (
-    CycleFailed,
-    FilterOutcome,
-    NominatedPods,
-    node_statuses,
-    run_filters,
-    run_pre_filters,
-)
+from trio_sched.engine.filtering import FilterOutcome, NominatedPods, node_statuses, run_filters, run_pre_filters
 from trio_sched.engine.host_selection import select_host
 from trio_sched.engine.nominated_pass import NominatedRows, apply_nominated
+from trio_sched.engine.plugin_calls import HookFailed
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.scoring import Scores, run_pre_scores, run_scores
 from trio_sched.objects.pod import Pod
@@ -46,7 +40,7 @@ class Feasible:
 
     @property
     def statuses(self) -> NodeStatuses:
-        """Why each of the other nodes was turned away; made when somebody asks."""
+        """Why each of the other nodes was turned away; built on demand."""
         return node_statuses(self.outcome, self.narrowed_by)
 
 
@@ -61,15 +55,15 @@ class SchedulingCycle:
     state: CycleState
     start: int = 0
     """Where the search for enough nodes begins, if not all are looked at."""
-    promised: str | None = None
-    """The node that is promised to the pod; None means what its status says."""
+    nominated_node: str | None = None
+    """The node that the pod is nominated to; None means what its status says."""
     nominated_rows: NominatedRows | None = None
     """Kept from cycle to cycle; without it rows are copied for this one."""
 
     @property
-    def promised_node(self) -> str:
-        """The node that is promised to the pod; "" if none is."""
-        return self.pod.nominated_node_name if self.promised is None else self.promised
+    def nominated_node_name(self) -> str:
+        """The node that the pod is nominated to; "" if there is none."""
+        return self.pod.nominated_node_name if self.nominated_node is None else self.nominated_node
 
     def find_feasible(self, *, only: frozenset[str] | None = None, nominated_first: bool = True) -> Feasible | Unplaced:
         """Run pre_filter and filter.
@@ -79,7 +73,7 @@ class SchedulingCycle:
             nominated_first: whether to look at the pod's nominated node first, and at no other if it passes.
 
         Raises:
-            CycleFailed: a plugin failed.
+            HookFailed: a plugin failed.
         """
         nodes = NodeColumns(self.table)
         total = len(nodes)
@@ -88,7 +82,7 @@ class SchedulingCycle:
         narrowed = run_pre_filters(self.profile.pre_filter, self.pod, nodes, self.state)
         if narrowed.rejected is not None:
             return unfit(_rejected_by_pre_filter(narrowed.rejected, narrowed.narrowed_by, total))
-        if nominated_first and (only is None or self.promised_node in only):
+        if nominated_first and (only is None or self.nominated_node_name in only):
             nominated = self._try_nominated_node()
             if nominated is not None:
                 return nominated
@@ -101,27 +95,27 @@ class SchedulingCycle:
         outcome = run_filters(
             self.profile.filter, self.pod, nodes, self.state, enough=self._enough(len(nodes)), start=self.start
         )
-        self._look_beside_nominated(outcome)
+        self._apply_nominated(outcome)
         positions = np.flatnonzero(outcome.passes)
         if len(positions) == 0:
             return unfit(diagnose(outcome, narrowed.narrowed_by, total))
         return Feasible(nodes.take(positions), len(nodes) - outcome.unexamined, outcome, narrowed.narrowed_by)
 
     def _try_nominated_node(self) -> Feasible | None:
-        """The node promised to the pod, if it still fits there; a failure to tell only means looking further."""
-        name = self.promised_node
+        """The node that the pod is nominated to, if it still fits there; a failure means looking at others."""
+        name = self.nominated_node_name
         row = self.table.row_of.get(name) if name else None
         if row is None:
             return None
         node = NodeColumns(self.table).take(slice(row, row + 1))
         try:
             outcome = run_filters(self.profile.filter, self.pod, node, self.state)
-            self._look_beside_nominated(outcome)
-        except CycleFailed:
+            self._apply_nominated(outcome)
+        except HookFailed:
             return None
         return Feasible(node, 1, outcome, only_nominated=True) if outcome.passes[0] else None
 
-    def _look_beside_nominated(self, outcome: FilterOutcome) -> None:
+    def _apply_nominated(self, outcome: FilterOutcome) -> None:
         if self.nominated:
             rows = NominatedRows(self.table) if self.nominated_rows is None else self.nominated_rows
             apply_nominated(self.profile, self.pod, outcome, self.state, self.nominated, rows)
@@ -138,10 +132,10 @@ class SchedulingCycle:
         Args:
             nodes: those that passed; a single one is not scored.
             rng: decides between equals.
-            bonus: what others than plugins add to the total of each node, by name.
+            bonus: what extenders add to the total of each node, by name.
 
         Raises:
-            CycleFailed: a plugin failed.
+            HookFailed: a plugin failed.
         """
         if len(nodes) == 1:
             return 0
@@ -154,7 +148,7 @@ class SchedulingCycle:
         """Run pre_score, score and normalize_score.
 
         Raises:
-            CycleFailed: a plugin failed.
+            HookFailed: a plugin failed.
         """
         if self.profile.score:
             run_pre_scores(self.profile.pre_score, self.pod, feasible, self.state)
@@ -167,7 +161,7 @@ class SchedulingCycle:
             if isinstance(feasible, Unplaced):
                 return evolve(feasible, state=self.state)
             position = self.choose(feasible.nodes, rng)
-        except CycleFailed as failed:
+        except HookFailed as failed:
             return Unplaced(failed.status)
         return Placed(feasible.nodes.name(position), self.state, feasible.evaluated, len(feasible.nodes))
 
@@ -184,7 +178,11 @@ def _rejected_by_pre_filter(status: Status, narrowed_by: tuple[str, ...], total:
 
 
 def diagnose(outcome: FilterOutcome, narrowed_by: tuple[str, ...], total: int) -> Diagnosis:
-    """Why the nodes that did not pass were turned away, and by whom."""
+    """Why the nodes that did not pass were turned away, and by which plugins.
+
+    Raises:
+        HookFailed: a filter cannot explain its codes.
+    """
     statuses = node_statuses(outcome, narrowed_by)
     plugins = {status.plugin for status, _nodes in statuses.groups if status.plugin}
     pending = {status.plugin for status, _nodes in statuses.groups if status.code == Code.PENDING and status.plugin}

@@ -7,15 +7,12 @@ from collections.abc import Iterable
 import numpy as np
 from attrs import define, field
 
-from trio_sched.engine.filtering import CycleFailed, plugin_failed
-from trio_sched.engine.profile import Caller, ScoreCaller
+from trio_sched.engine.bound_hooks import BoundHook, ScoreHook
+from trio_sched.engine.plugin_calls import ask_normalized, ask_scores, ask_status, check_score_range
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.status import Code
 from trio_sched.snapshot.arrays import Int64Array
 from trio_sched.snapshot.node_columns import NodeColumns
-
-MAX_SCORE = 100
 
 
 @define(eq=False)
@@ -28,103 +25,36 @@ class Scores:
     weights: dict[str, int] = field(factory=dict)
 
 
-def run_pre_scores(callers: Iterable[Caller], pod: Pod, nodes: NodeColumns, state: CycleState) -> None:
-    """Ask every pre_score; notes in *state* which plugins have no opinion.
+def run_pre_scores(hooks: Iterable[BoundHook], pod: Pod, nodes: NodeColumns, state: CycleState) -> None:
+    """Call every pre_score; notes in *state* which plugins' scores are skipped.
 
     Raises:
-        CycleFailed: a plugin failed or refused.
+        HookFailed: a plugin failed or refused.
     """
     skipped = set(state.skip_score)
     try:
-        for caller in callers:
-            prefix = f'running PreScore plugin "{caller.plugin}"'
-            try:
-                status = caller.call(pod, nodes, state)
-            except Exception as exc:
-                raise plugin_failed(prefix, caller.plugin, exc) from exc
-            if status is None or status.code == Code.SUCCESS:
-                continue
-            if status.code != Code.SKIP:
-                raise plugin_failed(prefix, caller.plugin, status.error or status.message)
-            skipped.add(caller.plugin)
+        for hook in hooks:
+            if ask_status(hook, pod, nodes, state) is not None:  # the only status that pre_score has is Skip
+                skipped.add(hook.plugin)
     finally:
         state.skip_score = frozenset(skipped)
 
 
-def run_scores(callers: Iterable[ScoreCaller], pod: Pod, nodes: NodeColumns, state: CycleState) -> Scores:
+def run_scores(hooks: Iterable[ScoreHook], pod: Pod, nodes: NodeColumns, state: CycleState) -> Scores:
     """Score *nodes*, which have passed every filter.
 
     Raises:
-        CycleFailed: a plugin failed, or left the range of scores.
+        HookFailed: a plugin failed, or left the range of scores.
     """
     scores = Scores(np.zeros(len(nodes), dtype=np.int64))
-    for caller in callers:
-        if caller.plugin in state.skip_score:
+    for hook in hooks:
+        if hook.plugin in state.skip_score:
             continue
-        raw = raw_scores(caller, pod, nodes, state)
-        normalized = normalize(caller, pod, raw.copy(), state) if caller.normalize is not None else raw
-        check_range(caller.plugin, normalized)
-        scores.raw[caller.plugin] = raw
-        scores.normalized[caller.plugin] = normalized
-        scores.weights[caller.plugin] = caller.weight
-        scores.totals += normalized * caller.weight
+        raw = ask_scores(hook, pod, nodes, state)
+        normalized = ask_normalized(hook, pod, raw.copy(), state) if hook.normalize is not None else raw
+        check_score_range(hook, normalized)
+        scores.raw[hook.plugin] = raw
+        scores.normalized[hook.plugin] = normalized
+        scores.weights[hook.plugin] = hook.weight
+        scores.totals += normalized * hook.weight
     return scores
-
-
-def raw_scores(caller: ScoreCaller, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
-    """What one plugin gives each of *nodes*.
-
-    Raises:
-        CycleFailed: it failed.
-    """
-    try:
-        if caller.per_node:
-            return np.array([caller.call(pod, node, state) for node in nodes], dtype=np.int64)
-        raw: Int64Array = caller.call(pod, nodes, state)
-        if raw.shape != (len(nodes),):
-            raise ValueError(f"answered with shape {raw.shape}, expected ({len(nodes)},)")
-        if raw.dtype != np.int64:
-            raw = raw.astype(np.int64)
-    except CycleFailed:
-        raise
-    except Exception as exc:
-        prefix = f'running Score plugins: plugin "{caller.plugin}" failed with'
-        raise plugin_failed(prefix, caller.plugin, exc) from exc
-    return raw
-
-
-def normalize(caller: ScoreCaller, pod: Pod, raw: Int64Array, state: CycleState) -> Int64Array:
-    """Let the plugin bring *raw*, which it may overwrite, to 0..100.
-
-    Raises:
-        CycleFailed: it failed.
-    """
-    assert caller.normalize is not None
-    try:
-        normalized: Int64Array = caller.normalize(pod, raw, state)
-    except Exception as exc:
-        prefix = f'running Normalize on Score plugins: plugin "{caller.plugin}" failed with'
-        raise plugin_failed(prefix, caller.plugin, exc) from exc
-    return normalized if normalized.dtype == np.int64 else normalized.astype(np.int64)
-
-
-def check_range(plugin: str, scores: Int64Array) -> None:
-    """Scores are 0..100 once normalised.
-
-    Raises:
-        CycleFailed: one is not.
-    """
-    if len(scores) == 1:
-        if 0 <= int(scores[0]) <= MAX_SCORE:
-            return
-    # Read as unsigned, negative numbers are huge: one look at the highest finds both kinds of offenders.
-    elif len(scores) == 0 or scores.view(np.uint64).max() <= MAX_SCORE:
-        return
-    lowest, highest = int(scores.min()), int(scores.max())
-    bad = lowest if lowest < 0 else highest
-    raise plugin_failed(
-        "applying score defaultWeights on Score plugins",
-        plugin,
-        f'plugin "{plugin}" returns an invalid score {bad}, '
-        f"it should in the range of [0, {MAX_SCORE}] after normalizing",
-    )

@@ -268,6 +268,9 @@ class ExtensionPoints:
 HOOK_NAMES = tuple(name for name in vars(ExtensionPoints) if not name.startswith("_"))
 """Every hook, in the order a pod meets them."""
 
+ASYNC_HOOKS = ("post_filter", "pre_bind", "bind", "post_bind", "run")
+"""The hooks that may be ``async``."""
+
 POINT_OF_HOOK = {
     "pre_enqueue": "pre_enqueue",
     "queue_sort": "queue_sort",

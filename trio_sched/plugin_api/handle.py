@@ -79,7 +79,7 @@ class Handle(Protocol):
         """Where chance comes from; seeded in tests and simulations."""
         ...
 
-    def promised_node(self, pod: Pod) -> str:
+    def nominated_node(self, pod: Pod) -> str:
         """The node that *pod* is nominated to, "" if it is none; its status may not have heard of it yet."""
         ...
 

@@ -39,7 +39,8 @@ _LABELS = {
     Code.PENDING: "Pending",
 }
 
-_REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
+REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
+"""The codes with which a plugin says no, as opposed to having failed."""
 
 
 @frozen
@@ -65,7 +66,7 @@ class Status:
     @property
     def is_rejected(self) -> bool:
         """Whether the plugin said no, as opposed to having failed."""
-        return self.code in _REJECTED
+        return self.code in REJECTED
 
     def by(self, plugin: str) -> Status:
         """The same answer, signed by *plugin*."""

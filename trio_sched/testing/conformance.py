@@ -10,6 +10,7 @@ that was not declared, a column that was written to::
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
@@ -19,20 +20,42 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from trio_sched.engine.filtering import CycleFailed, run_filters, run_pre_filters
+from trio_sched.engine.bound_hooks import BoundHook, FilterHook
+from trio_sched.engine.filtering import run_filters, run_pre_filters
 from trio_sched.engine.plugin_args import plugin_args
+from trio_sched.engine.plugin_calls import (
+    HookFailed,
+    HookResult,
+    ask_filter,
+    ask_hint,
+    ask_normalized,
+    ask_permit,
+    ask_pre_flight,
+    ask_scores,
+    ask_signature,
+    ask_sort_key,
+    ask_status,
+    call_unreserve,
+    check_score_range,
+    clone_state,
+    explain,
+    read_nothing,
+    read_post_filter,
+    read_status,
+)
 from trio_sched.engine.plugin_errors import PluginArgsError, PluginError
 from trio_sched.engine.plugin_registry import hooks_of
 from trio_sched.engine.profile import Profile
-from trio_sched.engine.scoring import check_range, normalize, raw_scores, run_pre_scores
+from trio_sched.engine.queueing_hints import build_hint_table
+from trio_sched.engine.scoring import run_pre_scores
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_usage
-from trio_sched.plugin_api.cluster_events import EventRegistration
+from trio_sched.plugin_api.cluster_events import Resource
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.status import Status
-from trio_sched.plugin_api.verdicts import Input
+from trio_sched.plugin_api.status import Status, unschedulable
+from trio_sched.plugin_api.verdicts import Diagnosis, Input, NodeStatuses, QueuedPod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.placed_pod import PlacedPod
@@ -74,9 +97,10 @@ def check_conformance(
     Raises:
         NotConforming: every promise it breaks.
     """
-    problems = list(
-        conformance_problems(plugin, pods=pods, nodes=nodes, running=running, args=args, handle=handle or FakeHandle())
+    found = conformance_problems(
+        plugin, pods=pods, nodes=nodes, running=running, args=args, handle=handle or FakeHandle()
     )
+    problems = list(dict.fromkeys(found))  # several checks can meet the same failure
     if problems:
         raise NotConforming(str(getattr(plugin, "name", plugin)), problems)
 
@@ -106,6 +130,7 @@ def conformance_problems(
     handle.nodes = NodeColumns(cluster.table())
     for each in waiting:
         yield from _answer_problems(profile, cluster, each)
+        yield from _hook_problems(profile, cluster, each)
     yield from _signature_problems(profile, cluster, waiting)
 
 
@@ -180,7 +205,7 @@ def _ask(profile: Profile, waiting: Pod, nodes: NodeColumns, everything: NodeCol
     """The answers about *nodes*; None if the plugin ends the cycle or has nothing to do.
 
     Raises:
-        CycleFailed: it failed.
+        HookFailed: it failed.
     """
     state = CycleState()
     prepared = run_pre_filters(profile.pre_filter, waiting, everything, state)
@@ -190,7 +215,7 @@ def _ask(profile: Profile, waiting: Pod, nodes: NodeColumns, everything: NodeCol
     statuses = tuple(outcome.status(position) for position in range(len(nodes))) if profile.filter else None
     run_pre_scores(profile.pre_score, waiting, everything, state)
     scorers = [scorer for scorer in profile.score if scorer.plugin not in state.skip_score]
-    scores = raw_scores(scorers[0], waiting, nodes, state) if scorers else None
+    scores = ask_scores(scorers[0], waiting, nodes, state) if scorers else None
     return _Answers(statuses, scores)
 
 
@@ -212,8 +237,8 @@ def _answer_problems(profile: Profile, cluster: _Cluster, waiting: Pod) -> Itera
             yield from _normalize_problems(profile, waiting, everything, whole.scores, where)
         for plugin in profile.inputs:
             yield from _dependency_problems(profile, plugin, cluster, waiting, whole, where)
-    except CycleFailed as failed:
-        yield f"{where}: {failed.status.message}"
+    except HookFailed as failed:
+        yield f"{where}: {failed}"
 
 
 def _copies(table: NodeTable) -> dict[str, NDArray[Any]]:
@@ -257,11 +282,11 @@ def _normalize_problems(
     state = CycleState()
     run_pre_filters(profile.pre_filter, waiting, everything, state)
     run_pre_scores(profile.pre_score, waiting, everything, state)
-    final = scores.copy() if scorer.normalize is None else normalize(scorer, waiting, scores.copy(), state)
-    check_range(scorer.plugin, final)
+    final = scores.copy() if scorer.normalize is None else ask_normalized(scorer, waiting, scores.copy(), state)
+    check_score_range(scorer, final)
     if scorer.normalize is None or scorer.plugin not in profile.inputs:
         return
-    twice = normalize(scorer, waiting, np.concatenate([scores, scores]), state)
+    twice = ask_normalized(scorer, waiting, np.concatenate([scores, scores]), state)
     if not np.array_equal(twice[: len(scores)], final):
         yield f"{where}: normalize_score looks at how often a score occurs, so answers cannot be kept: drop depends_on"
 
@@ -309,19 +334,18 @@ def _same(a: _Answers | None, b: _Answers | None) -> bool:
 def _signature_problems(profile: Profile, cluster: _Cluster, pods: Iterable[Pod]) -> Iterator[str]:
     seen: dict[Hashable, tuple[Pod, _Answers | None]] = {}
     for waiting in pods:
-        signature = profile.signature(waiting)
+        try:
+            signature = profile.signature(waiting)
+        except HookFailed:
+            continue  # reported as a failure of the hook
         if not signature or None in signature:
             continue
-        try:
-            known = seen.get(signature)
-        except TypeError:
-            yield f"pod {waiting.name!r}: sign gives {signature[0]!r}, which is not hashable"
-            return
+        known = seen.get(signature)
         columns = NodeColumns(cluster.table())
         try:
             answers = _ask(profile, waiting, columns, columns)
-        except CycleFailed:
-            continue  # told elsewhere
+        except HookFailed:
+            continue  # reported as a failure of the hook
         if known is None:
             seen[signature] = (waiting, answers)
         elif not _same(known[1], answers):
@@ -329,12 +353,109 @@ def _signature_problems(profile: Profile, cluster: _Cluster, pods: Iterable[Pod]
 
 
 def _event_problems(profile: Profile, hooks: Sequence[str]) -> Iterator[str]:
-    for caller in profile.events:
-        for registration in list(caller.call()):
-            if not isinstance(registration, EventRegistration):
-                yield f"events_to_register gives {registration!r}; make each with on(resource, action, hint)"
+    try:
+        table = build_hint_table(profile)
+    except PluginError as error:
+        yield str(error)
+        return
+    waiting = pod("waiting")
+    for entry in table.entries:
+        changes = ((None, None), (None, waiting), (waiting, None)) if entry.event.resource == Resource.POD else ()
+        for old, new in changes:
+            if entry.hint is None:
+                continue
+            try:
+                ask_hint(entry.hint, waiting, old, new)
+            except HookFailed as failed:
+                if failed.__cause__ is None:  # it may well want other objects than these, but not answer something else
+                    yield str(failed)
     if "events_to_register" in hooks and not profile.rejecting:
         yield "events_to_register is never asked for: it has no hook that can turn a pod away"
+
+
+def _hook_problems(profile: Profile, cluster: _Cluster, waiting: Pod) -> Iterator[str]:
+    """Failures and wrong answers of the hooks that neither filter nor score."""
+    where = f"pod {waiting.name!r}"
+    columns = NodeColumns(cluster.table())
+    state = CycleState()
+    try:
+        for hook in profile.pre_enqueue:
+            ask_status(hook, waiting)
+        for hook in profile.queue_sort:
+            ask_sort_key(hook, QueuedPod(waiting, 0.0))
+        ask_signature(profile.sign.values(), waiting)
+        if run_pre_filters(profile.pre_filter, waiting, columns, state).rejected is not None or not cluster.nodes:
+            return
+        for filter_hook in profile.filter:
+            if not filter_hook.per_node and filter_hook.plugin not in state.skip_filter:
+                yield from _explanation_problems(filter_hook, waiting, columns, state, where)
+        other, view, name = pod("other", labels={"app": "web"}), columns.node(0), columns.name(0)
+        for extension in (*profile.add_pod.values(), *profile.remove_pod.values()):
+            if extension.plugin not in state.skip_filter:
+                ask_status(extension, waiting, other, view, clone_state(state))
+        yield from _binding_problems(profile, waiting, name, state, where)
+    except HookFailed as failed:
+        yield f"{where}: {failed}"
+
+
+def _explanation_problems(
+    hook: FilterHook, waiting: Pod, columns: NodeColumns, state: CycleState, where: str
+) -> Iterator[str]:
+    verdicts = ask_filter(hook, waiting, columns, state)
+    for code in np.unique(verdicts.codes).tolist():
+        try:
+            if code:
+                explain(hook, verdicts, code)
+        except HookFailed as failed:
+            if failed.is_answer and not verdicts.may_fail:
+                yield f"{where}: filter fails on single nodes, so its Verdicts must say may_fail=True: {failed}"
+            else:
+                yield f"{where}: {failed}"
+
+
+def _binding_problems(profile: Profile, waiting: Pod, node_name: str, state: CycleState, where: str) -> Iterator[str]:
+    nowhere = Diagnosis(NodeStatuses((), (), unschedulable("no room")), total_nodes=1)
+    args = waiting, node_name, state
+    for hook in profile.reserve:
+        ask_status(hook, *args)
+    for hook in profile.permit:
+        ask_permit(hook, *args)
+    has_nothing_to_do = {
+        hook.plugin for hook in profile.pre_bind_pre_flight if isinstance(ask_pre_flight(hook, *args), Status)
+    }
+    pre_binds = [hook for hook in profile.pre_bind if hook.plugin not in has_nothing_to_do]
+    for hooks, given, read in (
+        (profile.post_filter, (waiting, nowhere, state), read_post_filter),
+        (pre_binds, args, read_status),
+        (profile.bind, args, read_status),
+        (profile.post_bind, args, read_nothing),
+    ):
+        for hook in hooks:
+            result = _called(hook, given)
+            if result is None:
+                continue
+            try:
+                read(hook, result)
+            except HookFailed as failed:
+                yield f"{where}: {failed}"
+    for hook in profile.unreserve:
+        call_unreserve(hook, *args)
+
+
+def _called(hook: BoundHook, args: tuple[object, ...]) -> HookResult | None:
+    """What a hook that may be ``async`` gives against a fake handle; None if it waits for something."""
+    try:
+        value = hook.function(*args)
+        if inspect.iscoroutine(value):
+            try:
+                value.send(None)
+            except StopIteration as stop:
+                return HookResult(stop.value)
+            value.close()
+            return None
+    except Exception as error:  # whatever a plugin raises is its result
+        return HookResult(error=error)
+    return HookResult(value)
 
 
 def _args_problems(name: str, plugin: type[Any], given: Any) -> Iterator[str]:

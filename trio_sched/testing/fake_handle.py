@@ -127,7 +127,7 @@ class FakeHandle:
         """Note *pods* in *activated*."""
         self.activated.extend(pods)
 
-    def promised_node(self, pod: Pod) -> str:
+    def nominated_node(self, pod: Pod) -> str:
         """What the pod's status says."""
         return pod.nominated_node_name
 

@@ -13,15 +13,17 @@ from importlib.metadata import entry_points
 from random import Random
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from trio_sched.config.expansion import expand_profile
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
+from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
+from trio_sched.config.schema import PluginRef
 from trio_sched.engine.decision import Unplaced
-from trio_sched.engine.filtering import CycleFailed
 from trio_sched.engine.host_selection import best_positions, select_host
 from trio_sched.engine.plugin_args import plugin_args
+from trio_sched.engine.plugin_calls import HookFailed, ask_status
+from trio_sched.engine.plugin_calls import ask_hint as call_hint
 from trio_sched.engine.plugin_registry import PluginRegistry, points_of
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.engine.queueing_hints import build_hint_table
@@ -34,7 +36,7 @@ from trio_sched.plugin_api.cluster_events import ClusterEvent, Hint
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.extension_points import PROJECT
 from trio_sched.plugin_api.handle import Handle
-from trio_sched.plugin_api.status import Code, Status
+from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import NodeStatuses
 from trio_sched.snapshot.arrays import Int64Array
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -110,20 +112,23 @@ def schedule(
     others = list(pods)
     table = make_table(on, others)
     handle.nodes = NodeColumns(table)
-    for caller in profile.pre_enqueue:
-        status: Status | None = caller.call(pod)
-        if status is not None and status.code != Code.SUCCESS:
-            return Outcome(message=status.message, rejected_by=frozenset({caller.plugin}))
     state = CycleState()
+    try:
+        for hook in profile.pre_enqueue:
+            status = ask_status(hook, pod)
+            if status is not None:
+                return Outcome(message=status.message, rejected_by=frozenset({hook.plugin}))
+    except HookFailed as failed:
+        return Outcome(message=str(failed), error=failed.status, rejected_by=frozenset({failed.hook.plugin}))
     cycle = SchedulingCycle(profile, table, pod, _nominated(pod, others, table), state)
     try:
         found = cycle.find_feasible()
         if isinstance(found, Unplaced):
             return _unplaced(found, table, state)
         scores = cycle.rank(found.nodes)
-    except CycleFailed as failed:
-        return Outcome(message=failed.status.message, error=failed.status, state=state)
-    return _placed(found, scores, table, state, Random(seed))
+        return _placed(found, scores, table, state, Random(seed))
+    except HookFailed as failed:
+        return Outcome(message=str(failed), error=failed.status, state=state)
 
 
 def make_profile(
@@ -140,31 +145,29 @@ def make_profile(
         PluginError: a plugin does not keep the contract.
     """
     handle = handle or FakeHandle()
-    arguments = dict(args or {})
-    points: dict[str, list[tuple[str, int]]] = {}
     if plugins is None:
         registry = PluginRegistry.discover()
-        (default,) = load_configuration(None).profiles
-        arguments = {entry.name: entry.args for entry in default.plugin_config} | arguments
-        for point, refs in expand_profile(default, KNOWN_PLUGINS).items():
-            points[point] = [(ref.name, ref.weight) for ref in refs if ref.name in registry]
+        (resolved,) = resolve_profiles(load_configuration(None), KNOWN_PLUGINS)
+        resolved = resolved.limited_to(registry)
     else:
         chosen = list(plugins)
         registry = _registry(chosen)
+        points: dict[str, tuple[PluginRef, ...]] = {}
         for plugin in chosen:
             name = plugin if isinstance(plugin, str) else plugin.name
             for point in points_of(registry.load(name)):
-                points.setdefault(point, []).append((name, 1))
-    if weights:
-        points["score"] = [(name, weights.get(name, weight)) for name, weight in points.get("score", ())]
-    return build_profile(
-        handle.profile_name,
-        points,
-        arguments,
-        registry,
-        handle,
+                points[point] = (*points.get(point, ()), PluginRef(name, 1))
+        resolved = ResolvedProfile(name=handle.profile_name, points=points, arguments={})
+    given = weights or {}
+    scorers = tuple(PluginRef(ref.name, given.get(ref.name, ref.weight)) for ref in resolved.points.get("score", ()))
+    resolved = evolve(
+        resolved,
+        name=handle.profile_name,
         percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+        points={**resolved.points, "score": scorers},
+        arguments={**resolved.arguments, **(args or {})},
     )
+    return build_profile(resolved, registry, handle)
 
 
 def make_plugin(plugin: Plugin, args: Any = None, handle: Handle | None = None) -> Any:
@@ -203,11 +206,12 @@ def ask_hint(
 
     Raises:
         PluginError: the plugin does not keep the contract.
+        HookFailed: its hint function failed.
     """
     name = plugin if isinstance(plugin, str) else plugin.name
     profile = make_profile([plugin], args=None if args is None else {name: args}, handle=handle)
     answers = [
-        Hint.QUEUE if entry.hint is None else entry.hint(pod, old, new)
+        Hint.QUEUE if entry.hint is None else call_hint(entry.hint, pod, old, new)
         for entry in build_hint_table(profile).matching(event)
     ]
     if not answers:

@@ -10,6 +10,7 @@ import httpx
 import trio
 from attrs import define, field
 
+from trio_sched.daemon.assembly import Assembly, assemble
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.errors import TrioSchedError, first_leaf
@@ -47,6 +48,8 @@ class SchedulerProcess:
     _has_started: trio.Event = field(factory=trio.Event, init=False)
     _has_ended: trio.Event = field(factory=trio.Event, init=False)
     _failure: TrioSchedError | None = field(default=None, init=False)
+    assembly: Assembly | None = field(default=None, init=False)
+    """The parts of its daemon, once it has started."""
 
     @property
     def identity(self) -> str:
@@ -101,14 +104,9 @@ class SchedulerProcess:
         try:
             with self._scope:
                 async with reach_limited() as main, reach_limited() as events, reach() as leases:
-                    await run_daemon(
-                        self.settings,
-                        Clients(main=main, events=events, leases=leases, to_extenders=self._extender_cable),
-                        random=self._random,
-                        wall_clock=self._clock,
-                        stop=self._stop,
-                        task_status=self,
-                    )
+                    clients = Clients(main=main, events=events, leases=leases, to_extenders=self._extender_cable)
+                    self.assembly = assemble(self.settings, clients, random=self._random, wall_clock=self._clock)
+                    await run_daemon(self.assembly, stop=self._stop, task_status=self)
         except* TrioSchedError as group:
             self._failure = first_leaf(group)
         finally:

@@ -21,11 +21,11 @@ import msgspec
 import trio
 from attrs import define, evolve, field
 
-from trio_sched.config.expansion import Expanded, expand_profiles
 from trio_sched.config.extenders import apply_extenders
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
+from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import MULTI_POINT, PluginRef, PluginSet, Profile, SchedulerConfig
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.engine.plugin_registry import PluginRegistry, points_of
@@ -375,7 +375,7 @@ def _daemon_settings(
     return DaemonSettings(
         config=config,
         gates=gates,
-        profiles=tuple(_installed(one, registry) for one in expand_profiles(config.profiles, points, gates)),
+        profiles=tuple(_installed(one, registry) for one in resolve_profiles(config, points, gates)),
         registry=registry,
         identity="",
     )
@@ -393,6 +393,6 @@ def _with_plugins(profile: Profile, extra: Sequence[PluginRef]) -> Profile:
     )
 
 
-def _installed(expanded: Expanded, registry: PluginRegistry) -> Expanded:
-    """Leave out the default plugins that nobody has installed, as a start of the scheduler does."""
-    return {point: tuple(ref for ref in refs if ref.name in registry) for point, refs in expanded.items()}
+def _installed(resolved: ResolvedProfile, registry: PluginRegistry) -> ResolvedProfile:
+    """Leave out the default plugins that are not installed, as a start of the scheduler does."""
+    return resolved.limited_to(registry)

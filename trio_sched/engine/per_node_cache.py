@@ -1,13 +1,13 @@
-"""Answers of a per-node hook, remembered for each row until the row changes."""
+"""Answers of a per-node hook, cached for each row until the row changes."""
 
 from __future__ import annotations
 
 import numpy as np
 from attrs import define, field
 
+from trio_sched.engine.bound_hooks import FilterHook, ScoreHook
 from trio_sched.engine.filtering import filter_one_node
-from trio_sched.engine.profile import FilterCaller, ScoreCaller
-from trio_sched.engine.scoring import raw_scores
+from trio_sched.engine.plugin_calls import ask_scores
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.snapshot.arrays import BoolArray, Int64Array
@@ -20,31 +20,31 @@ def _empty() -> Int64Array:
 
 
 @define(eq=False)
-class PerNodeMemo:
-    """One plugin's answers to one signature: asked only about rows that matter and have changed since."""
+class PerNodeCache:
+    """One plugin's answers for one signature: it is called only for rows that matter and have changed since."""
 
-    caller: FilterCaller | ScoreCaller
+    hook: FilterHook | ScoreHook
     on_usage: bool
     """Whether the answer also depends on the pods of the row."""
-    _seen: Int64Array = field(factory=_empty)
+    _generation_seen: Int64Array = field(factory=_empty)
     _values: Int64Array = field(factory=_empty)
 
-    def forget(self, count: int) -> None:
+    def clear(self, count: int) -> None:
         """Rows have been given to other nodes; there are *count* now."""
-        self._seen = np.full(count, -1, dtype=np.int64)
+        self._generation_seen = np.full(count, -1, dtype=np.int64)
         self._values = np.zeros(count, dtype=np.int64)
 
     def filter(self, pod: Pod, table: NodeTable, candidates: BoolArray, state: CycleState) -> BoolArray:
         """Shape (nodes,): which of *candidates* pass.
 
         Raises:
-            CycleFailed: the plugin failed.
+            HookFailed: the plugin failed.
         """
-        assert isinstance(self.caller, FilterCaller)
+        assert isinstance(self.hook, FilterHook)
         generations = self._generations(table)
-        for row in np.flatnonzero(candidates & (self._seen != generations)).tolist():
-            self._values[row] = filter_one_node([self.caller], pod, NodeColumns(table), row, state) is None
-        self._seen = np.where(candidates, generations, self._seen)
+        for row in np.flatnonzero(candidates & (self._generation_seen != generations)).tolist():
+            self._values[row] = filter_one_node([self.hook], pod, NodeColumns(table), row, state) is None
+        self._generation_seen = np.where(candidates, generations, self._generation_seen)
         passes: BoolArray = candidates & (self._values != 0)
         return passes
 
@@ -52,14 +52,14 @@ class PerNodeMemo:
         """Shape (positions,): the raw scores of these rows.
 
         Raises:
-            CycleFailed: the plugin failed.
+            HookFailed: the plugin failed.
         """
-        assert isinstance(self.caller, ScoreCaller)
+        assert isinstance(self.hook, ScoreHook)
         generations = self._generations(table)
-        stale = positions[self._seen[positions] != generations[positions]]
+        stale = positions[self._generation_seen[positions] != generations[positions]]
         if len(stale):
-            self._values[stale] = raw_scores(self.caller, pod, NodeColumns(table, stale), state)
-            self._seen[stale] = generations[stale]
+            self._values[stale] = ask_scores(self.hook, pod, NodeColumns(table, stale), state)
+            self._generation_seen[stale] = generations[stale]
         return self._values[positions]
 
     def _generations(self, table: NodeTable) -> Int64Array:

@@ -14,8 +14,8 @@ from trio_sched.engine.cache import Cache
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.host_selection import best_positions
-from trio_sched.engine.kept_answers import KeptAnswers
 from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
+from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import (
     CycleState,
@@ -184,7 +184,7 @@ class ChangingCluster:
         self.rng = Random(seed)
         self.profile = make_profile(plugins, weights={"TaintToleration": 3, "NodeAffinity": 2})
         self.cache = Cache()
-        self.kept = KeptAnswers(self.profile, self.cache.table, keep=6)
+        self.kept = SignatureCache(self.profile, self.cache.table, max_signatures=6)
         self.nominated: dict[str, list[PlacedPod]] = {}
         self.shapes = [a_shape(self.rng) for _ in range(8)]
         self.uids = 0
@@ -311,11 +311,11 @@ def test_many_pods_are_decided_from_what_is_kept() -> None:
     assert cluster.placed_from_kept > 40
 
 
-def kept_for(*plugins: str | type[Any], nodes: int = 20) -> KeptAnswers:
-    return KeptAnswers(make_profile(plugins), make_table([node(f"node-{i}") for i in range(nodes)]))
+def kept_for(*plugins: str | type[Any], nodes: int = 20) -> SignatureCache:
+    return SignatureCache(make_profile(plugins), make_table([node(f"node-{i}") for i in range(nodes)]))
 
 
-def decide(kept: KeptAnswers, waiting: Pod) -> Decision | None:
+def decide(kept: SignatureCache, waiting: Pod) -> Decision | None:
     return kept.decide(waiting, kept.profile.signature(waiting), {}, Random(0))
 
 
@@ -349,7 +349,7 @@ def test_only_nodes_that_changed_are_looked_at_again() -> None:
 
 def test_the_signature_used_longest_ago_is_forgotten_first() -> None:
     kept = kept_for(Asked)
-    kept.keep = 2
+    kept.max_signatures = 2
     for priority in (1, 2, 1, 3, 1, 2):
         decide(kept, pod(priority=priority))
     assert kept.profile.plugins["Asked"].asked == [20, 20, 20, 20]  # 1, 2, 3, and 2 again

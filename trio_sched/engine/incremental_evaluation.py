@@ -1,4 +1,4 @@
-"""What one profile's plugins say to pods of one signature: rows of masks and scores that follow the change log."""
+"""Masks and scores of one profile for the pods of one signature, kept up to date row by row from the change log."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import define, field
 
+from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
 from trio_sched.engine.decision import Unplaced
-from trio_sched.engine.filtering import plugin_failed
-from trio_sched.engine.per_node_memo import PerNodeMemo
-from trio_sched.engine.profile import Caller, FilterCaller, Profile, ScoreCaller
-from trio_sched.engine.scoring import check_range, normalize, raw_scores
+from trio_sched.engine.per_node_cache import PerNodeCache
+from trio_sched.engine.plugin_calls import ask_filter, ask_normalized, ask_scores, check_nodes, check_score_range
+from trio_sched.engine.profile import Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.snapshot.arrays import BoolArray, Int64Array, RowIndex
@@ -27,10 +27,10 @@ INFEASIBLE = -1
 
 
 @define(eq=False)
-class Normalized:
-    """Raw scores of a plugin that normalises, and what they came to over the feasible nodes."""
+class NormalizedScores:
+    """Raw scores of a plugin that normalises, and the weighted normalised scores over the feasible nodes."""
 
-    caller: ScoreCaller
+    hook: ScoreHook
     on_usage: bool
     raw: Int64Array
     weighted: Int64Array
@@ -46,28 +46,28 @@ class Normalized:
 
 
 @define(eq=False)
-class KeptAnswer:
-    """What one profile's plugins say to pods of one signature, row by row.
+class IncrementalEvaluation:
+    """The answers of one profile's plugins for the pods of one signature, row by row.
 
-    Filters and scores come in two groups: those that look at node objects only, and those that also look at the pods on
-    the node and so change with every placement.
+    Filters and scores come in two groups: those that depend on node objects only, and those that also depend on the
+    pods on the node and so change with every placement.
     """
 
     profile: Profile
     table: NodeTable
     pod: Pod
     state: CycleState
-    node_filters: list[FilterCaller] = field(factory=list)
-    usage_filters: list[FilterCaller] = field(factory=list)
-    node_scores: list[ScoreCaller] = field(factory=list)
-    usage_scores: list[ScoreCaller] = field(factory=list)
-    normalized: list[Normalized] = field(factory=list)
-    memos: list[PerNodeMemo] = field(factory=list)
-    fresh_filters: list[FilterCaller] = field(factory=list)
-    fresh_scores: list[ScoreCaller] = field(factory=list)
-    fresh_pre_filters: tuple[Caller, ...] = ()
-    """Plugins of which nothing is kept: these are asked for every pod."""
-    fresh_pre_scores: tuple[Caller, ...] = ()
+    node_filters: list[FilterHook] = field(factory=list)
+    usage_filters: list[FilterHook] = field(factory=list)
+    node_scores: list[ScoreHook] = field(factory=list)
+    usage_scores: list[ScoreHook] = field(factory=list)
+    normalized: list[NormalizedScores] = field(factory=list)
+    per_node: list[PerNodeCache] = field(factory=list)
+    uncached_filters: list[FilterHook] = field(factory=list)
+    uncached_scores: list[ScoreHook] = field(factory=list)
+    uncached_pre_filters: tuple[BoundHook, ...] = ()
+    """Of plugins whose answers are not cached: these are called for every pod."""
+    uncached_pre_scores: tuple[BoundHook, ...] = ()
     on_all_nodes: bool = False
     node_passes: BoolArray = field(init=False)
     passes: BoolArray = field(init=False)
@@ -83,18 +83,18 @@ class KeptAnswer:
     _unfit: tuple[tuple[int, int, int], Unplaced] | None = None
 
     @property
-    def _moment(self) -> tuple[int, int, int]:
+    def _version(self) -> tuple[int, int, int]:
         """Differs whenever any row has changed."""
         return self._membership, self._node_position, self._usage_position
 
     @property
     def unfit(self) -> Unplaced | None:
         """Why pods of this signature fit nowhere, if that was found out at this very state of the cluster."""
-        return self._unfit[1] if self._unfit is not None and self._unfit[0] == self._moment else None
+        return self._unfit[1] if self._unfit is not None and self._unfit[0] == self._version else None
 
     def remember_unfit(self, outcome: Unplaced) -> None:
         """Pods of this signature fit nowhere, as long as no row changes."""
-        self._unfit = (self._moment, outcome)
+        self._unfit = (self._version, outcome)
 
     @property
     def feasible(self) -> Int64Array:
@@ -105,16 +105,16 @@ class KeptAnswer:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether pre_filter and pre_score must look again, because a plugin depends on all node objects."""
+        """Whether pre_filter and pre_score must run again, because a plugin depends on all node objects."""
         return self.on_all_nodes and self._nodes_generation not in (-1, self.table.nodes_generation)
 
     # --- catching up ------------------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Look again at the rows that changed.
+        """Evaluate the rows again that changed.
 
         Raises:
-            CycleFailed: a plugin failed.
+            HookFailed: a plugin failed.
         """
         table = self.table
         if self._membership != table.membership_generation or (
@@ -130,12 +130,12 @@ class KeptAnswer:
         self._node_position = table.node_log.position
         self._usage_position = table.usage_log.position
         if node_rows:
-            self._look_at(as_index(node_rows), node_changed=True)
+            self._evaluate(as_index(node_rows), node_changed=True)
             if usage_rows:
                 seen = set(node_rows)
                 usage_rows = [row for row in usage_rows if row not in seen]
         if usage_rows:
-            self._look_at(as_index(usage_rows), node_changed=False)
+            self._evaluate(as_index(usage_rows), node_changed=False)
 
     def _start_over(self) -> None:
         table = self.table
@@ -145,20 +145,20 @@ class KeptAnswer:
         self.node_total = np.zeros(n, dtype=np.int64)
         self.usage_total = np.zeros(n, dtype=np.int64)
         self.ranks = np.full(n, INFEASIBLE, dtype=np.int64)
-        for kept in self.normalized:
-            kept.raw = np.zeros(n, dtype=np.int64)
-            kept.weighted = np.zeros(n, dtype=np.int64)
-        for memo in self.memos:
-            memo.forget(n)
+        for scores in self.normalized:
+            scores.raw = np.zeros(n, dtype=np.int64)
+            scores.weighted = np.zeros(n, dtype=np.int64)
+        for cache in self.per_node:
+            cache.clear(n)
         self._membership = table.membership_generation
         self._nodes_generation = table.nodes_generation
         self._node_position = table.node_log.position
         self._usage_position = table.usage_log.position
         self._feasible = None
-        self._look_at(slice(0, n), node_changed=True)
+        self._evaluate(slice(0, n), node_changed=True)
         self._normalized_is_stale = True
 
-    def _look_at(self, rows: RowIndex, *, node_changed: bool) -> None:
+    def _evaluate(self, rows: RowIndex, *, node_changed: bool) -> None:
         nodes = NodeColumns(self.table, rows)
         if node_changed:
             passes = self._filter(self.node_filters, nodes)
@@ -178,40 +178,42 @@ class KeptAnswer:
         if changed:
             self._feasible = None
         if self.normalized:
-            self._look_at_normalized(rows, nodes, changed, total, node_changed)
+            self._evaluate_normalized(rows, nodes, changed, total, node_changed)
         self.passes[rows] = passes
         if _FAILED in passes.tobytes():
             total[~passes] = INFEASIBLE
         self.ranks[rows] = total
 
-    def _look_at_normalized(
+    def _evaluate_normalized(
         self, rows: RowIndex, nodes: NodeColumns, stale: bool, total: Int64Array, node_changed: bool
     ) -> None:
-        for kept in self.normalized:
-            if node_changed or kept.on_usage:
-                raw = raw_scores(kept.caller, self.pod, nodes, self.state)
-                stale = stale or bool((raw != kept.raw[rows]).any())
-                kept.raw[rows] = raw
-            total += kept.weighted[rows]
+        for scores in self.normalized:
+            if node_changed or scores.on_usage:
+                raw = ask_scores(scores.hook, self.pod, nodes, self.state)
+                stale = stale or bool((raw != scores.raw[rows]).any())
+                scores.raw[rows] = raw
+            total += scores.weighted[rows]
         if stale:
             self._normalized_is_stale = True
 
-    def _filter(self, filters: Sequence[FilterCaller], nodes: NodeColumns) -> BoolArray | None:
+    def _filter(self, filters: Sequence[FilterHook], nodes: NodeColumns) -> BoolArray | None:
         passes: BoolArray | None = None
-        for caller in filters:
-            try:
-                verdict: BoolArray = caller.call(self.pod, nodes, self.state).passes
-            except Exception as exc:
-                raise plugin_failed(f'running "{caller.plugin}" filter plugin', caller.plugin, exc) from exc
-            passes = verdict if passes is None else passes & verdict
+        for hook in filters:
+            verdicts = ask_filter(hook, self.pod, nodes, self.state)
+            mask = verdicts.passes
+            if verdicts.may_fail and _FAILED in mask.tobytes():
+                # Only filters of this group are known to come before: what fails here need not fail a cycle, but then
+                # the plain evaluation has to say so.
+                check_nodes(hook, verdicts, np.ones(len(mask), dtype=np.bool_) if passes is None else passes)
+            passes = mask if passes is None else passes & mask
         return passes
 
-    def _score(self, scorers: Sequence[ScoreCaller], nodes: NodeColumns) -> Int64Array | None:
+    def _score(self, scorers: Sequence[ScoreHook], nodes: NodeColumns) -> Int64Array | None:
         total: Int64Array | None = None
-        for caller in scorers:
-            scores = raw_scores(caller, self.pod, nodes, self.state)
-            check_range(caller.plugin, scores)
-            weighted = scores * caller.weight
+        for hook in scorers:
+            scores = ask_scores(hook, self.pod, nodes, self.state)
+            check_score_range(hook, scores)
+            weighted = scores * hook.weight
             total = weighted if total is None else total + weighted
         return total
 
@@ -219,7 +221,7 @@ class KeptAnswer:
         """Bring the normalised scores up to date with the feasible nodes.
 
         Raises:
-            CycleFailed: a plugin failed, or left the range of scores.
+            HookFailed: a plugin failed, or left the range of scores.
         """
         if not self._normalized_is_stale:
             return
@@ -231,26 +233,25 @@ class KeptAnswer:
             return
         everywhere = len(positions) == len(self.passes)
         total = self.node_total + self.usage_total
-        for kept in self.normalized:
-            raw = kept.raw if everywhere else kept.raw[positions]
+        for scores in self.normalized:
+            raw = scores.raw if everywhere else scores.raw[positions]
             lowest, highest = int(raw.min()), int(raw.max())
-            kept.span = (lowest, highest) if highest - lowest <= 1 else None
-            scores = self.normalized_over(kept, slice(None) if everywhere else positions)
-            scores *= kept.caller.weight
+            scores.span = (lowest, highest) if highest - lowest <= 1 else None
+            weighted = self.normalized_over(scores, slice(None) if everywhere else positions) * scores.hook.weight
             if everywhere:
-                kept.weighted = scores
+                scores.weighted = weighted
             else:
-                kept.weighted[:] = 0
-                kept.weighted[positions] = scores
-            total += kept.weighted
+                scores.weighted[:] = 0
+                scores.weighted[positions] = weighted
+            total += scores.weighted
         self.ranks = total if everywhere else np.where(self.passes, total, INFEASIBLE)
 
-    def normalized_over(self, kept: Normalized, positions: RowIndex) -> Int64Array:
+    def normalized_over(self, scores: NormalizedScores, positions: RowIndex) -> Int64Array:
         """The normalised scores of one plugin over the nodes at *positions*.
 
         Raises:
-            CycleFailed: the plugin failed, or left the range of scores.
+            HookFailed: the plugin failed, or left the range of scores.
         """
-        scores = normalize(kept.caller, self.pod, kept.raw[positions].copy(), self.state)
-        check_range(kept.caller.plugin, scores)
-        return scores
+        normalized = ask_normalized(scores.hook, self.pod, scores.raw[positions].copy(), self.state)
+        check_score_range(scores.hook, normalized)
+        return normalized

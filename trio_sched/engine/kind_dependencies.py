@@ -1,4 +1,4 @@
-"""Which kinds of objects the answers that are kept depend on: those that plugins asked about while giving them."""
+"""Which kinds of objects cached answers and signatures depend on: those that plugins read while giving them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from attrs import define, field
 
 
 @define(eq=False)
-class AskedKinds:
-    """Notes the kinds that plugins ask about while an answer or a signature is made that will be kept."""
+class KindDependencies:
+    """Records the kinds that plugins read through their handle while an answer is made that will be cached."""
 
     kinds: set[str] = field(factory=set)
     is_recording: bool = False
 
     def note(self, kind: str) -> None:
-        """A plugin asks about *kind*."""
+        """A plugin reads objects of *kind*."""
         if self.is_recording:
             self.kinds.add(kind)
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """What is asked in here, is asked for an answer that will be kept."""
+        """What is read inside is read for something that will be cached."""
         before, self.is_recording = self.is_recording, True
         try:
             yield

@@ -1,114 +1,17 @@
+"""DefaultPreemption in a cluster: nominations, evictions, and pods that wait for them."""
+
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from trio_sched.daemon.post_filter import PostFilterOutcome, run_post_filters
-from trio_sched.plugin_api import (
-    CycleState,
-    Diagnosis,
-    NodeStatuses,
-    PostFilterResult,
-    Status,
-    failure,
-    hookimpl,
-    pending,
-    unresolvable,
-    unschedulable,
-)
+from trio_sched.plugin_api import Status, hookimpl
 from trio_sched.simulator import KubeletPace
-from trio_sched.testing import make_profile, node, pod
+from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
 HOSTNAME = "kubernetes.io/hostname"
-NOWHERE = Diagnosis(NodeStatuses((), (), unschedulable("no room")))
-
-
-def saying(name: str, answer: Any, *, later: bool = False) -> type[Any]:
-    """A plugin that answers *answer*, or raises it."""
-
-    class Saying:
-        def __init__(self, args: None, handle: Any) -> None:
-            self.asked = 0
-
-        def _answer(self) -> Any:
-            self.asked += 1
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        if later:
-
-            @hookimpl
-            async def post_filter(self) -> PostFilterResult:
-                await trio.sleep(1)
-                return self._answer()  # type: ignore[no-any-return]
-        else:
-
-            @hookimpl
-            def post_filter(self) -> PostFilterResult:
-                return self._answer()  # type: ignore[no-any-return]
-
-    Saying.name = name  # type: ignore[attr-defined]
-    return Saying
-
-
-async def outcome(*plugins: type[Any]) -> tuple[PostFilterOutcome, list[int]]:
-    """What came of it, and how often each was asked."""
-    profile = make_profile(plugins)
-    found = await run_post_filters(profile, pod(), NOWHERE, CycleState())
-    return found, [profile.plugins[plugin.name].asked for plugin in plugins]
-
-
-def no(text: str, nominated: str | None = None) -> PostFilterResult:
-    return PostFilterResult(unschedulable(text), nominated)
-
-
-async def test_reasons_of_all_who_could_not_help_are_told_together() -> None:
-    found, asked = await outcome(saying("A", no("a")), saying("B", no("b")), saying("C", None))
-    assert (found, asked) == (PostFilterOutcome("a, b", None), [1, 1, 1])
-
-
-async def test_the_first_one_that_makes_room_has_the_last_word() -> None:
-    found, asked = await outcome(saying("A", no("a")), saying("B", PostFilterResult(None, "n")), saying("C", no("c")))
-    assert (found, asked) == (PostFilterOutcome("", "n"), [1, 1, 0])
-
-
-async def test_a_firm_no_is_a_last_word_too() -> None:
-    firm = PostFilterResult(unresolvable("never"), "")
-    found, asked = await outcome(saying("A", firm), saying("B", no("b")))
-    assert (found, asked) == (PostFilterOutcome("never", ""), [1, 0])
-
-
-async def test_a_promise_that_is_withdrawn_stays_so_if_nobody_makes_another() -> None:
-    found, _asked = await outcome(saying("A", no("a", "")), saying("B", no("b")))
-    assert found == PostFilterOutcome("a, b", "")
-    kept, _asked = await outcome(saying("A", no("a")), saying("B", no("b")))
-    assert kept.nominated_node_name is None
-
-
-@pytest.mark.parametrize("answer", [PostFilterResult(failure("oops"), "n"), RuntimeError("oops")])
-async def test_a_failure_ends_it_and_leaves_the_promise_as_it_was(answer: Any) -> None:
-    found, asked = await outcome(saying("A", no("a", "")), saying("B", answer), saying("C", no("c")))
-    assert (found, asked) == (PostFilterOutcome("oops", None), [1, 1, 0])
-
-
-async def test_one_that_brings_something_about_lets_others_have_a_try() -> None:
-    soon = PostFilterResult(pending("wait for it"))
-    found, asked = await outcome(saying("A", soon), saying("B", no("b")))
-    assert (found, asked) == (PostFilterOutcome("wait for it, b", None), [1, 1])
-
-
-async def test_plugins_may_take_their_time(autojump_clock: MockClock) -> None:
-    found, _asked = await outcome(
-        saying("A", no("a"), later=True), saying("B", PostFilterResult(None, "n"), later=True)
-    )
-    assert found == PostFilterOutcome("", "n")
-    assert trio.current_time() == 2.0
-
-
-# --- DefaultPreemption in a cluster ---------------------------------------------------------------------------------
 
 
 def low(name: str, **options: Any) -> Any:

@@ -1,10 +1,10 @@
 import pytest
 
-from trio_sched.engine.asked_kinds import AskedKinds
+from trio_sched.engine.kind_dependencies import KindDependencies
 
 
 def test_what_is_asked_for_an_answer_that_is_kept_is_noted() -> None:
-    asked = AskedKinds()
+    asked = KindDependencies()
     with asked.recording():
         asked.note("Service")
         asked.note("Namespace")
@@ -13,7 +13,7 @@ def test_what_is_asked_for_an_answer_that_is_kept_is_noted() -> None:
 
 
 def test_what_is_asked_for_the_moment_is_not() -> None:
-    asked = AskedKinds()
+    asked = KindDependencies()
     asked.note("Service")
     with asked.recording():
         pass
@@ -22,7 +22,7 @@ def test_what_is_asked_for_the_moment_is_not() -> None:
 
 
 def test_one_answer_inside_another_does_not_end_the_outer_one() -> None:
-    asked = AskedKinds()
+    asked = KindDependencies()
     with asked.recording():
         with asked.recording():
             asked.note("Service")
@@ -32,7 +32,7 @@ def test_one_answer_inside_another_does_not_end_the_outer_one() -> None:
 
 
 def test_an_answer_that_fails_ends_the_notes_too() -> None:
-    asked = AskedKinds()
+    asked = KindDependencies()
     with pytest.raises(LookupError), asked.recording():
         raise LookupError
     asked.note("Service")

@@ -1,4 +1,4 @@
-"""Kinds besides pods and nodes that plugins wait for or ask about, and how they are watched."""
+"""The kinds besides pods and nodes that plugins can wait for and read, and how they are watched: one row each."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ KINDS: dict[str, Kind[Any]] = {
     "ResourceSlice": _grouped("resource.k8s.io", "resourceslices", AnyObject),
     "DeviceClass": _grouped("resource.k8s.io", "deviceclasses", DeviceClass),
 }
-"""The name under which plugins ask for its objects → how it is watched."""
+"""The name under which plugins read its objects → how it is watched."""
 
 
 def kind_of(resource: str) -> tuple[str, Kind[Any]] | None:
-    """The name and the watch of a *resource* of cluster events, or of a kind that plugins look at.
+    """The name and the watch of a *resource* of cluster events, or of a kind that plugins read.
 
     Returns:
         None if it is watched anyway, or is neither known nor written ``plural.version.group``.

@@ -7,12 +7,9 @@ from collections.abc import Callable
 
 import trio
 
+from trio_sched.daemon.limits import FLUSH_SECONDS, MIN_TIMER_SECONDS
 from trio_sched.daemon.wakeup import Bell
 from trio_sched.engine.queue import SchedulingQueue
-
-FLUSH_SECONDS = 30.0
-"""How often pods are looked for that have waited too long."""
-SHORTEST_SLEEP_SECONDS = 0.05
 
 
 async def run_queue_timers(queue: SchedulingQueue, changed: Bell, wake: Callable[[], None]) -> None:
@@ -20,7 +17,7 @@ async def run_queue_timers(queue: SchedulingQueue, changed: Bell, wake: Callable
 
     Args:
         queue: the queue.
-        changed: rung when a pod has failed, so that the next time is worked out anew.
+        changed: set when a pod was requeued, so that the next time is worked out anew.
         wake: called when pods may have become ready.
     """
     next_flush = trio.current_time()
@@ -33,5 +30,5 @@ async def run_queue_timers(queue: SchedulingQueue, changed: Bell, wake: Callable
         if queue.has_next:
             wake()
         next_time = min(queue.next_backoff_check(), next_flush if queue.unschedulable else math.inf)
-        with trio.move_on_at(max(next_time, now + SHORTEST_SLEEP_SECONDS)):
+        with trio.move_on_at(max(next_time, now + MIN_TIMER_SECONDS)):
             await changed.wait()

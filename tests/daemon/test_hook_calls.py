@@ -1,0 +1,118 @@
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from trio_sched.daemon.hook_calls import run_steps
+from trio_sched.engine.decision import Unplaced, unfit
+from trio_sched.engine.hook_steps import post_filter_steps
+from trio_sched.engine.plugin_failures import PluginFailures
+from trio_sched.plugin_api import (
+    Diagnosis,
+    NodeStatuses,
+    PostFilterResult,
+    failure,
+    hookimpl,
+    pending,
+    unresolvable,
+    unschedulable,
+)
+from trio_sched.testing import make_profile, pod
+
+HOSTNAME = "kubernetes.io/hostname"
+NOWHERE = Diagnosis(NodeStatuses((), (), unschedulable("no room")))
+
+
+def saying(name: str, answer: Any, *, later: bool = False) -> type[Any]:
+    """A plugin that answers *answer*, or raises it."""
+
+    class Saying:
+        def __init__(self, args: None, handle: Any) -> None:
+            self.asked = 0
+
+        def _answer(self) -> Any:
+            self.asked += 1
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        if later:
+
+            @hookimpl
+            async def post_filter(self) -> PostFilterResult:
+                await trio.sleep(1)
+                return self._answer()  # type: ignore[no-any-return]
+        else:
+
+            @hookimpl
+            def post_filter(self) -> PostFilterResult:
+                return self._answer()  # type: ignore[no-any-return]
+
+    Saying.name = name  # type: ignore[attr-defined]
+    return Saying
+
+
+async def outcome(*plugins: type[Any]) -> tuple[tuple[str, str | None], list[int]]:
+    """The message and the nomination of post_filter, and how often each plugin was called."""
+    profile = make_profile(plugins)
+    found = await run_steps(post_filter_steps(profile, pod(), unfit(NOWHERE), PluginFailures()))
+    assert isinstance(found, Unplaced)
+    assert found.diagnosis is not None
+    told = found.diagnosis.post_filter_message, found.nominated_node_name
+    return told, [profile.plugins[plugin.name].asked for plugin in plugins]
+
+
+def no(text: str, nominated: str | None = None) -> PostFilterResult:
+    return PostFilterResult(unschedulable(text), nominated)
+
+
+async def test_reasons_of_all_who_could_not_help_are_told_together() -> None:
+    found, asked = await outcome(saying("A", no("a")), saying("B", no("b")), saying("C", None))
+    assert (found, asked) == (("a, b", None), [1, 1, 1])
+
+
+async def test_the_first_one_that_makes_room_has_the_last_word() -> None:
+    found, asked = await outcome(saying("A", no("a")), saying("B", PostFilterResult(None, "n")), saying("C", no("c")))
+    assert (found, asked) == (("", "n"), [1, 1, 0])
+
+
+async def test_a_firm_no_is_a_last_word_too() -> None:
+    firm = PostFilterResult(unresolvable("never"), "")
+    found, asked = await outcome(saying("A", firm), saying("B", no("b")))
+    assert (found, asked) == (("never", ""), [1, 0])
+
+
+async def test_a_promise_that_is_withdrawn_stays_so_if_nobody_makes_another() -> None:
+    found, _asked = await outcome(saying("A", no("a", "")), saying("B", no("b")))
+    assert found == ("a, b", "")
+    kept, _asked = await outcome(saying("A", no("a")), saying("B", no("b")))
+    assert kept[1] is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (PostFilterResult(failure("oops"), "n"), "oops"),
+        (RuntimeError("oops"), 'running PostFilter plugin "B": post_filter raised RuntimeError: oops'),
+        (unschedulable("oops"), 'running PostFilter plugin "B": post_filter answered with Status; return None or a P'),
+    ],
+)
+async def test_a_failure_ends_the_phase_and_leaves_the_nomination_as_it_was(answer: Any, message: str) -> None:
+    (told, nominated), asked = await outcome(saying("A", no("a", "")), saying("B", answer), saying("C", no("c")))
+    assert told.startswith(message)
+    assert (nominated, asked) == (None, [1, 1, 0])
+
+
+async def test_one_that_brings_something_about_lets_others_have_a_try() -> None:
+    soon = PostFilterResult(pending("wait for it"))
+    found, asked = await outcome(saying("A", soon), saying("B", no("b")))
+    assert (found, asked) == (("wait for it, b", None), [1, 1])
+
+
+async def test_plugins_may_take_their_time(autojump_clock: MockClock) -> None:
+    found, _asked = await outcome(
+        saying("A", no("a"), later=True), saying("B", PostFilterResult(None, "n"), later=True)
+    )
+    assert found == ("", "n")
+    assert trio.current_time() == 2.0

@@ -1,0 +1,83 @@
+"""One profile as it runs: what the configuration file, its defaults and the feature gates come to.
+
+This is what the command line checks, the daemon is given, and the engine builds plugins from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import Any
+
+from attrs import evolve, frozen
+
+from trio_sched.config.expansion import Expanded, PointsOf, expand_profiles
+from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
+from trio_sched.config.known_plugins import default_plugins
+from trio_sched.config.schema import MULTI_POINT, Profile, RawArguments, SchedulerConfig
+
+
+@frozen(kw_only=True)
+class ResolvedProfile:
+    """One profile, by its schedulerName."""
+
+    name: str
+    percentage_of_nodes_to_score: int = 0
+    """Of the profile, else of the configuration; 0 looks at every node."""
+    points: Expanded
+    """Extension point (snake case) → the plugins that run there, in order, scorers with their weight."""
+    arguments: Mapping[str, Any]
+    """``pluginConfig`` by plugin: an instance of its argument class, or what stands in the file."""
+    explicit: frozenset[str] = frozenset()
+    """Plugins that the configuration itself enables, as opposed to those that are enabled by default."""
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The names of all plugins that run, each once."""
+        return tuple(dict.fromkeys(ref.name for refs in self.points.values() for ref in refs))
+
+    def limited_to(self, available: Container[str]) -> ResolvedProfile:
+        """The same with those of its plugins that are *available*."""
+        points = {point: tuple(ref for ref in refs if ref.name in available) for point, refs in self.points.items()}
+        return evolve(self, points=points)
+
+
+def resolve_profiles(
+    config: SchedulerConfig, points_of: PointsOf, gates: FeatureGates = DEFAULT_GATES
+) -> tuple[ResolvedProfile, ...]:
+    """Resolve every profile of *config*.
+
+    Args:
+        config: the completed configuration.
+        points_of: every plugin there is, with the extension points that it implements.
+        gates: say which plugins are on by default.
+
+    Raises:
+        ConfigError: the first profile that cannot be built, and why.
+    """
+    defaults = {ref.name for ref in default_plugins(gates)}
+    expanded = expand_profiles(config.profiles, points_of, gates)
+    return tuple(
+        _resolved(config, profile, points, defaults) for profile, points in zip(config.profiles, expanded, strict=True)
+    )
+
+
+def _resolved(config: SchedulerConfig, profile: Profile, points: Expanded, defaults: set[str]) -> ResolvedProfile:
+    percentage = profile.percentage_of_nodes_to_score
+    return ResolvedProfile(
+        name=profile.scheduler_name,
+        percentage_of_nodes_to_score=config.percentage_of_nodes_to_score if percentage is None else percentage,
+        points=points,
+        arguments={
+            entry.name: entry.args.value() if isinstance(entry.args, RawArguments) else entry.args
+            for entry in profile.plugin_config
+        },
+        explicit=_explicit(profile, defaults),
+    )
+
+
+def _explicit(profile: Profile, defaults: set[str]) -> frozenset[str]:
+    explicit: set[str] = set()
+    for point, plugin_set in profile.plugins.items():
+        enabled = {ref.name for ref in plugin_set.enabled}
+        explicit |= enabled - defaults if point == MULTI_POINT else enabled
+    return frozenset(explicit)

@@ -1,0 +1,35 @@
+"""Writes what plugins failed at to the log: with distribution, hook, pod, and the traceback from the plugin on."""
+
+from __future__ import annotations
+
+import logging
+
+from trio_sched.engine.plugin_failures import PluginFailures
+
+log = logging.getLogger(__name__)
+
+
+def log_plugin_failures(failures: PluginFailures) -> None:
+    """Log every failure since the last time; a hook that failed often gets one line with the number of times."""
+    if not failures:
+        return
+    for reported in failures.drain():
+        failed = reported.failed
+        fields: dict[str, object] = {
+            "plugin": failed.hook.plugin,
+            "hook": failed.hook.hook,
+            "distribution": failed.hook.source,
+        }
+        if reported.pod:
+            fields["pod"] = reported.pod
+        if reported.count > 1:
+            fields["times"] = reported.count
+        cause = failed.__cause__
+        log.error(
+            "plugin %s failed at %s: %s",
+            failed.hook.plugin,
+            failed.hook.hook,
+            failed.problem,
+            extra=fields,
+            exc_info=None if cause is None else (type(cause), cause, cause.__traceback__),
+        )

@@ -1,0 +1,42 @@
+"""Hooks of plugin instances, ready to be called with all arguments of the hook by position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import frozen
+
+from trio_sched.plugin_api.verdicts import Input
+
+HookFunction = Callable[..., Any]
+
+
+@frozen
+class BoundHook:
+    """One plugin's implementation of one hook."""
+
+    plugin: str
+    hook: str
+    """The name of the hook, ``filter_node`` for instance."""
+    function: HookFunction
+    source: str = ""
+    """Distribution, version and class that the plugin comes from."""
+
+
+@frozen
+class FilterHook(BoundHook):
+    """``filter``, or ``filter_node`` if *per_node*; *inputs* is what its answers depend on (None: not declared)."""
+
+    per_node: bool = False
+    inputs: frozenset[Input] | None = None
+
+
+@frozen
+class ScoreHook(BoundHook):
+    """``score``, or ``score_node`` if *per_node*, with its weight and the plugin's normalize_score if it has one."""
+
+    weight: int = 1
+    normalize: BoundHook | None = None
+    per_node: bool = False
+    inputs: frozenset[Input] | None = None

@@ -1,0 +1,161 @@
+"""Sequences of hooks that may be ``async``: the engine says which call comes next, the daemon makes and awaits it.
+
+A sequence is a generator that yields a `HookCall`, is sent its `HookResult`, and returns the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TypeVar
+
+from attrs import evolve, frozen
+
+from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.engine.decision import Placed, Unplaced, unfit
+from trio_sched.engine.plugin_calls import (
+    HookCall,
+    HookFailed,
+    HookResult,
+    ask_pre_flight,
+    read_nothing,
+    read_post_filter,
+    read_status,
+)
+from trio_sched.engine.plugin_failures import PluginFailures
+from trio_sched.engine.profile import Profile
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.status import Code, Status, failure
+from trio_sched.plugin_api.verdicts import PreFlight
+
+T = TypeVar("T")
+HookSteps = Generator[HookCall, HookResult, T]
+
+
+def post_filter_steps(profile: Profile, pod: Pod, unplaced: Unplaced, failures: PluginFailures) -> HookSteps[Unplaced]:
+    """Call one post_filter after the other until one ends the phase; the outcome of the cycle with their messages.
+
+    Args:
+        profile: the profile of *pod*.
+        pod: the pod that fits nowhere.
+        unplaced: why; it has a diagnosis.
+        failures: gets the failures of plugins.
+    """
+    diagnosis = unplaced.diagnosis
+    assert diagnosis is not None
+    state = unplaced.state if unplaced.state is not None else CycleState()
+    reasons: list[str] = []
+    nominated: str | None = None
+    for hook in profile.post_filter:
+        result = yield HookCall(hook, (pod, diagnosis, state))
+        try:
+            answer = read_post_filter(hook, result)
+        except HookFailed as failed:
+            failures.add(failed, pod.key)
+            return unfit(evolve(diagnosis, post_filter_message=str(failed)), nominated_node_name=None)
+        if answer is None:
+            continue
+        status = answer.status
+        if status is not None and status.code in (Code.UNSCHEDULABLE, Code.PENDING):
+            reasons.extend(status.all_reasons)
+            if answer.nominated_node_name is not None:
+                nominated = answer.nominated_node_name
+            continue
+        # Success, UnschedulableAndUnresolvable or Error end the phase.
+        is_error = status is not None and status.code == Code.ERROR
+        if is_error:
+            failures.add_status(status, pod.key)
+        message = "" if status is None else status.message
+        nominated = None if is_error else answer.nominated_node_name
+        return unfit(evolve(diagnosis, post_filter_message=message), nominated_node_name=nominated)
+    return unfit(evolve(diagnosis, post_filter_message=", ".join(reasons)), nominated_node_name=nominated)
+
+
+# --- the binding cycle ----------------------------------------------------------------------------------------------
+
+
+@frozen
+class PreBindPlan:
+    """The pre_binds that have something to do, in order; those of one group run concurrently."""
+
+    groups: tuple[tuple[BoundHook, ...], ...]
+    has_pre_flight: bool = False
+    """Whether any plugin has pre_bind_pre_flight."""
+
+
+def plan_pre_bind(profile: Profile, pod: Pod, placed: Placed) -> PreBindPlan | Unplaced:
+    """Run pre_bind_pre_flight: which plugins have nothing to do, and which may run concurrently."""
+    skipped: set[str] = set()
+    parallel: set[str] = set()
+    for hook in profile.pre_bind_pre_flight:
+        try:
+            answer = ask_pre_flight(hook, pod, placed.node_name, placed.state)
+        except HookFailed as failed:
+            return Unplaced(failed.status)
+        if isinstance(answer, PreFlight):
+            if answer.allow_parallel:
+                parallel.add(hook.plugin)
+        elif answer is not None:
+            skipped.add(hook.plugin)
+    groups = group_pre_binds(profile.pre_bind, frozenset(skipped), frozenset(parallel))
+    return PreBindPlan(groups, bool(profile.pre_bind_pre_flight))
+
+
+def group_pre_binds(
+    hooks: Sequence[BoundHook], skipped: frozenset[str], parallel: frozenset[str]
+) -> tuple[tuple[BoundHook, ...], ...]:
+    """Group neighbours that allow it; a skipped plugin that does not allow it still ends a group, as upstream."""
+    groups: list[tuple[BoundHook, ...]] = []
+    together: list[BoundHook] = []
+    for hook in hooks:
+        if hook.plugin in parallel:
+            if hook.plugin not in skipped:
+                together.append(hook)
+            continue
+        if together:
+            groups.append(tuple(together))
+            together = []
+        if hook.plugin not in skipped:
+            groups.append((hook,))
+    if together:
+        groups.append(tuple(together))
+    return tuple(groups)
+
+
+def read_pre_bind(hook: BoundHook, result: HookResult) -> Status | None:
+    """What came of one pre_bind; None if it succeeded."""
+    try:
+        return read_status(hook, result)
+    except HookFailed as failed:
+        return failed.status
+
+
+def pre_bind_cancelled(group: Sequence[BoundHook], cause: str) -> Status:
+    """The status of a pod whose pre_bind was cancelled while *group* ran, for *cause*."""
+    plugin = group[0].plugin
+    return failure(f'running PreBind plugin "{plugin}": {cause}').by(plugin)
+
+
+def bind_steps(profile: Profile, pod: Pod, placed: Placed) -> HookSteps[Unplaced | None]:
+    """Call one bind after the other until one does not skip; None once the pod is bound."""
+    for hook in profile.bind:
+        result = yield HookCall(hook, (pod, placed.node_name, placed.state))
+        try:
+            status = read_status(hook, result)
+        except HookFailed as failed:
+            return Unplaced(failed.status)
+        if status is None:
+            return None
+        if status.code != Code.SKIP:
+            return Unplaced(status)
+    return Unplaced(Status(Code.SKIP))
+
+
+def post_bind_steps(profile: Profile, pod: Pod, placed: Placed, failures: PluginFailures) -> HookSteps[None]:
+    """Call every post_bind; a failure does not change that the pod is bound."""
+    for hook in profile.post_bind:
+        result = yield HookCall(hook, (pod, placed.node_name, placed.state))
+        try:
+            read_nothing(hook, result)
+        except HookFailed as failed:
+            failures.add(failed, pod.key)

@@ -1,0 +1,48 @@
+"""What plugins failed at, for the log: the engine does not log, so it appends here, and the daemon drains."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from trio_sched.engine.plugin_calls import HookFailed
+from trio_sched.plugin_api.status import Status
+
+
+@define(eq=False)
+class ReportedFailure:
+    """The first failure of one plugin at one hook since the list was drained, and how many there were."""
+
+    failed: HookFailed
+    pod: str
+    """``namespace/name`` of the pod it was about; empty if it was about none."""
+    count: int = 1
+
+
+@define(eq=False)
+class PluginFailures:
+    """Failures of plugins since the last `drain`; a hook that fails for thousands of pods takes one entry."""
+
+    _by_hook: dict[tuple[str, str], ReportedFailure] = field(factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_hook)
+
+    def add(self, failed: HookFailed, pod: str = "") -> None:
+        """*failed* happened while *pod* was dealt with."""
+        key = failed.hook.plugin, failed.hook.hook
+        known = self._by_hook.get(key)
+        if known is None:
+            self._by_hook[key] = ReportedFailure(failed, pod)
+        else:
+            known.count += 1
+
+    def add_status(self, status: Status | None, pod: str = "") -> None:
+        """The same for the failure in *status*, if there is one that no answer of the plugin explains."""
+        if status is not None and isinstance(status.error, HookFailed) and not status.error.is_answer:
+            self.add(status.error, pod)
+
+    def drain(self) -> list[ReportedFailure]:
+        """Everything since the last time."""
+        drained = list(self._by_hook.values())
+        self._by_hook.clear()
+        return drained

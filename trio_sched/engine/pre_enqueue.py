@@ -1,0 +1,70 @@
+"""Which pods may enter the active and backoff queues: the pre_enqueue plugins of each profile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from attrs import define, field, frozen
+
+from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.engine.plugin_calls import HookFailed, ask_status
+from trio_sched.engine.plugin_failures import PluginFailures
+from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.engine.queueing_hints import HintTable
+
+
+@frozen(eq=False)
+class ProfileQueueing:
+    """What the queue needs of one profile."""
+
+    pre_enqueue: Sequence[BoundHook]
+    hints: HintTable
+
+
+@define(eq=False)
+class QueueCounters:
+    """What the queue has counted, for the metrics."""
+
+    incoming: Counter[tuple[str, str]] = field(factory=Counter)
+    """(queue, event) → pods that entered."""
+    unschedulable: Counter[tuple[str, str]] = field(factory=Counter)
+    """(plugin, profile) → pods that it keeps from being scheduled."""
+    scheduled_after_flush: int = 0
+    """Pods that were bound after no event had moved them: their plugins' hints miss something."""
+
+
+@define(eq=False)
+class PreEnqueue:
+    """Runs the pre_enqueue plugins and notes which one gates a pod."""
+
+    profiles: Mapping[str, ProfileQueueing]
+    counters: QueueCounters
+    failures: PluginFailures
+
+    def run(self, info: QueuedPodInfo) -> bool:
+        """Whether *info* may enter; the plugin that gated it before is called first, the one that does is noted."""
+        profile = self.profiles.get(info.pod.scheduler_name)
+        if profile is None or not profile.pre_enqueue:
+            info.gating_plugin = ""
+            return True
+        hooks = profile.pre_enqueue
+        if info.gating_plugin:
+            hooks = sorted(hooks, key=lambda hook: hook.plugin != info.gating_plugin)
+        for hook in hooks:
+            if self._admits(hook, info):
+                continue
+            if hook.plugin not in info.rejectors:
+                self.counters.unschedulable[hook.plugin, info.pod.scheduler_name] += 1
+            info.unschedulable_plugins.add(hook.plugin)
+            info.gating_plugin = hook.plugin
+            return False
+        info.gating_plugin = ""
+        return True
+
+    def _admits(self, hook: BoundHook, info: QueuedPodInfo) -> bool:
+        try:
+            return ask_status(hook, info.pod) is None
+        except HookFailed as failed:  # as in kube-scheduler, a failure gates the pod like a rejection
+            self.failures.add(failed, info.key)
+            return False

@@ -1,0 +1,260 @@
+"""Masks and scores cached per pod signature, caught up from the log of changed rows.
+
+Pods that a profile cannot tell apart get the same answers, so these are evaluated once and afterwards only for the rows
+that changed. The decision always equals that of the plain evaluation in `scheduling_cycle` (a property test holds them
+together); whatever is out of the ordinary (narrowed or rejected by pre_filter, a nominated node, nothing feasible, a
+plugin that fails) is left to the plain evaluation.
+
+The contract that makes this possible: a plugin with ``depends_on`` and ``sign`` answers about a node from the pod's
+signature and the named inputs alone, and its normalize_score from which scores occur, not from how often.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from random import Random
+
+import numpy as np
+from attrs import Factory, define, evolve, field
+
+from trio_sched.engine.bound_hooks import FilterHook, ScoreHook
+from trio_sched.engine.decision import Decision, Placed, Unplaced
+from trio_sched.engine.filtering import NominatedPods, PreFilterOutcome, run_pre_filters
+from trio_sched.engine.host_selection import select_host
+from trio_sched.engine.incremental_evaluation import IncrementalEvaluation, NormalizedScores
+from trio_sched.engine.kind_dependencies import KindDependencies
+from trio_sched.engine.nominated_pass import NominatedRows, statuses_with_nominated
+from trio_sched.engine.per_node_cache import PerNodeCache
+from trio_sched.engine.plugin_calls import HookFailed, ask_filter, ask_normalized, check_nodes, check_score_range
+from trio_sched.engine.profile import Profile
+from trio_sched.engine.scoring import run_pre_scores, run_scores
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.verdicts import Input
+from trio_sched.snapshot.arrays import BoolArray, Int64Array
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
+
+MAX_SIGNATURES = 200
+"""Signatures in the cache; the least recently used one goes first."""
+
+Signature = tuple[Hashable, ...]
+
+
+class NotCached(Exception):
+    """This signature is left to the plain evaluation."""
+
+
+@define(eq=False)
+class SignatureCache:
+    """The cached evaluations of one profile."""
+
+    profile: Profile
+    table: NodeTable
+    dependencies: KindDependencies = field(factory=KindDependencies)
+    nominated_rows: NominatedRows = field(default=Factory(lambda self: NominatedRows(self.table), takes_self=True))
+    max_signatures: int = MAX_SIGNATURES
+    _evaluations: OrderedDict[Signature, IncrementalEvaluation] = field(factory=OrderedDict)
+    _uncached: OrderedDict[Signature, None] = field(factory=OrderedDict)
+    """Signatures left to the plain evaluation; apart, so that the pods of a DaemonSet do not push the others out."""
+
+    def decide(self, pod: Pod, signature: Signature, nominated: NominatedPods, rng: Random) -> Decision | None:
+        """Decide on *pod* if that can be done from the cache.
+
+        Returns:
+            The decision, or None if the plain evaluation has to decide.
+        """
+        with self.dependencies.recording():
+            evaluation = self._evaluation(pod, signature)
+        if evaluation is None or self.table.count == 0 or pod.nominated_node_name:
+            return None
+        try:
+            with self.dependencies.recording():
+                evaluation.catch_up()
+            return self._decide(evaluation, pod, nominated, rng)
+        except NotCached:
+            return None
+        except HookFailed:
+            # Not reported: scores are cached for nodes too that no filter lets pass, and there a plugin may well have
+            # no evaluation. If it is a failure, the plain evaluation finds it again.
+            del self._evaluations[signature]
+            return None
+
+    def clear(self) -> None:
+        """Begin anew: plugins may evaluation differently now, for reasons that neither pods nor nodes show."""
+        self._evaluations.clear()
+        self._uncached.clear()
+
+    def remember_unfit(self, signature: Signature, outcome: Unplaced) -> None:
+        """The plain evaluation has found that pods of this signature fit nowhere; the next one need not run it."""
+        evaluation = self._evaluations.get(signature)
+        if evaluation is None or evaluation.per_node or outcome.state is None:
+            return
+        if {hook.plugin for hook in evaluation.uncached_filters} <= outcome.state.skip_filter:
+            evaluation.remember_unfit(outcome)
+
+    def _decide(
+        self, evaluation: IncrementalEvaluation, pod: Pod, nominated: NominatedPods, rng: Random
+    ) -> Decision | None:
+        """Combine the cached answers with plugins that are not cached, and with pods nominated to some of the nodes.
+
+        Raises:
+            NotCached: a pre_filter narrows or rejects.
+            HookFailed: a plugin failed.
+        """
+        table, state = self.table, evaluation.state.fork()
+        if _restricts(run_pre_filters(evaluation.uncached_pre_filters, pod, NodeColumns(table), state)):
+            raise NotCached
+        passes = _passes(evaluation, pod, nominated, state, self.nominated_rows)
+        is_cached = passes is evaluation.passes
+        positions = evaluation.feasible if is_cached else np.flatnonzero(passes)
+        if len(positions) == 0:
+            unfit = evaluation.unfit if is_cached else None
+            return None if unfit is None else evolve(unfit, state=state)
+        if len(positions) == 1:
+            return Placed(table.names[int(positions[0])], state, table.count, 1)
+        everywhere = len(positions) == table.count
+        nodes = NodeColumns(table) if everywhere else NodeColumns(table).take(positions)
+        run_pre_scores(evaluation.uncached_pre_scores, pod, nodes, state)
+        uncached = [scorer for scorer in evaluation.uncached_scores if scorer.plugin not in state.skip_score]
+        evaluation.normalize_again()
+        if is_cached and not uncached and not evaluation.per_node:
+            row = select_host(evaluation.ranks, rng)
+            return Placed(table.names[row], state, table.count, len(positions))
+        totals = _totals(evaluation, pod, positions, state, is_cached)
+        totals = totals + run_scores(uncached, pod, nodes, state).totals
+        return Placed(table.names[int(positions[select_host(totals, rng)])], state, table.count, len(positions))
+
+    def _evaluation(self, pod: Pod, signature: Signature) -> IncrementalEvaluation | None:
+        evaluations = self._evaluations
+        try:
+            found = evaluations.get(signature)
+            is_uncached = signature in self._uncached
+        except Exception:  # the parts are objects of plugins, whose __eq__ can raise
+            return None
+        if found is not None and not found.is_outdated:
+            evaluations.move_to_end(signature)
+            return found
+        if is_uncached:
+            return None
+        try:
+            evaluation = _new_evaluation(self.profile, self.table, pod, signature)
+        except (NotCached, HookFailed):
+            evaluations.pop(signature, None)
+            self._uncached[signature] = None
+            if len(self._uncached) > self.max_signatures:
+                self._uncached.popitem(last=False)
+            return None
+        evaluations[signature] = evaluation
+        evaluations.move_to_end(signature)
+        if len(evaluations) > self.max_signatures:
+            evaluations.popitem(last=False)
+        return evaluation
+
+
+def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Signature) -> IncrementalEvaluation:
+    """Call the pre_filters and pre_scores once and sort the plugins by what their answers depend on.
+
+    Raises:
+        NotCached: a pre_filter narrows or rejects, or per-node filters have to be called for every pod.
+        HookFailed: a plugin failed.
+    """
+    cached = profile.cached_plugins(signature)
+    per_node = [hook for hook in profile.filter if hook.per_node]
+    if per_node and (profile.percentage_of_nodes_to_score or any(hook.plugin not in cached for hook in per_node)):
+        # Per-node calls cost so much more than everything that could be cached that they must not be made twice.
+        raise NotCached
+    evaluation = IncrementalEvaluation(profile, table, pod, CycleState())
+    nodes, state = NodeColumns(table), evaluation.state
+    if _restricts(run_pre_filters([h for h in profile.pre_filter if h.plugin in cached], pod, nodes, state)):
+        raise NotCached
+    run_pre_scores([h for h in profile.pre_score if h.plugin in cached], pod, nodes, state)
+    for hook in profile.filter:
+        if hook.plugin not in cached:
+            evaluation.uncached_filters.append(hook)
+        elif hook.plugin in evaluation.state.skip_filter:
+            continue
+        elif hook.per_node:
+            evaluation.per_node.append(PerNodeCache(hook, _on_usage(hook)))
+        else:
+            (evaluation.usage_filters if _on_usage(hook) else evaluation.node_filters).append(hook)
+    for scorer in profile.score:
+        if scorer.plugin not in cached:
+            evaluation.uncached_scores.append(scorer)
+        elif scorer.plugin in evaluation.state.skip_score:
+            continue
+        elif scorer.per_node:
+            evaluation.per_node.append(PerNodeCache(scorer, _on_usage(scorer)))
+        elif scorer.normalize is not None:
+            empty = np.zeros(0, dtype=np.int64)
+            evaluation.normalized.append(NormalizedScores(scorer, _on_usage(scorer), empty, empty))
+        else:
+            (evaluation.usage_scores if _on_usage(scorer) else evaluation.node_scores).append(scorer)
+    evaluation.on_all_nodes = any(Input.ALL_NODES in profile.inputs[plugin] for plugin in cached)
+    evaluation.uncached_pre_filters = tuple(h for h in profile.pre_filter if h.plugin not in cached)
+    evaluation.uncached_pre_scores = tuple(h for h in profile.pre_score if h.plugin not in cached)
+    return evaluation
+
+
+def _restricts(outcome: PreFilterOutcome) -> bool:
+    return outcome.rejected is not None or outcome.node_names is not None
+
+
+def _on_usage(hook: FilterHook | ScoreHook) -> bool:
+    return hook.inputs is not None and Input.USAGE in hook.inputs
+
+
+def _passes(
+    evaluation: IncrementalEvaluation, pod: Pod, nominated: NominatedPods, state: CycleState, rows: NominatedRows
+) -> BoolArray:
+    """Shape (nodes,): where *pod* fits; the cached mask itself if no other filter takes part.
+
+    Raises:
+        HookFailed: a plugin failed.
+    """
+    skipped = state.skip_filter
+    filters = [hook for hook in evaluation.uncached_filters if hook.plugin not in skipped]
+    per_node = [cache for cache in evaluation.per_node if isinstance(cache.hook, FilterHook)]
+    if not filters and not per_node and not nominated:
+        return evaluation.passes
+    table = evaluation.table
+    passes = evaluation.passes.copy()
+    for hook in filters:
+        verdicts = ask_filter(hook, pod, NodeColumns(table), state)
+        if verdicts.may_fail:
+            check_nodes(hook, verdicts, passes)
+        passes &= verdicts.passes
+    for cache in per_node:
+        passes &= cache.filter(pod, table, passes, state)
+    names = [name for name in nominated if name in table.row_of and passes[table.row_of[name]]]
+    if names:
+        statuses = statuses_with_nominated(evaluation.profile, pod, state, nominated, names, rows)
+        for name, status in zip(names, statuses, strict=True):
+            passes[table.row_of[name]] = status is None
+    return passes
+
+
+def _totals(
+    evaluation: IncrementalEvaluation, pod: Pod, positions: Int64Array, state: CycleState, is_cached: bool
+) -> Int64Array:
+    """The sums of the cached weighted scores of the nodes at *positions*.
+
+    Raises:
+        HookFailed: a plugin failed, or left the range of scores.
+    """
+    totals: Int64Array
+    if is_cached or all(scores.is_same_over(positions) for scores in evaluation.normalized):
+        totals = evaluation.ranks[positions]
+    else:
+        totals = evaluation.node_total[positions] + evaluation.usage_total[positions]
+        for normalized in evaluation.normalized:
+            totals += evaluation.normalized_over(normalized, positions) * normalized.hook.weight
+    for cache in evaluation.per_node:
+        hook = cache.hook
+        if isinstance(hook, ScoreHook):
+            raw = cache.score(pod, evaluation.table, positions, state)
+            scores = ask_normalized(hook, pod, raw, state) if hook.normalize is not None else raw
+            check_score_range(hook, scores)
+            totals += scores * hook.weight
+    return totals
