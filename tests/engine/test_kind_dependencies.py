@@ -28,7 +28,7 @@ def test_one_answer_inside_another_does_not_end_the_outer_one() -> None:
             asked.note("Service")
         asked.note("Namespace")
     assert asked.kinds == {"Service", "Namespace"}
-    assert not asked.is_recording
+    assert not asked._recordings
 
 
 def test_an_answer_that_fails_ends_the_notes_too() -> None:

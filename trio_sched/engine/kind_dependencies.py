@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from attrs import define, field
 
 
@@ -13,18 +10,20 @@ class KindDependencies:
     """Records the kinds that plugins read through their handle while an answer is made that will be cached."""
 
     kinds: set[str] = field(factory=set)
-    is_recording: bool = False
+    _recordings: int = 0
+    """How many recordings are under way, one inside another."""
 
     def note(self, kind: str) -> None:
         """A plugin reads objects of *kind*."""
-        if self.is_recording:
+        if self._recordings:
             self.kinds.add(kind)
 
-    @contextmanager
-    def recording(self) -> Iterator[None]:
-        """What is read inside is read for something that will be cached."""
-        before, self.is_recording = self.is_recording, True
-        try:
-            yield
-        finally:
-            self.is_recording = before
+    def recording(self) -> KindDependencies:
+        """A context manager: what is read inside is read for something that will be cached."""
+        return self  # a generator would cost more than what it surrounds
+
+    def __enter__(self) -> None:
+        self._recordings += 1
+
+    def __exit__(self, *_error: object) -> None:
+        self._recordings -= 1

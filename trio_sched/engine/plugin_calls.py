@@ -21,7 +21,7 @@ from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cluster_events import ClusterEvent, EventRegistration, Hint
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.status import REJECTED, Code, Status
+from trio_sched.plugin_api.status import REJECTED, SKIP, Code, Status
 from trio_sched.plugin_api.verdicts import (
     PostFilterResult,
     PreFilterResult,
@@ -75,6 +75,7 @@ _SUPPORTED: Final[Mapping[str, frozenset[Code]]] = {
     "bind": REJECTED | {Code.SKIP},
 }
 """Hook → the codes, besides Success, that are not the plugin's failure."""
+_MAY_SKIP: Final = frozenset(hook for hook, codes in _SUPPORTED.items() if Code.SKIP in codes)
 
 _A_STATUS: Final = 'return None, or a Status: unschedulable("why") for instance'
 _MENDS: Final[Mapping[str, str]] = {
@@ -178,7 +179,7 @@ def ask_status(hook: BoundHook, *args: object) -> Status | None:
     """Call a hook that answers with a Status or None.
 
     Returns:
-        None for success, else a status of the codes that the hook supports, with the plugin's name.
+        None for success, else a status of a code that the hook supports; a rejection bears the plugin's name.
 
     Raises:
         HookFailed: the plugin failed.
@@ -187,7 +188,9 @@ def ask_status(hook: BoundHook, *args: object) -> Status | None:
         answer = hook.function(*args)
     except Exception as error:
         raise raised(hook, error) from error
-    return None if answer is None else _status(hook, answer)
+    if answer is None or (answer is SKIP and hook.hook in _MAY_SKIP):
+        return answer
+    return _status(hook, answer)
 
 
 def _status(hook: BoundHook, answer: object) -> Status | None:
@@ -195,7 +198,7 @@ def _status(hook: BoundHook, answer: object) -> Status | None:
     if status.code == Code.SUCCESS:
         return None
     if status.code in _SUPPORTED[hook.hook]:
-        return status.by(hook.plugin)
+        return status.by(hook.plugin) if status.is_rejected else status
     raise answered_error(hook, status)
 
 
@@ -257,8 +260,8 @@ def ask_pre_filter(hook: BoundHook, pod: Pod, nodes: NodeColumns, state: CycleSt
         answer = hook.function(pod, nodes, state)
     except Exception as error:
         raise raised(hook, error) from error
-    if answer is None:
-        return None
+    if answer is None or answer is SKIP:
+        return answer
     if not issubclass(type(answer), PreFilterResult):
         return _status(hook, answer)
     names = answer.node_names

@@ -65,12 +65,11 @@ class SignatureCache:
         Returns:
             The decision, or None if the plain evaluation has to decide.
         """
-        with self.dependencies.recording():
-            evaluation = self._evaluation(pod, signature)
-        if evaluation is None or self.table.count == 0 or pod.nominated_node_name:
-            return None
         try:
             with self.dependencies.recording():
+                evaluation = self._evaluation(pod, signature)
+                if evaluation is None or self.table.count == 0 or pod.nominated_node_name:
+                    return None
                 evaluation.catch_up()
             return self._decide(evaluation, pod, nominated, rng)
         except NotCached:
