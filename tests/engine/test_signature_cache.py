@@ -29,6 +29,7 @@ from trio_sched.plugin_api import (
     PreFilterResult,
     Status,
     Verdicts,
+    failure,
     hookimpl,
     unresolvable,
     unschedulable,
@@ -134,6 +135,93 @@ class Zoned:
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
         return ()
+
+
+def seats(node: NodeView) -> str | None:
+    return (node.node.metadata.annotations or {}).get("seats")
+
+
+class FailsOnNodes:
+    """A cached filter that fails on some nodes, which ends the cycle if the filters before it let them pass."""
+
+    name: ClassVar[str] = "FailsOnNodes"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+    statuses: ClassVar[tuple[Status, ...]] = (failure("cannot tell"), unschedulable("few seats"))
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def filter(self, nodes: NodeColumns) -> Verdicts:
+        codes = np.array([{"4": 1, "20": 2}.get(seats(node) or "", 0) for node in nodes], dtype=np.int64)
+        return Verdicts(codes, lambda code: self.statuses[code - 1], may_fail=True)
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return ()
+
+
+class FailsOnUsedNodes(FailsOnNodes):
+    """The same, but it depends on the pods of the node."""
+
+    name: ClassVar[str] = "FailsOnUsedNodes"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+
+    @hookimpl
+    def filter(self, nodes: NodeColumns) -> Verdicts:
+        return Verdicts(nodes.pod_count % 7 // 6, lambda _code: self.statuses[0], may_fail=True)
+
+
+class AnswersWrongly:
+    """Cached filters and scores of the wrong type, shape or dtype as soon as they see a certain node."""
+
+    name: ClassVar[str] = "AnswersWrongly"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def filter(self, pod: Pod, nodes: NodeColumns) -> Any:
+        good = Verdicts.where(np.ones(len(nodes), dtype=np.bool_), unschedulable("no"))
+        wrong: list[Any] = [True, good.codes, Verdicts.where(np.ones(len(nodes) + 1, dtype=np.bool_), unschedulable())]
+        return wrong[len(pod.labels)] if any(seats(node) == "4" for node in nodes) else good
+
+    @hookimpl
+    def score(self, pod: Pod, nodes: NodeColumns) -> Any:
+        good = np.array([50 if seats(node) else 0 for node in nodes], dtype=np.int64)
+        wrong: list[Any] = [good / 2, good.tolist(), good[1:]]
+        return wrong[len(pod.labels)] if any(seats(node) == "20" for node in nodes) else good
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return len(pod.labels)
+
+
+class AnswersNodesWrongly:
+    """The same node by node, and a normalisation that loses a node."""
+
+    name: ClassVar[str] = "AnswersNodesWrongly"
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def filter_node(self, node: NodeView) -> Any:
+        return {"1": False, "20": unschedulable("full")}.get(seats(node) or "")
+
+    @hookimpl
+    def score_node(self, node: NodeView) -> Any:
+        return 0.5 if seats(node) == "4" else 7
+
+    @hookimpl
+    def normalize_score(self, pod: Pod, scores: Int64Array) -> Any:
+        return scores[1:] if pod.labels.get("app") else scores
+
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return pod.labels.get("app")
 
 
 NODE_NAMES = [f"node-{i}" for i in range(10)]
@@ -278,7 +366,7 @@ class ChangingCluster:
         found = cycle.find_feasible()
         assert isinstance(found, Feasible)
         assert decision.feasible_nodes == len(found.nodes)
-        best = best_positions(cycle.rank(found.nodes).totals)
+        best = best_positions(cycle.rank(found.nodes).totals).tolist() if len(found.nodes) > 1 else [0]
         assert decision.node_name in [found.nodes.name(position) for position in best]
 
 
@@ -291,9 +379,13 @@ class ChangingCluster:
         (*BUILT_IN, Moody, Licensed),
         (*BUILT_IN, Picky),
         (*BUILT_IN, "ImageLocality", Zoned),
+        (*BUILT_IN, FailsOnNodes),
+        (FailsOnNodes, *BUILT_IN, FailsOnUsedNodes),
+        (*BUILT_IN, AnswersWrongly),
+        (*BUILT_IN, AnswersNodesWrongly),
     ],
     ids=lambda plugins: "+".join(
-        ["built-in", *(p if isinstance(p, str) else p.name for p in plugins[len(BUILT_IN) :])]
+        ["built-in", *(p if isinstance(p, str) else p.name for p in plugins if p not in BUILT_IN)]
     ),
 )
 @settings(derandomize=True, deadline=None, database=None, max_examples=40)
