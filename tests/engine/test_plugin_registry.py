@@ -2,14 +2,14 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, ClassVar
 
 import pytest
 
 from trio_sched.engine.plugin_errors import AmbiguousPlugin, BadPlugin, PluginLoadError, UnknownPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry, hooks_of, points_of
-from trio_sched.plugin_api import Handle, NodeColumns, NodeView, Pod, hookimpl
+from trio_sched.plugin_api import Handle, Input, NodeColumns, NodeView, Pod, hookimpl
 
 
 class InstalledPackage(Distribution):
@@ -208,3 +208,54 @@ def test_a_class_can_be_offered_directly_unless_its_name_is_taken() -> None:
 def test_hooks_are_listed_in_the_order_a_pod_meets_them_and_points_as_the_file_names_them() -> None:
     assert hooks_of(Good) == ["pre_enqueue", "score_node"]
     assert points_of(Good) == {"pre_enqueue", "score"}
+
+
+async def _later(self: Any) -> None: ...
+
+
+def _piecewise(self: Any) -> Iterator[None]:
+    yield
+
+
+async def _piecewise_later(self: Any) -> Any:
+    yield
+
+
+@pytest.mark.parametrize(
+    ("hook", "function", "problem"),
+    [
+        (
+            "filter_node",
+            _later,
+            "hook 'filter_node' is `async def`, but it has to answer at once: write it as plain `def`",
+        ),
+        ("reserve", _later, "hook 'reserve' is `async def`"),
+        ("run", _piecewise, "hook 'run' works in the background, so it must be `async def`"),
+        ("score", _piecewise, "hook 'score' is a generator (it has a `yield`), but it has to return its answer"),
+        ("bind", _piecewise_later, "hook 'bind' is a generator"),
+    ],
+)
+def test_functions_whose_call_is_not_the_answer_are_refused(
+    package: ModuleType, hook: str, function: Any, problem: str
+) -> None:
+    copy = FunctionType(function.__code__, function.__globals__, hook)
+    assert load_error(package, type("Mine", (), {"name": "Mine", hook: hookimpl(copy)})).startswith(problem)
+
+
+@pytest.mark.parametrize("hook", ["post_filter", "pre_bind", "bind", "post_bind", "run"])
+def test_hooks_that_may_take_time_can_be_async(hook: str) -> None:
+    copy = FunctionType(_later.__code__, _later.__globals__, hook)
+    PluginRegistry.of([]).add(type("Mine", (), {"name": "Mine", hook: hookimpl(copy)}))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "problem"),
+    [
+        ("depends_on", Input.NODE, "its depends_on must be a tuple or set of members of Input; it is <Input.NODE"),
+        ("depends_on", {"node"}, "its depends_on must be a tuple or set of members of Input; it is {'node'}"),
+        ("watches", "Service", 'its watches must be a tuple or set of names of kinds: ("Service",) for instance'),
+    ],
+)
+def test_attributes_hold_what_they_must(package: ModuleType, attribute: str, value: Any, problem: str) -> None:
+    members = {"name": "Mine", "reserve": hookimpl(FunctionType((lambda self: None).__code__, {}, "reserve"))}
+    assert load_error(package, type("Mine", (), {**members, attribute: value})).startswith(problem)

@@ -27,7 +27,7 @@ from trio_sched.daemon.pre_binding import PreBindingPods
 from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.waiting_pods import WaitingPods
-from trio_sched.daemon.wakeup import Bell
+from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.daemon.watch_sync import WatchSync
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.backoff import Backoff
@@ -59,9 +59,9 @@ class Assembly:
     evictions: Evictions
     binding: BindingCycle
     schedule_one: ScheduleOne
-    ready: Bell
+    ready: WakeUp
     """Set when a pod may have become ready."""
-    queue_changed: Bell
+    queue_changed: WakeUp
     """Set when a pod may have begun to back off."""
     node_kind: Kind[Node]
     pod_kind: Kind[Pod]
@@ -80,19 +80,19 @@ def assemble(
     """
     config, gates = settings.config, settings.gates
     pending, waiting, pre_binding = PendingPods(), WaitingPods(), PreBindingPods()
-    ready, queue_changed = Bell(), Bell()
+    ready, queue_changed = WakeUp(), WakeUp()
     object_cache = ObjectCache()
     scheduler = _scheduler(settings, pending, object_cache, random)
     queue = scheduler.queue
 
     def wake() -> None:
-        ready.ring()
+        ready.set()
         if not queue.pop_from_backoff:  # then only the timer takes pods out of their backoff
-            queue_changed.ring()
+            queue_changed.set()
 
     def activate(pods: Iterable[Pod]) -> None:
         queue.activate(pods, now=trio.current_time())
-        ready.ring()
+        ready.set()
 
     recorder = EventRecorder(clients.events, socket.gethostname(), wall_clock, random)
     binders, status_writers = WorkPool(MAX_PARALLEL_BINDS), WorkPool(MAX_PARALLEL_STATUS_PATCHES)
@@ -118,7 +118,7 @@ def assemble(
         pending=pending,
         recorder=recorder,
         status_writer=status_writer,
-        requeued=queue_changed.ring,
+        requeued=queue_changed.set,
     )
     binding = BindingCycle(
         scheduler=scheduler,
@@ -128,7 +128,7 @@ def assemble(
         recorder=recorder,
         status_writer=status_writer,
         failures=failures,
-        wake=ready.ring,
+        wake=ready.set,
         nominate_while_binding=gates.enabled("NominatedNodeNameForExpectation"),
         extenders=extenders,
     )

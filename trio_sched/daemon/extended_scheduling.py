@@ -18,7 +18,7 @@ from attrs import define, evolve, field
 from trio_sched.daemon.extender import ExtenderError
 from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.pending_pods import PendingPods
-from trio_sched.daemon.wakeup import Bell
+from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.decision import Decision, Unplaced
 from trio_sched.engine.feasible_nodes import ExtenderResult, FeasibleNodes
 from trio_sched.engine.pod_heap import PodHeap
@@ -42,7 +42,7 @@ class ExtendedScheduling:
     pending: PendingPods
     extenders: Extenders
     _waiting: PodHeap = field(factory=lambda: PodHeap(lambda info: info.sort_key))
-    _bell: Bell = field(factory=Bell)
+    _wake_up: WakeUp = field(factory=WakeUp)
 
     def takes(self, info: QueuedPodInfo) -> bool:
         """Take over a popped pod if an extender is interested in it; returns whether that is so."""
@@ -54,7 +54,7 @@ class ExtendedScheduling:
             known.replace_pod(info.pod)
         else:
             self._waiting.push(info)
-            self._bell.ring()
+            self._wake_up.set()
         return True
 
     @property
@@ -73,7 +73,7 @@ class ExtendedScheduling:
         while True:
             info = self._waiting.pop()
             if info is None:
-                await self._bell.wait()
+                await self._wake_up.wait()
                 continue
             if self._begins(info) and not self._is_over(info, skips):
                 decision = await self._decide(info, skips)

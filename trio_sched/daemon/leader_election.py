@@ -15,7 +15,7 @@ from attrs import define, evolve
 
 from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.scheduler_events import LeaseEvent, became_leader, stopped_leading
-from trio_sched.daemon.wakeup import Bell
+from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.lease_rules import Candidate, Observed, Step, retry_pause
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client import leases
@@ -121,7 +121,7 @@ class Elector:
         so the lease expires here when it does for its holder, and a released lease is acquired at once.
         """
         log.info("Attempting to acquire leader lease...", extra={"lock": self.lock})
-        changed = Bell()
+        changed = WakeUp()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch, changed)
             while True:
@@ -132,7 +132,7 @@ class Elector:
             nursery.cancel_scope.cancel()
         log.info("Successfully acquired lease", extra={"lock": self.lock})
 
-    async def _watch(self, changed: Bell) -> None:
+    async def _watch(self, changed: WakeUp) -> None:
         """Observe every change of the lease; without the permission to watch, the periodic attempts have to do."""
         election = self.settings
 
@@ -142,7 +142,7 @@ class Elector:
                 if lease is not None:
                     self._observe(lease.spec, record_of(lease.spec))
                 if lease is None or not lease.spec.holder_identity:
-                    changed.ring()
+                    changed.set()
 
         def on_trouble(_plural: str, trouble: KubeClientError) -> None:
             log.debug("cannot watch the lease %s: %s", self.lock, trouble)

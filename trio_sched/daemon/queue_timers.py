@@ -8,11 +8,11 @@ from collections.abc import Callable
 import trio
 
 from trio_sched.daemon.limits import FLUSH_SECONDS, MIN_TIMER_SECONDS
-from trio_sched.daemon.wakeup import Bell
+from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.queue import SchedulingQueue
 
 
-async def run_queue_timers(queue: SchedulingQueue, changed: Bell, wake: Callable[[], None]) -> None:
+async def run_queue_timers(queue: SchedulingQueue, changed: WakeUp, wake: Callable[[], None]) -> None:
     """Flush the queue when it is time, for ever.
 
     Args:

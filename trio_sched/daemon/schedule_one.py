@@ -19,7 +19,7 @@ from trio_sched.daemon.hook_calls import run_steps
 from trio_sched.daemon.limits import SLICE_PODS, SLICE_SECONDS
 from trio_sched.daemon.pending_pods import PendingPods
 from trio_sched.daemon.scheduler_events import skipped_deleting
-from trio_sched.daemon.wakeup import Bell
+from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.queued_pod import QueuedPodInfo
@@ -38,7 +38,7 @@ class ScheduleOne:
     binding: BindingCycle
     failures: FailureHandler
     recorder: EventRecorder
-    ready: Bell
+    ready: WakeUp
     """Set when a pod may have become ready."""
     extended: ExtendedScheduling | None = None
     """Schedules the pods in which extenders are interested; None without extenders."""

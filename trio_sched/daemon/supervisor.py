@@ -128,7 +128,7 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
     freeze_garbage_collector()
     log.info("Sync completed")
     queue = assembly.scheduler.queue
-    services.start_soon(run_queue_timers, queue, assembly.queue_changed, assembly.ready.ring)
+    services.start_soon(run_queue_timers, queue, assembly.queue_changed, assembly.ready.set)
     for profile in assembly.scheduler.profiles.values():
         for hook in profile.run:
             services.start_soon(_run_plugin, hook)
