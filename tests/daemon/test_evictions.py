@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.daemon.evictions import PREEMPTORS_AT_ONCE, Evictions
+from trio_sched.daemon.evictions import Evictions
+from trio_sched.daemon.limits import MAX_PARALLEL_PREEMPTORS
 from trio_sched.kube_client.pods import patch_pod_status
 from trio_sched.kube_client.watch import Change, Changes
 from trio_sched.objects.pod import Pod, PodCondition
@@ -188,12 +189,12 @@ async def test_more_preemptors_than_can_be_served_at_once_are_all_served(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
-    victims = await evicting.running(*(f"v{number}" for number in range(2 * PREEMPTORS_AT_ONCE + 1)))
+    victims = await evicting.running(*(f"v{number}" for number in range(2 * MAX_PARALLEL_PREEMPTORS + 1)))
     for victim in victims:
         assert await evicting.evict(victim, preemptor=pod(f"for-{victim.name}", priority=100)) is None
     await evicting.evictions.pool.drained()
     told = sorted(when for when, _name, what in evicting.moves if what == "told to go")
-    assert told == pytest.approx(sorted([1.0, 2.0] * PREEMPTORS_AT_ONCE + [3.0]), abs=0.1)
+    assert told == pytest.approx(sorted([1.0, 2.0] * MAX_PARALLEL_PREEMPTORS + [3.0]), abs=0.1)
 
 
 # --- failures -------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.daemon.event_recorder import NOTE_BYTES
 from trio_sched.daemon.failure_handler import FailureHandler
+from trio_sched.daemon.limits import MAX_EVENT_NOTE_BYTES
 from trio_sched.engine.decision import Unplaced
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.kube_client.pods import patch_pod_status
@@ -272,7 +272,7 @@ async def test_a_long_message_is_cut_in_the_event_and_whole_in_the_condition(
     failing.handler.handle(info, Unplaced(Status(Code.UNSCHEDULABLE, (message,))))
     await failing.told()
     (event,) = failing.store.events()
-    assert event["message"] == message[: NOTE_BYTES - 4] + " ..."
+    assert event["message"] == message[: MAX_EVENT_NOTE_BYTES - 4] + " ..."
     assert failing.condition()["message"] == message
 
 

@@ -4,7 +4,8 @@ from typing import Any
 import trio
 from trio.testing import MockClock
 
-from trio_sched.daemon.watch_sync import CATCH_UP_SECONDS, TIMEOUT_SECONDS, WatchSync
+from trio_sched.daemon.limits import WATCH_CATCH_UP_SECONDS, WATCH_SYNC_SECONDS
+from trio_sched.daemon.watch_sync import WatchSync
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.watch import Listed, Reflector
 from trio_sched.testing import pod
@@ -48,7 +49,7 @@ async def test_a_watch_that_pauses_after_an_outage_reconnects_now_and_catches_up
     await WatchSync([reflector]).wait_connected()
 
     assert names == ["made-in-the-outage"]
-    assert trio.current_time() - began <= CATCH_UP_SECONDS + 0.1
+    assert trio.current_time() - began <= WATCH_CATCH_UP_SECONDS + 0.1
 
 
 async def test_a_server_that_does_not_come_back_is_not_waited_for_for_ever(
@@ -62,5 +63,5 @@ async def test_a_server_that_does_not_come_back_is_not_waited_for_for_ever(
     began = trio.current_time()
     await WatchSync([reflector]).wait_connected()
 
-    assert trio.current_time() - began == TIMEOUT_SECONDS
+    assert trio.current_time() - began == WATCH_SYNC_SECONDS
     assert "the watches of pods are still broken" in caplog.text

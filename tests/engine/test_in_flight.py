@@ -1,17 +1,17 @@
 import pytest
 
-from trio_sched.engine.in_flight import Happened, InFlight
+from trio_sched.engine.in_flight import InFlight, InFlightEvent
 from trio_sched.plugin_api import Action, ClusterEvent, Resource
 
-ADDED, GONE = (Happened(ClusterEvent(Resource.NODE, action)) for action in (Action.ADD, Action.DELETE))
+ADDED, GONE = (InFlightEvent(ClusterEvent(Resource.NODE, action)) for action in (Action.ADD, Action.DELETE))
 
 
 def test_a_pod_hears_of_what_happened_since_it_was_popped() -> None:
     flying = InFlight()
     flying.start("u1", "ns/a")
-    flying.note(ADDED)
+    flying.add_event(ADDED)
     flying.start("u2", "ns/b")
-    flying.note(GONE)
+    flying.add_event(GONE)
     assert list(flying.since("u1")) == [ADDED, GONE]
     assert list(flying.since("u2")) == [GONE]
     assert list(flying) == [("ns/a", "u1"), ADDED.event, ("ns/b", "u2"), GONE.event]
@@ -21,9 +21,9 @@ def test_a_pod_hears_of_what_happened_since_it_was_popped() -> None:
 def test_events_that_nobody_is_interested_in_are_dropped() -> None:
     flying = InFlight()
     flying.start("u1", "ns/a")
-    flying.note(ADDED)
+    flying.add_event(ADDED)
     flying.start("u2", "ns/b")
-    flying.note(GONE)
+    flying.add_event(GONE)
     flying.done("u1")
     assert list(flying) == [("ns/b", "u2"), GONE.event]
     flying.done("u2")
@@ -34,7 +34,7 @@ def test_what_an_earlier_pod_still_waits_for_is_kept() -> None:
     flying = InFlight()
     flying.start("u1", "ns/a")
     flying.start("u2", "ns/b")
-    flying.note(ADDED)
+    flying.add_event(ADDED)
     flying.done("u2")
     flying.done("u2")
     assert list(flying.since("u1")) == [ADDED]
@@ -44,7 +44,7 @@ def test_what_an_earlier_pod_still_waits_for_is_kept() -> None:
 def test_nobody_is_in_flight_after_clearing() -> None:
     flying = InFlight()
     flying.start("u1", "ns/a")
-    flying.note(ADDED)
+    flying.add_event(ADDED)
     flying.clear_markers()
     assert (len(flying), list(flying)) == (0, [])
     with pytest.raises(KeyError):

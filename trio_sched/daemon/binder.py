@@ -9,6 +9,7 @@ from random import Random
 import trio
 from attrs import define
 
+from trio_sched.daemon.limits import MAX_BIND_LOOK_UP_PAUSE_SECONDS
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.binding import bind
 from trio_sched.kube_client.connection import KubeClient
@@ -28,8 +29,6 @@ from trio_sched.plugin_api.status import Status, failure
 
 log = logging.getLogger(__name__)
 
-LOOK_UP_PAUSE_SECONDS = 5.0
-"""The longest pause between two look-ups of a pod whose bind got no response; a look-up is one request."""
 
 Bind = Callable[[Pod, str], Awaitable[Status | None]]
 
@@ -58,7 +57,7 @@ class Binder:
 
     async def _is_bound(self, pod: Pod, node_name: str) -> bool:
         """Look the pod up until there is a response; it is assumed meanwhile, so it cannot be bound twice."""
-        backoff = Backoff(self.random, cap_seconds=LOOK_UP_PAUSE_SECONDS)
+        backoff = Backoff(self.random, cap_seconds=MAX_BIND_LOOK_UP_PAUSE_SECONDS)
         while True:
             try:
                 found = await verbs.get(self.client, POD_KIND, pod.name, namespace=pod.namespace)

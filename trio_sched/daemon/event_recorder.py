@@ -16,6 +16,15 @@ import msgspec
 import trio
 from attrs import define, field
 
+from trio_sched.daemon.limits import (
+    EVENT_RETRY_SECONDS,
+    EVENT_TRIES,
+    MAX_EVENT_NOTE_BYTES,
+    MAX_PARALLEL_EVENTS,
+    MAX_UNSENT_EVENTS,
+    SERIES_QUIET_SECONDS,
+    SERIES_REFRESH_SECONDS,
+)
 from trio_sched.daemon.scheduler_events import LeaseEvent, PodEvent
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.kube_client import events
@@ -27,15 +36,6 @@ from trio_sched.objects.timestamps import format_micro_time, format_time
 
 log = logging.getLogger(__name__)
 
-MAX_UNSENT_EVENTS = 100_000
-EVENTS_AT_ONCE = 8
-TRIES = 12
-RETRY_SECONDS = 10.0
-NOTE_BYTES = 1024
-SERIES_QUIET_SECONDS = 360.0
-"""A series without a repetition for this long is over."""
-SERIES_REFRESH_SECONDS = 1800.0
-"""The count of a series that goes on is sent this often."""
 
 _Key = tuple[str, str, str, str, str, str]
 
@@ -59,7 +59,7 @@ class EventRecorder:
     hostname: str
     wall_clock: Callable[[], datetime]
     random: Random
-    pool: WorkPool = field(factory=lambda: WorkPool(EVENTS_AT_ONCE))
+    pool: WorkPool = field(factory=lambda: WorkPool(MAX_PARALLEL_EVENTS))
     dropped: int = 0
     """How many events found the queue full."""
     _in_core_shape: bool = False
@@ -80,7 +80,7 @@ class EventRecorder:
                 return await events.has_events_v1(self.client)
             except (ApiError, ConnectionFailed, CredentialsError) as problem:
                 log.warning("cannot ask for the shape of events, trying again: %s", problem)
-                await trio.sleep(RETRY_SECONDS)
+                await trio.sleep(EVENT_RETRY_SECONDS)
 
     def record(self, event: PodEvent) -> None:
         """Record *event*; a repetition for the same version of the pod is counted in a series.
@@ -206,7 +206,7 @@ class EventRecorder:
             await events.patch_series(self.client, event, count)
 
     async def _try(self, send: Callable[[], Awaitable[None]]) -> None:
-        for _ in range(TRIES):
+        for _ in range(EVENT_TRIES):
             try:
                 await send()
                 return
@@ -217,8 +217,8 @@ class EventRecorder:
                 return
             except (ConnectionFailed, CredentialsError) as problem:
                 log.debug("event not sent, trying again: %s", problem)
-                await trio.sleep(RETRY_SECONDS * (1 + 0.25 * self.random.random()))
-        log.warning("gave up sending an event after %d tries", TRIES)
+                await trio.sleep(EVENT_RETRY_SECONDS * (1 + 0.25 * self.random.random()))
+        log.warning("gave up sending an event after %d tries", EVENT_TRIES)
 
     async def _end_series(self) -> None:
         """Send the final count of series that are over, and from time to time that of long ones.
@@ -239,6 +239,6 @@ class EventRecorder:
 def cut_note(note: str) -> str:
     """*note* in at most 1,024 bytes; a longer one ends in ``...``."""
     encoded = note.encode()
-    if len(encoded) <= NOTE_BYTES:
+    if len(encoded) <= MAX_EVENT_NOTE_BYTES:
         return note
-    return encoded[: NOTE_BYTES - 4].decode(errors="ignore") + " ..."
+    return encoded[: MAX_EVENT_NOTE_BYTES - 4].decode(errors="ignore") + " ..."

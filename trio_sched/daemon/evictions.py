@@ -14,6 +14,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.event_recorder import EventRecorder
+from trio_sched.daemon.limits import MAX_PARALLEL_PREEMPTORS
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pre_binding import PreBindingPods
 from trio_sched.daemon.scheduler_events import preempted
@@ -30,8 +31,6 @@ from trio_sched.plugin_api.status import Status, failure
 log = logging.getLogger(__name__)
 
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
-PREEMPTORS_AT_ONCE: Final = 64
-"""Twice the connections of a client: a preemptor that pauses between two tries leaves none of them unused."""
 
 
 @define(eq=False)
@@ -58,7 +57,7 @@ class Evictions:
     activate: Callable[[Sequence[Pod]], None]
     parallelism: int
     """How many victims of one preemptor are evicted at once."""
-    pool: WorkPool = field(factory=lambda: WorkPool(PREEMPTORS_AT_ONCE))
+    pool: WorkPool = field(factory=lambda: WorkPool(MAX_PARALLEL_PREEMPTORS))
     """Evicts in the background: a job for each preemptor."""
     _by_preemptor: dict[str, _Eviction] = field(factory=dict)
 

@@ -25,6 +25,7 @@ from trio_sched.daemon.extender_wire import (
     request_about_victims,
     request_to_bind,
 )
+from trio_sched.daemon.limits import EXTENDER_LOG_INTERVAL_SECONDS, SLOW_EXTENDER_SECONDS
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
 from trio_sched.kube_client.json_poster import JsonPoster
@@ -36,10 +37,6 @@ from trio_sched.plugin_api.status import Status, unresolvable, unschedulable
 
 log = logging.getLogger(__name__)
 
-SLOW_SECONDS = 1.0
-"""A call that takes longer is logged."""
-LOG_INTERVAL_SECONDS = 10.0
-"""An extender is logged at most this often; what is not logged is counted."""
 SCORE_FACTOR = 10
 """Extenders score up to 10, plugins up to 100."""
 
@@ -209,7 +206,7 @@ class Extender:
         except ExtenderError as problem:
             self._log_throttled("Extender failed", verb, pod, began, problem)
             raise
-        if trio.current_time() - began > SLOW_SECONDS:
+        if trio.current_time() - began > SLOW_EXTENDER_SECONDS:
             self._log_throttled("Extender is slow", verb, pod, began)
         return answer
 
@@ -220,7 +217,7 @@ class Extender:
         if now < self._next_log_at:
             self._not_logged += 1
             return
-        self._next_log_at = now + LOG_INTERVAL_SECONDS
+        self._next_log_at = now + EXTENDER_LOG_INTERVAL_SECONDS
         fields: dict[str, object] = {
             "extender": self.name,
             "verb": verb,

@@ -1,4 +1,4 @@
-"""Limits of the daemon: how much at once, how long, how often. Those of single connections are in ``kube_client``."""
+"""Limits of the daemon: how much at once, how long, how often. What the configuration file says comes from there."""
 
 from __future__ import annotations
 
@@ -8,11 +8,35 @@ from typing import Final
 SLICE_SECONDS: Final = 0.005
 """The loop goes on for so long before other tasks run: a checkpoint for every pod would cost too much."""
 SLICE_PODS: Final = 16
-"""Pods after which the loop looks at the clock of its slice at the latest."""
+"""Pods that the loop schedules before other tasks run, if that takes less time."""
 
-# --- requests to the API server
+# --- binds
 MAX_PARALLEL_BINDS: Final = 32
+MAX_BIND_LOOK_UP_PAUSE_SECONDS: Final = 5.0
+"""The longest pause between two look-ups of a pod whose bind got no response; a look-up is one request."""
+
+# --- status of pods
 MAX_PARALLEL_STATUS_PATCHES: Final = 8
+STATUS_RETRY_SECONDS: Final = (0.01, 0.05, 0.25)
+"""The pauses between the tries of a patch. Source: ``retry.DefaultBackoff`` of client-go."""
+STATUS_RETRY_JITTER: Final = 0.1
+"""A pause is up to this share longer."""
+
+# --- preemption
+MAX_PARALLEL_PREEMPTORS: Final = 64
+"""Twice the connections of a client: a preemptor that pauses between two tries leaves none of them unused."""
+
+# --- events; source: the event broadcaster of Kubernetes, except for the first
+MAX_UNSENT_EVENTS: Final = 100_000
+"""Events that wait to be sent; further ones are dropped, and the log says so."""
+MAX_PARALLEL_EVENTS: Final = 8
+EVENT_TRIES: Final = 12
+EVENT_RETRY_SECONDS: Final = 10.0
+MAX_EVENT_NOTE_BYTES: Final = 1024
+SERIES_QUIET_SECONDS: Final = 360.0
+"""A series without a repetition for this long is over."""
+SERIES_REFRESH_SECONDS: Final = 1800.0
+"""The count of a series that goes on is sent this often."""
 
 # --- the queue
 FLUSH_SECONDS: Final = 30.0
@@ -20,6 +44,16 @@ FLUSH_SECONDS: Final = 30.0
 MIN_TIMER_SECONDS: Final = 0.05
 """The shortest pause of the queue's timers."""
 
-# --- the end
+# --- extenders
+SLOW_EXTENDER_SECONDS: Final = 1.0
+"""A call that takes longer is logged."""
+EXTENDER_LOG_INTERVAL_SECONDS: Final = 10.0
+"""An extender is logged at most this often; what is not logged is counted."""
+
+# --- becoming the leader, and the end
+WATCH_SYNC_SECONDS: Final = 30.0
+"""A new leader waits this long for its watches; after that it schedules with the cache it has."""
+WATCH_CATCH_UP_SECONDS: Final = 1.0
+"""How long to wait after a watch was opened: the changes that were missed arrive right then."""
 DRAIN_SECONDS: Final = 10.0
 """How long a stop waits for binds and events that are under way."""

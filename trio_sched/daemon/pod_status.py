@@ -13,6 +13,7 @@ import trio
 from attrs import define, field
 from msgspec.structs import replace
 
+from trio_sched.daemon.limits import STATUS_RETRY_JITTER, STATUS_RETRY_SECONDS
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Conflict, ConnectionFailed, KubeClientError, NotFound, ServerError
@@ -24,11 +25,6 @@ log = logging.getLogger(__name__)
 
 POD_SCHEDULED: Final = "PodScheduled"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
-
-RETRY_SECONDS: Final = (0.01, 0.05, 0.25)
-"""The pauses between the tries of a patch. Source: ``retry.DefaultBackoff`` of client-go."""
-RETRY_JITTER: Final = 0.1
-"""A pause is up to this share longer."""
 
 
 @define(eq=False)
@@ -145,7 +141,7 @@ class PodStatusWriter:
         return None
 
     def _pauses(self) -> Iterator[float]:
-        return (seconds * (1 + RETRY_JITTER * self.random.random()) for seconds in RETRY_SECONDS)
+        return (seconds * (1 + STATUS_RETRY_JITTER * self.random.random()) for seconds in STATUS_RETRY_SECONDS)
 
 
 def status_patch(pod: Pod, *, reason: str, message: str, nominated_node_name: str | None, now: str) -> dict[str, Any]:

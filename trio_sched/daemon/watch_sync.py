@@ -12,14 +12,10 @@ from typing import Any
 import trio
 from attrs import define, field
 
+from trio_sched.daemon.limits import WATCH_CATCH_UP_SECONDS, WATCH_SYNC_SECONDS
 from trio_sched.kube_client.watch import Reflector
 
 log = logging.getLogger(__name__)
-
-TIMEOUT_SECONDS = 30.0
-"""A leader waits this long for its watches; after that it schedules with the cache it has."""
-CATCH_UP_SECONDS = 1.0
-"""How long to wait after a watch was opened: the changes that were missed arrive right then."""
 
 
 @define(eq=False)
@@ -35,10 +31,10 @@ class WatchSync:
             return
         for reflector in disconnected:
             reflector.reconnect_now()
-        with trio.move_on_after(TIMEOUT_SECONDS) as timeout:
+        with trio.move_on_after(WATCH_SYNC_SECONDS) as timeout:
             for reflector in disconnected:
                 await reflector.connected.wait()
-            await trio.sleep(CATCH_UP_SECONDS)
+            await trio.sleep(WATCH_CATCH_UP_SECONDS)
         if timeout.cancelled_caught:
             kinds = ", ".join(reflector.kind.plural for reflector in disconnected)
             log.warning("scheduling begins although the watches of %s are still broken", kinds)

@@ -40,5 +40,5 @@ class Backoff:
         return expiry + 1 if self.windowed else expiry
 
     def _cut(self, time: float) -> float:
-        # Microseconds are finer than anybody schedules, and make sums that should be equal equal.
+        # In whole microseconds, sums that should be equal are equal.
         return math.floor(time) if self.windowed else round(time, 6)

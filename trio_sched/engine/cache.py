@@ -43,7 +43,7 @@ class CachedPod:
 
     @property
     def pod_on_node(self) -> Pod:
-        """The same with its node, which the API server may not have heard of yet; hints want to know it."""
+        """The same with its node, which the API server may not know yet, for hint functions."""
         pod = self.placed.pod
         if pod.node_name == self.node_name:
             return pod
@@ -200,7 +200,7 @@ class Cache:
             self._ghosts.pop(node.name, None)
 
     def remove_node(self, name: str) -> None:
-        """A node is gone; its pods are kept in mind until they are gone too.
+        """A node is gone; its pods stay in the cache until they are gone too.
 
         Raises:
             CacheError: there is no such node.

@@ -29,7 +29,7 @@ class PreFilterOutcome:
     """What all pre_filters together said."""
 
     node_names: frozenset[str] | None = None
-    """The only nodes worth a look; None means all."""
+    """The only nodes that are filtered; None means all."""
     narrowed_by: tuple[str, ...] = ()
     rejected: Status | None = None
 

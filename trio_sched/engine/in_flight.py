@@ -1,7 +1,7 @@
 """Pods that are being scheduled, and what happened meanwhile.
 
-One list holds both, in order: a marker where each pod was popped, and every event since. When a pod comes back
-rejected, the events behind its marker tell whether something has changed that its rejector waits for.
+One list holds both, in order: a marker where each pod was popped, and every event since. When a pod is requeued as
+rejected, the events behind its marker say whether something has changed that its rejector waits for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trio_sched.plugin_api.cluster_events import ClusterEvent
 
 
 @frozen(eq=False)
-class Happened:
+class InFlightEvent:
     """An event with the object before and after."""
 
     event: ClusterEvent
@@ -25,15 +25,15 @@ class Happened:
 
 @define(eq=False)
 class _Link:
-    content: str | Happened
-    """A pod's UID, or what happened."""
+    content: str | InFlightEvent
+    """A pod's UID, or an event."""
     key: str = ""
     previous: _Link | None = None
     next: _Link | None = None
 
 
 class InFlight:
-    """The list of markers and events; events in front of the first marker are of interest to nobody and dropped."""
+    """The list of markers and events; events before the first marker concern no pod and are dropped."""
 
     def __init__(self) -> None:
         self._markers: dict[str, _Link] = {}
@@ -53,29 +53,29 @@ class InFlight:
         self._markers[uid] = link
         self._append(link)
 
-    def note(self, happened: Happened) -> None:
-        """Something happened while pods are in flight."""
-        self._append(_Link(happened))
+    def add_event(self, event: InFlightEvent) -> None:
+        """Record *event* for the pods in flight."""
+        self._append(_Link(event))
 
     def done(self, uid: str) -> None:
-        """The pod *uid* is dealt with; no matter if it was already."""
+        """The attempt of the pod *uid* is over; no matter if it was already."""
         link = self._markers.pop(uid, None)
         if link is None:
             return
         self._unlink(link)
-        while self._first is not None and isinstance(self._first.content, Happened):
+        while self._first is not None and isinstance(self._first.content, InFlightEvent):
             self._unlink(self._first)
 
-    def since(self, uid: str) -> Iterator[Happened]:
-        """What happened since the pod *uid* was popped."""
+    def since(self, uid: str) -> Iterator[InFlightEvent]:
+        """The events since the pod *uid* was popped."""
         link = self._markers[uid].next
         while link is not None:
-            if isinstance(link.content, Happened):
+            if isinstance(link.content, InFlightEvent):
                 yield link.content
             link = link.next
 
     def clear_markers(self) -> None:
-        """Nobody is in flight any more."""
+        """No pod is in flight any more."""
         for uid in list(self._markers):
             self.done(uid)
 
@@ -83,7 +83,7 @@ class InFlight:
         """(key, uid) of every marker, and every event, in order."""
         link = self._first
         while link is not None:
-            yield link.content.event if isinstance(link.content, Happened) else (link.key, link.content)
+            yield link.content.event if isinstance(link.content, InFlightEvent) else (link.key, link.content)
             link = link.next
 
     def _append(self, link: _Link) -> None:

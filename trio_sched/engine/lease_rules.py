@@ -15,7 +15,7 @@ from attrs import frozen
 from trio_sched.objects.lease import LeaseSpec
 
 JITTER_FACTOR = 1.2
-"""Retries of those who wait are spread over this many retry periods on top of one."""
+"""Retries of waiting candidates are spread over this many retry periods on top of one."""
 
 
 class Step(Enum):
@@ -83,7 +83,7 @@ class Candidate:
         )
 
     def release(self, observed: Observed, wall_time: str) -> LeaseSpec:
-        """What to write so that somebody else can take over at once."""
+        """What to write so that another candidate can take over at once."""
         return LeaseSpec(
             holder_identity="",
             lease_duration_seconds=1,

@@ -35,7 +35,7 @@ from trio_sched.snapshot.node_columns import NodeColumns
 
 MAX_SCORE: Final = 100
 _MAX_TEXT: Final = 4096
-"""Characters of an exception's text that are kept."""
+"""Longer texts of exceptions are cut to so many characters."""
 _INT64: Final = np.dtype(np.int64)
 _CODES: Final = frozenset(map(int, Code))
 

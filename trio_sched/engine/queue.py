@@ -1,4 +1,4 @@
-"""The scheduling queue: which pod is tried next, which wait, and what brings them back.
+"""The scheduling queue: which pod is tried next, which wait, and which events move them.
 
 A pod is active (ready), in backoff (has failed a moment ago), unschedulable (until an event or the flush), gated (a
 pre_enqueue plugin keeps it back), or in flight (popped). Time comes in as ``now``.
@@ -26,7 +26,7 @@ from trio_sched.engine.cluster_changes import (
     UNSCHEDULABLE_TIMEOUT,
     pod_update_events,
 )
-from trio_sched.engine.in_flight import Happened, InFlight
+from trio_sched.engine.in_flight import InFlight, InFlightEvent
 from trio_sched.engine.nominator import Nominator
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.pod_heap import PodHeap
@@ -59,7 +59,7 @@ class SchedulingQueue:
     pop_from_backoff: bool = True
     """Gate SchedulerPopFromBackoffQ."""
     groups_skip_hints: bool = False
-    """Gate GenericWorkload: members of pod groups come back after any event."""
+    """Gate GenericWorkload: members of pod groups move after any event."""
     resource_options: ResourceOptions = DEFAULT_OPTIONS
     failures: PluginFailures = field(factory=PluginFailures)
     """Failures of pre_enqueue, queue_sort and hint functions."""
@@ -165,7 +165,7 @@ class SchedulingQueue:
         events = pod_update_events(old, new, self.resource_options)
         if new.uid in self.in_flight:
             for event in events:
-                self.in_flight.note(Happened(event, old, new))
+                self.in_flight.add_event(InFlightEvent(event, old, new))
             return
         key = new.key
         for heap in (self.active, self.backing_off):
@@ -251,7 +251,7 @@ class SchedulingQueue:
         self.in_flight.done(uid)
 
     def add_unschedulable(self, info: QueuedPodInfo, *, now: float) -> None:
-        """A popped pod comes back; its plugin sets say which plugins rejected it (none: it failed).
+        """Requeue a popped pod; its plugin sets say which plugins rejected it (none: it failed).
 
         Raises:
             AlreadyQueued: it is in the queue already.
@@ -287,8 +287,8 @@ class SchedulingQueue:
         if info.uid not in self.in_flight:
             return Strategy.AFTER_BACKOFF
         strategy = Strategy.SKIP
-        for happened in self.in_flight.since(info.uid):
-            found = self._worth_requeuing(info, happened.event, happened.old, happened.new)
+        for seen in self.in_flight.since(info.uid):
+            found = self._worth_requeuing(info, seen.event, seen.old, seen.new)
             if found == Strategy.IMMEDIATELY:
                 return found
             if found == Strategy.AFTER_BACKOFF:
@@ -308,10 +308,10 @@ class SchedulingQueue:
         now: float,
         only: Callable[[Pod], bool] | None = None,
     ) -> None:
-        """Something happened; pods that it may have freed move on.
+        """Move the pods that an event may have made schedulable.
 
         Args:
-            event: what.
+            event: the event.
             old: the object before, None if it is new.
             new: the object after, None if it is gone.
             now: the time.
@@ -347,7 +347,7 @@ class SchedulingQueue:
             self.unschedulable.remove(info.key)
             self._requeue(info, strategy, event, now)
         if len(self.in_flight):
-            self.in_flight.note(Happened(event, old, new))
+            self.in_flight.add_event(InFlightEvent(event, old, new))
 
     def _gate_waits_for(self, info: QueuedPodInfo, event: ClusterEvent) -> bool:
         return any(
@@ -360,7 +360,7 @@ class SchedulingQueue:
         """Try these pods next, whatever they wait for."""
         for pod in pods:
             if not self._activate_one(pod, now) and pod.uid in self.in_flight:
-                self.in_flight.note(Happened(FORCE_ACTIVATE, None, pod))
+                self.in_flight.add_event(InFlightEvent(FORCE_ACTIVATE, None, pod))
 
     def _activate_one(self, pod: Pod, now: float) -> bool:
         info = self.unschedulable.get(pod.key)

@@ -23,7 +23,7 @@ class QueuedPodInfo:
     consecutive_errors: int = 0
     initial_attempt_timestamp: float | None = None
     unschedulable_plugins: set[str] = field(factory=set)
-    """Plugins that turned it away, until the next attempt has an outcome."""
+    """Plugins that rejected it, until the next attempt has an outcome."""
     pending_plugins: set[str] = field(factory=set)
     gating_plugin: str = ""
     """The pre_enqueue plugin that keeps it back, if one does."""
@@ -54,12 +54,12 @@ class QueuedPodInfo:
 
     @property
     def rejectors(self) -> set[str]:
-        """Every plugin whose events may free it."""
+        """Every plugin whose events may make it schedulable."""
         return self.unschedulable_plugins | self.pending_plugins
 
     @property
     def had_error(self) -> bool:
-        """No plugin said no, so it failed for another reason and waits in the error backoff queue."""
+        """No plugin rejected it: it failed for another reason and waits in the error backoff queue."""
         return not self.unschedulable_plugins and not self.pending_plugins
 
     def replace_pod(self, pod: Pod) -> None:

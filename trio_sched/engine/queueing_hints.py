@@ -1,4 +1,4 @@
-"""Which event may free which pod: what the plugins of a profile registered, ready to be asked."""
+"""Which event may make which pod schedulable: what the plugins of a profile have registered."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trio_sched.plugin_api.cluster_events import (
 )
 
 EXTENDER = "Extender"
-"""The name that stands for the plugin where only an extender turned a pod away."""
+"""The name that stands for the plugin where only an extender rejected a pod."""
 
 _WATCHED_BY_DEFAULT = (
     Resource.POD,
@@ -44,7 +44,7 @@ _WATCHED_BY_DEFAULT = (
 
 
 class Strategy(Enum):
-    """Where a pod goes that an event may have freed."""
+    """Where a pod is moved that an event may have made schedulable."""
 
     SKIP = "stay"
     AFTER_BACKOFF = "to the backoff queue, or on if the backoff is over"
@@ -81,7 +81,7 @@ class HintTable:
         return [entry.event for entry in self.entries if entry.plugin == plugin]
 
     def worth_requeuing(self, info: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> Strategy:
-        """Whether, after *event*, the pod that its plugins turned away is worth another attempt."""
+        """Whether, after *event*, the pod that its plugins rejected is worth another attempt."""
         rejectors = info.rejectors
         if not rejectors:
             return Strategy.AFTER_BACKOFF
@@ -117,11 +117,11 @@ def build_hint_table(
     extra: Iterable[str] = (),
     failures: PluginFailures | None = None,
 ) -> HintTable:
-    """Collect the registrations of all plugins that can turn pods away.
+    """Collect the registrations of all plugins that can reject pods.
 
     Args:
         profile: the profile.
-        extenders: whether extenders are configured; pods that they turn away come back after any event.
+        extenders: whether extenders are configured; pods that they reject move after any event.
         extra: resources that further features add to the default set.
         failures: gets the failures of hint functions.
 

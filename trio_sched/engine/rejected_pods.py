@@ -1,4 +1,4 @@
-"""Pods that wait for an event, findable by who turned them away: most events concern few of them."""
+"""Pods that wait for an event, indexed by the plugins that rejected them: most events concern few of them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RejectedPods:
         return info
 
     def rejected_by(self, plugins: Iterable[str]) -> list[QueuedPodInfo]:
-        """The pods that one of *plugins* turned away; each once."""
+        """The pods that one of *plugins* rejected; each once."""
         found: dict[str, QueuedPodInfo] = {}
         for plugin in plugins:
             found.update(self._by_plugin.get(plugin, {}))

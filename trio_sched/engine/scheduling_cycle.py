@@ -40,7 +40,7 @@ class Feasible:
 
     @property
     def statuses(self) -> NodeStatuses:
-        """Why each of the other nodes was turned away; built on demand."""
+        """Why each of the other nodes was rejected; built on demand."""
         return node_statuses(self.outcome, self.narrowed_by)
 
 
@@ -58,7 +58,7 @@ class SchedulingCycle:
     nominated_node: str | None = None
     """The node that the pod is nominated to; None means what its status says."""
     nominated_rows: NominatedRows | None = None
-    """Kept from cycle to cycle; without it rows are copied for this one."""
+    """Shared by all cycles; without it rows are copied for this one."""
 
     @property
     def nominated_node_name(self) -> str:
@@ -178,7 +178,7 @@ def _rejected_by_pre_filter(status: Status, narrowed_by: tuple[str, ...], total:
 
 
 def diagnose(outcome: FilterOutcome, narrowed_by: tuple[str, ...], total: int) -> Diagnosis:
-    """Why the nodes that did not pass were turned away, and by which plugins.
+    """Why the nodes that did not pass were rejected, and by which plugins.
 
     Raises:
         HookFailed: a filter cannot explain its codes.

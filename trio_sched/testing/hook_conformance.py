@@ -1,0 +1,118 @@
+"""The part of the conformance checks that calls every hook once: does it answer with what the hook may return."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import numpy as np
+
+from trio_sched.engine.bound_hooks import BoundHook, FilterHook
+from trio_sched.engine.filtering import run_pre_filters
+from trio_sched.engine.plugin_calls import (
+    HookFailed,
+    HookResult,
+    ask_filter,
+    ask_permit,
+    ask_pre_flight,
+    ask_signature,
+    ask_sort_key,
+    ask_status,
+    call_unreserve,
+    clone_state,
+    explain,
+    read_nothing,
+    read_post_filter,
+    read_status,
+)
+from trio_sched.engine.profile import Profile
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.status import Status, unschedulable
+from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses, QueuedPod
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.testing.builders import pod
+
+
+def hook_problems(profile: Profile, columns: NodeColumns, waiting: Pod) -> Iterator[str]:
+    """Failures and wrong answers of the hooks other than filter and score, and verdicts that cannot be explained."""
+    where = f"pod {waiting.name!r}"
+    state = CycleState()
+    try:
+        for hook in profile.pre_enqueue:
+            ask_status(hook, waiting)
+        for hook in profile.queue_sort:
+            ask_sort_key(hook, QueuedPod(waiting, 0.0))
+        ask_signature(profile.sign.values(), waiting)
+        if run_pre_filters(profile.pre_filter, waiting, columns, state).rejected is not None or not len(columns):
+            return
+        for filter_hook in profile.filter:
+            if not filter_hook.per_node and filter_hook.plugin not in state.skip_filter:
+                yield from _explanation_problems(filter_hook, waiting, columns, state, where)
+        other, view, name = pod("other", labels={"app": "web"}), columns.node(0), columns.name(0)
+        for extension in (*profile.add_pod.values(), *profile.remove_pod.values()):
+            if extension.plugin not in state.skip_filter:
+                ask_status(extension, waiting, other, view, clone_state(state))
+        yield from _binding_problems(profile, waiting, name, state, where)
+    except HookFailed as failed:
+        yield f"{where}: {failed}"
+
+
+def _explanation_problems(
+    hook: FilterHook, waiting: Pod, columns: NodeColumns, state: CycleState, where: str
+) -> Iterator[str]:
+    verdicts = ask_filter(hook, waiting, columns, state)
+    for code in np.unique(verdicts.codes).tolist():
+        try:
+            if code:
+                explain(hook, verdicts, code)
+        except HookFailed as failed:
+            if failed.is_answer and not verdicts.may_fail:
+                yield f"{where}: filter fails on single nodes, so its Verdicts must say may_fail=True: {failed}"
+            else:
+                yield f"{where}: {failed}"
+
+
+def _binding_problems(profile: Profile, waiting: Pod, node_name: str, state: CycleState, where: str) -> Iterator[str]:
+    nowhere = Diagnosis(NodeStatuses((), (), unschedulable("no room")), total_nodes=1)
+    args = waiting, node_name, state
+    for hook in profile.reserve:
+        ask_status(hook, *args)
+    for hook in profile.permit:
+        ask_permit(hook, *args)
+    has_nothing_to_do = {
+        hook.plugin for hook in profile.pre_bind_pre_flight if isinstance(ask_pre_flight(hook, *args), Status)
+    }
+    pre_binds = [hook for hook in profile.pre_bind if hook.plugin not in has_nothing_to_do]
+    for hooks, given, read in (
+        (profile.post_filter, (waiting, nowhere, state), read_post_filter),
+        (pre_binds, args, read_status),
+        (profile.bind, args, read_status),
+        (profile.post_bind, args, read_nothing),
+    ):
+        for hook in hooks:
+            result = _called(hook, given)
+            if result is None:
+                continue
+            try:
+                read(hook, result)
+            except HookFailed as failed:
+                yield f"{where}: {failed}"
+    for hook in profile.unreserve:
+        call_unreserve(hook, *args)
+
+
+def _called(hook: BoundHook, args: tuple[object, ...]) -> HookResult | None:
+    """What a hook that may be ``async`` gives against a fake handle; None if it waits for something."""
+    try:
+        value = hook.function(*args)
+        if inspect.iscoroutine(value):
+            try:
+                value.send(None)
+            except StopIteration as stop:
+                return HookResult(stop.value)
+            value.close()
+            return None
+    except Exception as error:  # whatever a plugin raises is its result
+        return HookResult(error=error)
+    return HookResult(value)
