@@ -268,7 +268,7 @@ def test_a_post_filter_answers_with_its_result(answer: Any) -> None:
     assert str(problem).startswith('running PostFilter plugin "Teams": post_filter answered with ')
 
 
-@pytest.mark.parametrize("key", [float("nan"), (1, float("nan")), None, {}, np.array([1, 2]), object()], ids=repr)
+@pytest.mark.parametrize("key", [float("nan"), (1, float("nan")), None, {}, np.array([1, 2]), object()], ids=type)
 def test_a_sort_key_has_an_order(key: Any) -> None:
     problem = failed(ask_sort_key, hook("queue_sort", lambda _queued: key), QueuedPod(pod(), 0.0))
     assert "which has no order; return a sort key that compares" in str(problem)
