@@ -5,7 +5,8 @@ import pytest
 from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.log_setup import TextFormatter
 from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.plugin_calls import HookFailed, ask_status
+from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.plugin_calls import call_status_hook
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.plugin_api import failure
 
@@ -17,7 +18,7 @@ def failing(answer: object) -> HookFailed:
         return answer
 
     with pytest.raises(HookFailed) as caught:
-        ask_status(BoundHook("Teams", "reserve", reserve, "teams 1.0 (teams:Teams)"))
+        call_status_hook(BoundHook("Teams", "reserve", reserve, "teams 1.0 (teams:Teams)"))
     return caught.value
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook
 from trio_sched.engine.filtering import node_statuses, run_filters, run_pre_filters
-from trio_sched.engine.plugin_calls import HookFailed
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.plugin_api import (
     SKIP,
     Code,

@@ -8,8 +8,8 @@ from trio_sched.engine.filtering import (
     run_filters,
     run_pre_filters,
 )
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.nominated_pass import NominatedRows, apply_nominated, statuses_with_nominated
-from trio_sched.engine.plugin_calls import HookFailed
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import (
     SKIP,

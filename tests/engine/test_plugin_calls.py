@@ -6,20 +6,19 @@ import numpy as np
 import pytest
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
+from trio_sched.engine.hook_failure import HookFailed, describe_value
 from trio_sched.engine.plugin_calls import (
-    HookFailed,
     HookResult,
-    ask_filter,
-    ask_permit,
-    ask_pre_filter,
-    ask_scores,
-    ask_sort_key,
-    ask_status,
+    call_filter,
+    call_permit,
+    call_pre_filter,
+    call_queue_sort,
+    call_score,
+    call_status_hook,
     check_nodes,
-    describe_value,
     explain,
-    read_post_filter,
-    read_status,
+    read_post_filter_result,
+    read_status_result,
 )
 from trio_sched.plugin_api import (
     SKIP,
@@ -57,7 +56,7 @@ def test_an_exception_is_told_with_its_type_and_the_traceback_begins_in_the_plug
     def look_up(_pod: Any, _node: Any, _state: Any) -> Any:
         return {}["team"]
 
-    problem = failed(ask_status, hook("filter_node", look_up), pod(), None, STATE)
+    problem = failed(call_status_hook, hook("filter_node", look_up), pod(), None, STATE)
     assert str(problem) == "running \"Teams\" filter plugin: filter_node raised KeyError: 'team'"
     assert (problem.hook.plugin, problem.hook.source, problem.is_answer) == ("Teams", SOURCE, False)
     assert problem.status == Status(Code.ERROR, (), problem, "Teams")
@@ -74,10 +73,10 @@ def test_an_exception_without_a_text_is_told_all_the_same() -> None:
     def mute(*_args: Any) -> Any:
         raise Mute
 
-    assert str(failed(ask_status, hook("reserve", mute), pod(), "n", STATE)) == (
+    assert str(failed(call_status_hook, hook("reserve", mute), pod(), "n", STATE)) == (
         'running Reserve plugin "Teams": reserve raised Mute: <its __str__ raised ValueError>'
     )
-    returned = failed(ask_status, hook("reserve", Status(Code.ERROR, (), Mute())), pod(), "n", STATE)
+    returned = failed(call_status_hook, hook("reserve", Status(Code.ERROR, (), Mute())), pod(), "n", STATE)
     assert returned.status.message == 'running Reserve plugin "Teams": <its __str__ raised ValueError>'
 
 
@@ -85,7 +84,7 @@ def test_an_exception_that_goes_on_for_ever_is_cut() -> None:
     def verbose(*_args: Any) -> Any:
         raise RuntimeError("x" * 10_000_000)
 
-    assert len(str(failed(ask_status, hook("permit", verbose), pod()))) < 5_000
+    assert len(str(failed(call_status_hook, hook("permit", verbose), pod()))) < 5_000
 
 
 @pytest.mark.parametrize(
@@ -100,8 +99,8 @@ def test_an_exception_that_goes_on_for_ever_is_cut() -> None:
     ],
 )
 def test_a_status_that_the_hook_supports_is_the_answer(name: str, answer: Any, expected: Status | None) -> None:
-    assert ask_status(hook(name, answer), pod(), "n", STATE) == expected
-    assert read_status(hook(name, None), HookResult(answer)) == expected
+    assert call_status_hook(hook(name, answer), pod(), "n", STATE) == expected
+    assert read_status_result(hook(name, None), HookResult(answer)) == expected
 
 
 @pytest.mark.parametrize(
@@ -116,7 +115,7 @@ def test_a_status_that_the_hook_supports_is_the_answer(name: str, answer: Any, e
 def test_a_status_that_the_hook_does_not_support_is_a_failure_in_kube_schedulers_words(
     name: str, answer: Any, text: str
 ) -> None:
-    problem = failed(ask_status, hook(name, answer), pod(), "n", STATE)
+    problem = failed(call_status_hook, hook(name, answer), pod(), "n", STATE)
     assert (str(problem), problem.is_answer) == (text, True)
 
 
@@ -139,14 +138,14 @@ def test_a_status_that_the_hook_does_not_support_is_a_failure_in_kube_schedulers
     ],
 )
 def test_what_is_no_status_is_a_failure_with_the_mend(answer: Any, problem: str) -> None:
-    found = failed(ask_status, hook("filter_node", answer), pod(), None, STATE)
+    found = failed(call_status_hook, hook("filter_node", answer), pod(), None, STATE)
     assert found.problem.startswith(f"filter_node {problem}")
 
 
 def test_a_coroutine_is_told_and_never_left_to_warn() -> None:
     async def later() -> None: ...
 
-    found = failed(ask_status, hook("reserve", lambda *_args: later()), pod(), "n", STATE)
+    found = failed(call_status_hook, hook("reserve", lambda *_args: later()), pod(), "n", STATE)
     assert "reserve answered with a coroutine, which cannot be awaited here" in str(found)
 
 
@@ -160,7 +159,7 @@ def test_the_type_of_a_thing_is_told_without_asking_it() -> None:
             raise RuntimeError("hands off")
 
     assert describe_value(Liar()) == "Liar"
-    assert "answered with Liar" in str(failed(ask_status, hook("reserve", Liar()), pod(), "n", STATE))
+    assert "answered with Liar" in str(failed(call_status_hook, hook("reserve", Liar()), pod(), "n", STATE))
 
 
 # --- filter -----------------------------------------------------------------------------------------------------------
@@ -172,13 +171,13 @@ def refuse(codes: Any, **more: Any) -> Verdicts:
 
 @pytest.mark.parametrize("codes", [np.array([False, True]), np.array([0, 1], dtype=np.uint8), np.array([0, -1])])
 def test_codes_are_integers_or_booleans(codes: Any) -> None:
-    answer = ask_filter(hook("filter", refuse(codes), FilterHook), pod(), NODES, STATE)
+    answer = call_filter(hook("filter", refuse(codes), FilterHook), pod(), NODES, STATE)
     assert answer.passes.tolist() == [True, False]
 
 
 def test_codes_of_a_subclass_of_arrays_are_taken_as_plain_ones() -> None:
     masked = np.ma.array([0, 1], mask=[True, True])
-    answer = ask_filter(hook("filter", refuse(masked), FilterHook), pod(), NODES, STATE)
+    answer = call_filter(hook("filter", refuse(masked), FilterHook), pod(), NODES, STATE)
     assert type(answer.codes) is np.ndarray
 
 
@@ -193,7 +192,7 @@ def test_codes_of_a_subclass_of_arrays_are_taken_as_plain_ones() -> None:
     ],
 )
 def test_other_verdicts_are_failures(answer: Any, problem: str) -> None:
-    found = failed(ask_filter, hook("filter", answer, FilterHook), pod(), NODES, STATE)
+    found = failed(call_filter, hook("filter", answer, FilterHook), pod(), NODES, STATE)
     assert found.problem.startswith(f"filter answered with {problem}")
 
 
@@ -220,7 +219,7 @@ def test_a_filter_that_fails_on_a_node_fails_if_it_was_to_judge_that_node() -> N
 
 @pytest.mark.parametrize("scores", [np.array([1, 2]), np.array([1, 2], dtype=np.uint8), np.array([1, 2], dtype=">i8")])
 def test_scores_of_any_integer_dtype_are_taken(scores: Any) -> None:
-    answer = ask_scores(hook("score", scores, ScoreHook), pod(), NODES, STATE)
+    answer = call_score(hook("score", scores, ScoreHook), pod(), NODES, STATE)
     assert (answer.dtype, answer.tolist()) == (np.int64, [1, 2])
 
 
@@ -234,7 +233,7 @@ def test_scores_of_any_integer_dtype_are_taken(scores: Any) -> None:
     ],
 )
 def test_other_scores_are_failures_and_never_cut(answer: Any, problem: str) -> None:
-    found = failed(ask_scores, hook("score", answer, ScoreHook), pod(), NODES, STATE)
+    found = failed(call_score, hook("score", answer, ScoreHook), pod(), NODES, STATE)
     assert found.problem.startswith(f"score answered with {problem}")
 
 
@@ -244,7 +243,7 @@ def test_other_scores_are_failures_and_never_cut(answer: Any, problem: str) -> N
 )
 def test_the_score_of_a_node_is_an_int(answer: Any, problem: str) -> None:
     asked = hook("score_node", lambda *_args: answer, ScoreHook, per_node=True)
-    assert failed(ask_scores, asked, pod(), NODES, STATE).problem.startswith(f"score_node answered with {problem}; ")
+    assert failed(call_score, asked, pod(), NODES, STATE).problem.startswith(f"score_node answered with {problem}; ")
 
 
 # --- others -----------------------------------------------------------------------------------------------------------
@@ -252,23 +251,23 @@ def test_the_score_of_a_node_is_an_int(answer: Any, problem: str) -> None:
 
 def test_a_set_of_names_is_as_good_as_a_frozen_one() -> None:
     answer = PreFilterResult({"a"})  # type: ignore[arg-type]
-    assert ask_pre_filter(hook("pre_filter", answer), pod(), NODES, STATE) == PreFilterResult(frozenset({"a"}))
+    assert call_pre_filter(hook("pre_filter", answer), pod(), NODES, STATE) == PreFilterResult(frozenset({"a"}))
 
 
 @pytest.mark.parametrize("seconds", ["5", None, float("nan"), True])
 def test_a_wait_is_for_a_number_of_seconds(seconds: Any) -> None:
-    problem = failed(ask_permit, hook("permit", Wait(seconds)), pod(), "n", STATE)
+    problem = failed(call_permit, hook("permit", Wait(seconds)), pod(), "n", STATE)
     assert "permit answered with a Wait whose timeout_seconds is" in str(problem)
-    assert ask_permit(hook("permit", Wait(float("inf"))), pod(), "n", STATE) == Wait(float("inf"))
+    assert call_permit(hook("permit", Wait(float("inf"))), pod(), "n", STATE) == Wait(float("inf"))
 
 
 @pytest.mark.parametrize("answer", [PostFilterResult("no"), PostFilterResult(None, 5), unschedulable()])  # type: ignore[arg-type]
 def test_a_post_filter_answers_with_its_result(answer: Any) -> None:
-    problem = failed(read_post_filter, hook("post_filter", None), HookResult(answer))
+    problem = failed(read_post_filter_result, hook("post_filter", None), HookResult(answer))
     assert str(problem).startswith('running PostFilter plugin "Teams": post_filter answered with ')
 
 
 @pytest.mark.parametrize("key", [float("nan"), (1, float("nan")), None, {}, np.array([1, 2]), object()], ids=type)
 def test_a_sort_key_has_an_order(key: Any) -> None:
-    problem = failed(ask_sort_key, hook("queue_sort", lambda _queued: key), QueuedPod(pod(), 0.0))
+    problem = failed(call_queue_sort, hook("queue_sort", lambda _queued: key), QueuedPod(pod(), 0.0))
     assert "which has no order; return a sort key that compares" in str(problem)

@@ -20,9 +20,10 @@ from trio_sched.daemon.hook_calls import run_steps
 from trio_sched.engine.bound_hooks import FilterHook
 from trio_sched.engine.decision import Unplaced
 from trio_sched.engine.filtering import run_filters, run_pre_filters
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.hook_steps import post_filter_steps
 from trio_sched.engine.host_selection import best_positions
-from trio_sched.engine.plugin_calls import HookFailed, ask_normalized, ask_scores
+from trio_sched.engine.plugin_calls import call_normalize_score, call_score
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.reservation import run_reserve, run_unreserve
@@ -289,9 +290,9 @@ class CaseReplay:
         for scorer in profile.score:
             if scorer.plugin != plugin or "score" not in expected:
                 continue
-            raw = ask_scores(scorer, pod, nodes, state)
+            raw = call_score(scorer, pod, nodes, state)
             yield from _differences("score", expected["score"], dict(zip(nodes.names, raw.tolist(), strict=True)))
-            final = ask_normalized(scorer, pod, raw.copy(), state) if scorer.normalize is not None else raw
+            final = call_normalize_score(scorer, pod, raw.copy(), state) if scorer.normalize is not None else raw
             actual = dict(zip(nodes.names, final.tolist(), strict=True))
             yield from _differences("normalized", expected["normalized"], actual)
             if scorer.weight != expected["weight"]:

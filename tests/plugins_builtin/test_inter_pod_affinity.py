@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from trio_sched.engine.plugin_calls import HookFailed
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.objects.affinity import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.namespace import Namespace

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trio_sched.engine.plugin_calls import HookFailed
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement

@@ -26,8 +26,9 @@ from plain_topology import (
 from plugins_builtin import _spread_constraints
 from trio_sched.engine.decision import Placed, Unplaced
 from trio_sched.engine.filtering import NominatedPods, run_pre_filters
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import best_positions
-from trio_sched.engine.plugin_calls import HookFailed, ask_filter
+from trio_sched.engine.plugin_calls import call_filter
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
@@ -130,7 +131,7 @@ class BothWays:
 
     def compare_verdicts(self, profile: Profile, plain: Any, nodes: NodeColumns, state: CycleState) -> None:
         (caller,) = profile.filter
-        verdicts = ask_filter(caller, plain.pod, nodes, state)
+        verdicts = call_filter(caller, plain.pod, nodes, state)
         for name, code in zip(nodes.names, verdicts.codes.tolist(), strict=True):
             expected = plain.refusal(self.cluster.plain.nodes[name])
             self.note(expected or f"{caller.plugin}: passes")

@@ -33,7 +33,7 @@ from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresh
 from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.watches import run_watches
 from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.plugin_calls import describe_error
+from trio_sched.engine.hook_failure import describe_error
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import KubeClient
 

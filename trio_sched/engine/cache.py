@@ -57,7 +57,7 @@ class Cache:
     options: ResourceOptions = DEFAULT_OPTIONS
     table: NodeTable = field(factory=NodeTable)
     _pods: dict[str, CachedPod] = field(factory=dict)
-    _ghosts: dict[str, dict[str, PlacedPod]] = field(factory=dict)
+    _pods_of_missing_nodes: dict[str, dict[str, PlacedPod]] = field(factory=dict)
     """Pods on nodes that do not exist (yet, or any more), by node name."""
 
     def __len__(self) -> int:
@@ -175,7 +175,7 @@ class Cache:
         if row is not None:
             self.table.add_pod(row, placed)
         else:
-            self._ghosts.setdefault(node_name, {})[pod.uid] = placed
+            self._pods_of_missing_nodes.setdefault(node_name, {})[pod.uid] = placed
 
     def _take_out(self, cached: CachedPod) -> None:
         uid = cached.pod.uid
@@ -184,10 +184,10 @@ class Cache:
         if row is not None:
             self.table.remove_pod(row, uid)
             return
-        ghosts = self._ghosts[cached.node_name]
-        del ghosts[uid]
-        if not ghosts:
-            del self._ghosts[cached.node_name]
+        missing = self._pods_of_missing_nodes[cached.node_name]
+        del missing[uid]
+        if not missing:
+            del self._pods_of_missing_nodes[cached.node_name]
 
     # --- nodes ------------------------------------------------------------------------------------------------------
 
@@ -196,8 +196,8 @@ class Cache:
         if node.name in self.table.row_of:
             self.table.update_node(node)
         else:
-            self.table.add_node(node, self._ghosts.get(node.name, {}).values())
-            self._ghosts.pop(node.name, None)
+            self.table.add_node(node, self._pods_of_missing_nodes.get(node.name, {}).values())
+            self._pods_of_missing_nodes.pop(node.name, None)
 
     def remove_node(self, name: str) -> None:
         """A node is gone; its pods stay in the cache until they are gone too.
@@ -209,7 +209,7 @@ class Cache:
             raise CacheError(f"node {name} is not found")
         pods = self.table.remove_node(name)
         if pods:
-            self._ghosts[name] = {placed.pod.uid: placed for placed in pods}
+            self._pods_of_missing_nodes[name] = {placed.pod.uid: placed for placed in pods}
 
 
 def uses_the_same(old: Pod, new: Pod) -> bool:

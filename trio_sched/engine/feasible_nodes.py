@@ -13,7 +13,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from trio_sched.engine.decision import Decision, Placed, Unplaced, unfit
-from trio_sched.engine.plugin_calls import HookFailed
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.queueing_hints import EXTENDER
 from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES, Feasible, SchedulingCycle, diagnose
 from trio_sched.objects.node import Node

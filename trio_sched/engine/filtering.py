@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook
-from trio_sched.engine.plugin_calls import ask_filter, ask_pre_filter, ask_status, check_nodes, explain
+from trio_sched.engine.plugin_calls import call_filter, call_pre_filter, call_status_hook, check_nodes, explain
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Code, Status, unresolvable
@@ -46,7 +46,7 @@ def run_pre_filters(hooks: Iterable[BoundHook], pod: Pod, nodes: NodeColumns, st
     skipped = set(state.skip_filter)
     try:
         for hook in hooks:
-            answer = ask_pre_filter(hook, pod, nodes, state)
+            answer = call_pre_filter(hook, pod, nodes, state)
             if answer is None:
                 continue
             if isinstance(answer, PreFilterResult):
@@ -167,7 +167,7 @@ def run_filters(
         if hook.per_node:
             per_node.append(hook)
             continue
-        verdicts = ask_filter(hook, pod, nodes, state)
+        verdicts = call_filter(hook, pod, nodes, state)
         if verdicts.may_fail:
             check_nodes(hook, verdicts, outcome.passes)
         outcome.verdicts.append((hook, verdicts))
@@ -212,7 +212,7 @@ def filter_one_node(
     """
     node = nodes.node(position)
     for hook in filters:
-        status = ask_status(hook, pod, node, state)
+        status = call_status_hook(hook, pod, node, state)
         if status is not None:
             return status
     return None

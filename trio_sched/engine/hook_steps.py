@@ -12,14 +12,14 @@ from attrs import evolve, frozen
 
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.decision import Placed, Unplaced, unfit
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.plugin_calls import (
     HookCall,
-    HookFailed,
     HookResult,
-    ask_pre_flight,
-    read_nothing,
-    read_post_filter,
-    read_status,
+    call_pre_bind_pre_flight,
+    read_post_filter_result,
+    read_status_result,
+    read_value,
 )
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.profile import Profile
@@ -49,7 +49,7 @@ def post_filter_steps(profile: Profile, pod: Pod, unplaced: Unplaced, failures: 
     for hook in profile.post_filter:
         result = yield HookCall(hook, (pod, diagnosis, state))
         try:
-            answer = read_post_filter(hook, result)
+            answer = read_post_filter_result(hook, result)
         except HookFailed as failed:
             failures.add(failed, pod.key)
             return unfit(evolve(diagnosis, post_filter_message=str(failed)), nominated_node_name=None)
@@ -89,7 +89,7 @@ def plan_pre_bind(profile: Profile, pod: Pod, placed: Placed) -> PreBindPlan | U
     parallel: set[str] = set()
     for hook in profile.pre_bind_pre_flight:
         try:
-            answer = ask_pre_flight(hook, pod, placed.node_name, placed.state)
+            answer = call_pre_bind_pre_flight(hook, pod, placed.node_name, placed.state)
         except HookFailed as failed:
             return Unplaced(failed.status)
         if isinstance(answer, PreFlight):
@@ -125,7 +125,7 @@ def group_pre_binds(
 def read_pre_bind(hook: BoundHook, result: HookResult) -> Status | None:
     """What came of one pre_bind; None if it succeeded."""
     try:
-        return read_status(hook, result)
+        return read_status_result(hook, result)
     except HookFailed as failed:
         return failed.status
 
@@ -141,7 +141,7 @@ def bind_steps(profile: Profile, pod: Pod, placed: Placed) -> HookSteps[Unplaced
     for hook in profile.bind:
         result = yield HookCall(hook, (pod, placed.node_name, placed.state))
         try:
-            status = read_status(hook, result)
+            status = read_status_result(hook, result)
         except HookFailed as failed:
             return Unplaced(failed.status)
         if status is None:
@@ -156,6 +156,6 @@ def post_bind_steps(profile: Profile, pod: Pod, placed: Placed, failures: Plugin
     for hook in profile.post_bind:
         result = yield HookCall(hook, (pod, placed.node_name, placed.state))
         try:
-            read_nothing(hook, result)
+            read_value(hook, result)
         except HookFailed as failed:
             failures.add(failed, pod.key)

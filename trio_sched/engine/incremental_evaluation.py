@@ -9,8 +9,9 @@ from attrs import define, field
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
 from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.hook_answers import check_score_range
 from trio_sched.engine.per_node_cache import PerNodeCache
-from trio_sched.engine.plugin_calls import ask_filter, ask_normalized, ask_scores, check_nodes, check_score_range
+from trio_sched.engine.plugin_calls import call_filter, call_normalize_score, call_score, check_nodes
 from trio_sched.engine.profile import Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
@@ -189,7 +190,7 @@ class IncrementalEvaluation:
     ) -> None:
         for scores in self.normalized:
             if node_changed or scores.on_usage:
-                raw = ask_scores(scores.hook, self.pod, nodes, self.state)
+                raw = call_score(scores.hook, self.pod, nodes, self.state)
                 stale = stale or bool((raw != scores.raw[rows]).any())
                 scores.raw[rows] = raw
             total += scores.weighted[rows]
@@ -199,7 +200,7 @@ class IncrementalEvaluation:
     def _filter(self, filters: Sequence[FilterHook], nodes: NodeColumns) -> BoolArray | None:
         passes: BoolArray | None = None
         for hook in filters:
-            verdicts = ask_filter(hook, self.pod, nodes, self.state)
+            verdicts = call_filter(hook, self.pod, nodes, self.state)
             mask = verdicts.passes
             if verdicts.may_fail and _FAILED in mask.tobytes():
                 # Only filters of this group are known to come before: what fails here need not fail a cycle, but then
@@ -211,7 +212,7 @@ class IncrementalEvaluation:
     def _score(self, scorers: Sequence[ScoreHook], nodes: NodeColumns) -> Int64Array | None:
         total: Int64Array | None = None
         for hook in scorers:
-            scores = ask_scores(hook, self.pod, nodes, self.state)
+            scores = call_score(hook, self.pod, nodes, self.state)
             check_score_range(hook, scores)
             weighted = scores * hook.weight
             total = weighted if total is None else total + weighted
@@ -252,6 +253,6 @@ class IncrementalEvaluation:
         Raises:
             HookFailed: the plugin failed, or left the range of scores.
         """
-        normalized = ask_normalized(scores.hook, self.pod, scores.raw[positions].copy(), self.state)
+        normalized = call_normalize_score(scores.hook, self.pod, scores.raw[positions].copy(), self.state)
         check_score_range(scores.hook, normalized)
         return normalized

@@ -7,7 +7,7 @@ from attrs import define, field
 
 from trio_sched.engine.bound_hooks import FilterHook, ScoreHook
 from trio_sched.engine.filtering import filter_one_node
-from trio_sched.engine.plugin_calls import ask_scores
+from trio_sched.engine.plugin_calls import call_score
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.snapshot.arrays import BoolArray, Int64Array
@@ -58,7 +58,7 @@ class PerNodeCache:
         generations = self._generations(table)
         stale = positions[self._generation_seen[positions] != generations[positions]]
         if len(stale):
-            self._values[stale] = ask_scores(self.hook, pod, NodeColumns(table, stale), state)
+            self._values[stale] = call_score(self.hook, pod, NodeColumns(table, stale), state)
             self._generation_seen[stale] = generations[stale]
         return self._values[positions]
 

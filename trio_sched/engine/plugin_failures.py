@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from trio_sched.engine.plugin_calls import HookFailed
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.plugin_api.status import Status
 
 

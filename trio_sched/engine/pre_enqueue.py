@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from attrs import define, field, frozen
 
 from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.plugin_calls import HookFailed, ask_status
+from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.plugin_calls import call_status_hook
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import HintTable
@@ -64,7 +65,7 @@ class PreEnqueue:
 
     def _admits(self, hook: BoundHook, info: QueuedPodInfo) -> bool:
         try:
-            return ask_status(hook, info.pod) is None
+            return call_status_hook(hook, info.pod) is None
         except HookFailed as failed:  # as in kube-scheduler, a failure gates the pod like a rejection
             self.failures.add(failed, info.key)
             return False

@@ -15,7 +15,8 @@ from functools import partial
 from attrs import define, field
 
 from trio_sched.engine.filtering import NominatedPods
-from trio_sched.engine.plugin_calls import HookFailed, clone_state
+from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.plugin_calls import clone_state
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.what_if_filters import WhatIfFilters, WhatIfNode
 from trio_sched.objects.pod import Pod

@@ -15,8 +15,9 @@ from attrs import define, field
 
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, HookFunction, ScoreHook
+from trio_sched.engine.hook_failure import describe_error
 from trio_sched.engine.plugin_args import plugin_args
-from trio_sched.engine.plugin_calls import ask_signature, describe_error
+from trio_sched.engine.plugin_calls import call_sign
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry, hooks_of
 from trio_sched.objects.pod import Pod
@@ -75,7 +76,7 @@ class Profile:
         Raises:
             HookFailed: a plugin failed.
         """
-        return ask_signature(self._signers, pod)
+        return call_sign(self._signers, pod)
 
     def cached_plugins(self, signature: Sequence[Hashable]) -> frozenset[str]:
         """The plugins whose answers may be cached for pods of this *signature*."""

@@ -8,7 +8,8 @@ from typing import Any
 from attrs import define
 
 from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.plugin_calls import HookFailed, ask_sort_key, raised
+from trio_sched.engine.hook_failure import HookFailed, raised
+from trio_sched.engine.plugin_calls import call_queue_sort
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.plugin_api.verdicts import QueuedPod
@@ -24,7 +25,7 @@ class QueueSort:
     def assign_key(self, info: QueuedPodInfo) -> None:
         """Call the plugin for *info*; after a failure its key is a substitute."""
         try:
-            info.sort_key = False, ask_sort_key(self.hook, QueuedPod(info.pod, info.timestamp, info.attempts))
+            info.sort_key = False, call_queue_sort(self.hook, QueuedPod(info.pod, info.timestamp, info.attempts))
         except HookFailed as failed:
             self.failures.add(failed, info.key)
             info.sort_key = _substitute_key(info)

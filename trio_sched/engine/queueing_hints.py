@@ -10,7 +10,8 @@ from typing import Any
 from attrs import define, field, frozen
 
 from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.plugin_calls import HookFailed, ask_events, ask_hint
+from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.plugin_calls import call_events_to_register, call_hint
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.profile import Profile
@@ -104,7 +105,7 @@ class HintTable:
         if entry.hint is None:
             return Hint.QUEUE
         try:
-            return ask_hint(entry.hint, pod, old, new)
+            return call_hint(entry.hint, pod, old, new)
         except HookFailed as failed:  # an attempt too many does no harm, a pod that stays pending for ever does
             self.failures.add(failed, pod.key)
             return Hint.QUEUE
@@ -145,7 +146,7 @@ def _entries_of(plugin: str, hook: BoundHook | None, extra: Iterable[str]) -> li
         registrations = [on(resource, Action.ALL) for resource in (*_WATCHED_BY_DEFAULT, *extra)]
     else:
         try:
-            registrations = ask_events(hook)
+            registrations = call_events_to_register(hook)
         except HookFailed as failed:  # without its events its pods would wait in vain
             raise BadPlugin(plugin, hook.source, failed.problem) from failed.__cause__
     entries = [HintEntry(plugin, r.event, _bound_hint(plugin, hook, r.hint)) for r in registrations]

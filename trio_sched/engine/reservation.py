@@ -5,7 +5,8 @@ from __future__ import annotations
 from attrs import frozen
 
 from trio_sched.engine.decision import Unplaced, unfit
-from trio_sched.engine.plugin_calls import HookFailed, ask_permit, ask_status, call_unreserve
+from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.plugin_calls import call_permit, call_status_hook, call_unreserve
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.profile import Profile
 from trio_sched.objects.pod import Pod
@@ -48,7 +49,7 @@ def run_reserve(profile: Profile, pod: Pod, node_name: str, state: CycleState) -
     """Call every reserve; the outcome of the cycle if one rejects or fails."""
     try:
         for hook in profile.reserve:
-            status = ask_status(hook, pod, node_name, state)
+            status = call_status_hook(hook, pod, node_name, state)
             if status is not None:
                 return rejected_after_choice(status, node_name)
     except HookFailed as failed:
@@ -70,7 +71,7 @@ def run_permit(profile: Profile, pod: Pod, node_name: str, state: CycleState) ->
     waits: dict[str, float] = {}
     try:
         for hook in profile.permit:
-            answer = ask_permit(hook, pod, node_name, state)
+            answer = call_permit(hook, pod, node_name, state)
             if isinstance(answer, Wait):
                 waits[hook.plugin] = min(answer.timeout_seconds, MAX_PERMIT_WAIT_SECONDS)
             elif answer is not None:

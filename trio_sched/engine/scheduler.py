@@ -12,6 +12,7 @@ from trio_sched.engine.cluster_changes import ASSIGNED_POD_DELETE
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.feasible_nodes import ExtenderResult, FeasibleNodes, decide_among, find_feasible_nodes
 from trio_sched.engine.filtering import NominatedPods
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.hook_steps import (
     HookSteps,
     PreBindPlan,
@@ -22,7 +23,6 @@ from trio_sched.engine.hook_steps import (
 )
 from trio_sched.engine.kind_dependencies import KindDependencies
 from trio_sched.engine.nominated_pass import NominatedRows
-from trio_sched.engine.plugin_calls import HookFailed
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.preemption import dry_run
 from trio_sched.engine.profile import Profile

@@ -10,9 +10,9 @@ from attrs import define, evolve, frozen
 
 from trio_sched.engine.decision import Decision, Placed, Unplaced, no_nodes, unfit
 from trio_sched.engine.filtering import FilterOutcome, NominatedPods, node_statuses, run_filters, run_pre_filters
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import select_host
 from trio_sched.engine.nominated_pass import NominatedRows, apply_nominated
-from trio_sched.engine.plugin_calls import HookFailed
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.scoring import Scores, run_pre_scores, run_scores
 from trio_sched.objects.pod import Pod

@@ -8,7 +8,8 @@ import numpy as np
 from attrs import define, field
 
 from trio_sched.engine.bound_hooks import BoundHook, ScoreHook
-from trio_sched.engine.plugin_calls import ask_normalized, ask_scores, ask_status, check_score_range
+from trio_sched.engine.hook_answers import check_score_range
+from trio_sched.engine.plugin_calls import call_normalize_score, call_score, call_status_hook
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.snapshot.arrays import Int64Array
@@ -34,7 +35,7 @@ def run_pre_scores(hooks: Iterable[BoundHook], pod: Pod, nodes: NodeColumns, sta
     skipped = set(state.skip_score)
     try:
         for hook in hooks:
-            if ask_status(hook, pod, nodes, state) is not None:  # the only status that pre_score has is Skip
+            if call_status_hook(hook, pod, nodes, state) is not None:  # the only status that pre_score has is Skip
                 skipped.add(hook.plugin)
     finally:
         state.skip_score = frozenset(skipped)
@@ -50,8 +51,8 @@ def run_scores(hooks: Iterable[ScoreHook], pod: Pod, nodes: NodeColumns, state: 
     for hook in hooks:
         if hook.plugin in state.skip_score:
             continue
-        raw = ask_scores(hook, pod, nodes, state)
-        normalized = ask_normalized(hook, pod, raw.copy(), state) if hook.normalize is not None else raw
+        raw = call_score(hook, pod, nodes, state)
+        normalized = call_normalize_score(hook, pod, raw.copy(), state) if hook.normalize is not None else raw
         check_score_range(hook, normalized)
         scores.raw[hook.plugin] = raw
         scores.normalized[hook.plugin] = normalized

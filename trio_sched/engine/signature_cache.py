@@ -21,12 +21,14 @@ from attrs import Factory, define, evolve, field
 from trio_sched.engine.bound_hooks import FilterHook, ScoreHook
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.filtering import NominatedPods, PreFilterOutcome, run_pre_filters
+from trio_sched.engine.hook_answers import check_score_range
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import select_host
 from trio_sched.engine.incremental_evaluation import IncrementalEvaluation, NormalizedScores
 from trio_sched.engine.kind_dependencies import KindDependencies
 from trio_sched.engine.nominated_pass import NominatedRows, statuses_with_nominated
 from trio_sched.engine.per_node_cache import PerNodeCache
-from trio_sched.engine.plugin_calls import HookFailed, ask_filter, ask_normalized, check_nodes, check_score_range
+from trio_sched.engine.plugin_calls import call_filter, call_normalize_score, check_nodes
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.scoring import run_pre_scores, run_scores
 from trio_sched.objects.pod import Pod
@@ -220,7 +222,7 @@ def _passes(
     table = evaluation.table
     passes = evaluation.passes.copy()
     for hook in filters:
-        verdicts = ask_filter(hook, pod, NodeColumns(table), state)
+        verdicts = call_filter(hook, pod, NodeColumns(table), state)
         if verdicts.may_fail:
             check_nodes(hook, verdicts, passes)
         passes &= verdicts.passes
@@ -253,7 +255,7 @@ def _totals(
         hook = cache.hook
         if isinstance(hook, ScoreHook):
             raw = cache.score(pod, evaluation.table, positions, state)
-            scores = ask_normalized(hook, pod, raw, state) if hook.normalize is not None else raw
+            scores = call_normalize_score(hook, pod, raw, state) if hook.normalize is not None else raw
             check_score_range(hook, scores)
             totals += scores * hook.weight
     return totals

@@ -13,7 +13,8 @@ from attrs import define, field
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook
 from trio_sched.engine.filtering import filter_one_node
-from trio_sched.engine.plugin_calls import HookFailed, ask_filter, ask_status, explain
+from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.plugin_calls import call_filter, call_status_hook, explain
 from trio_sched.engine.profile import Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
@@ -72,12 +73,12 @@ class WhatIfFilters:
             if hook.plugin in self.with_extensions:
                 for node in fitting:
                     one = columns.take(slice(node.position, node.position + 1))
-                    verdicts = ask_filter(hook, self.pod, one, node.state or self.state)
+                    verdicts = call_filter(hook, self.pod, one, node.state or self.state)
                     code = verdicts.codes[0].item()
                     if code:
                         node.status = explain(hook, verdicts, code)
             else:
-                verdicts = ask_filter(hook, self.pod, _subset(columns, fitting), self.state)
+                verdicts = call_filter(hook, self.pod, _subset(columns, fitting), self.state)
                 if verdicts.passes.all():
                     continue
                 explained: dict[int, Status] = {}
@@ -116,7 +117,7 @@ class WhatIfFilters:
         view = columns.node(node.position)
         for plugin, hook in hooks.items():
             if plugin in self.with_extensions:
-                ask_status(hook, self.pod, other, view, node.state)
+                call_status_hook(hook, self.pod, other, view, node.state)
 
 
 def _subset(columns: NodeColumns, nodes: Sequence[WhatIfNode]) -> NodeColumns:

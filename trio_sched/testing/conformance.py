@@ -20,14 +20,10 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from trio_sched.engine.filtering import run_filters, run_pre_filters
+from trio_sched.engine.hook_answers import check_score_range
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.plugin_args import plugin_args
-from trio_sched.engine.plugin_calls import (
-    HookFailed,
-    ask_hint,
-    ask_normalized,
-    ask_scores,
-    check_score_range,
-)
+from trio_sched.engine.plugin_calls import call_hint, call_normalize_score, call_score
 from trio_sched.engine.plugin_errors import PluginArgsError, PluginError
 from trio_sched.engine.plugin_registry import hooks_of
 from trio_sched.engine.profile import Profile
@@ -201,7 +197,7 @@ def _ask(profile: Profile, waiting: Pod, nodes: NodeColumns, everything: NodeCol
     statuses = tuple(outcome.status(position) for position in range(len(nodes))) if profile.filter else None
     run_pre_scores(profile.pre_score, waiting, everything, state)
     scorers = [scorer for scorer in profile.score if scorer.plugin not in state.skip_score]
-    scores = ask_scores(scorers[0], waiting, nodes, state) if scorers else None
+    scores = call_score(scorers[0], waiting, nodes, state) if scorers else None
     return _Answers(statuses, scores)
 
 
@@ -268,11 +264,11 @@ def _normalize_problems(
     state = CycleState()
     run_pre_filters(profile.pre_filter, waiting, everything, state)
     run_pre_scores(profile.pre_score, waiting, everything, state)
-    final = scores.copy() if scorer.normalize is None else ask_normalized(scorer, waiting, scores.copy(), state)
+    final = scores.copy() if scorer.normalize is None else call_normalize_score(scorer, waiting, scores.copy(), state)
     check_score_range(scorer, final)
     if scorer.normalize is None or scorer.plugin not in profile.inputs:
         return
-    twice = ask_normalized(scorer, waiting, np.concatenate([scores, scores]), state)
+    twice = call_normalize_score(scorer, waiting, np.concatenate([scores, scores]), state)
     if not np.array_equal(twice[: len(scores)], final):
         yield f"{where}: normalize_score looks at how often a score occurs, so answers cannot be kept: drop depends_on"
 
@@ -351,7 +347,7 @@ def _event_problems(profile: Profile, hooks: Sequence[str]) -> Iterator[str]:
             if entry.hint is None:
                 continue
             try:
-                ask_hint(entry.hint, waiting, old, new)
+                call_hint(entry.hint, waiting, old, new)
             except HookFailed as failed:
                 if failed.__cause__ is None:  # it may well want other objects than these, but not answer something else
                     yield str(failed)

@@ -9,21 +9,21 @@ import numpy as np
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook
 from trio_sched.engine.filtering import run_pre_filters
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.plugin_calls import (
-    HookFailed,
     HookResult,
-    ask_filter,
-    ask_permit,
-    ask_pre_flight,
-    ask_signature,
-    ask_sort_key,
-    ask_status,
+    call_filter,
+    call_permit,
+    call_pre_bind_pre_flight,
+    call_queue_sort,
+    call_sign,
+    call_status_hook,
     call_unreserve,
     clone_state,
     explain,
-    read_nothing,
-    read_post_filter,
-    read_status,
+    read_post_filter_result,
+    read_status_result,
+    read_value,
 )
 from trio_sched.engine.profile import Profile
 from trio_sched.objects.pod import Pod
@@ -40,10 +40,10 @@ def hook_problems(profile: Profile, columns: NodeColumns, waiting: Pod) -> Itera
     state = CycleState()
     try:
         for hook in profile.pre_enqueue:
-            ask_status(hook, waiting)
+            call_status_hook(hook, waiting)
         for hook in profile.queue_sort:
-            ask_sort_key(hook, QueuedPod(waiting, 0.0))
-        ask_signature(profile.sign.values(), waiting)
+            call_queue_sort(hook, QueuedPod(waiting, 0.0))
+        call_sign(profile.sign.values(), waiting)
         if run_pre_filters(profile.pre_filter, waiting, columns, state).rejected is not None or not len(columns):
             return
         for filter_hook in profile.filter:
@@ -52,7 +52,7 @@ def hook_problems(profile: Profile, columns: NodeColumns, waiting: Pod) -> Itera
         other, view, name = pod("other", labels={"app": "web"}), columns.node(0), columns.name(0)
         for extension in (*profile.add_pod.values(), *profile.remove_pod.values()):
             if extension.plugin not in state.skip_filter:
-                ask_status(extension, waiting, other, view, clone_state(state))
+                call_status_hook(extension, waiting, other, view, clone_state(state))
         yield from _binding_problems(profile, waiting, name, state, where)
     except HookFailed as failed:
         yield f"{where}: {failed}"
@@ -61,7 +61,7 @@ def hook_problems(profile: Profile, columns: NodeColumns, waiting: Pod) -> Itera
 def _explanation_problems(
     hook: FilterHook, waiting: Pod, columns: NodeColumns, state: CycleState, where: str
 ) -> Iterator[str]:
-    verdicts = ask_filter(hook, waiting, columns, state)
+    verdicts = call_filter(hook, waiting, columns, state)
     for code in np.unique(verdicts.codes).tolist():
         try:
             if code:
@@ -77,18 +77,18 @@ def _binding_problems(profile: Profile, waiting: Pod, node_name: str, state: Cyc
     nowhere = Diagnosis(NodeStatuses((), (), unschedulable("no room")), total_nodes=1)
     args = waiting, node_name, state
     for hook in profile.reserve:
-        ask_status(hook, *args)
+        call_status_hook(hook, *args)
     for hook in profile.permit:
-        ask_permit(hook, *args)
+        call_permit(hook, *args)
     has_nothing_to_do = {
-        hook.plugin for hook in profile.pre_bind_pre_flight if isinstance(ask_pre_flight(hook, *args), Status)
+        hook.plugin for hook in profile.pre_bind_pre_flight if isinstance(call_pre_bind_pre_flight(hook, *args), Status)
     }
     pre_binds = [hook for hook in profile.pre_bind if hook.plugin not in has_nothing_to_do]
     for hooks, given, read in (
-        (profile.post_filter, (waiting, nowhere, state), read_post_filter),
-        (pre_binds, args, read_status),
-        (profile.bind, args, read_status),
-        (profile.post_bind, args, read_nothing),
+        (profile.post_filter, (waiting, nowhere, state), read_post_filter_result),
+        (pre_binds, args, read_status_result),
+        (profile.bind, args, read_status_result),
+        (profile.post_bind, args, read_value),
     ):
         for hook in hooks:
             result = _called(hook, given)

@@ -20,10 +20,10 @@ from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import PluginRef
 from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import best_positions, select_host
 from trio_sched.engine.plugin_args import plugin_args
-from trio_sched.engine.plugin_calls import HookFailed, ask_status
-from trio_sched.engine.plugin_calls import ask_hint as call_hint
+from trio_sched.engine.plugin_calls import call_hint, call_status_hook
 from trio_sched.engine.plugin_registry import PluginRegistry, points_of
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.engine.queueing_hints import build_hint_table
@@ -115,7 +115,7 @@ def schedule(
     state = CycleState()
     try:
         for hook in profile.pre_enqueue:
-            status = ask_status(hook, pod)
+            status = call_status_hook(hook, pod)
             if status is not None:
                 return Outcome(message=status.message, rejected_by=frozenset({hook.plugin}))
     except HookFailed as failed:

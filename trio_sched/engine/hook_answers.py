@@ -1,0 +1,289 @@
+"""Reads what plugins answer: checks every part that is used later, so that nothing can fail where it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isnan
+from typing import Any, Final
+
+import numpy as np
+from attrs import evolve
+
+from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
+from trio_sched.engine.hook_failure import HookFailed, describe_value, error_text, wrong_answer
+from trio_sched.plugin_api.cluster_events import ClusterEvent, EventRegistration
+from trio_sched.plugin_api.status import REJECTED, Code, Status
+from trio_sched.plugin_api.verdicts import PostFilterResult, PreFilterResult, PreFlight, Verdicts, Wait
+from trio_sched.snapshot.arrays import Int64Array
+
+MAX_SCORE: Final = 100
+_CODES: Final = frozenset(map(int, Code))
+
+SUPPORTED: Final[Mapping[str, frozenset[Code]]] = {
+    "pre_enqueue": REJECTED | {Code.SKIP, Code.WAIT},  # whatever is not Success keeps the pod back
+    "pre_filter": frozenset({Code.SKIP, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE}),
+    "filter": REJECTED,
+    "filter_node": REJECTED,
+    "add_pod": frozenset(),
+    "remove_pod": frozenset(),
+    "pre_score": frozenset({Code.SKIP}),
+    "reserve": REJECTED,
+    "permit": REJECTED,
+    "pre_bind_pre_flight": frozenset({Code.SKIP}),
+    "pre_bind": REJECTED,
+    "bind": REJECTED | {Code.SKIP},
+}
+"""Hook → the codes, besides Success, that are not the plugin's failure."""
+
+
+def read_status(hook: BoundHook, answer: object) -> Status | None:
+    """*answer* as a status of a code that the hook supports; None for success.
+
+    Raises:
+        HookFailed: it is something else, or Error.
+    """
+    status = checked_status(hook, answer)
+    if status.code == Code.SUCCESS:
+        return None
+    if status.code in SUPPORTED[hook.hook]:
+        return status.by(hook.plugin) if status.is_rejected else status
+    raise _answered_error(hook, status)
+
+
+def _answered_error(hook: BoundHook, status: Status) -> HookFailed:
+    """The failure of a plugin that answered with Error, or with a code that the hook does not support."""
+    text = status.message if status.error is None else error_text(status.error)
+    failed = HookFailed(hook, text, is_answer=True)
+    failed.__cause__ = status.error
+    return failed
+
+
+def checked_status(hook: BoundHook, answer: object) -> Status:
+    """*answer*, if it is a Status all parts of which can be used.
+
+    Raises:
+        HookFailed: it is not.
+    """
+    if not issubclass(type(answer), Status):
+        raise wrong_answer(hook, answer)
+    status: Status = answer  # type: ignore[assignment]  # looked at above
+    if type(status.code) is not Code:
+        if type(status.code) is not int or status.code not in _CODES:
+            problem = f"a Status whose code is {_describe_code(status.code)}"
+            raise wrong_answer(hook, answer, problem, "use a member of Code")
+        status = evolve(status, code=Code(status.code))
+    if type(status.reasons) is not tuple or not all(issubclass(type(reason), str) for reason in status.reasons):
+        raise wrong_answer(
+            hook, answer, "a Status whose reasons are not a tuple of strings", 'write unschedulable("why", "and why")'
+        )
+    error = status.error
+    if error is not None:
+        if not issubclass(type(error), BaseException):
+            raise wrong_answer(
+                hook, answer, f"a Status whose error is {describe_value(error)}", "use failure(exception or text)"
+            )
+        try:
+            str(error)  # texts are made of it later, where that must not fail
+        except Exception:
+            replacement = RuntimeError(error_text(error))
+            replacement.__cause__ = error
+            status = evolve(status, error=replacement)
+    return status
+
+
+def _describe_code(code: object) -> str:
+    return f"the number {code}" if type(code) in (int, float, bool) else describe_value(code)
+
+
+def read_pre_filter(hook: BoundHook, answer: object) -> PreFilterResult | Status | None:
+    """What pre_filter answered: its result, a status (Skip, or rejected), or None for success.
+
+    Raises:
+        HookFailed: it is something else.
+    """
+    if not issubclass(type(answer), PreFilterResult):
+        return read_status(hook, answer)
+    result: PreFilterResult = answer  # type: ignore[assignment]  # looked at above
+    names = result.node_names
+    if names is None or type(names) is frozenset:
+        return result
+    if issubclass(type(names), set):
+        return PreFilterResult(frozenset(names))
+    raise wrong_answer(
+        hook,
+        answer,
+        f"a PreFilterResult whose node_names are {describe_value(names)}",
+        "give a frozenset of names, or None for all nodes",
+    )
+
+
+def read_verdicts(hook: FilterHook, verdicts: object, count: int) -> Verdicts:
+    """*verdicts* about *count* nodes, their codes as a plain array.
+
+    Raises:
+        HookFailed: they are something else.
+    """
+    if not issubclass(type(verdicts), Verdicts):
+        raise wrong_answer(hook, verdicts)
+    answer: Verdicts = verdicts  # type: ignore[assignment]  # looked at above
+    codes: Any = answer.codes
+    if not issubclass(type(codes), np.ndarray):
+        raise wrong_answer(
+            hook, verdicts, f"Verdicts whose codes are {describe_value(codes)}", "codes must be an array of integers"
+        )
+    codes = np.asarray(codes)
+    if codes.dtype.kind not in "biu":
+        raise wrong_answer(
+            hook,
+            verdicts,
+            f"Verdicts whose codes have dtype {codes.dtype}",
+            "codes must be integers or booleans; convert them with .astype(np.int64)",
+        )
+    if codes.shape != (count,):
+        raise wrong_answer(
+            hook, verdicts, f"shape {codes.shape}, expected ({count},)", "codes need one entry for each node"
+        )
+    return evolve(answer, codes=codes)
+
+
+def read_node_scores(hook: BoundHook, scores: Sequence[Any]) -> Int64Array:
+    """The scores of single nodes as a column.
+
+    Raises:
+        HookFailed: one of them is no int.
+    """
+    for score in scores:
+        if type(score) is not int and not issubclass(type(score), np.integer):
+            for one in scores:  # coroutines among them would warn that they were never awaited
+                describe_value(one)
+            raise wrong_answer(hook, score)
+    try:
+        return np.array(scores, dtype=np.int64)
+    except OverflowError:
+        raise wrong_answer(hook, scores, "an int that does not fit into 64 bits") from None
+
+
+def read_scores(hook: BoundHook, scores: object, count: int) -> Int64Array:
+    """*scores* of *count* nodes as int64.
+
+    Raises:
+        HookFailed: they are something else, or not whole.
+    """
+    if not issubclass(type(scores), np.ndarray):
+        raise wrong_answer(hook, scores)
+    array = np.asarray(scores)
+    if array.dtype.kind not in "iu":
+        mend = "scores must be integers; round them and convert with .astype(np.int64)"
+        raise wrong_answer(hook, scores, mend=mend)
+    if array.shape != (count,):
+        raise wrong_answer(hook, scores, f"shape {array.shape}, expected ({count},)")
+    return array.astype(np.int64)
+
+
+def check_score_range(hook: ScoreHook, scores: Int64Array) -> None:
+    """Scores are 0..100 once normalised.
+
+    Raises:
+        HookFailed: one is not.
+    """
+    if len(scores) == 1:
+        if 0 <= int(scores[0]) <= MAX_SCORE:
+            return
+    # Read as unsigned, negative numbers are huge: the highest shows both kinds of offenders.
+    elif len(scores) == 0 or scores.view(np.uint64).max() <= MAX_SCORE:
+        return
+    lowest, highest = int(scores.min()), int(scores.max())
+    bad = lowest if lowest < 0 else highest
+    raise HookFailed(
+        hook if hook.normalize is None else hook.normalize,
+        f'plugin "{hook.plugin}" returns an invalid score {bad}, '
+        f"it should in the range of [0, {MAX_SCORE}] after normalizing",
+        prefix="applying score defaultWeights on Score plugins: ",
+    )
+
+
+def read_permit(hook: BoundHook, answer: object) -> Wait | Status | None:
+    """What permit answered: None, a rejecting status, or how long to wait.
+
+    Raises:
+        HookFailed: it is something else.
+    """
+    if not issubclass(type(answer), Wait):
+        return read_status(hook, answer)
+    wait: Wait = answer  # type: ignore[assignment]  # looked at above
+    seconds = wait.timeout_seconds
+    if type(seconds) not in (int, float) or isnan(seconds):
+        what = "not a number" if type(seconds) is float else describe_value(seconds)
+        problem = f"a Wait whose timeout_seconds is {what}"
+        raise wrong_answer(hook, answer, problem, "give the seconds as a number")
+    return wait
+
+
+def read_pre_flight(hook: BoundHook, answer: object) -> PreFlight | Status | None:
+    """What pre_bind_pre_flight answered: None or a `PreFlight` if pre_bind has something to do, Skip if not.
+
+    Raises:
+        HookFailed: it is something else.
+    """
+    if issubclass(type(answer), PreFlight):
+        flight: PreFlight = answer  # type: ignore[assignment]  # looked at above
+        if type(flight.allow_parallel) is not bool:
+            what = f"a PreFlight whose allow_parallel is {describe_value(flight.allow_parallel)}"
+            raise wrong_answer(hook, answer, what, "use True or False")
+        return flight
+    status = checked_status(hook, answer)
+    if status.code in (Code.SUCCESS, Code.SKIP, Code.ERROR):
+        return read_status(hook, status)
+    raise HookFailed(
+        hook,
+        f'PreBindPreFlight {hook.plugin} returned "{status.code.label}", which is unsupported. '
+        "It is supposed to return Success, Skip, or Error status",
+        prefix="",
+    )
+
+
+def read_post_filter(hook: BoundHook, answer: object) -> PostFilterResult:
+    """What post_filter answered; a status in it has any code.
+
+    Raises:
+        HookFailed: it is something else.
+    """
+    if not issubclass(type(answer), PostFilterResult):
+        raise wrong_answer(hook, answer)
+    result: PostFilterResult = answer  # type: ignore[assignment]  # looked at above
+    nominated = result.nominated_node_name
+    if nominated is not None and type(nominated) is not str:
+        what = f"a PostFilterResult whose nominated_node_name is {describe_value(nominated)}"
+        raise wrong_answer(hook, answer, what, "give a node's name, or None")
+    return result if result.status is None else evolve(result, status=checked_status(hook, result.status))
+
+
+def read_sort_key(hook: BoundHook, key: Any) -> Any:
+    """A sort key that compares with itself, which does not say that it compares with other keys.
+
+    Raises:
+        HookFailed: it does not.
+    """
+    try:
+        # NaN differs from itself; things without an order raise.
+        is_ordered = all(part == part for part in (key if type(key) is tuple else (key,))) and not key < key
+    except Exception:
+        is_ordered = False
+    if not is_ordered:
+        raise wrong_answer(hook, key, f"{describe_value(key)}, which has no order")
+    return key
+
+
+def check_registration(hook: BoundHook, registration: object) -> None:
+    """Check one of the registrations that events_to_register gave.
+
+    Raises:
+        HookFailed: it is something else.
+    """
+    if type(registration) is not EventRegistration:
+        raise wrong_answer(hook, registration, f"{describe_value(registration)} among its registrations")
+    event, hint = registration.event, registration.hint
+    if type(event) is not ClusterEvent or not isinstance(event.resource, str) or not isinstance(event.action, int):
+        raise wrong_answer(hook, event, "a registration for something that is no event of a resource and an action")
+    if hint is not None and not callable(hint):
+        raise wrong_answer(hook, hint, f"a registration whose hint is {describe_value(hint)}, not a function")

@@ -1,0 +1,133 @@
+"""The failure of a plugin at a hook, in words: what it raised or returned, and how to mend it.
+
+Source of the prefixes: the scheduling framework of Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import AsyncGeneratorType, CoroutineType, TracebackType
+from typing import Final
+
+import numpy as np
+
+from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.plugin_api.status import Code, Status
+
+_MAX_TEXT: Final = 4096
+"""Longer texts of exceptions are cut to so many characters."""
+
+_PREFIXES: Final[Mapping[str, str]] = {
+    "pre_enqueue": 'running PreEnqueue plugin "{}": ',
+    "queue_sort": 'running QueueSort plugin "{}": ',
+    "pre_filter": 'running PreFilter plugin "{}": ',
+    "filter": 'running "{}" filter plugin: ',
+    "filter_node": 'running "{}" filter plugin: ',
+    "add_pod": 'running AddPod on PreFilter plugin "{}": ',
+    "remove_pod": 'running RemovePod on PreFilter plugin "{}": ',
+    "post_filter": 'running PostFilter plugin "{}": ',
+    "pre_score": 'running PreScore plugin "{}": ',
+    "score": 'running Score plugins: plugin "{}" failed with: ',
+    "score_node": 'running Score plugins: plugin "{}" failed with: ',
+    "normalize_score": 'running Normalize on Score plugins: plugin "{}" failed with: ',
+    "reserve": 'running Reserve plugin "{}": ',
+    "permit": 'running Permit plugin "{}": ',
+    "pre_bind_pre_flight": 'running PreBindPreFlight "{}": ',
+    "pre_bind": 'running PreBind plugin "{}": ',
+    "bind": 'running Bind plugin "{}": ',
+    "post_bind": 'running PostBind plugin "{}": ',
+    "clone": "cloning the {}: ",
+}
+_A_STATUS: Final = 'return None, or a Status: unschedulable("why") for instance'
+_MENDS: Final[Mapping[str, str]] = {
+    "queue_sort": "return a sort key that compares with those of other pods: a tuple of numbers for instance",
+    "pre_filter": 'return None, a PreFilterResult, SKIP, or a Status: unresolvable("why") for instance',
+    "filter": 'return Verdicts: Verdicts.where(passes, unschedulable("why")) for instance',
+    "post_filter": "return None or a PostFilterResult",
+    "pre_score": "return None or SKIP",
+    "score": "return an int64 array with a score for each node",
+    "score_node": "return an int",
+    "normalize_score": "return an int64 array of the shape of *scores*",
+    "permit": 'return None, Wait(seconds), or a Status: unschedulable("why") for instance',
+    "pre_bind_pre_flight": "return None, SKIP, or PreFlight(...)",
+    "add_pod": "return None",
+    "remove_pod": "return None",
+    "unreserve": "return None from a plain function",
+    "sign": "return a hashable value, or None",
+    "events_to_register": "return a list of on(resource, action, hint)",
+    "hint": "return Hint.QUEUE or Hint.SKIP",
+}
+
+
+class HookFailed(Exception):
+    """A plugin failed at a hook: it raised, answered with Error, or with something that the hook cannot return.
+
+    The text is kube-scheduler's, with the reason behind the prefix. ``__cause__`` is what the plugin raised, or the
+    error of the Status that it returned.
+    """
+
+    def __init__(self, hook: BoundHook, problem: str, *, prefix: str | None = None, is_answer: bool = False) -> None:
+        if prefix is None:
+            prefix = _PREFIXES.get(hook.hook, 'running plugin "{}": ').format(hook.plugin)
+        super().__init__(prefix + problem)
+        self.hook = hook
+        self.problem = problem
+        """What was wrong, and the mend."""
+        self.is_answer = is_answer
+        """Whether the plugin itself answered with Error: nothing is wrong with the plugin then."""
+
+    @property
+    def status(self) -> Status:
+        """The failure as a status of the plugin, code Error."""
+        return Status(Code.ERROR, (), self, self.hook.plugin)
+
+
+def describe_error(error: BaseException) -> str:
+    """Type and text of *error*, whatever its ``__str__`` does."""
+    name = type(error).__name__
+    text = error_text(error)
+    return f"{name}: {text}" if text else name
+
+
+def error_text(error: BaseException) -> str:
+    """``str(error)``, cut to a bounded length; a replacement where that fails."""
+    try:
+        return str(error)[:_MAX_TEXT]
+    except Exception as problem:
+        return f"<its __str__ raised {type(problem).__name__}>"
+
+
+def raised(hook: BoundHook, error: Exception) -> HookFailed:
+    """The failure of a plugin that raised *error*; the traceback of *error* then begins in the plugin."""
+    error.with_traceback(_from_plugin_on(error.__traceback__))
+    return HookFailed(hook, f"{hook.hook} raised {describe_error(error)}")
+
+
+def _from_plugin_on(traceback: TracebackType | None) -> TracebackType | None:
+    while traceback is not None:
+        module = traceback.tb_frame.f_globals.get("__name__", "")
+        if not str(module).startswith(("trio_sched.engine.", "trio_sched.daemon.")):
+            return traceback
+        traceback = traceback.tb_next
+    return None
+
+
+def wrong_answer(hook: BoundHook, answer: object, problem: str = "", mend: str = "") -> HookFailed:
+    """The failure of a plugin that returned something that the hook cannot return."""
+    if not problem:
+        problem = describe_value(answer)
+    return HookFailed(hook, f"{hook.hook} answered with {problem}; {mend or _MENDS.get(hook.hook, _A_STATUS)}")
+
+
+def describe_value(value: object) -> str:
+    """The type of *value*; for arrays with dtype and shape. A coroutine is closed: nothing will await it."""
+    kind = type(value)
+    if issubclass(kind, CoroutineType):
+        value.close()  # type: ignore[attr-defined]  # isinstance would trust __class__, which plugins can override
+        return "a coroutine, which cannot be awaited here"
+    if issubclass(kind, AsyncGeneratorType):
+        return "an async generator, which cannot be awaited here"
+    if issubclass(kind, np.ndarray):
+        array = np.asarray(value)
+        return f"an array of dtype {array.dtype} and shape {array.shape}"
+    return kind.__name__
