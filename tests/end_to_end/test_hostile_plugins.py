@@ -1,5 +1,6 @@
 """Plugins that answer with anything, or raise anything: the process lives, other pods go on, and a text says why."""
 
+from asyncio import CancelledError
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +60,7 @@ class Impostor:
 async def _coroutine() -> None: ...
 
 
-def _raise(error: Exception) -> Any:
+def _raise(error: BaseException) -> Any:
     raise error
 
 
@@ -97,6 +98,9 @@ NOT_ANSWERS: dict[str, Answer] = {
     "an exception": lambda _count: _raise(KeyError("team")),
     "an exception without text": lambda _count: _raise(Unprintable()),
     "recursion": lambda count: _recursion(count),
+    "a group of exceptions": lambda _count: _raise(ExceptionGroup("several", [KeyError("team")])),
+    "an exit": lambda _count: _raise(SystemExit(3)),
+    "asyncio's cancellation": lambda _count: _raise(CancelledError()),
 }
 
 
@@ -180,7 +184,7 @@ CONFIGS = {"queue_sort": SORTED_BY_HOSTILE, "bind": BOUND_BY_HOSTILE_FIRST}
 
 def is_fine(hook: str, answer: str) -> bool:
     """Whether *hook* may return that, odd as it is."""
-    is_exception = "exception" in answer or answer == "recursion"
+    is_exception = "exception" in answer or answer in ("recursion", "an exit", "asyncio's cancellation")
     if hook == "post_bind":
         return not is_exception
     if answer == "a coroutine":
@@ -251,6 +255,14 @@ def odd(function: Callable[..., Any]) -> Any:
     return hookimpl(answering)
 
 
+def _label(answer: str) -> str:
+    return f"answer-{list(NOT_ANSWERS).index(answer)}"
+
+
+def _labelled(pod: Any) -> Answer:
+    return list(NOT_ANSWERS.values())[int(pod.labels["answer"].removeprefix("answer-"))]
+
+
 async def test_an_unreserve_that_fails_is_reported_and_the_others_still_run(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -290,7 +302,7 @@ async def test_a_hint_that_answers_with_anything_lets_the_pod_be_tried(
 
     def hint(pod: Any, old: Any, new: Any) -> Any:
         hinted.append(pod.name)
-        return NOT_ANSWERS[pod.labels["answer"].replace("_", " ")](3)
+        return _labelled(pod)(3)
 
     class Hostile:
         name = "Hostile"
@@ -307,7 +319,7 @@ async def test_a_hint_that_answers_with_anything_lets_the_pod_be_tried(
 
     async with virtual_cluster(nodes=1, plugins=[Hostile]) as cluster:
         for number, answer in enumerate(NOT_ANSWERS):
-            await cluster.create(pod(f"p{number}", cpu="10m", labels={"answer": answer.replace(" ", "_")}))
+            await cluster.create(pod(f"p{number}", cpu="10m", labels={"answer": _label(answer)}))
         await trio.sleep(20)
         await cluster.create(node("good"))
         await trio.sleep(20)
@@ -322,7 +334,7 @@ async def test_extensions_that_answer_with_anything_cost_only_those_who_need_the
     hook: str, autojump_clock: MockClock
 ) -> None:
     def wrong(self: Any, pod: Any) -> Any:
-        return NOT_ANSWERS[pod.labels["answer"].replace("_", " ")](3)
+        return _labelled(pod)(3)
 
     wrong.__name__ = hook
     members = {
@@ -336,11 +348,11 @@ async def test_extensions_that_answer_with_anything_cost_only_those_who_need_the
         await cluster.create(pod("victim", cpu=2, grace_seconds=1000))
         await trio.sleep(1)
         for number, answer in enumerate(NOT_ANSWERS):
-            labels = {"answer": answer.replace(" ", "_")}
+            labels = {"answer": _label(answer)}
             await cluster.create(pod(f"high-{number}", cpu="10m", priority=100, labels=labels))
         await trio.sleep(30)
         await cluster.create(node("other"))
-        await cluster.create(pod("bystander", cpu=1, labels={"answer": "False"}))
+        await cluster.create(pod("bystander", cpu=1, labels={"answer": _label("False")}))
         await cluster.settle()
         assert cluster.scheduler.running
         assert cluster.pod("bystander").node_name == "other"

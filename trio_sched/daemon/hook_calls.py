@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import TypeVar
 
+import trio
+
 from trio_sched.engine.hook_steps import HookSteps
 from trio_sched.engine.plugin_calls import HookCall, HookResult
 
@@ -28,6 +30,10 @@ async def make_call(call: HookCall) -> HookResult:
         value = call.hook.function(*call.args)
         if inspect.isawaitable(value):
             value = await value
-    except Exception as error:  # whatever a plugin raises is its result
+    except Exception as error:
+        return HookResult(error=error)
+    except (trio.Cancelled, KeyboardInterrupt, BaseExceptionGroup):
+        raise  # not the plugin's: a nursery of the plugin passes cancellation on in a group
+    except BaseException as error:
         return HookResult(error=error)
     return HookResult(value)

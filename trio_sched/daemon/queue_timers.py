@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import trio
 
+from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.limits import FLUSH_SECONDS, MIN_TIMER_SECONDS
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.queue import SchedulingQueue
@@ -26,6 +27,7 @@ async def run_queue_timers(queue: SchedulingQueue, changed: WakeUp, wake: Callab
         if now >= next_flush:
             queue.flush_unschedulable(now=now)
             next_flush = now + FLUSH_SECONDS
+            log_plugin_failures(queue.failures)  # hints and pre_enqueue are called while another instance leads, too
         queue.flush_backoff(now=now)
         if queue.has_next:
             wake()

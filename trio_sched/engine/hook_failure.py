@@ -97,8 +97,14 @@ def error_text(error: BaseException) -> str:
         return f"<its __str__ raised {type(problem).__name__}>"
 
 
-def raised(hook: BoundHook, error: Exception) -> HookFailed:
-    """The failure of a plugin that raised *error*; the traceback of *error* then begins in the plugin."""
+def raised(hook: BoundHook, error: BaseException) -> HookFailed:
+    """The failure of a plugin that raised *error*; the traceback of *error* then begins in the plugin.
+
+    Raises:
+        KeyboardInterrupt: *error* is one, which came to the process, not from the plugin.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        raise error
     error.with_traceback(_from_plugin_on(error.__traceback__))
     return HookFailed(hook, f"{hook.hook} raised {describe_error(error)}")
 

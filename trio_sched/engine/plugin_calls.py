@@ -3,6 +3,8 @@
 Each turns whatever comes back, any object and any exception, into an answer of the declared type or into a `HookFailed`
 that names the plugin, its distribution, the hook, what was wrong and how to mend it (`hook_answers`, `hook_failure`).
 Hooks that may be ``async`` are called by the daemon, which hands the outcome back as a `HookResult`.
+
+Plugins may raise what is no ``Exception`` (``SystemExit``, errors of asyncio): that too is their failure, not our end.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def call_status_hook(hook: BoundHook, *args: object) -> Status | None:
     """
     try:
         answer = hook.function(*args)
-    except Exception as error:
+    except BaseException as error:
         raise raised(hook, error) from error
     if answer is None or (answer is SKIP and hook.hook in _MAY_SKIP):
         return answer
@@ -72,7 +74,7 @@ def call_pre_filter(
     """
     try:
         answer = hook.function(pod, nodes, state)
-    except Exception as error:
+    except BaseException as error:
         raise raised(hook, error) from error
     return answer if answer is None or answer is SKIP else read_pre_filter(hook, answer)
 
@@ -85,7 +87,7 @@ def call_filter(hook: FilterHook, pod: Pod, nodes: NodeColumns, state: CycleStat
     """
     try:
         verdicts = hook.function(pod, nodes, state)
-    except Exception as error:
+    except BaseException as error:
         raise raised(hook, error) from error
     if type(verdicts) is Verdicts:
         codes = verdicts.codes
@@ -102,7 +104,7 @@ def explain(hook: BoundHook, verdicts: Verdicts, code: int) -> Status:
     """
     try:
         answer = verdicts.explain(code)
-    except Exception as error:
+    except BaseException as error:
         raise raised(hook, error) from error
     status = read_status(hook, answer)
     if status is None:
@@ -139,7 +141,7 @@ def call_score(hook: ScoreHook, pod: Pod, nodes: NodeColumns, state: CycleState)
             answer = hook.function(pod, nodes, state)
             if type(answer) is np.ndarray and answer.dtype is _INT64 and answer.shape == (len(nodes),):
                 return answer
-    except Exception as error:
+    except BaseException as error:
         raise raised(hook, error) from error
     return read_node_scores(hook, answer) if hook.per_node else read_scores(hook, answer, len(nodes))
 
@@ -155,7 +157,7 @@ def call_normalize_score(hook: ScoreHook, pod: Pod, scores: Int64Array, state: C
     count = len(scores)
     try:
         answer = normalize.function(pod, scores, state)
-    except Exception as error:
+    except BaseException as error:
         raise raised(normalize, error) from error
     if type(answer) is np.ndarray and answer.dtype is _INT64 and answer.shape == (count,):
         return answer
@@ -173,7 +175,7 @@ def call_permit(hook: BoundHook, pod: Pod, node_name: str, state: CycleState) ->
     """
     try:
         answer = hook.function(pod, node_name, state)
-    except Exception as error:
+    except BaseException as error:
         raise raised(hook, error) from error
     return None if answer is None else read_permit(hook, answer)
 
@@ -186,7 +188,7 @@ def call_pre_bind_pre_flight(hook: BoundHook, pod: Pod, node_name: str, state: C
     """
     try:
         answer = hook.function(pod, node_name, state)
-    except Exception as error:
+    except BaseException as error:
         raise raised(hook, error) from error
     return None if answer is None else read_pre_flight(hook, answer)
 
@@ -199,7 +201,7 @@ def call_unreserve(hook: BoundHook, pod: Pod, node_name: str, state: CycleState)
     """
     try:
         answer = hook.function(pod, node_name, state)
-    except Exception as error:
+    except BaseException as error:
         raise raised(hook, error) from error
     if issubclass(type(answer), CoroutineType):
         raise wrong_answer(hook, answer)
@@ -229,7 +231,7 @@ def call_queue_sort(hook: BoundHook, queued: QueuedPod) -> Any:
     """
     try:
         key = hook.function(queued)
-    except Exception as error:
+    except BaseException as error:
         raise raised(hook, error) from error
     return read_sort_key(hook, key)
 
@@ -244,7 +246,7 @@ def call_sign(hooks: Iterable[BoundHook], pod: Pod) -> tuple[Hashable, ...]:
     for hook in hooks:
         try:
             part = hook.function(pod)
-        except Exception as error:
+        except BaseException as error:
             raise raised(hook, error) from error
         try:
             hash(part)
@@ -264,7 +266,7 @@ def call_hint(hook: BoundHook, pod: Pod, old: Any, new: Any) -> Hint:
     """
     try:
         hint = hook.function(pod, old, new)
-    except Exception as error:
+    except BaseException as error:
         raise raised(hook, error) from error
     if type(hint) is not Hint:
         raise wrong_answer(hook, hint)
@@ -280,7 +282,7 @@ def call_events_to_register(hook: BoundHook) -> list[EventRegistration]:
     try:
         answer = hook.function()
         registrations = None if type(answer) in (str, bytes, CoroutineType) else list(answer)
-    except Exception as error:
+    except BaseException as error:
         raise raised(hook, error) from error
     if registrations is None:
         raise wrong_answer(hook, answer)
@@ -305,7 +307,7 @@ class HookResult:
     """What came of a `HookCall`: a value, or an exception."""
 
     value: object = None
-    error: Exception | None = None
+    error: BaseException | None = None
 
 
 def read_status_result(hook: BoundHook, result: HookResult) -> Status | None:

@@ -30,7 +30,7 @@ class QueueSort:
             self.failures.add(failed, info.key)
             info.sort_key = _substitute_key(info)
 
-    def replace_keys(self, error: Exception, infos: Iterable[QueuedPodInfo]) -> None:
+    def replace_keys(self, error: BaseException, infos: Iterable[QueuedPodInfo]) -> None:
         """Two keys of the plugin cannot be compared, as *error* says: give substitutes to all of *infos*."""
         self.failures.add(raised(self.hook, error))
         for info in infos:
