@@ -121,8 +121,10 @@ class BindingCycle:
                 self._fail(info, placed, refused)
                 return
         self._record_bound(info, placed)
-        await run_steps(self.scheduler.post_bind_steps(info.pod, placed))
-        log_plugin_failures(self.scheduler.failures)
+        steps = self.scheduler.post_bind_steps(info.pod, placed)
+        if steps is not None:
+            await run_steps(steps)
+            log_plugin_failures(self.scheduler.failures)
         if self.scheduler.activate_collected(placed, now=trio.current_time()):
             self.wake()
 

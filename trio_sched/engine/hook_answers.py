@@ -264,10 +264,14 @@ def read_sort_key(hook: BoundHook, key: Any) -> Any:
     Raises:
         HookFailed: it does not.
     """
+    is_ordered = True
     try:
-        # NaN differs from itself; things without an order raise.
-        is_ordered = all(part == part for part in (key if type(key) is tuple else (key,))) and not key < key
-    except Exception:
+        for part in key if type(key) is tuple else (key,):
+            if part != part:  # NaN
+                is_ordered = False
+        if key < key:
+            is_ordered = False
+    except Exception:  # things without an order
         is_ordered = False
     if not is_ordered:
         raise wrong_answer(hook, key, f"{describe_value(key)}, which has no order")

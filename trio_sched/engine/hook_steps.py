@@ -5,7 +5,7 @@ A sequence is a generator that yields a `HookCall`, is sent its `HookResult`, an
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Sequence, Set
 from typing import TypeVar
 
 from attrs import evolve, frozen
@@ -97,12 +97,14 @@ def plan_pre_bind(profile: Profile, pod: Pod, placed: Placed) -> PreBindPlan | U
                 parallel.add(hook.plugin)
         elif answer is not None:
             skipped.add(hook.plugin)
-    groups = group_pre_binds(profile.pre_bind, frozenset(skipped), frozenset(parallel))
-    return PreBindPlan(groups, bool(profile.pre_bind_pre_flight))
+    has_pre_flight = bool(profile.pre_bind_pre_flight)
+    if len(skipped) == len(profile.pre_bind):  # as for nearly every pod
+        return PreBindPlan((), has_pre_flight)
+    return PreBindPlan(group_pre_binds(profile.pre_bind, skipped, parallel), has_pre_flight)
 
 
 def group_pre_binds(
-    hooks: Sequence[BoundHook], skipped: frozenset[str], parallel: frozenset[str]
+    hooks: Sequence[BoundHook], skipped: Set[str], parallel: Set[str]
 ) -> tuple[tuple[BoundHook, ...], ...]:
     """Group neighbours that allow it; a skipped plugin that does not allow it still ends a group, as upstream."""
     groups: list[tuple[BoundHook, ...]] = []

@@ -14,7 +14,7 @@ from types import CoroutineType
 from typing import Any, Final
 
 import numpy as np
-from attrs import frozen
+from attrs import define
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
 from trio_sched.engine.hook_answers import (
@@ -190,7 +190,7 @@ def call_pre_bind_pre_flight(hook: BoundHook, pod: Pod, node_name: str, state: C
         answer = hook.function(pod, node_name, state)
     except BaseException as error:
         raise raised(hook, error) from error
-    return None if answer is None else read_pre_flight(hook, answer)
+    return answer if answer is None or answer is SKIP else read_pre_flight(hook, answer)
 
 
 def call_unreserve(hook: BoundHook, pod: Pod, node_name: str, state: CycleState) -> None:
@@ -294,7 +294,7 @@ def call_events_to_register(hook: BoundHook) -> list[EventRegistration]:
 # --- hooks that may be async ----------------------------------------------------------------------------------------
 
 
-@frozen(eq=False)
+@define(eq=False)  # not frozen: one is made for every bind
 class HookCall:
     """A call that the daemon is to make, and to await if there is something to be awaited."""
 
@@ -302,7 +302,7 @@ class HookCall:
     args: tuple[object, ...]
 
 
-@frozen(eq=False)
+@define(eq=False)
 class HookResult:
     """What came of a `HookCall`: a value, or an exception."""
 

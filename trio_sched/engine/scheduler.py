@@ -51,6 +51,8 @@ class Scheduler:
     rng: Random
     dependencies: KindDependencies = field(factory=KindDependencies)
     """The kinds besides pods and nodes that plugins read; after a change of one call `invalidate_signatures`."""
+    failures: PluginFailures = field(init=False)
+    """Failures of plugins, for the daemon to log; the queue appends to the same list."""
     profiles: Mapping[str, Profile] = field(factory=dict, init=False)
     signature_epoch: int = field(default=0, init=False)
     """Grows when all signatures become invalid; older ones are made again."""
@@ -62,12 +64,8 @@ class Scheduler:
     """Where the next search for enough nodes begins; shared by all profiles."""
 
     def __attrs_post_init__(self) -> None:
+        self.failures = self.queue.failures
         self._nominated_rows = NominatedRows(self.cache.table)
-
-    @property
-    def failures(self) -> PluginFailures:
-        """Failures of plugins, for the daemon to log; queue and scheduler append to the same list."""
-        return self.queue.failures
 
     def install_profiles(self, profiles: Mapping[str, Profile], *, extenders: bool = False) -> None:
         """Schedule with *profiles*, by schedulerName; to be called once, before the first pod.
@@ -235,9 +233,10 @@ class Scheduler:
         """The calls of bind; see `trio_sched.engine.hook_steps.bind_steps`."""
         return bind_steps(self.profiles[pod.scheduler_name], pod, placed)
 
-    def post_bind_steps(self, pod: Pod, placed: Placed) -> HookSteps[None]:
-        """The calls of post_bind; see `trio_sched.engine.hook_steps.post_bind_steps`."""
-        return post_bind_steps(self.profiles[pod.scheduler_name], pod, placed, self.failures)
+    def post_bind_steps(self, pod: Pod, placed: Placed) -> HookSteps[None] | None:
+        """The calls of post_bind; None if there is nothing to call."""
+        profile = self.profiles[pod.scheduler_name]
+        return post_bind_steps(profile, pod, placed, self.failures) if profile.post_bind else None
 
     def unreserve_and_forget(self, pod: Pod, placed: Placed) -> None:
         """The pod will not run there after all: run unreserve and forget it.
