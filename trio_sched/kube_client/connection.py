@@ -180,7 +180,7 @@ class KubeClient:
         try:
             await trio.sleep(delay)
         except BaseException:
-            self._limiter.give_back()
+            self._limiter.return_token()
             raise
 
 

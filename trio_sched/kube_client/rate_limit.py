@@ -43,11 +43,11 @@ class TokenBucket:
             try:
                 await trio.sleep(delay)
             except BaseException:
-                self.give_back()
+                self.return_token()
                 raise
         return delay
 
-    def give_back(self) -> None:
+    def return_token(self) -> None:
         """Undo a :meth:`reserve` whose request was not sent, so that later ones need not wait for it."""
         if self.qps >= 0:
             self._tokens += 1.0
