@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 import trio
 from msgspec.structs import replace
+from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
 
 from trio_sched.daemon.pending_pods import PendingPods
@@ -33,7 +34,7 @@ def labelled(thing: Any, **labels: str) -> Any:
 # --- pods that come -------------------------------------------------------------------------------------------------
 
 
-async def test_the_first_list_fills_cache_and_queue(stage: Any, autojump_clock: MockClock) -> None:
+async def test_the_first_list_fills_cache_and_queue(stage: Stage, autojump_clock: MockClock) -> None:
     stage.mirror.nodes_changed(Listed([node("n")], "1"))
     stage.mirror.pods_changed(Listed([pod("runs", cpu=1, node_name="n"), pod("waits")], "1"))
     assert stage.cpu("n") == 1000
@@ -41,7 +42,7 @@ async def test_the_first_list_fills_cache_and_queue(stage: Any, autojump_clock: 
     assert len(stage.pending) == 1
 
 
-async def test_a_pod_without_a_node_is_queued_and_known_as_pending(stage: Any, autojump_clock: MockClock) -> None:
+async def test_a_pod_without_a_node_is_queued_and_known_as_pending(stage: Stage, autojump_clock: MockClock) -> None:
     (added,) = stage.add(pod("p"))
     assert stage.where(added) == "active"
     assert stage.pending.get("default/p") is added
@@ -49,7 +50,7 @@ async def test_a_pod_without_a_node_is_queued_and_known_as_pending(stage: Any, a
 
 
 async def test_a_pod_of_another_scheduler_is_none_of_our_business_until_it_has_a_node(
-    stage: Any, autojump_clock: MockClock
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
     (foreign,) = stage.add(pod("p", cpu=1, scheduler_name="somebody-else"))
@@ -62,7 +63,7 @@ async def test_a_pod_of_another_scheduler_is_none_of_our_business_until_it_has_a
 
 
 async def test_a_deleted_pod_of_another_scheduler_that_never_had_a_node_changes_nothing(
-    stage: Any, autojump_clock: MockClock
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     (foreign,) = stage.add(pod("p", scheduler_name="somebody-else"))
     (ours,) = stage.add(pod("q"))
@@ -71,9 +72,9 @@ async def test_a_deleted_pod_of_another_scheduler_that_never_had_a_node_changes_
 
 
 async def test_a_pod_with_a_node_counts_there_and_brings_back_who_waited_for_one(
-    staged: Any, picky: Any, autojump_clock: MockClock
+    staged: MakeStage, autojump_clock: MockClock
 ) -> None:
-    stage = staged(picky((Resource.ASSIGNED_POD, Action.ADD)))
+    stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.ADD)))
     stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
     stage.add(pod("another-without"))
@@ -84,7 +85,7 @@ async def test_a_pod_with_a_node_counts_there_and_brings_back_who_waited_for_one
 
 
 async def test_a_pod_that_comes_before_its_node_counts_when_the_node_is_there(
-    stage: Any, autojump_clock: MockClock
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(pod("early", cpu=1, node_name="n"))
     stage.add(node("n"))
@@ -92,7 +93,7 @@ async def test_a_pod_that_comes_before_its_node_counts_when_the_node_is_there(
 
 
 async def test_a_pod_that_is_added_twice_counts_once_and_is_a_matter_for_the_log(
-    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+    stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
     stage.add(pod("p", cpu=1, node_name="n"), pod("p", cpu=1, node_name="n"))
@@ -100,7 +101,7 @@ async def test_a_pod_that_is_added_twice_counts_once_and_is_a_matter_for_the_log
     assert "Scheduler cache: pod uid-of-default/p(default/p) was already in added state" in caplog.text
 
 
-async def test_every_batch_wakes_the_scheduler_up(stage: Any, autojump_clock: MockClock) -> None:
+async def test_every_batch_wakes_the_scheduler_up(stage: Stage, autojump_clock: MockClock) -> None:
     ready = stage.assembly.ready
     for happens in (
         lambda: stage.mirror.nodes_changed(Listed([], "1")),
@@ -118,7 +119,7 @@ async def test_every_batch_wakes_the_scheduler_up(stage: Any, autojump_clock: Mo
 # --- pods that change while they have no node -----------------------------------------------------------------------
 
 
-async def test_a_pending_pod_is_known_and_queued_in_its_newest_version(stage: Any, autojump_clock: MockClock) -> None:
+async def test_a_pending_pod_is_known_and_queued_in_its_newest_version(stage: Stage, autojump_clock: MockClock) -> None:
     (old,) = stage.add(pod("p"))
     new = stage.update(old, labelled(old, a="b"))
     queued = stage.queue.find(new.key)
@@ -128,7 +129,7 @@ async def test_a_pending_pod_is_known_and_queued_in_its_newest_version(stage: An
 
 
 async def test_an_update_that_the_queue_has_not_heard_the_beginning_of_queues_the_pod(
-    stage: Any, autojump_clock: MockClock
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     old, new = stage.stamp(pod("p")), stage.stamp(pod("p"))
     stage.mirror.pods_changed(Changes([Change("MODIFIED", old, new)], "1"))
@@ -136,7 +137,7 @@ async def test_an_update_that_the_queue_has_not_heard_the_beginning_of_queues_th
 
 
 async def test_the_same_version_again_does_not_queue_a_pod_that_is_being_scheduled(
-    stage: Any, autojump_clock: MockClock
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     (old,) = stage.add(pod("p"))
     info = stage.queue.pop()
@@ -146,7 +147,7 @@ async def test_the_same_version_again_does_not_queue_a_pod_that_is_being_schedul
     assert stage.where(old) == ""
 
 
-async def test_a_pod_that_was_assumed_and_is_confirmed_counts_once(stage: Any, autojump_clock: MockClock) -> None:
+async def test_a_pod_that_was_assumed_and_is_confirmed_counts_once(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
     assumed = stage.assume(pod("p", cpu=1))
     assert stage.cpu("n") == 1000
@@ -155,7 +156,7 @@ async def test_a_pod_that_was_assumed_and_is_confirmed_counts_once(stage: Any, a
     assert (stage.cpu("n"), len(stage.pending), stage.where(assumed)) == (1000, 0, "")
 
 
-async def test_a_pod_that_somebody_else_put_elsewhere_counts_there(stage: Any, autojump_clock: MockClock) -> None:
+async def test_a_pod_that_somebody_else_put_elsewhere_counts_there(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("ours"))
     assumed = stage.assume(pod("p", cpu=1))
     stage.add(node("theirs"))
@@ -165,7 +166,7 @@ async def test_a_pod_that_somebody_else_put_elsewhere_counts_there(stage: Any, a
 
 
 async def test_a_queued_pod_that_somebody_else_has_bound_leaves_the_queue(
-    stage: Any, autojump_clock: MockClock
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
     (refused,) = stage.refuse(pod("big", cpu=64))
@@ -177,9 +178,9 @@ async def test_a_queued_pod_that_somebody_else_has_bound_leaves_the_queue(
 
 
 async def test_a_pod_that_gets_a_node_brings_back_who_waited_for_one(
-    staged: Any, picky: Any, autojump_clock: MockClock
+    staged: MakeStage, autojump_clock: MockClock
 ) -> None:
-    stage = staged(picky((Resource.ASSIGNED_POD, Action.ADD)))
+    stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.ADD)))
     stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
     (other,) = stage.add(pod("other"))
@@ -187,7 +188,7 @@ async def test_a_pod_that_gets_a_node_brings_back_who_waited_for_one(
     assert stage.where(waiting) == "backoff"
 
 
-async def test_changes_of_an_assumed_pod_are_left_to_its_binding(stage: Any, autojump_clock: MockClock) -> None:
+async def test_changes_of_an_assumed_pod_are_left_to_its_binding(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
     assumed = stage.assume(pod("p", cpu=1))
     newer = stage.update(assumed, labelled(assumed, a="b"))
@@ -197,7 +198,7 @@ async def test_changes_of_an_assumed_pod_are_left_to_its_binding(stage: Any, aut
 
 
 async def test_an_assumed_pod_that_is_to_go_gives_its_room_back_once(
-    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+    stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", cpu=1))
     assumed = stage.assume(pod("p", cpu=1))
@@ -211,7 +212,7 @@ async def test_an_assumed_pod_that_is_to_go_gives_its_room_back_once(
 
 
 async def test_a_pod_that_waits_for_permission_and_is_to_go_is_rejected_and_given_back_by_its_binding(
-    stage: Any, autojump_clock: MockClock
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", cpu=1))
     assumed = stage.assume(pod("p", cpu=1))
@@ -228,7 +229,7 @@ async def test_a_pod_that_waits_for_permission_and_is_to_go_is_rejected_and_give
 
 @pytest.mark.parametrize("elsewhere", ["", "other"])
 async def test_a_place_that_is_promised_no_more_brings_back_who_is_not_more_important(
-    stage: Any, elsewhere: str, autojump_clock: MockClock
+    stage: Stage, elsewhere: str, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
     (promised,) = stage.refuse(pod("promised", cpu=64, priority=5, nominated_node_name="n"))
@@ -243,9 +244,9 @@ async def test_a_place_that_is_promised_no_more_brings_back_who_is_not_more_impo
 
 
 async def test_new_labels_of_a_running_pod_bring_back_who_waited_for_labels(
-    staged: Any, picky: Any, autojump_clock: MockClock
+    staged: MakeStage, autojump_clock: MockClock
 ) -> None:
-    stage = staged(picky((Resource.ASSIGNED_POD, Action.UPDATE_POD_LABEL)))
+    stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.UPDATE_POD_LABEL)))
     stage.add(node("n"))
     (running,) = stage.add(pod("running", cpu=1, node_name="n"))
     (waiting,) = stage.refuse(PICKY)
@@ -258,7 +259,7 @@ async def test_new_labels_of_a_running_pod_bring_back_who_waited_for_labels(
     assert cached.pod is running
 
 
-async def test_a_running_pod_that_shrinks_leaves_room_for_others(stage: Any, autojump_clock: MockClock) -> None:
+async def test_a_running_pod_that_shrinks_leaves_room_for_others(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n", cpu=4))
     (running,) = stage.add(pod("running", cpu=4, node_name="n"))
     (waiting,) = stage.refuse(pod("waiting", cpu=2))
@@ -267,7 +268,7 @@ async def test_a_running_pod_that_shrinks_leaves_room_for_others(stage: Any, aut
 
 
 async def test_an_update_of_a_running_pod_that_nobody_has_heard_of_is_a_matter_for_the_log(
-    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+    stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.update(pod("p", node_name="n"), pod("p", node_name="n"))
     assert "pod uid-of-default/p(default/p) is not added to scheduler cache, so cannot be updated" in caplog.text
@@ -278,7 +279,7 @@ async def test_an_update_of_a_running_pod_that_nobody_has_heard_of_is_a_matter_f
 
 @pytest.mark.parametrize("is_last_state_known", [True, False])
 async def test_a_running_pod_that_goes_leaves_room_for_others(
-    stage: Any, is_last_state_known: bool, autojump_clock: MockClock
+    stage: Stage, is_last_state_known: bool, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", cpu=1))
     (running,) = stage.add(pod("running", cpu=1, node_name="n"))
@@ -288,13 +289,13 @@ async def test_a_running_pod_that_goes_leaves_room_for_others(
 
 
 async def test_the_end_of_a_running_pod_that_nobody_has_heard_of_is_a_matter_for_the_log(
-    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+    stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.delete(pod("p", node_name="n"))
     assert "pod uid-of-default/p is not found in scheduler cache" in caplog.text
 
 
-async def test_queued_pods_that_go_are_forgotten_and_free_nobody(stage: Any, autojump_clock: MockClock) -> None:
+async def test_queued_pods_that_go_are_forgotten_and_free_nobody(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
     refused, other = stage.refuse(pod("refused", cpu=64), pod("other", cpu=64))
     (active,) = stage.add(pod("active"))
@@ -305,7 +306,7 @@ async def test_queued_pods_that_go_are_forgotten_and_free_nobody(stage: Any, aut
 
 
 async def test_a_queued_pod_that_got_a_node_and_went_before_we_heard_of_it_leaves_the_queue(
-    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+    stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
     (queued,) = stage.add(pod("p", cpu=1))
@@ -314,7 +315,7 @@ async def test_a_queued_pod_that_got_a_node_and_went_before_we_heard_of_it_leave
     assert caplog.text == ""
 
 
-async def test_an_assumed_pod_that_goes_gives_its_room_back(stage: Any, autojump_clock: MockClock) -> None:
+async def test_an_assumed_pod_that_goes_gives_its_room_back(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n", cpu=1))
     assumed = stage.assume(pod("p", cpu=1))
     (waiting,) = stage.refuse(pod("waiting", cpu=1))
@@ -323,7 +324,7 @@ async def test_an_assumed_pod_that_goes_gives_its_room_back(stage: Any, autojump
 
 
 async def test_a_pod_that_goes_and_was_promised_a_place_brings_back_who_is_not_more_important(
-    stage: Any, autojump_clock: MockClock
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
     (promised,) = stage.refuse(pod("promised", cpu=64, priority=5, nominated_node_name="n"))
@@ -333,7 +334,7 @@ async def test_a_pod_that_goes_and_was_promised_a_place_brings_back_who_is_not_m
     assert not stage.queue.nominator.nodes.get("n")
 
 
-async def test_a_pod_made_anew_under_the_same_name_is_another_pod(stage: Any, autojump_clock: MockClock) -> None:
+async def test_a_pod_made_anew_under_the_same_name_is_another_pod(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n", cpu=1))
     (refused,) = stage.refuse(pod("p", cpu=64, uid="first"))
     (running,) = stage.add(pod("q", cpu=1, uid="first-q", node_name="n"))

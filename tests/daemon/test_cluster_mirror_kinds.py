@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from plugin_base import PluginBase
+from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
 
 from trio_sched.engine.decision import Placed, Unplaced
@@ -16,6 +18,8 @@ from trio_sched.plugin_api import (
     Action,
     Input,
     LabelSelector,
+    NodeColumns,
+    Pod,
     Resource,
     TopologySpreadConstraint,
     Verdicts,
@@ -42,11 +46,11 @@ def device_class(name: str, resource: str | None = GPU) -> DeviceClass:
     return DeviceClass(metadata=ObjectMeta(name=name), spec=DeviceClassSpec(extended_resource_name=resource))
 
 
-def known(stage: Any, kind: str) -> list[Any]:
+def known(stage: Stage, kind: str) -> list[Any]:
     return list(stage.mirror.object_cache.objects(kind))
 
 
-async def test_objects_are_kept_in_their_newest_version_until_they_go(stage: Any, autojump_clock: MockClock) -> None:
+async def test_objects_are_kept_in_their_newest_version_until_they_go(stage: Stage, autojump_clock: MockClock) -> None:
     take = stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL)
     assert known(stage, "Widget") == []
     here, there = widget("w", namespace="here"), widget("w", namespace="there")
@@ -60,7 +64,7 @@ async def test_objects_are_kept_in_their_newest_version_until_they_go(stage: Any
     assert known(stage, "Widget") == []
 
 
-async def test_an_object_made_anew_under_the_same_name_stays_known(stage: Any, autojump_clock: MockClock) -> None:
+async def test_an_object_made_anew_under_the_same_name_stays_known(stage: Stage, autojump_clock: MockClock) -> None:
     take = stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL)
     old, new = widget("w"), widget("w", size=2)
     take(Listed([old], "1"))
@@ -87,9 +91,9 @@ CHANGES: dict[str, Callable[[AnyObject], Any]] = {
 )
 @pytest.mark.parametrize("change", CHANGES)
 async def test_only_what_plugins_have_registered_for_moves_pods(
-    staged: Any, picky: Any, change: str, registered: Action, moving: set[str], autojump_clock: MockClock
+    staged: MakeStage, change: str, registered: Action, moving: set[str], autojump_clock: MockClock
 ) -> None:
-    stage = staged(picky(("widgets.v1.example.com", Action.ALL)))
+    stage = staged(picky_plugin(("widgets.v1.example.com", Action.ALL)))
     stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
     stage.mirror.handler("Widget", "widgets.v1.example.com", registered)(CHANGES[change](widget("w")))
@@ -97,7 +101,7 @@ async def test_only_what_plugins_have_registered_for_moves_pods(
 
 
 async def test_a_device_class_that_appears_takes_over_a_resource_that_was_there(
-    stage: Any, autojump_clock: MockClock
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", allocatable={GPU: 1}))
     take = stage.mirror.handler("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
@@ -115,7 +119,7 @@ async def test_a_device_class_that_appears_takes_over_a_resource_that_was_there(
     assert not stage.cache.is_assumed(third.uid)
 
 
-async def test_a_device_class_of_something_else_moves_nobody(stage: Any, autojump_clock: MockClock) -> None:
+async def test_a_device_class_of_something_else_moves_nobody(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
     take = stage.mirror.handler("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
     (waiting,) = stage.refuse(pod("p", requests={GPU: 1}))
@@ -125,22 +129,18 @@ async def test_a_device_class_of_something_else_moves_nobody(stage: Any, autojum
     assert stage.where(waiting) == "backoff"
 
 
-class Licences:
+class Licences(PluginBase):
     """Lets pods through while there is a licence, and says that its answers may be kept."""
 
-    name: ClassVar[str] = "Licences"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
 
-    def __init__(self, args: None, handle: Any) -> None:
-        self.handle = handle
-
     @hookimpl
-    def filter(self, nodes: Any) -> Verdicts:
+    def filter(self, nodes: NodeColumns) -> Verdicts:
         has_licence = bool(list(self.handle.objects("Licence")))
         return Verdicts.where(np.full(len(nodes), has_licence), unschedulable("no licence"))
 
     @hookimpl
-    def sign(self, pod: Any) -> tuple[()]:
+    def sign(self, pod: Pod) -> tuple[()]:
         return ()
 
     @hookimpl
@@ -150,7 +150,7 @@ class Licences:
 
 @pytest.mark.parametrize(("kind", "expected"), [("Licence", Placed), ("Other", Unplaced)])
 async def test_kept_answers_are_forgotten_when_a_kind_changes_that_plugins_ask_about(
-    staged: Any, kind: str, expected: type[Any], autojump_clock: MockClock
+    staged: MakeStage, kind: str, expected: type[Any], autojump_clock: MockClock
 ) -> None:
     stage = staged(Licences)
     stage.add(node("n"))
@@ -169,7 +169,7 @@ async def test_kept_answers_are_forgotten_when_a_kind_changes_that_plugins_ask_a
 
 
 async def test_a_new_version_in_which_nothing_else_is_new_leaves_kept_answers_alone(
-    staged: Any, autojump_clock: MockClock
+    staged: MakeStage, autojump_clock: MockClock
 ) -> None:
     stage = staged(Licences)
     stage.add(node("n"))
@@ -186,7 +186,9 @@ async def test_a_new_version_in_which_nothing_else_is_new_leaves_kept_answers_al
     assert stage.assembly.scheduler.signature_epoch == epoch + 1
 
 
-async def test_a_licence_that_goes_is_noticed_although_answers_are_kept(staged: Any, autojump_clock: MockClock) -> None:
+async def test_a_licence_that_goes_is_noticed_although_answers_are_kept(
+    staged: MakeStage, autojump_clock: MockClock
+) -> None:
     stage = staged(Licences)
     stage.add(*(node(name) for name in ("k", "m", "n")))
     take = stage.mirror.handler("Licence", "licences.v1.example.com", Action.ADD)
@@ -200,7 +202,7 @@ async def test_a_licence_that_goes_is_noticed_although_answers_are_kept(staged: 
 
 @pytest.mark.parametrize("kind", ["Service", "ReplicaSet", "Namespace", "PodDisruptionBudget"])
 async def test_kinds_that_only_plugins_of_every_attempt_ask_about_leave_kept_answers_alone(
-    kind: str, stage: Any, autojump_clock: MockClock
+    kind: str, stage: Stage, autojump_clock: MockClock
 ) -> None:
     """On a busy cluster these change all the time."""
     take = stage.mirror.handler(kind, kind.lower(), Action.ALL)

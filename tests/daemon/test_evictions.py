@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -6,6 +5,8 @@ import pytest
 import trio
 from attrs import define, field
 from msgspec.structs import replace
+from stage import Assemble
+from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
@@ -14,6 +15,7 @@ from trio_sched.kube_client.pods import patch_pod_status
 from trio_sched.kube_client.watch import Change, Changes
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.plugin_api import Code, Status
+from trio_sched.simulator.object_store import Change as StoreChange
 from trio_sched.testing import node, pod
 
 GRAND = pod("grand", cpu=2, priority=100)
@@ -25,14 +27,14 @@ class Evicting:
     """Evictions between an API server and one node, and what the server has seen of them."""
 
     assembly: Assembly
-    store: Any
+    store: Store
     moves: list[tuple[float, str, str]] = field(factory=list)
     """(when, whose, what): marked, told to go, gone."""
 
     def __attrs_post_init__(self) -> None:
         self.store.api.store.collection("pods").listen(self._note)
 
-    def _note(self, change: Any) -> None:
+    def _note(self, change: StoreChange) -> None:
         now, name = round(trio.current_time(), 3), change.current.fields["metadata"]["name"]
         if change.type == "DELETED":
             self.moves.append((now, name, "gone"))
@@ -85,7 +87,7 @@ class Evicting:
 
 
 @pytest.fixture
-async def evicting(assembled: Callable[..., Assembly], store: Any, nursery: trio.Nursery) -> Evicting:
+async def evicting(assembled: Assemble, store: Store, nursery: trio.Nursery) -> Evicting:
     made = Evicting(assembled(), store)
     made.assembly.scheduler.cache.add_node(node("n"))
     await nursery.start(made.assembly.recorder.run)

@@ -5,9 +5,20 @@ from typing import Any
 
 import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.plugin_api import Action, Resource, Status, hookimpl, on, unschedulable
+from trio_sched.plugin_api import (
+    Action,
+    Diagnosis,
+    NodeView,
+    Pod,
+    Resource,
+    Status,
+    hookimpl,
+    on,
+    unschedulable,
+)
 from trio_sched.simulator import Asked, PretendExtender, leaving, scoring
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
@@ -139,13 +150,9 @@ async def test_what_extenders_turned_away_is_told_and_any_event_brings_the_pod_b
 async def test_post_filter_hears_what_extenders_said(autojump_clock: MockClock) -> None:
     heard: list[Any] = []
 
-    class Rescue:
-        name = "Rescue"
-
-        def __init__(self, args: None, handle: Any) -> None: ...
-
+    class Rescue(PluginBase):
         @hookimpl
-        def post_filter(self, pod: Any, diagnosis: Any) -> None:
+        def post_filter(self, pod: Pod, diagnosis: Diagnosis) -> None:
             heard.append(diagnosis)
 
     extender = PretendExtender(URL, {"filter": leaving(lambda name: False, "full")})
@@ -402,13 +409,9 @@ async def test_a_pod_that_somebody_else_binds_during_the_call_is_left_alone(auto
 
 
 async def test_a_pod_that_changes_during_the_call_is_decided_on_as_it_is_now(autojump_clock: MockClock) -> None:
-    class Coloured:
-        name = "Coloured"
-
-        def __init__(self, args: None, handle: Any) -> None: ...
-
+    class Coloured(PluginBase):
         @hookimpl
-        def filter_node(self, pod: Any, node: Any) -> Status | None:
+        def filter_node(self, pod: Pod, node: NodeView) -> Status | None:
             colour = pod.labels.get("colour")
             return None if colour in (None, node.labels.get("colour")) else unschedulable("wrong colour")
 

@@ -1,11 +1,12 @@
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
 from attrs import define, evolve, field
 from msgspec.structs import replace
+from stage import Assemble
+from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
@@ -82,7 +83,7 @@ class Failing:
 
 
 @pytest.fixture
-async def failing(assembled: Callable[..., Assembly], store: Any, nursery: trio.Nursery) -> Failing:
+async def failing(assembled: Assemble, store: Store, nursery: trio.Nursery) -> Failing:
     made = Failing(assembled(), store)
     made.assembly.scheduler.cache.add_node(node("n"))
     await nursery.start(made.assembly.recorder.run)

@@ -10,6 +10,7 @@ from trio_sched.engine.hook_steps import post_filter_steps
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.plugin_api import (
     Diagnosis,
+    Handle,
     NodeStatuses,
     PostFilterResult,
     failure,
@@ -28,7 +29,7 @@ def saying(name: str, answer: Any, *, later: bool = False) -> type[Any]:
     """A plugin that answers *answer*, or raises it."""
 
     class Saying:
-        def __init__(self, args: None, handle: Any) -> None:
+        def __init__(self, args: None, handle: Handle) -> None:
             self.asked = 0
 
         def _answer(self) -> Any:

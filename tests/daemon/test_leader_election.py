@@ -10,8 +10,11 @@ from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.leader_election import Elector, LostLease
 from trio_sched.daemon.scheduler_events import LeaseEvent
 from trio_sched.kube_client import leases
+from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.lease import LeaseSpec
 from trio_sched.objects.timestamps import SECOND_NS
+from trio_sched.simulator import ApiServer
+from trio_sched.simulator.object_store import Change as StoreChange
 
 KEY = "kube-system/kube-scheduler"
 
@@ -30,8 +33,8 @@ class Draws(Random):
 class Election:
     """Electors for one lease, and everything that was written into it."""
 
-    api: Any
-    client: Any
+    api: ApiServer
+    client: KubeClient
     settings: LeaderElection = field(factory=LeaderElection)
     written: list[tuple[float, dict[str, Any]]] = field(factory=list)
     recorded: list[LeaseEvent] = field(factory=list)
@@ -39,7 +42,7 @@ class Election:
     def __attrs_post_init__(self) -> None:
         began = trio.current_time()
 
-        def see(change: Any) -> None:
+        def see(change: StoreChange) -> None:
             self.written.append((trio.current_time() - began, change.current.fields["spec"]))
 
         self.api.store.collection("leases.coordination.k8s.io").listen(see)
@@ -75,7 +78,7 @@ class Election:
 
 
 @pytest.fixture
-async def election(api: Any, client: Any) -> Election:
+async def election(api: ApiServer, client: KubeClient) -> Election:
     return Election(api, client)
 
 

@@ -1,9 +1,10 @@
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
 import pytest
 import trio
+from stage import Assemble
+from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
@@ -13,6 +14,7 @@ from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.persistent_volume import PersistentVolumeClaim
 from trio_sched.plugin_api import Action, Code, Handle, hookimpl
+from trio_sched.simulator import ApiServer
 from trio_sched.simulator.lifecycle import create
 from trio_sched.testing import node, pod
 
@@ -35,7 +37,7 @@ def curious() -> type[Any]:
 
 
 @pytest.fixture
-def assembly(assembled: Callable[..., Assembly], curious: type[Any]) -> Assembly:
+def assembly(assembled: Assemble, curious: type[Any]) -> Assembly:
     return assembled(curious, gates={"GenericWorkload": True, "SchedulerPopFromBackoffQ": False})
 
 
@@ -109,7 +111,9 @@ async def test_activated_pods_are_tried_next_and_whoever_schedules_wakes_up(
         await assembly.ready.wait()
 
 
-async def test_a_plugin_can_bind_through_the_api_server(handle: Handle, store: Any, autojump_clock: MockClock) -> None:
+async def test_a_plugin_can_bind_through_the_api_server(
+    handle: Handle, store: Store, autojump_clock: MockClock
+) -> None:
     await store.create_node(node("n"))
     created = await store.create_pod(pod("p"))
     assert await handle.bind(created, "n") is None
@@ -117,7 +121,7 @@ async def test_a_plugin_can_bind_through_the_api_server(handle: Handle, store: A
 
 
 async def test_a_plugin_that_binds_to_no_node_at_all_hears_that_it_has_failed(
-    handle: Handle, store: Any, autojump_clock: MockClock
+    handle: Handle, store: Store, autojump_clock: MockClock
 ) -> None:
     refusal = await handle.bind(await store.create_pod(pod("p")), "")
     assert refusal is not None
@@ -138,7 +142,7 @@ def show(assembly: Assembly, change: str, claim: PersistentVolumeClaim) -> None:
 
 
 async def test_objects_are_patched_on_condition_that_they_are_as_they_were(
-    handle: Handle, api: Any, autojump_clock: MockClock
+    handle: Handle, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     stored = create(api.state, api.state.types.core("persistentvolumeclaims"), "default", dict(CLAIM))
     patch = {"metadata": {"annotations": {"a": "b"}, "resourceVersion": str(stored.version)}}

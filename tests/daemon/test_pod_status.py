@@ -5,11 +5,14 @@ import pytest
 import trio
 from attrs import define, field
 from msgspec.structs import replace
+from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.pod_status import PodStatusWriter, condition_patch, status_patch
 from trio_sched.daemon.work_pool import WorkPool
+from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.pod import Pod, PodCondition
+from trio_sched.simulator import ApiServer
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
@@ -136,7 +139,7 @@ class Writing:
 
 
 @pytest.fixture
-async def writing(store: Any, client: Any, api: Any, nursery: trio.Nursery) -> Writing:
+async def writing(store: Store, client: KubeClient, api: ApiServer, nursery: trio.Nursery) -> Writing:
     writer = PodStatusWriter(client, WorkPool(8), api.now, Random(1))
     made = Writing(store, writer, await store.create_pod(pod("p")))
     api.store.collection("pods").listen(lambda change: made.versions.append(change.current.fields["status"]))
@@ -154,7 +157,7 @@ async def test_a_patch_arrives(writing: Writing, autojump_clock: MockClock) -> N
 
 @pytest.mark.parametrize(("code", "reason"), [(500, "InternalError"), (409, "Conflict")])
 async def test_trouble_is_outlived(
-    writing: Writing, autojump_clock: MockClock, api: Any, code: int, reason: str
+    writing: Writing, autojump_clock: MockClock, api: ApiServer, code: int, reason: str
 ) -> None:
     api.faults.fail_next(3, verb="patch", code=code, reason=reason)
     writing.say("no room")
@@ -164,7 +167,7 @@ async def test_trouble_is_outlived(
 
 
 async def test_four_failures_are_enough(
-    writing: Writing, autojump_clock: MockClock, api: Any, caplog: pytest.LogCaptureFixture
+    writing: Writing, autojump_clock: MockClock, api: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.faults.fail_next(4, verb="patch")
     writing.say("no room")
@@ -177,7 +180,7 @@ async def test_four_failures_are_enough(
 
 
 async def test_a_refusal_is_not_argued_with(
-    writing: Writing, autojump_clock: MockClock, api: Any, caplog: pytest.LogCaptureFixture
+    writing: Writing, autojump_clock: MockClock, api: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.faults.fail_next(1, verb="patch", code=403, reason="Forbidden", message="not you")
     writing.say("no room")
@@ -187,7 +190,7 @@ async def test_a_refusal_is_not_argued_with(
 
 
 async def test_a_pod_that_is_gone_needs_no_status(
-    writing: Writing, autojump_clock: MockClock, api: Any, caplog: pytest.LogCaptureFixture
+    writing: Writing, autojump_clock: MockClock, api: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.faults.fail_next(1, verb="patch", code=404, reason="NotFound")
     writing.say("no room")
@@ -196,7 +199,7 @@ async def test_a_pod_that_is_gone_needs_no_status(
 
 
 async def test_a_newer_reason_never_arrives_before_an_older_one(
-    writing: Writing, autojump_clock: MockClock, api: Any
+    writing: Writing, autojump_clock: MockClock, api: ApiServer
 ) -> None:
     api.faults.set_latency(5, verb="patch")
     writing.say("first")
@@ -208,7 +211,7 @@ async def test_a_newer_reason_never_arrives_before_an_older_one(
 
 
 async def test_what_waits_behind_a_patch_becomes_one_patch(
-    writing: Writing, autojump_clock: MockClock, api: Any
+    writing: Writing, autojump_clock: MockClock, api: ApiServer
 ) -> None:
     api.faults.set_latency(5, verb="patch")
     writing.say("first")
@@ -220,7 +223,9 @@ async def test_what_waits_behind_a_patch_becomes_one_patch(
     assert writing.versions[-1]["nominatedNodeName"] == "n1"
 
 
-async def test_a_failed_patch_gives_way_to_a_newer_one(writing: Writing, autojump_clock: MockClock, api: Any) -> None:
+async def test_a_failed_patch_gives_way_to_a_newer_one(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer
+) -> None:
     api.faults.fail_next(1, verb="patch")
     api.faults.set_latency(1, verb="patch")
     writing.say("first", nominated="n1")
@@ -242,7 +247,7 @@ async def test_what_was_not_sent_can_be_withdrawn(writing: Writing, autojump_clo
 
 
 async def test_what_is_on_its_way_arrives_before_a_withdrawal_returns(
-    writing: Writing, autojump_clock: MockClock, api: Any
+    writing: Writing, autojump_clock: MockClock, api: ApiServer
 ) -> None:
     api.faults.set_latency(5, verb="patch")
     writing.say("sent")
@@ -255,7 +260,7 @@ async def test_what_is_on_its_way_arrives_before_a_withdrawal_returns(
 
 
 async def test_a_patch_that_failed_is_not_tried_again_once_withdrawn(
-    writing: Writing, autojump_clock: MockClock, api: Any
+    writing: Writing, autojump_clock: MockClock, api: ApiServer
 ) -> None:
     api.faults.fail_next(1, verb="patch")
     api.faults.set_latency(5, verb="patch")

@@ -1,11 +1,10 @@
-from typing import Any
-
 import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.daemon.pre_binding import PreBindingPods
-from trio_sched.plugin_api import PreFlight, Wait, hookimpl
+from trio_sched.plugin_api import Pod, PreFlight, Wait, hookimpl
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
@@ -41,24 +40,15 @@ def test_a_pod_that_is_bound_or_has_failed_is_not_here() -> None:
 # --- in a cluster ---------------------------------------------------------------------------------------------------
 
 
-class Plugin:
-    log: list[Any]
-
-    def __init__(self, args: None, handle: Any) -> None: ...
-
-    def __init_subclass__(cls) -> None:
-        cls.name, cls.log = cls.__name__, []
-
-
-class Preparing(Plugin):
+class Preparing(PluginBase):
     """Takes a minute before modest pods are bound."""
 
     @hookimpl
-    def pre_bind_pre_flight(self, pod: Any) -> PreFlight | None:
+    def pre_bind_pre_flight(self, pod: Pod) -> PreFlight | None:
         return PreFlight()
 
     @hookimpl
-    async def pre_bind(self, pod: Any) -> None:
+    async def pre_bind(self, pod: Pod) -> None:
         if pod.name != "modest":
             return
         try:
@@ -68,11 +58,11 @@ class Preparing(Plugin):
             raise
 
 
-class Doorman(Plugin):
+class Doorman(PluginBase):
     """Lets modest pods wait for a minute."""
 
     @hookimpl
-    def permit(self, pod: Any) -> Wait | None:
+    def permit(self, pod: Pod) -> Wait | None:
         return Wait(60) if pod.name == "modest" else None
 
 
@@ -84,7 +74,7 @@ class Doorman(Plugin):
     ],
 )
 async def test_a_pod_that_is_not_bound_yet_makes_room_without_being_deleted(
-    plugin: type[Plugin], failure: str, autojump_clock: MockClock
+    plugin: type[PluginBase], failure: str, autojump_clock: MockClock
 ) -> None:
     Preparing.log.clear()
     async with virtual_cluster(nodes=[node("n", cpu=3)], plugins=[plugin]) as cluster:

@@ -3,9 +3,11 @@ from typing import Any
 
 import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.plugin_api import hookimpl, unschedulable
+from trio_sched.plugin_api import Handle, NodeView, Pod, hookimpl, unschedulable
+from trio_sched.simulator.object_store import Change as StoreChange
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
@@ -16,11 +18,11 @@ class Choosy:
     name = "Choosy"
     refuses = True
 
-    def __init__(self, args: None, handle: Any) -> None:
+    def __init__(self, args: None, handle: Handle) -> None:
         self.attempts: list[float] = []
 
     @hookimpl
-    def filter_node(self, node: Any) -> Any:
+    def filter_node(self, node: NodeView) -> Any:
         return unschedulable("I do not feel like it") if Choosy.refuses else None
 
     @hookimpl
@@ -32,7 +34,7 @@ async def bound_at(cluster: VirtualCluster, name: str, *, within_seconds: float)
     """When the pod got its node."""
     bound = trio.Event()
 
-    def see(change: Any) -> None:
+    def see(change: StoreChange) -> None:
         fields = change.current.fields
         if fields["metadata"]["name"] == name and fields["spec"].get("nodeName"):
             bound.set()
@@ -60,13 +62,9 @@ async def test_a_pod_freed_while_it_backs_off_goes_on_when_that_is_over(
 async def test_a_pod_that_failed_backs_off_longer_each_time(autojump_clock: MockClock) -> None:
     failures: list[float] = []
 
-    class Failing:
-        name = "Failing"
-
-        def __init__(self, args: None, handle: Any) -> None: ...
-
+    class Failing(PluginBase):
         @hookimpl
-        def reserve(self, pod: Any) -> None:
+        def reserve(self, pod: Pod) -> None:
             failures.append(trio.current_time())
             raise RuntimeError("again")
 

@@ -2,29 +2,31 @@ from typing import Any
 
 import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.plugin_api import Action, PostFilterResult, Resource, Status, failure, hookimpl, on, unschedulable
+from trio_sched.plugin_api import (
+    Action,
+    NodeView,
+    Pod,
+    PostFilterResult,
+    Resource,
+    Status,
+    failure,
+    hookimpl,
+    on,
+    unschedulable,
+)
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
-
-
-class Plugin:
-    log: list[str]
-
-    def __init__(self, args: None, handle: Any) -> None:
-        self.handle = handle
-
-    def __init_subclass__(cls) -> None:
-        cls.name, cls.log = cls.__name__, []
 
 
 async def test_a_plugin_that_fails_at_pre_enqueue_is_named_in_the_log(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Stumbling(Plugin):
+    class Stumbling(PluginBase):
         @hookimpl
-        def pre_enqueue(self, pod: Any) -> None:
+        def pre_enqueue(self, pod: Pod) -> None:
             raise RuntimeError("cannot tell")
 
     async with virtual_cluster(nodes=1, plugins=[Stumbling]) as cluster:
@@ -37,9 +39,9 @@ async def test_a_plugin_that_fails_at_pre_enqueue_is_named_in_the_log(
 async def test_a_hint_that_fails_is_named_in_the_log_and_the_pod_is_tried_all_the_same(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Hinting(Plugin):
+    class Hinting(PluginBase):
         @hookimpl
-        def filter_node(self, node: Any) -> Status | None:
+        def filter_node(self, node: NodeView) -> Status | None:
             return None if node.name == "good" else unschedulable("not good")
 
         @hookimpl
@@ -76,16 +78,16 @@ async def test_a_pod_that_is_being_deleted_is_not_scheduled(autojump_clock: Mock
 
 
 async def test_post_filter_plugins_speak_in_turn_until_one_has_an_answer(autojump_clock: MockClock) -> None:
-    class First(Plugin):
+    class First(PluginBase):
         @hookimpl
-        async def post_filter(self, pod: Any) -> PostFilterResult:
+        async def post_filter(self, pod: Pod) -> PostFilterResult:
             await trio.sleep(1)
             self.log.append("first")
             return PostFilterResult(unschedulable("First sees no way"))
 
-    class Second(Plugin):
+    class Second(PluginBase):
         @hookimpl
-        def post_filter(self, pod: Any) -> PostFilterResult:
+        def post_filter(self, pod: Pod) -> PostFilterResult:
             self.log.append("second")
             return PostFilterResult(unschedulable("nor does Second"))
 
@@ -110,9 +112,9 @@ profiles:
 
 
 async def test_a_nomination_is_written_and_the_place_is_kept_free(autojump_clock: MockClock) -> None:
-    class Promise(Plugin):
+    class Promise(PluginBase):
         @hookimpl
-        def post_filter(self, pod: Any) -> PostFilterResult:
+        def post_filter(self, pod: Pod) -> PostFilterResult:
             return PostFilterResult(nominated_node_name="node-1")
 
     async with virtual_cluster(nodes=1, plugins=[Promise], config=WITHOUT_PREEMPTION) as cluster:
@@ -129,14 +131,14 @@ async def test_a_nomination_is_written_and_the_place_is_kept_free(autojump_clock
 
 
 async def test_a_post_filter_that_fails_has_the_last_word(autojump_clock: MockClock) -> None:
-    class Raising(Plugin):
+    class Raising(PluginBase):
         @hookimpl
-        async def post_filter(self, pod: Any) -> PostFilterResult:
+        async def post_filter(self, pod: Pod) -> PostFilterResult:
             raise RuntimeError("out of order")
 
-    class Never(Plugin):
+    class Never(PluginBase):
         @hookimpl
-        def post_filter(self, pod: Any) -> PostFilterResult:
+        def post_filter(self, pod: Pod) -> PostFilterResult:
             self.log.append("asked")
             return PostFilterResult(failure("never"))
 
@@ -150,9 +152,9 @@ async def test_a_post_filter_that_fails_has_the_last_word(autojump_clock: MockCl
 
 
 async def test_a_pod_deleted_while_post_filter_thinks_is_not_queued_again(autojump_clock: MockClock) -> None:
-    class Thinker(Plugin):
+    class Thinker(PluginBase):
         @hookimpl
-        async def post_filter(self, pod: Any) -> None:
+        async def post_filter(self, pod: Pod) -> None:
             self.log.append(pod.name)
             await trio.sleep(5)
 

@@ -1,29 +1,18 @@
 import logging
-from typing import Any
 
 import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.daemon.supervisor import DRAIN_SECONDS, PluginTaskFailed
 from trio_sched.engine.plugin_errors import PluginError
-from trio_sched.plugin_api import Wait, hookimpl
+from trio_sched.plugin_api import Handle, NodeView, Pod, Wait, hookimpl
+from trio_sched.simulator.object_store import Change as StoreChange
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
 LEASES = "leases.coordination.k8s.io"
-
-
-class Plugin:
-    """What plugins of these tests have in common; *log* is what they noted."""
-
-    log: list[str]
-
-    def __init__(self, args: None, handle: Any) -> None:
-        self.handle = handle
-
-    def __init_subclass__(cls) -> None:
-        cls.name, cls.log = cls.__name__, []
 
 
 async def test_nothing_is_scheduled_before_the_first_lists_are_in(autojump_clock: MockClock) -> None:
@@ -104,11 +93,11 @@ async def test_once_the_lease_is_given_back_nothing_is_bound_any_more(
         bound: list[float] = []
         released: list[float] = []
 
-        def see_pod(change: Any) -> None:
+        def see_pod(change: StoreChange) -> None:
             if change.current.fields["spec"].get("nodeName"):
                 bound.append(trio.current_time())
 
-        def see_lease(change: Any) -> None:
+        def see_lease(change: StoreChange) -> None:
             if not change.current.fields["spec"]["holderIdentity"]:
                 released.append(trio.current_time())
 
@@ -140,9 +129,9 @@ async def test_a_stop_waits_no_longer_than_it_may_for_events(autojump_clock: Moc
 
 
 async def test_pods_that_wait_for_permission_hold_up_a_stop_only_for_so_long(autojump_clock: MockClock) -> None:
-    class Gate(Plugin):
+    class Gate(PluginBase):
         @hookimpl
-        def permit(self, pod: Any) -> Wait:
+        def permit(self, pod: Pod) -> Wait:
             return Wait(600)
 
     async with virtual_cluster(nodes=1, plugins=[Gate]) as cluster:
@@ -155,9 +144,9 @@ async def test_pods_that_wait_for_permission_hold_up_a_stop_only_for_so_long(aut
 
 
 async def test_background_tasks_of_plugins_run_from_the_first_list_to_the_stop(autojump_clock: MockClock) -> None:
-    class Ticker(Plugin):
+    class Ticker(PluginBase):
         @hookimpl
-        def score_node(self, node: Any) -> int:
+        def score_node(self, node: NodeView) -> int:
             return 0
 
         @hookimpl
@@ -176,9 +165,9 @@ async def test_background_tasks_of_plugins_run_from_the_first_list_to_the_stop(a
 
 
 async def test_a_background_task_that_ends_is_no_failure(autojump_clock: MockClock) -> None:
-    class Once(Plugin):
+    class Once(PluginBase):
         @hookimpl
-        def score_node(self, node: Any) -> int:
+        def score_node(self, node: NodeView) -> int:
             return 0
 
         @hookimpl
@@ -192,9 +181,9 @@ async def test_a_background_task_that_ends_is_no_failure(autojump_clock: MockClo
 
 
 async def test_a_background_task_that_fails_ends_the_scheduler_in_its_plugins_name(autojump_clock: MockClock) -> None:
-    class Doomed(Plugin):
+    class Doomed(PluginBase):
         @hookimpl
-        def score_node(self, node: Any) -> int:
+        def score_node(self, node: NodeView) -> int:
             return 0
 
         @hookimpl
@@ -213,12 +202,12 @@ async def test_a_background_task_that_fails_ends_the_scheduler_in_its_plugins_na
 
 
 async def test_a_plugin_that_cannot_be_made_keeps_the_scheduler_from_starting(autojump_clock: MockClock) -> None:
-    class Broken(Plugin):
-        def __init__(self, args: None, handle: Any) -> None:
+    class Broken(PluginBase):
+        def __init__(self, args: None, handle: Handle) -> None:
             raise ValueError("I need a GPU")
 
         @hookimpl
-        def score_node(self, node: Any) -> int:
+        def score_node(self, node: NodeView) -> int:
             return 0
 
     with pytest.raises(PluginError, match="I need a GPU"):

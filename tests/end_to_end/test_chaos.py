@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import define, field
+from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
@@ -190,12 +191,10 @@ def check_cache_is_true(cluster: VirtualCluster, assembly: Assembly) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_random_life_and_trouble(
-    seed: int, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_random_life_and_trouble(seed: int, autojump_clock: MockClock) -> None:
     nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         chaos = Chaos(cluster, Random(seed))
         while trio.current_time() < MINUTES * 60:
             await chaos.act()
@@ -209,9 +208,7 @@ async def test_random_life_and_trouble(
 
 
 @pytest.mark.parametrize("seed", range(200, 204))
-async def test_random_life_and_trouble_with_an_extender_that_has_moods(
-    seed: int, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_random_life_and_trouble_with_an_extender_that_has_moods(seed: int, autojump_clock: MockClock) -> None:
     extender = PretendExtender(
         answers={
             "filter": leaving(lambda name: dice.random() < 0.8, "not in the mood"),
@@ -223,7 +220,7 @@ async def test_random_life_and_trouble_with_an_extender_that_has_moods(
     async with virtual_cluster(
         nodes=nodes, seed=seed, config=WITH_EXTENDER, extenders=[extender], bind_latency_seconds=0.2
     ) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         chaos = Chaos(cluster, Random(seed), extender)
         while trio.current_time() < MINUTES * 60:
             await chaos.act()
@@ -243,12 +240,10 @@ async def test_random_life_and_trouble_with_an_extender_that_has_moods(
 
 
 @pytest.mark.parametrize("seed", range(100, 104))
-async def test_random_life_and_trouble_under_changing_leaders(
-    seed: int, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_random_life_and_trouble_under_changing_leaders(seed: int, autojump_clock: MockClock) -> None:
     nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2, leader_elect=True) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         chaos = Chaos(cluster, Random(seed))
         await cluster.start_scheduler()
         next_change = 30.0

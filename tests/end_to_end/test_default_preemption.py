@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.plugin_api import Status, hookimpl
+from trio_sched.plugin_api import Pod, Status, hookimpl
 from trio_sched.simulator import KubeletPace
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
@@ -22,16 +23,13 @@ def high(name: str, **options: Any) -> Any:
     return pod(name, **{"cpu": 2, "priority": 100, **options})
 
 
-class Counting:
+class Counting(PluginBase):
     """Counts the attempts of each pod."""
 
-    name = "Counting"
     tried: list[tuple[str, float]] = []  # noqa: RUF012  # one for all instances, cleared by each test
 
-    def __init__(self, args: None, handle: Any) -> None: ...
-
     @hookimpl
-    def pre_filter(self, pod: Any) -> Status | None:
+    def pre_filter(self, pod: Pod) -> Status | None:
         self.tried.append((pod.name, trio.current_time()))
         return None
 

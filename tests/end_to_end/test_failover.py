@@ -1,8 +1,7 @@
 """Several schedulers, of which one schedules."""
 
-from typing import Any
-
 import trio
+from ledger import Ledger
 from trio.testing import MockClock
 
 from trio_sched.daemon.leader_election import LostLease
@@ -25,9 +24,9 @@ async def keep_creating(cluster: VirtualCluster, count: int, *, every_seconds: f
         await trio.sleep(every_seconds)
 
 
-async def test_only_the_leader_schedules(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_only_the_leader_schedules(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=5, leader_elect=True) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await trio.sleep(1)
         await cluster.start_scheduler()
         await keep_creating(cluster, 40)
@@ -43,9 +42,9 @@ async def test_only_the_leader_schedules(autojump_clock: MockClock, watch_histor
         assert len(second.queue.active) == 0
 
 
-async def test_of_two_that_start_together_one_leads(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_of_two_that_start_together_one_leads(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2, leader_elect=True, scheduler=False) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         async with trio.open_nursery() as nursery:
             for _ in range(3):
                 nursery.start_soon(cluster.start_scheduler)
@@ -56,11 +55,9 @@ async def test_of_two_that_start_together_one_leads(autojump_clock: MockClock, w
         history.check()
 
 
-async def test_after_a_kill_the_other_takes_over_within_the_lease_duration(
-    autojump_clock: MockClock, watch_history: Any
-) -> None:
+async def test_after_a_kill_the_other_takes_over_within_the_lease_duration(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=50, leader_elect=True) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await trio.sleep(1)
         leader = cluster.scheduler
         await cluster.start_scheduler()
@@ -78,11 +75,9 @@ async def test_after_a_kill_the_other_takes_over_within_the_lease_duration(
         assert LEASE_SECONDS - 2 <= gap <= LEASE_SECONDS + LONGEST_RETRY_SECONDS
 
 
-async def test_after_a_stop_the_other_takes_over_at_its_next_look(
-    autojump_clock: MockClock, watch_history: Any
-) -> None:
+async def test_after_a_stop_the_other_takes_over_at_its_next_look(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=50, leader_elect=True) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await trio.sleep(1)
         leader = cluster.scheduler
         await cluster.start_scheduler()
@@ -99,11 +94,11 @@ async def test_after_a_stop_the_other_takes_over_at_its_next_look(
         assert gap <= LONGEST_RETRY_SECONDS + 1
 
 
-async def test_a_leader_killed_while_it_binds_loses_nothing(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_a_leader_killed_while_it_binds_loses_nothing(autojump_clock: MockClock) -> None:
     """A tight cluster: whoever gave the same room away twice would be found out."""
     nodes = [node(f"n{number}", cpu=10) for number in range(20)]
     async with virtual_cluster(nodes=nodes, leader_elect=True, bind_latency_seconds=3) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await trio.sleep(1)
         leader = cluster.scheduler
         await cluster.start_scheduler()
@@ -117,10 +112,10 @@ async def test_a_leader_killed_while_it_binds_loses_nothing(autojump_clock: Mock
         history.check()
 
 
-async def test_one_leader_after_the_other_in_a_tight_cluster(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_one_leader_after_the_other_in_a_tight_cluster(autojump_clock: MockClock) -> None:
     nodes = [node(f"n{number}", cpu=10) for number in range(20)]
     async with virtual_cluster(nodes=nodes, leader_elect=True, bind_latency_seconds=2) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(220):
             await cluster.create(pod(f"p{number}", cpu=1))
         for round_ in range(6):
@@ -135,9 +130,9 @@ async def test_one_leader_after_the_other_in_a_tight_cluster(autojump_clock: Moc
         history.check()
 
 
-async def test_whoever_takes_the_lease_away_ends_the_leader(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_whoever_takes_the_lease_away_ends_the_leader(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2, leader_elect=True, bind_latency_seconds=30) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await trio.sleep(5)
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
@@ -159,11 +154,9 @@ async def test_whoever_takes_the_lease_away_ends_the_leader(autojump_clock: Mock
         assert holder(cluster) == "thief"
 
 
-async def test_a_leader_that_cannot_renew_ends_before_another_can_lead(
-    autojump_clock: MockClock, watch_history: Any
-) -> None:
+async def test_a_leader_that_cannot_renew_ends_before_another_can_lead(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=5, leader_elect=True) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await trio.sleep(5)
         cluster.api.faults.set_latency(1000, resource="leases")
         failed = trio.current_time()
@@ -188,11 +181,9 @@ async def test_the_same_identity_that_comes_back_leads_at_once(autojump_clock: M
         assert cluster.pod("p").node_name == "node-1"
 
 
-async def test_an_outage_shorter_than_the_renew_deadline_costs_nobody_the_lead(
-    autojump_clock: MockClock, watch_history: Any
-) -> None:
+async def test_an_outage_shorter_than_the_renew_deadline_costs_nobody_the_lead(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=5, leader_elect=True) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await trio.sleep(1)
         await cluster.start_scheduler()
         await trio.sleep(4)

@@ -8,11 +8,12 @@ import msgspec
 import pytest
 import trio
 from attrs import frozen
+from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.plugin_api import Action, EventRegistration, Resource, Status, hookimpl, on, unschedulable
+from trio_sched.plugin_api import Action, EventRegistration, Handle, Resource, Status, hookimpl, on, unschedulable
 from trio_sched.testing import node, node_affinity, pod, term
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
@@ -68,9 +69,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-async def test_a_pod_goes_on_when(
-    case: Case, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_pod_goes_on_when(case: Case, autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[case.node]) as cluster:
         if case.lodger is not None:
             await cluster.create(case.lodger)
@@ -79,7 +78,7 @@ async def test_a_pod_goes_on_when(
         await trio.sleep(20)
         assert cluster.pod("p").node_name == ""
         changed = trio.current_time()
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await case.change(cluster)
         await trio.sleep(5)
         assert cluster.pod("p").node_name
@@ -114,7 +113,7 @@ class Never:
     name = "Never"
     asked: list[float]
 
-    def __init__(self, args: None, handle: Any) -> None:
+    def __init__(self, args: None, handle: Handle) -> None:
         Never.asked = []
 
     @hookimpl
@@ -140,9 +139,9 @@ async def test_a_pod_that_was_freed_in_vain_waits_longer_each_time(autojump_cloc
         assert nominal <= pause <= nominal + 0.11
 
 
-async def test_many_waiting_pods_fill_up_what_is_added(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_many_waiting_pods_fill_up_what_is_added(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[FULL]) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(60):
             await cluster.create(pod(f"p{number}", cpu=1))
         await cluster.settle()

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import trio
+from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
 from trio_sched.testing import node, pod
@@ -19,11 +20,9 @@ async def create_pods(cluster: VirtualCluster, count: int, **details: Any) -> No
 async def test_an_outage_of_30_seconds_in_the_middle_of_2000_pods(
     loses_history: bool,
     autojump_clock: MockClock,
-    watch_history: Any,
-    check_nothing_left: Any,
 ) -> None:
     async with virtual_cluster(nodes=100) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await create_pods(cluster, 2000)
         await trio.sleep(15)
         assert 100 < len(history.binds) < 1900
@@ -39,11 +38,9 @@ async def test_an_outage_of_30_seconds_in_the_middle_of_2000_pods(
         check_nothing_left(cluster)
 
 
-async def test_what_was_deleted_while_the_history_was_lost_is_forgotten(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_what_was_deleted_while_the_history_was_lost_is_forgotten(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("a", cpu=2), node("b", cpu=2)], kubelets=False) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for name in ("placed-1", "placed-2", "placed-3", "placed-4"):
             await cluster.create(pod(name, cpu=1))
         await trio.sleep(3)
@@ -66,11 +63,9 @@ async def test_what_was_deleted_while_the_history_was_lost_is_forgotten(
         check_nothing_left(cluster)
 
 
-async def test_watches_that_break_all_the_time_lose_nothing(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_watches_that_break_all_the_time_lose_nothing(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=10) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(100):
             await cluster.create(pod(f"p{number}", cpu="100m"))
             await trio.sleep(0.5)
@@ -81,11 +76,9 @@ async def test_watches_that_break_all_the_time_lose_nothing(
         check_nothing_left(cluster)
 
 
-async def test_a_bind_whose_reply_is_lost_counts_as_done(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_bind_whose_reply_is_lost_counts_as_done(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         cluster.api.faults.drop_next(20, verb="bind", resource="pods")
         await create_pods(cluster, 50)
         await cluster.settle()
@@ -96,11 +89,9 @@ async def test_a_bind_whose_reply_is_lost_counts_as_done(
         check_nothing_left(cluster)
 
 
-async def test_a_lost_reply_and_then_no_server_to_ask(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_lost_reply_and_then_no_server_to_ask(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         cluster.api.faults.drop_next(1, verb="bind", resource="pods")
         cluster.api.faults.fail_next(3, verb="get", resource="pods", code=503, reason="ServiceUnavailable")
         await create_pods(cluster, 1)
@@ -120,11 +111,9 @@ async def test_refused_binds_are_tried_again_after_a_backoff(
     code: int,
     reason: str,
     autojump_clock: MockClock,
-    watch_history: Any,
-    check_nothing_left: Any,
 ) -> None:
     async with virtual_cluster(nodes=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         cluster.api.faults.fail_next(30, verb="bind", resource="pods", code=code, reason=reason)
         await create_pods(cluster, 20)
         await cluster.settle()
@@ -139,9 +128,9 @@ async def test_refused_binds_are_tried_again_after_a_backoff(
         check_nothing_left(cluster)
 
 
-async def test_a_server_that_is_too_busy_is_waited_for(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_a_server_that_is_too_busy_is_waited_for(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         cluster.api.faults.fail_next(
             10, verb="bind", resource="pods", code=429, reason="TooManyRequests", retry_after_seconds=2
         )
@@ -152,11 +141,9 @@ async def test_a_server_that_is_too_busy_is_waited_for(autojump_clock: MockClock
         assert cluster.events("FailedScheduling") == []
 
 
-async def test_binds_that_take_too_long_are_looked_up(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_binds_that_take_too_long_are_looked_up(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2, bind_latency_seconds=400) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await create_pods(cluster, 3)
         await trio.sleep(30)
         cluster.api.faults.clear()
@@ -166,11 +153,9 @@ async def test_binds_that_take_too_long_are_looked_up(
         check_nothing_left(cluster)
 
 
-async def test_lost_replies_to_everything_that_is_written(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_lost_replies_to_everything_that_is_written(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await create_pods(cluster, 5)
         for number in range(5):
             await cluster.create(pod(f"big{number}", cpu=64))
@@ -186,11 +171,9 @@ async def test_lost_replies_to_everything_that_is_written(
         check_nothing_left(cluster)
 
 
-async def test_a_scheduler_that_starts_without_a_server_waits_for_it(
-    autojump_clock: MockClock, watch_history: Any
-) -> None:
+async def test_a_scheduler_that_starts_without_a_server_waits_for_it(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1, scheduler=False) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await create_pods(cluster, 3)
         cluster.api.stop()
         scheduler = await cluster.start_scheduler(wait=False)

@@ -19,6 +19,7 @@ from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.simulator import ApiServer, populate, serve, wall_clock
+from trio_sched.simulator.object_store import Change as StoreChange
 
 PODS = 200
 
@@ -46,7 +47,7 @@ async def test_200_pods_are_bound_through_a_port(tmp_path: Path) -> None:
     bound: dict[str, str] = {}
     everything = trio.Event()
 
-    def see(change: Any) -> None:
+    def see(change: StoreChange) -> None:
         node = change.current.fields["spec"].get("nodeName")
         if node:
             name = change.current.fields["metadata"]["name"]

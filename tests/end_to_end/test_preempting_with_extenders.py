@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from trio_sched.simulator import Asked, PretendExtender
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
 URL = "http://extender.test"
 
@@ -31,7 +31,7 @@ def only(name: str) -> Any:
     return choose
 
 
-async def full(cluster: Any) -> dict[str, str]:
+async def full(cluster: VirtualCluster) -> dict[str, str]:
     for i in range(2):
         await cluster.create(pod(f"low-{i}", cpu="1"))
     await trio.sleep(5)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import trio
+from ledger import Ledger
 from trio.testing import MockClock
 
 from trio_sched.plugin_api import LabelSelector, TopologySpreadConstraint
@@ -160,13 +161,13 @@ async def test_spread_constraints_are_mended_by_preemption(autojump_clock: MockC
 
 @pytest.mark.parametrize("asynchronous", [True, False])
 async def test_many_preemptors_on_a_full_cluster_all_find_a_place(
-    asynchronous: bool, watch_history: Any, autojump_clock: MockClock
+    asynchronous: bool, autojump_clock: MockClock
 ) -> None:
     nodes, each = 100, 2
     async with virtual_cluster(
         nodes=[node(f"n{i}", cpu=4) for i in range(nodes)], gates={"SchedulerAsyncPreemption": asynchronous}
     ) as cluster:
-        ledger = watch_history(cluster)
+        ledger = Ledger(cluster)
         for i in range(nodes * each):
             await cluster.create(low(f"low-{i}", labels={"app": "precious" if i % 4 == 0 else "cheap"}))
         await cluster.create(budget("guard", 0, app="precious"))

@@ -1,9 +1,8 @@
 """Pods and nodes come and go while somebody is deciding about them."""
 
-from typing import Any
-
 import pytest
 import trio
+from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
 from trio_sched.testing import node, pod
@@ -12,10 +11,10 @@ from trio_sched.testing.virtual_cluster import Refused, virtual_cluster
 
 @pytest.mark.parametrize("after_seconds", [0.0, 0.001, 1.0, 4.999, 5.0, 5.001, 7.0])
 async def test_a_pod_deleted_at_any_moment_leaves_nothing_behind(
-    after_seconds: float, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
+    after_seconds: float, autojump_clock: MockClock
 ) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)], bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         doomed = await cluster.create(pod("p", cpu=1))
         await trio.sleep(after_seconds)
         await cluster.delete(doomed, grace_seconds=0)
@@ -27,11 +26,9 @@ async def test_a_pod_deleted_at_any_moment_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("after_seconds", [0.0, 0.001, 1.0, 4.999, 5.0, 5.001, 7.0])
-async def test_a_pod_recreated_under_its_name_is_another_pod(
-    after_seconds: float, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_pod_recreated_under_its_name_is_another_pod(after_seconds: float, autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)], bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         first = await cluster.create(pod("p", cpu=1))
         await trio.sleep(after_seconds)
         await cluster.delete(first, grace_seconds=0)
@@ -43,12 +40,10 @@ async def test_a_pod_recreated_under_its_name_is_another_pod(
         check_nothing_left(cluster)
 
 
-async def test_pods_deleted_in_every_state_at_once(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_pods_deleted_in_every_state_at_once(autojump_clock: MockClock) -> None:
     """Bound, being bound, waiting in line to be bound, and unschedulable."""
     async with virtual_cluster(nodes=[node("n", cpu=100)], bind_latency_seconds=2) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(120):
             await cluster.create(pod(f"p{number}", cpu=1))
         await trio.sleep(3)
@@ -61,11 +56,9 @@ async def test_pods_deleted_in_every_state_at_once(
         check_nothing_left(cluster)
 
 
-async def test_a_pod_with_a_finalizer_deleted_while_it_is_bound_gives_its_room_back(
-    autojump_clock: MockClock, watch_history: Any
-) -> None:
+async def test_a_pod_with_a_finalizer_deleted_while_it_is_bound_gives_its_room_back(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)], bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         doomed = pod("p", cpu=1)
         manifest = {
             "apiVersion": "v1",
@@ -87,12 +80,10 @@ async def test_a_pod_with_a_finalizer_deleted_while_it_is_bound_gives_its_room_b
         assert len(cluster.schedulers[0].assembly.mirror.pending) == 0
 
 
-async def test_somebody_else_binds_our_pod_first(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_somebody_else_binds_our_pod_first(autojump_clock: MockClock) -> None:
     nodes = [node("favourite", cpu=8), node("elsewhere", cpu=2)]
     async with virtual_cluster(nodes=nodes, bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         created = await cluster.create(pod("p", cpu=1))
         await trio.sleep(1)
         binding = b'{"target": {"kind": "Node", "name": "elsewhere"}, "metadata": {"name": "p"}}'
@@ -108,11 +99,9 @@ async def test_somebody_else_binds_our_pod_first(
         check_nothing_left(cluster)
 
 
-async def test_a_node_deleted_while_a_pod_is_bound_to_it(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_node_deleted_while_a_pod_is_bound_to_it(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=2)], bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await cluster.create(pod("p", cpu=1))
         await trio.sleep(1)
         await cluster.delete(node("n"))
@@ -128,11 +117,9 @@ async def test_a_node_deleted_while_a_pod_is_bound_to_it(
         check_nothing_left(cluster)
 
 
-async def test_a_node_deleted_while_its_bind_fails(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_node_deleted_while_its_bind_fails(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=2)], bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         cluster.api.faults.fail_next(1, verb="bind")
         await cluster.create(pod("p", cpu=2))
         await trio.sleep(1)
@@ -146,16 +133,14 @@ async def test_a_node_deleted_while_its_bind_fails(
         check_nothing_left(cluster)
 
 
-async def test_a_node_recreated_smaller_is_believed(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_node_recreated_smaller_is_believed(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=8)]) as cluster:
         for number in range(3):
             await cluster.create(pod(f"p{number}", cpu=1))
         await cluster.settle()
         await cluster.delete(node("n"))
         await cluster.create(node("n", cpu=4))
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await cluster.create(pod("two", cpu=2))
         await cluster.create(pod("one", cpu=1))
         await cluster.settle()
@@ -164,7 +149,7 @@ async def test_a_node_recreated_smaller_is_believed(
         check_nothing_left(cluster)
 
 
-async def test_pods_of_a_deleted_node_leave_without_harm(autojump_clock: MockClock, check_nothing_left: Any) -> None:
+async def test_pods_of_a_deleted_node_leave_without_harm(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=2)]) as cluster:
         for number in range(2):
             await cluster.create(pod(f"p{number}", cpu=1))
@@ -180,11 +165,9 @@ async def test_pods_of_a_deleted_node_leave_without_harm(autojump_clock: MockClo
         check_nothing_left(cluster)
 
 
-async def test_labels_changed_while_a_pod_is_bound_do_not_disturb_it(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_labels_changed_while_a_pod_is_bound_do_not_disturb_it(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1, bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         created = await cluster.create(pod("p"))
         cluster.api.faults.fail_next(1, verb="bind")
         await trio.sleep(1)

@@ -2,19 +2,17 @@
 
 from collections import Counter
 from itertools import pairwise
-from typing import Any
 
+from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
-async def test_every_pod_is_bound_once_and_has_one_scheduled_event(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_every_pod_is_bound_once_and_has_one_scheduled_event(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=100) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(500):
             await cluster.create(pod(f"p{number}", cpu="500m", memory="1Gi"))
         await cluster.settle()
@@ -49,7 +47,7 @@ async def test_equal_seeds_give_equal_clusters(autojump_clock: MockClock) -> Non
     assert await place(1) == await place(1) != await place(2)
 
 
-async def test_a_pod_that_fits_nowhere_says_why(autojump_clock: MockClock, check_nothing_left: Any) -> None:
+async def test_a_pod_that_fits_nowhere_says_why(autojump_clock: MockClock) -> None:
     nodes = [
         node("small", cpu=1),
         node("tainted", cpu=8, taints=["gpu=yes:NoSchedule"]),
@@ -79,9 +77,9 @@ async def test_without_nodes_there_is_a_reason_too(autojump_clock: MockClock) ->
         assert condition.message == "no nodes available to schedule pods"
 
 
-async def test_more_important_pods_go_first(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_more_important_pods_go_first(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=10)], scheduler=False) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(20):
             await cluster.create(pod(f"p{number:02}", cpu=1, priority=number))
         await cluster.start_scheduler()
@@ -139,9 +137,9 @@ async def test_each_profile_schedules_its_own_pods_and_nobody_elses(autojump_clo
         assert {event.reporting_component for event in cluster.events("Scheduled")} == {"spreading", "packing"}
 
 
-async def test_profiles_see_what_the_others_have_placed(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_profiles_see_what_the_others_have_placed(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=4)], config=TWO_PROFILES) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(8):
             await cluster.create(pod(f"p{number}", cpu=1, scheduler_name=("spreading", "packing")[number % 2]))
         await cluster.settle()
@@ -149,9 +147,9 @@ async def test_profiles_see_what_the_others_have_placed(autojump_clock: MockCloc
         assert len(history.binds) == 4
 
 
-async def test_pods_that_somebody_else_binds_count(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_pods_that_somebody_else_binds_count(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=4)]) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await cluster.create(pod("foreign", cpu=3, scheduler_name="somebody-else", node_name="n"))
         await cluster.create(pod("ours", cpu=2))
         await cluster.settle()
@@ -159,9 +157,9 @@ async def test_pods_that_somebody_else_binds_count(autojump_clock: MockClock, wa
         assert cluster.pod("ours").node_name == ""
 
 
-async def test_a_pod_that_has_run_its_course_makes_room(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_a_pod_that_has_run_its_course_makes_room(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)]) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(5):
             job = pod(f"job-{number}", cpu=1, annotations={"trio-sched.dev/run-seconds": "30"})
             await cluster.create(job)

@@ -2,6 +2,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from plugin_base import PluginBase
 
 from trio_sched.engine.decision import Placed, Unplaced
 from trio_sched.engine.feasible_nodes import (
@@ -12,20 +13,16 @@ from trio_sched.engine.feasible_nodes import (
     num_feasible_nodes_to_find,
 )
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
-from trio_sched.plugin_api import CycleState, Handle, NodeView, PreFilterResult, Status, hookimpl, unschedulable
+from trio_sched.plugin_api import CycleState, NodeView, Pod, PreFilterResult, Status, hookimpl, unschedulable
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing import make_profile, make_table, node, pod
 
 
-class Labelled:
+class Labelled(PluginBase):
     """Turns away nodes with the label ``no``, and narrows to what the pod's label names."""
 
-    name = "Labelled"
-
-    def __init__(self, args: None, handle: Handle) -> None: ...
-
     @hookimpl
-    def pre_filter(self, pod: Any) -> PreFilterResult | None:
+    def pre_filter(self, pod: Pod) -> PreFilterResult | None:
         wanted = pod.labels.get("only")
         return PreFilterResult(frozenset(wanted.split("."))) if wanted else None
 
@@ -128,11 +125,7 @@ def test_the_nominated_node_is_listed_alone_whatever_pre_filters_say() -> None:
 
 
 def test_a_plugin_that_fails_ends_the_matter_in_both_halves() -> None:
-    class Broken:
-        name = "Broken"
-
-        def __init__(self, args: None, handle: Handle) -> None: ...
-
+    class Broken(PluginBase):
         @hookimpl
         def filter_node(self, node: NodeView) -> None:
             if "broken" in node.labels:

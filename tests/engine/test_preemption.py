@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from plugin_base import PluginBase
 
 from trio_sched.engine.filtering import run_pre_filters
 from trio_sched.engine.preemption import NO_VICTIMS, dry_run
@@ -281,16 +282,7 @@ def test_places_promised_elsewhere_are_of_no_concern() -> None:
 # --- plugins --------------------------------------------------------------------------------------------------------
 
 
-class Plugin:
-    name: ClassVar[str]
-
-    def __init__(self, args: None, handle: Any) -> None: ...
-
-    def __init_subclass__(cls) -> None:
-        cls.name = cls.__name__
-
-
-class Ledger(Plugin):
+class Ledger(PluginBase):
     """Refuses nodes with a pod that is labelled ``loud``, from a count of its own."""
 
     heard: ClassVar[list[str]] = []
@@ -370,7 +362,7 @@ def test_a_plugin_that_fails_spoils_only_the_node_it_fails_on(label: str, messag
     assert tried.statuses == {}
 
 
-class Choosy(Plugin):
+class Choosy(PluginBase):
     """Asks node by node: two pods at most; and breaks on nodes that are labelled so."""
 
     @hookimpl
@@ -385,7 +377,7 @@ def test_filters_that_look_at_one_node_see_the_pods_that_are_left() -> None:
     assert victims(try_out(incoming(cpu=1), pods=pods, plugins=[Choosy])) == ["p1", "p0"]
 
 
-class Brittle(Plugin):
+class Brittle(PluginBase):
     """Looks at all nodes at once, and breaks if one of them is labelled so."""
 
     @hookimpl
@@ -398,7 +390,7 @@ class Brittle(Plugin):
 @pytest.mark.parametrize(
     ("plugin", "full"), [(Choosy, 3), (Brittle, 1)], ids=["one node at a time", "all nodes at once"]
 )
-def test_a_filter_that_fails_on_one_node_leaves_the_others_their_chance(plugin: type[Plugin], full: int) -> None:
+def test_a_filter_that_fails_on_one_node_leaves_the_others_their_chance(plugin: type[PluginBase], full: int) -> None:
     nodes = [node("a"), node("broken", labels={"broken": ""}), node("z")]
     pods = [running(f"{one.name}-{i}", on=one.name) for one in nodes for i in range(full)]
     tried = try_out(incoming(cpu=1), nodes, pods, plugins=[plugin])

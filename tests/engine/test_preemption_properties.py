@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from plugin_base import PluginBase
 
 from trio_sched.engine.filtering import run_filters, run_pre_filters
 from trio_sched.engine.preemption import NO_VICTIMS, dry_run
@@ -18,19 +19,23 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
 from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.objects.selector import LabelSelector
-from trio_sched.plugin_api import CycleState, DryRun, NodeView, PodDisruptionBudget, Status, hookimpl, unschedulable
+from trio_sched.plugin_api import (
+    CycleState,
+    DryRun,
+    NodeView,
+    PodDisruptionBudget,
+    Status,
+    hookimpl,
+    unschedulable,
+)
 from trio_sched.plugin_api.preemption import budgets_of
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing import make_profile, make_table, node, pod
 
 
-class Crowded:
+class Crowded(PluginBase):
     """Looks at nodes one by one."""
-
-    name: ClassVar[str] = "Crowded"
-
-    def __init__(self, args: None, handle: Any) -> None: ...
 
     @hookimpl
     def filter_node(self, node: NodeView) -> Status | None:

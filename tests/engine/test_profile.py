@@ -2,6 +2,7 @@ from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import pytest
+from plugin_base import PluginBase
 
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.schema import PluginRef
@@ -24,14 +25,10 @@ from trio_sched.testing import FakeHandle, make_table, node, pod
 LOG: list[tuple[Any, ...]] = []
 
 
-class First:
+class First(PluginBase):
     """Names its arguments in another order, and not all of them."""
 
-    name: ClassVar[str] = "First"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.USAGE})
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        self.handle = handle
 
     @hookimpl
     def filter(self, nodes: NodeColumns) -> str:
@@ -69,13 +66,8 @@ class First:
         return "prepared"
 
 
-class Second:
+class Second(PluginBase):
     """Looks at nodes one by one; has a sign but does not say what it depends on."""
-
-    name: ClassVar[str] = "Second"
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def filter_node(self, pod: Pod, node: NodeView, state: CycleState) -> Status | None:

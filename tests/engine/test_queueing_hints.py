@@ -1,6 +1,7 @@
 from typing import Any, ClassVar
 
 import pytest
+from plugin_base import PluginBase
 
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.plugin_errors import BadPlugin
@@ -17,7 +18,6 @@ from trio_sched.plugin_api import (
     Action,
     ClusterEvent,
     EventRegistration,
-    Handle,
     Hint,
     NodeView,
     Pod,
@@ -97,12 +97,7 @@ def test_a_hint_that_fails_counts_as_worth_a_try_and_is_noted() -> None:
     assert reported.failed.problem == "hint raised LookupError: broken"
 
 
-class Rejecting:
-    name: ClassVar[str] = "Rejecting"
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
-
+class Rejecting(PluginBase):
     @hookimpl
     def filter_node(self, node: NodeView) -> None: ...
 
@@ -115,13 +110,8 @@ class Rejecting:
         ]
 
 
-class Silent:
+class Silent(PluginBase):
     """Can turn pods away but does not say what may free them."""
-
-    name: ClassVar[str] = "Silent"
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def permit(self, pod: Pod) -> None: ...
@@ -179,12 +169,7 @@ def test_what_must_be_watched_is_the_union_over_all_profiles() -> None:
 
 
 def test_a_plugin_that_cannot_say_what_it_waits_for_is_named() -> None:
-    class Mute:
-        name = "Mute"
-
-        def __init__(self, args: None, handle: object) -> None:
-            pass
-
+    class Mute(PluginBase):
         @hookimpl
         def filter_node(self) -> None:
             return None

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from plugin_base import PluginBase
 
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.schema import PluginRef
@@ -9,7 +10,7 @@ from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.engine.reservation import MAX_PERMIT_WAIT_SECONDS, PermitWaits, run_permit, run_reserve, run_unreserve
-from trio_sched.plugin_api import CycleState, Handle, Pod, Wait, failure, hookimpl, pending, unresolvable, unschedulable
+from trio_sched.plugin_api import CycleState, Pod, Wait, failure, hookimpl, pending, unresolvable, unschedulable
 from trio_sched.testing import FakeHandle, pod
 
 
@@ -23,10 +24,7 @@ def plugin(name: str, log: list[str], **answers: Any) -> type[Any]:
             raise found
         return found
 
-    class Answering:
-        def __init__(self, args: None, handle: Handle) -> None:
-            pass
-
+    class Answering(PluginBase):
         @hookimpl
         def reserve(self, pod: Pod, node_name: str) -> Any:
             return answer("reserve")

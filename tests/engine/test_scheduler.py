@@ -3,6 +3,7 @@ from typing import Any, ClassVar
 
 import pytest
 from msgspec import structs
+from plugin_base import PluginBase
 
 from trio_sched.engine.cache import Cache, CacheError
 from trio_sched.engine.decision import Placed, Unplaced
@@ -199,14 +200,10 @@ def test_pods_of_an_unknown_profile_have_no_signature() -> None:
     assert made.sign(pod()) is not None
 
 
-class Signs:
+class Signs(PluginBase):
     """Signs pods in whatever way the test wants."""
 
-    name: ClassVar[str] = "Signs"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def filter_node(self) -> None:

@@ -2,6 +2,7 @@ from random import Random
 from typing import Any, ClassVar
 
 import pytest
+from plugin_base import PluginBase
 
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES, Feasible, SchedulingCycle
@@ -44,12 +45,7 @@ class PerNode:
         return None
 
 
-class Narrowing:
-    name: ClassVar[str] = "Narrowing"
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
-
+class Narrowing(PluginBase):
     @hookimpl
     def pre_filter(self, pod: Pod) -> PreFilterResult | Status | None:
         if pod.name == "refused":
@@ -72,12 +68,7 @@ NODES = [node(f"n{i}") for i in range(4)]
 
 
 def test_the_only_node_that_fits_is_taken_without_ranking() -> None:
-    class Unranked:
-        name: ClassVar[str] = "Unranked"
-
-        def __init__(self, args: None, handle: Handle) -> None:
-            pass
-
+    class Unranked(PluginBase):
         @hookimpl
         def score_node(self, node: NodeView) -> int:
             raise AssertionError("nobody should ask")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plugin_base import PluginBase
 
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.decision import Decision, Placed, Unplaced
@@ -49,14 +50,10 @@ BUILT_IN = (
 """Plugins that judge each node by itself; with ImageLocality, which looks at all, every change means starting over."""
 
 
-class Licensed:
+class Licensed(PluginBase):
     """Looks at nodes one by one: at their annotations, and at how many pods they have. Its answers are kept."""
 
-    name: ClassVar[str] = "Licensed"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def filter_node(self, pod: Pod, node: NodeView) -> Status | None:
@@ -76,13 +73,8 @@ class Licensed:
         return len(pod.labels)
 
 
-class Moody:
+class Moody(PluginBase):
     """Says something else for every pod, so nothing it says may be kept."""
-
-    name: ClassVar[str] = "Moody"
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns) -> Verdicts:
@@ -96,13 +88,8 @@ class Moody:
         return np.array([(7 * int(name[-1]) + int(pod.name[-1])) % 101 for name in nodes.names], dtype=np.int64)
 
 
-class Picky:
+class Picky(PluginBase):
     """Has nothing but a pre_filter, which nobody may forget to ask."""
-
-    name: ClassVar[str] = "Picky"
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns) -> PreFilterResult | Status | None:
@@ -114,14 +101,10 @@ class Picky:
         return None
 
 
-class Zoned:
+class Zoned(PluginBase):
     """Can only rank nodes that its own filter lets pass."""
 
-    name: ClassVar[str] = "Zoned"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def filter_node(self, node: NodeView) -> Status | None:
@@ -355,14 +338,10 @@ def test_the_signature_used_longest_ago_is_forgotten_first() -> None:
     assert kept.profile.plugins["Asked"].asked == [20, 20, 20, 20]  # 1, 2, 3, and 2 again
 
 
-class Fragile:
+class Fragile(PluginBase):
     """Fails on some nodes."""
 
-    name: ClassVar[str] = "Fragile"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def filter(self, nodes: NodeColumns) -> Verdicts:
@@ -407,14 +386,10 @@ def test_what_fits_nowhere_is_said_again_until_a_row_changes() -> None:
     assert decide(kept, huge) is None
 
 
-class Census:
+class Census(PluginBase):
     """Counts nodes with a label in pre_filter, so it depends on all nodes."""
 
-    name: ClassVar[str] = "Census"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.ALL_NODES})
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def pre_filter(self, nodes: NodeColumns, state: CycleState) -> None:

@@ -1,6 +1,6 @@
 """The whole client against the whole simulated API server: two readings of the API that must agree."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import AlreadyExists, Conflict, ConnectionFailed, NotFound
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
-from trio_sched.kube_client.watch import Listed, follow
+from trio_sched.kube_client.watch import Changes, Listed, follow
 from trio_sched.objects.event import Event, EventSeries, ObjectReference
 from trio_sched.objects.lease import LeaseSpec
 from trio_sched.objects.metadata import ObjectMeta
@@ -45,7 +45,7 @@ class Mirror:
     objects: dict[str, Any] = field(factory=dict)
     news: trio.Event = field(factory=trio.Event)
 
-    def deliver(self, batch: Any) -> None:
+    def deliver(self, batch: Listed[Any] | Changes[Any]) -> None:
         if isinstance(batch, Listed):
             assert not self.objects
             self.objects = {listed.metadata.name: listed for listed in batch.objects}
@@ -59,7 +59,7 @@ class Mirror:
         self.news.set()
         self.news = trio.Event()
 
-    async def until(self, condition: Any) -> None:
+    async def until(self, condition: Callable[[dict[str, Any]], object]) -> None:
         while not condition(self.objects):
             await self.news.wait()
 

@@ -1,10 +1,10 @@
 import logging
-from typing import Any
 
 import httpx
 import pytest
 import trio
 from attrs import evolve
+from raw_server import Exchange, StartServer
 from trio.testing import MockClock
 
 import trio_sched
@@ -143,8 +143,8 @@ async def test_httpx_requests_carry_the_same_identity_and_pace(autojump_clock: M
     assert third[0].headers.get_list("authorization") == ["Bearer other"]
 
 
-async def test_httpx_works_over_the_pool(start_server: Any) -> None:
-    async def answer(exchange: Any) -> None:
+async def test_httpx_works_over_the_pool(start_server: StartServer) -> None:
+    async def answer(exchange: Exchange) -> None:
         if "watch=1" in exchange.request.target:
             await exchange.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n")
             await exchange.raw(b"4\r\ntwo\n\r\n0\r\n\r\n")
@@ -162,8 +162,8 @@ async def test_httpx_works_over_the_pool(start_server: Any) -> None:
     assert server.requests[0].headers["host"] == server.url.removeprefix("https://")
 
 
-async def test_httpx_hears_of_broken_connections_in_its_own_terms(start_server: Any) -> None:
-    async def drop(exchange: Any) -> None:
+async def test_httpx_hears_of_broken_connections_in_its_own_terms(start_server: StartServer) -> None:
+    async def drop(exchange: Exchange) -> None:
         await exchange.stream.aclose()
 
     server = await start_server(drop)
@@ -173,8 +173,8 @@ async def test_httpx_hears_of_broken_connections_in_its_own_terms(start_server: 
     assert isinstance(caught.value.__cause__, ConnectionFailed)
 
 
-async def test_what_is_raised_inside_comes_out_without_a_group(start_server: Any) -> None:
-    async def refuse(exchange: Any) -> None:
+async def test_what_is_raised_inside_comes_out_without_a_group(start_server: StartServer) -> None:
+    async def refuse(exchange: Exchange) -> None:
         await exchange.answer(b"", status=418)
 
     server = await start_server(refuse)

@@ -2,7 +2,6 @@ import contextlib
 import json
 import ssl
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,8 @@ import pytest
 import trio
 import trustme
 from attrs import evolve
+from file_writer import Write
+from raw_server import Exchange, StartServer
 from trio.testing import MockClock
 
 from trio_sched.kube_client.connection import connect
@@ -18,7 +19,6 @@ from trio_sched.kube_client.errors import CredentialsError, Unauthorized
 from trio_sched.kube_client.exec_plugin import ExecPlugin, parse_credential
 from trio_sched.kube_client.settings import ConnectionSettings, ExecSettings, Impersonation, TlsSettings
 
-Write = Callable[[str, str | bytes], str]
 V1 = "client.authentication.k8s.io/v1"
 SERVER = "https://127.0.0.1:1"
 
@@ -122,8 +122,8 @@ async def test_an_expired_exec_credential_is_fetched_anew(write: Write) -> None:
     assert (await plugin.credential()).token == "yes2"
 
 
-async def test_a_401_reruns_the_exec_plugin_for_the_next_request(write: Write, start_server: Any) -> None:
-    async def only_second(exchange: Any) -> None:
+async def test_a_401_reruns_the_exec_plugin_for_the_next_request(write: Write, start_server: StartServer) -> None:
+    async def only_second(exchange: Exchange) -> None:
         accepted = exchange.request.headers.get("authorization") == "Bearer yes2"
         await exchange.answer(status=200 if accepted else 401)
 
@@ -223,8 +223,8 @@ async def test_a_certificate_from_an_exec_plugin_is_shown_and_its_successor_on_a
     assert shown == ["one.test", "two.test"]
 
 
-async def test_a_certificate_that_is_none_is_the_exec_plugins_fault(write: Write, start_server: Any) -> None:
-    async def unreachable(exchange: Any) -> None:
+async def test_a_certificate_that_is_none_is_the_exec_plugins_fault(write: Write, start_server: StartServer) -> None:
+    async def unreachable(exchange: Exchange) -> None:
         raise AssertionError("no request can get here")
 
     write("extra", '{"clientCertificateData": "junk", "clientKeyData": "junk"}')

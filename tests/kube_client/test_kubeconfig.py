@@ -1,17 +1,16 @@
 import base64
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
+from file_writer import Write
 
 from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.in_cluster import in_cluster_settings
 from trio_sched.kube_client.kubeconfig import load_kubeconfig
 
-Write = Callable[[str, str | bytes], str]
 NO_CONFIGURATION = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
 )

@@ -9,6 +9,8 @@ import pytest
 import trio
 import trustme
 from attrs import define, evolve, field
+from file_writer import Write
+from raw_server import Exchange, StartServer
 
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.errors import ConnectionFailed
@@ -78,13 +80,13 @@ class TestProxy:
             pass
 
 
-async def answer(exchange: Any) -> None:
+async def answer(exchange: Exchange) -> None:
     await exchange.answer(b"direct")
 
 
 @pytest.mark.parametrize(("scheme", "login"), [("http", ""), ("socks5", ""), ("socks5", "me:p@ss")])
 async def test_tls_goes_through_a_proxy_untouched(
-    start_server: Any, nursery: trio.Nursery, scheme: str, login: str
+    start_server: StartServer, nursery: trio.Nursery, scheme: str, login: str
 ) -> None:
     server, proxy = await start_server(answer, tls=True), TestProxy(login=login)
     await nursery.start(proxy.serve)
@@ -95,7 +97,7 @@ async def test_tls_goes_through_a_proxy_untouched(
     assert len(proxy.heard) == 1
 
 
-async def test_an_http_proxy_is_told_who_asks(start_server: Any, nursery: trio.Nursery) -> None:
+async def test_an_http_proxy_is_told_who_asks(start_server: StartServer, nursery: trio.Nursery) -> None:
     server, proxy = await start_server(answer, tls=True), TestProxy()
     await nursery.start(proxy.serve)
     settings = evolve(server.settings, proxy_url=f"http://me:pw@127.0.0.1:{proxy.port}")
@@ -106,7 +108,9 @@ async def test_an_http_proxy_is_told_who_asks(start_server: Any, nursery: trio.N
     assert f"Proxy-Authorization: Basic {base64.b64encode(b'me:pw').decode()}" in head
 
 
-async def test_an_http_proxy_relays_plain_requests_by_their_whole_url(start_server: Any, nursery: trio.Nursery) -> None:
+async def test_an_http_proxy_relays_plain_requests_by_their_whole_url(
+    start_server: StartServer, nursery: trio.Nursery
+) -> None:
     server, proxy = await start_server(answer), TestProxy()
     await nursery.start(proxy.serve)
     settings = evolve(server.settings, proxy_url=f"http://127.0.0.1:{proxy.port}")
@@ -120,7 +124,7 @@ async def test_an_http_proxy_relays_plain_requests_by_their_whole_url(start_serv
     [("http", "answered CONNECT with '407 Proxy Authentication Required'"), ("socks5", "connection refused")],
 )
 async def test_a_proxy_that_refuses_is_named(
-    start_server: Any, nursery: trio.Nursery, scheme: str, problem: str
+    start_server: StartServer, nursery: trio.Nursery, scheme: str, problem: str
 ) -> None:
     server, proxy = await start_server(answer, tls=True), TestProxy(refuse=True)
     await nursery.start(proxy.serve)
@@ -182,7 +186,11 @@ def test_no_proxy_covers_names_addresses_and_networks(server: str, exceptions: s
 
 
 async def test_an_https_proxy_is_spoken_to_in_private(
-    authority: trustme.CA, nursery: trio.Nursery, start_server: Any, monkeypatch: pytest.MonkeyPatch, write: Any
+    authority: trustme.CA,
+    nursery: trio.Nursery,
+    start_server: StartServer,
+    monkeypatch: pytest.MonkeyPatch,
+    write: Write,
 ) -> None:
     server, proxy = await start_server(answer, tls=True), TestProxy()
     await nursery.start(proxy.serve)

@@ -1,27 +1,27 @@
 import contextlib
 import ssl
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
 import trustme
 from attrs import evolve
+from file_writer import Write
+from raw_server import Exchange, StartServer
 
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.kube_client.tls import TlsSource
 
-Write = Callable[[str, str | bytes], str]
 SETTINGS = ConnectionSettings(server="https://127.0.0.1:1")
 
 
-async def answer(exchange: Any) -> None:
+async def answer(exchange: Exchange) -> None:
     await exchange.answer()
 
 
-async def test_a_server_that_another_authority_vouches_for_is_not_trusted(start_server: Any) -> None:
+async def test_a_server_that_another_authority_vouches_for_is_not_trusted(start_server: StartServer) -> None:
     server = await start_server(answer, tls=True)
     settings = evolve(server.settings, tls=TlsSettings(ca_data=trustme.CA().cert_pem.bytes()))
     async with connect(settings) as client:
@@ -31,7 +31,9 @@ async def test_a_server_that_another_authority_vouches_for_is_not_trusted(start_
     assert server.requests == []
 
 
-async def test_the_name_in_the_certificate_must_be_the_servers_or_the_one_we_were_told(start_server: Any) -> None:
+async def test_the_name_in_the_certificate_must_be_the_servers_or_the_one_we_were_told(
+    start_server: StartServer,
+) -> None:
     server = await start_server(answer, tls=True)
     for name, trusted in (("kubernetes.test", True), ("other.test", False)):
         settings = evolve(server.settings, tls=evolve(server.settings.tls, server_name=name))
@@ -43,7 +45,7 @@ async def test_the_name_in_the_certificate_must_be_the_servers_or_the_one_we_wer
                     await client.call(b"GET", b"/x")
 
 
-async def test_insecure_means_that_nothing_is_checked(start_server: Any) -> None:
+async def test_insecure_means_that_nothing_is_checked(start_server: StartServer) -> None:
     server = await start_server(answer, tls=True)
     settings = evolve(server.settings, tls=TlsSettings(insecure_skip_verify=True, server_name="other.test"))
     async with connect(settings) as client:

@@ -12,6 +12,7 @@ import pytest
 import trio
 import trio.testing
 from attrs import define, field
+from raw_server import Exchange, StartServer
 from trio.testing import MockClock
 
 from trio_sched.kube_client.connection import connect
@@ -108,7 +109,7 @@ class Consumer:
     batches: list[Any] = field(factory=list)
     trouble: list[KubeClientError] = field(factory=list)
 
-    def deliver(self, batch: Any) -> None:
+    def deliver(self, batch: Listed[Any] | Changes[Any]) -> None:
         self.batches.append(batch)
 
     def note(self, plural: str, trouble: KubeClientError) -> None:
@@ -419,8 +420,8 @@ async def test_nodes_are_followed_without_a_selector(autojump_clock: MockClock) 
     assert all("fieldSelector" not in query for _, query, _ in server.asked)
 
 
-async def test_a_watch_over_a_real_socket_delivers(start_server: Any) -> None:
-    async def serve(exchange: Any) -> None:
+async def test_a_watch_over_a_real_socket_delivers(start_server: StartServer) -> None:
+    async def serve(exchange: Exchange) -> None:
         if "watch=true" not in exchange.request.target:
             return await exchange.answer(json.dumps({"metadata": {"resourceVersion": "1"}, "items": []}).encode())
         event = line("ADDED", pod("a", 2))
@@ -431,7 +432,7 @@ async def test_a_watch_over_a_real_socket_delivers(start_server: Any) -> None:
     delivered = trio.Event()
     seen: list[Any] = []
 
-    def deliver(batch: Any) -> None:
+    def deliver(batch: Listed[Any] | Changes[Any]) -> None:
         seen.append(batch)
         if isinstance(batch, Changes):
             delivered.set()

@@ -2,17 +2,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from simulator_api import Api, Json
 
 from trio_sched.simulator import ApiServer
 
-Json = dict[str, Any]
 Applier = Callable[..., Any]
 
 PATH = "/api/v1/namespaces/default/configmaps/c"
 
 
 @pytest.fixture
-def apply(api: Any) -> Applier:
+def apply(api: Api) -> Applier:
     async def apply(data: Json, *, by: str, force: bool = False, expect: int = 200) -> Json:
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}
         query = f"fieldManager={by}" + ("&force=true" if force else "")
@@ -67,6 +67,6 @@ async def test_applying_the_same_again_makes_no_version(apply: Applier, server: 
     assert server.store.version == version
 
 
-async def test_nobody_may_apply_in_nobodys_name(api: Any) -> None:
+async def test_nobody_may_apply_in_nobodys_name(api: Api) -> None:
     status = await api("PATCH", PATH, {}, content_type="application/apply-patch+yaml", expect=422)
     assert "fieldManager: Required value" in status["message"]

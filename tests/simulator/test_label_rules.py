@@ -1,10 +1,7 @@
-from typing import Any
-
 import pytest
+from simulator_api import Json
 
 from trio_sched.simulator.label_rules import label_problems, metadata_problems, name_problem
-
-Json = dict[str, Any]
 
 
 @pytest.mark.parametrize(

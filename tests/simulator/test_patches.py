@@ -1,10 +1,9 @@
 from typing import Any
 
 import pytest
+from simulator_api import Json
 
 from trio_sched.simulator.patches import PatchError, PatchTestFailed, json_patch, merge_patch
-
-Json = dict[str, Any]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
 from typing import Any
 
 import pytest
+from simulator_api import Json
 
 from trio_sched.simulator.pod_defaults import add_default_tolerations, fill_spec, quality_of_service
-
-Json = dict[str, Any]
 
 
 def filled(**spec: Any) -> Json:

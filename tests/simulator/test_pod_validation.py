@@ -1,11 +1,10 @@
 from typing import Any
 
 import pytest
+from simulator_api import Json
 
 from trio_sched.simulator.pod_defaults import fill_spec
 from trio_sched.simulator.pod_validation import pod_problems, quantity_errors, update_problems
-
-Json = dict[str, Any]
 
 
 def spec_of(**spec: Any) -> Json:

@@ -1,13 +1,11 @@
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
+from simulator_api import Json
 
 from trio_sched.simulator import ApiServer, ManifestError, load_manifests, populate
-
-Json = dict[str, Any]
 
 MANIFESTS = """\
 apiVersion: v1

@@ -1,10 +1,7 @@
-from typing import Any
-
 import pytest
+from simulator_api import Json
 
 from trio_sched.simulator.selectors import SelectorError, both, field_selector, label_selector, matches_label_selector
-
-Json = dict[str, Any]
 
 
 def labelled(**labels: str) -> Json:
