@@ -33,18 +33,24 @@ async def test_a_pod_is_bound(binder: Binder, created: Pod, store: Store) -> Non
     assert store.pod("p")["spec"]["nodeName"] == "n"
 
 
-async def test_a_lost_reply_is_looked_up(binder: Binder, created: Pod, store: Store, api: ApiServer) -> None:
+async def test_a_bind_whose_reply_is_lost_is_verified_by_reading_the_pod(
+    binder: Binder, created: Pod, store: Store, api: ApiServer
+) -> None:
     api.faults.drop_next(1, verb="bind")
     assert await binder.bind(created, "n") is None
     assert store.pod("p")["spec"]["nodeName"] == "n"
 
 
-async def test_a_pod_that_is_there_already_is_bound(binder: Binder, created: Pod, client: KubeClient) -> None:
+async def test_a_pod_already_bound_to_the_node_counts_as_bound(
+    binder: Binder, created: Pod, client: KubeClient
+) -> None:
     await bind_elsewhere(client, created, "n")
     assert await binder.bind(created, "n") is None
 
 
-async def test_a_pod_that_is_elsewhere_is_not(binder: Binder, created: Pod, client: KubeClient) -> None:
+async def test_a_pod_already_bound_to_another_node_is_an_error(
+    binder: Binder, created: Pod, client: KubeClient
+) -> None:
     await bind_elsewhere(client, created, "other")
     status = await binder.bind(created, "n")
     assert status is not None
@@ -52,7 +58,7 @@ async def test_a_pod_that_is_elsewhere_is_not(binder: Binder, created: Pod, clie
     assert 'pod p is already assigned to node "other"' in status.message
 
 
-async def test_another_pod_of_the_same_name_is_not_taken_for_ours(
+async def test_a_bound_pod_of_the_same_name_but_another_uid_is_a_failure(
     binder: Binder, created: Pod, client: KubeClient, store: Store, api: ApiServer
 ) -> None:
     stored = api.store.get("pods", "default/p")
@@ -62,14 +68,14 @@ async def test_another_pod_of_the_same_name_is_not_taken_for_ours(
     assert await binder.bind(created, "n") is not None
 
 
-async def test_a_pod_that_is_gone_is_a_failure(binder: Binder, created: Pod, api: ApiServer) -> None:
+async def test_binding_a_deleted_pod_is_a_failure(binder: Binder, created: Pod, api: ApiServer) -> None:
     api.store.delete("pods", api.store.get("pods", "default/p"))
     status = await binder.bind(created, "n")
     assert status is not None
     assert 'pods "p" not found' in status.message
 
 
-async def test_a_server_that_cannot_be_reached_is_not_asked_what_became_of_it(
+async def test_a_bind_that_was_never_sent_is_not_verified(
     binder: Binder, created: Pod, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     api.stop()
@@ -78,7 +84,7 @@ async def test_a_server_that_cannot_be_reached_is_not_asked_what_became_of_it(
     assert trio.current_time() == began
 
 
-async def test_after_a_lost_reply_it_asks_until_there_is_an_answer(
+async def test_after_a_lost_reply_the_pod_is_read_until_the_read_succeeds(
     binder: Binder, created: Pod, api: ApiServer, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.faults.drop_next(1, verb="bind")
@@ -89,7 +95,7 @@ async def test_after_a_lost_reply_it_asks_until_there_is_an_answer(
     assert caplog.text.count("cannot find out whether pod default/p was bound") == 3
 
 
-async def test_a_lost_request_is_found_out_too(
+async def test_a_lost_request_is_a_failure(
     binder: Binder, created: Pod, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     """The server was too slow, and the request never took effect."""

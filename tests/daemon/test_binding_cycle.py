@@ -30,12 +30,14 @@ def hooks(names: str) -> list[BoundHook]:
         ("ab", "ab", "ab", []),
     ],
 )
-def test_neighbours_that_allow_it_form_a_group(plugins: str, skipped: str, parallel: str, expected: list[str]) -> None:
+def test_consecutive_plugins_that_allow_parallel_pre_bind_form_a_group(
+    plugins: str, skipped: str, parallel: str, expected: list[str]
+) -> None:
     groups = group_pre_binds(hooks(plugins), frozenset(skipped), frozenset(parallel))
     assert ["".join(hook.plugin for hook in group) for group in groups] == expected
 
 
-async def test_a_pre_flight_that_fails_forgets_that_the_pod_waits_for_permission(autojump_clock: MockClock) -> None:
+async def test_a_failing_pre_flight_removes_the_pod_from_the_waiting_pods(autojump_clock: MockClock) -> None:
     class Cautious(PluginBase):
         @hookimpl
         def permit(self) -> Wait | None:
@@ -60,7 +62,7 @@ async def test_a_pre_flight_that_fails_forgets_that_the_pod_waits_for_permission
         )
 
 
-async def test_a_pre_flight_answers_with_success_or_skip_only(autojump_clock: MockClock) -> None:
+async def test_a_pre_flight_may_return_success_or_skip_only(autojump_clock: MockClock) -> None:
     class Confused(PluginBase):
         @hookimpl
         def pre_bind_pre_flight(self) -> Status:
@@ -79,7 +81,7 @@ async def test_a_pre_flight_answers_with_success_or_skip_only(autojump_clock: Mo
         )
 
 
-async def test_what_pre_flight_skips_is_not_prepared(autojump_clock: MockClock) -> None:
+async def test_pre_bind_is_not_called_after_pre_flight_skips(autojump_clock: MockClock) -> None:
     class Idle(PluginBase):
         @hookimpl
         def pre_bind_pre_flight(self) -> Status:
@@ -95,7 +97,7 @@ async def test_what_pre_flight_skips_is_not_prepared(autojump_clock: MockClock) 
         assert (cluster.pod("p").node_name, Idle.log) == ("node-1", [])
 
 
-async def test_the_first_failure_of_a_group_cancels_the_others(autojump_clock: MockClock) -> None:
+async def test_the_first_failing_pre_bind_of_a_group_cancels_the_others(autojump_clock: MockClock) -> None:
     class Slow(PluginBase):
         @hookimpl
         def pre_bind_pre_flight(self) -> PreFlight:
@@ -127,7 +129,7 @@ async def test_the_first_failure_of_a_group_cancels_the_others(autojump_clock: M
         assert event.message == "no disk"
 
 
-async def test_a_bind_that_fails_frees_who_waits_for_its_room(autojump_clock: MockClock) -> None:
+async def test_a_failed_binding_cycle_requeues_pods_that_wait_for_its_resources(autojump_clock: MockClock) -> None:
     class Unwilling(PluginBase):
         @hookimpl
         async def pre_bind(self, pod: Pod) -> Status | None:
@@ -143,7 +145,7 @@ async def test_a_bind_that_fails_frees_who_waits_for_its_room(autojump_clock: Mo
         assert cluster.placements() == {"default/first": "", "default/second": "n"}
 
 
-async def test_pods_named_by_a_plugin_are_tried_after_a_slow_post_bind(autojump_clock: MockClock) -> None:
+async def test_pods_to_activate_are_moved_after_a_slow_post_bind(autojump_clock: MockClock) -> None:
     class Door(PluginBase):
         is_open = False
 
@@ -189,7 +191,7 @@ async def test_a_post_bind_that_fails_is_logged_and_the_pod_stays_bound(
         assert cluster.events("FailedScheduling") == []
 
 
-async def test_who_allows_itself_is_bound_in_its_own_time(autojump_clock: MockClock) -> None:
+async def test_a_plugin_can_allow_its_waiting_pod_from_a_background_task(autojump_clock: MockClock) -> None:
     class Timer(PluginBase):
         @hookimpl
         def permit(self) -> Wait:

@@ -42,14 +42,14 @@ async def test_the_first_list_fills_cache_and_queue(stage: Stage, autojump_clock
     assert len(stage.pending) == 1
 
 
-async def test_a_pod_without_a_node_is_queued_and_known_as_pending(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_a_pod_without_a_node_is_queued_and_pending(stage: Stage, autojump_clock: MockClock) -> None:
     (added,) = stage.add(pod("p"))
     assert stage.where(added) == "active"
     assert stage.pending.get("default/p") is added
     assert stage.cache.get(added.uid) is None
 
 
-async def test_a_pod_of_another_scheduler_is_none_of_our_business_until_it_has_a_node(
+async def test_a_pod_of_another_scheduler_is_ignored_until_it_has_a_node(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
@@ -62,7 +62,7 @@ async def test_a_pod_of_another_scheduler_is_none_of_our_business_until_it_has_a
     assert stage.cpu("n") == 0
 
 
-async def test_a_deleted_pod_of_another_scheduler_that_never_had_a_node_changes_nothing(
+async def test_deleting_an_unbound_pod_of_another_scheduler_changes_nothing(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
     (foreign,) = stage.add(pod("p", scheduler_name="somebody-else"))
@@ -71,7 +71,7 @@ async def test_a_deleted_pod_of_another_scheduler_that_never_had_a_node_changes_
     assert (stage.where(ours), len(stage.pending)) == ("active", 1)
 
 
-async def test_a_pod_with_a_node_counts_there_and_brings_back_who_waited_for_one(
+async def test_a_new_bound_pod_is_cached_and_requeues_pods_that_wait_for_assigned_pods(
     staged: MakeStage, autojump_clock: MockClock
 ) -> None:
     stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.ADD)))
@@ -84,7 +84,7 @@ async def test_a_pod_with_a_node_counts_there_and_brings_back_who_waited_for_one
     assert stage.cpu("n") == 2000
 
 
-async def test_a_pod_that_comes_before_its_node_counts_when_the_node_is_there(
+async def test_a_pod_added_before_its_node_counts_once_the_node_is_added(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(pod("early", cpu=1, node_name="n"))
@@ -92,7 +92,7 @@ async def test_a_pod_that_comes_before_its_node_counts_when_the_node_is_there(
     assert stage.cpu("n") == 1000
 
 
-async def test_a_pod_that_is_added_twice_counts_once_and_is_a_matter_for_the_log(
+async def test_a_pod_added_twice_counts_once_and_is_logged(
     stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
@@ -101,7 +101,7 @@ async def test_a_pod_that_is_added_twice_counts_once_and_is_a_matter_for_the_log
     assert "Scheduler cache: pod uid-of-default/p(default/p) was already in added state" in caplog.text
 
 
-async def test_every_batch_wakes_the_scheduler_up(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_every_batch_wakes_the_scheduler(stage: Stage, autojump_clock: MockClock) -> None:
     ready = stage.assembly.ready
     for happens in (
         lambda: stage.mirror.nodes_changed(Listed([], "1")),
@@ -119,7 +119,7 @@ async def test_every_batch_wakes_the_scheduler_up(stage: Stage, autojump_clock: 
 # --- pods that change while they have no node -----------------------------------------------------------------------
 
 
-async def test_a_pending_pod_is_known_and_queued_in_its_newest_version(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_an_updated_pending_pod_is_queued_in_its_newest_version(stage: Stage, autojump_clock: MockClock) -> None:
     (old,) = stage.add(pod("p"))
     new = stage.update(old, labelled(old, a="b"))
     queued = stage.queue.find(new.key)
@@ -128,15 +128,13 @@ async def test_a_pending_pod_is_known_and_queued_in_its_newest_version(stage: St
     assert stage.pending.get(new.key) is new
 
 
-async def test_an_update_that_the_queue_has_not_heard_the_beginning_of_queues_the_pod(
-    stage: Stage, autojump_clock: MockClock
-) -> None:
+async def test_an_update_of_a_pod_that_is_not_queued_queues_it(stage: Stage, autojump_clock: MockClock) -> None:
     old, new = stage.stamp(pod("p")), stage.stamp(pod("p"))
     stage.mirror.pods_changed(Changes([Change("MODIFIED", old, new)], "1"))
     assert stage.where(new) == "active"
 
 
-async def test_the_same_version_again_does_not_queue_a_pod_that_is_being_scheduled(
+async def test_an_update_to_the_same_version_does_not_queue_a_pod_in_flight(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
     (old,) = stage.add(pod("p"))
@@ -147,7 +145,7 @@ async def test_the_same_version_again_does_not_queue_a_pod_that_is_being_schedul
     assert stage.where(old) == ""
 
 
-async def test_a_pod_that_was_assumed_and_is_confirmed_counts_once(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_an_assumed_pod_that_is_confirmed_counts_once(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
     assumed = stage.assume(pod("p", cpu=1))
     assert stage.cpu("n") == 1000
@@ -156,7 +154,9 @@ async def test_a_pod_that_was_assumed_and_is_confirmed_counts_once(stage: Stage,
     assert (stage.cpu("n"), len(stage.pending), stage.where(assumed)) == (1000, 0, "")
 
 
-async def test_a_pod_that_somebody_else_put_elsewhere_counts_there(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_an_assumed_pod_bound_to_another_node_counts_on_that_node(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
     stage.add(node("ours"))
     assumed = stage.assume(pod("p", cpu=1))
     stage.add(node("theirs"))
@@ -165,9 +165,7 @@ async def test_a_pod_that_somebody_else_put_elsewhere_counts_there(stage: Stage,
     assert not stage.cache.is_assumed(assumed.uid)
 
 
-async def test_a_queued_pod_that_somebody_else_has_bound_leaves_the_queue(
-    stage: Stage, autojump_clock: MockClock
-) -> None:
+async def test_a_queued_pod_bound_by_another_client_leaves_the_queue(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
     (refused,) = stage.refuse(pod("big", cpu=64))
     (active,) = stage.add(pod("next", cpu=1))
@@ -177,7 +175,7 @@ async def test_a_queued_pod_that_somebody_else_has_bound_leaves_the_queue(
     assert (len(stage.pending), stage.cpu("n")) == (0, 65_000)
 
 
-async def test_a_pod_that_gets_a_node_brings_back_who_waited_for_one(
+async def test_a_pod_that_is_bound_requeues_pods_that_wait_for_assigned_pods(
     staged: MakeStage, autojump_clock: MockClock
 ) -> None:
     stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.ADD)))
@@ -188,7 +186,7 @@ async def test_a_pod_that_gets_a_node_brings_back_who_waited_for_one(
     assert stage.where(waiting) == "backoff"
 
 
-async def test_changes_of_an_assumed_pod_are_left_to_its_binding(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_an_update_of_an_assumed_pod_does_not_queue_it(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
     assumed = stage.assume(pod("p", cpu=1))
     newer = stage.update(assumed, labelled(assumed, a="b"))
@@ -197,7 +195,7 @@ async def test_changes_of_an_assumed_pod_are_left_to_its_binding(stage: Stage, a
     assert stage.pending.get(assumed.key) is newer
 
 
-async def test_an_assumed_pod_that_is_to_go_gives_its_room_back_once(
+async def test_an_assumed_pod_being_deleted_frees_its_resources_once(
     stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", cpu=1))
@@ -211,7 +209,7 @@ async def test_an_assumed_pod_that_is_to_go_gives_its_room_back_once(
     assert caplog.text == ""
 
 
-async def test_a_pod_that_waits_for_permission_and_is_to_go_is_rejected_and_given_back_by_its_binding(
+async def test_a_waiting_pod_being_deleted_is_rejected_and_forgotten_by_its_binding_cycle(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", cpu=1))
@@ -228,7 +226,7 @@ async def test_a_pod_that_waits_for_permission_and_is_to_go_is_rejected_and_give
 
 
 @pytest.mark.parametrize("elsewhere", ["", "other"])
-async def test_a_place_that_is_promised_no_more_brings_back_who_is_not_more_important(
+async def test_a_removed_nomination_requeues_pods_of_the_same_or_lower_priority(
     stage: Stage, elsewhere: str, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
@@ -243,7 +241,7 @@ async def test_a_place_that_is_promised_no_more_brings_back_who_is_not_more_impo
 # --- pods that change on their node ---------------------------------------------------------------------------------
 
 
-async def test_new_labels_of_a_running_pod_bring_back_who_waited_for_labels(
+async def test_new_labels_of_a_running_pod_requeue_pods_that_wait_for_label_updates(
     staged: MakeStage, autojump_clock: MockClock
 ) -> None:
     stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.UPDATE_POD_LABEL)))
@@ -259,7 +257,9 @@ async def test_new_labels_of_a_running_pod_bring_back_who_waited_for_labels(
     assert cached.pod is running
 
 
-async def test_a_running_pod_that_shrinks_leaves_room_for_others(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_a_running_pod_that_scales_down_requeues_pods_that_wait_for_resources(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
     stage.add(node("n", cpu=4))
     (running,) = stage.add(pod("running", cpu=4, node_name="n"))
     (waiting,) = stage.refuse(pod("waiting", cpu=2))
@@ -267,7 +267,7 @@ async def test_a_running_pod_that_shrinks_leaves_room_for_others(stage: Stage, a
     assert (stage.cpu("n"), stage.where(waiting)) == (1000, "backoff")
 
 
-async def test_an_update_of_a_running_pod_that_nobody_has_heard_of_is_a_matter_for_the_log(
+async def test_an_update_of_an_unknown_running_pod_is_logged(
     stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.update(pod("p", node_name="n"), pod("p", node_name="n"))
@@ -278,7 +278,7 @@ async def test_an_update_of_a_running_pod_that_nobody_has_heard_of_is_a_matter_f
 
 
 @pytest.mark.parametrize("is_last_state_known", [True, False])
-async def test_a_running_pod_that_goes_leaves_room_for_others(
+async def test_a_deleted_running_pod_requeues_pods_that_wait_for_resources(
     stage: Stage, is_last_state_known: bool, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", cpu=1))
@@ -288,14 +288,16 @@ async def test_a_running_pod_that_goes_leaves_room_for_others(
     assert (stage.cpu("n"), stage.where(waiting), len(stage.cache)) == (0, "backoff", 0)
 
 
-async def test_the_end_of_a_running_pod_that_nobody_has_heard_of_is_a_matter_for_the_log(
+async def test_the_deletion_of_an_unknown_running_pod_is_logged(
     stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.delete(pod("p", node_name="n"))
     assert "pod uid-of-default/p is not found in scheduler cache" in caplog.text
 
 
-async def test_queued_pods_that_go_are_forgotten_and_free_nobody(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_deleted_queued_pods_leave_the_queue_and_requeue_no_others(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
     stage.add(node("n"))
     refused, other = stage.refuse(pod("refused", cpu=64), pod("other", cpu=64))
     (active,) = stage.add(pod("active"))
@@ -305,7 +307,7 @@ async def test_queued_pods_that_go_are_forgotten_and_free_nobody(stage: Stage, a
     assert len(stage.pending) == 1
 
 
-async def test_a_queued_pod_that_got_a_node_and_went_before_we_heard_of_it_leaves_the_queue(
+async def test_a_queued_pod_bound_and_deleted_between_two_lists_leaves_the_queue(
     stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
@@ -315,7 +317,7 @@ async def test_a_queued_pod_that_got_a_node_and_went_before_we_heard_of_it_leave
     assert caplog.text == ""
 
 
-async def test_an_assumed_pod_that_goes_gives_its_room_back(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_a_deleted_assumed_pod_frees_its_resources(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n", cpu=1))
     assumed = stage.assume(pod("p", cpu=1))
     (waiting,) = stage.refuse(pod("waiting", cpu=1))
@@ -323,7 +325,7 @@ async def test_an_assumed_pod_that_goes_gives_its_room_back(stage: Stage, autoju
     assert (stage.cpu("n"), stage.where(waiting), stage.cache.get(assumed.uid)) == (0, "backoff", None)
 
 
-async def test_a_pod_that_goes_and_was_promised_a_place_brings_back_who_is_not_more_important(
+async def test_a_deleted_nominated_pod_requeues_pods_of_the_same_or_lower_priority(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
@@ -334,7 +336,7 @@ async def test_a_pod_that_goes_and_was_promised_a_place_brings_back_who_is_not_m
     assert not stage.queue.nominator.nodes.get("n")
 
 
-async def test_a_pod_made_anew_under_the_same_name_is_another_pod(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_a_pod_recreated_under_the_same_name_is_another_pod(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n", cpu=1))
     (refused,) = stage.refuse(pod("p", cpu=64, uid="first"))
     (running,) = stage.add(pod("q", cpu=1, uid="first-q", node_name="n"))
@@ -352,7 +354,7 @@ async def test_a_pod_made_anew_under_the_same_name_is_another_pod(stage: Stage, 
     assert stage.cpu("n") == 0
 
 
-async def test_the_list_of_pending_pods_is_not_misled_by_the_end_of_an_earlier_pod_of_that_name() -> None:
+async def test_deleting_an_earlier_pod_of_the_same_name_does_not_remove_the_pending_one() -> None:
     pending, second = PendingPods(), pod("p", uid="second")
     pending.put(second)
     pending.drop(pod("p", uid="first"))

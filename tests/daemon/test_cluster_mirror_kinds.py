@@ -50,7 +50,9 @@ def known(stage: Stage, kind: str) -> list[Any]:
     return list(stage.mirror.object_cache.objects(kind))
 
 
-async def test_objects_are_kept_in_their_newest_version_until_they_go(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_objects_are_cached_in_their_newest_version_until_they_are_deleted(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
     take = stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL)
     assert known(stage, "Widget") == []
     here, there = widget("w", namespace="here"), widget("w", namespace="there")
@@ -64,7 +66,7 @@ async def test_objects_are_kept_in_their_newest_version_until_they_go(stage: Sta
     assert known(stage, "Widget") == []
 
 
-async def test_an_object_made_anew_under_the_same_name_stays_known(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_an_object_recreated_under_the_same_name_stays_cached(stage: Stage, autojump_clock: MockClock) -> None:
     take = stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL)
     old, new = widget("w"), widget("w", size=2)
     take(Listed([old], "1"))
@@ -90,7 +92,7 @@ CHANGES: dict[str, Callable[[AnyObject], Any]] = {
     ],
 )
 @pytest.mark.parametrize("change", CHANGES)
-async def test_only_what_plugins_have_registered_for_moves_pods(
+async def test_only_registered_events_move_pods(
     staged: MakeStage, change: str, registered: Action, moving: set[str], autojump_clock: MockClock
 ) -> None:
     stage = staged(picky_plugin(("widgets.v1.example.com", Action.ALL)))
@@ -100,7 +102,7 @@ async def test_only_what_plugins_have_registered_for_moves_pods(
     assert stage.where(waiting) == ("backoff" if change in moving else "unschedulable")
 
 
-async def test_a_device_class_that_appears_takes_over_a_resource_that_was_there(
+async def test_a_new_device_class_takes_over_an_extended_resource_of_a_node(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", allocatable={GPU: 1}))
@@ -119,7 +121,7 @@ async def test_a_device_class_that_appears_takes_over_a_resource_that_was_there(
     assert not stage.cache.is_assumed(third.uid)
 
 
-async def test_a_device_class_of_something_else_moves_nobody(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_a_device_class_of_another_resource_moves_no_pods(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
     take = stage.mirror.handler("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
     (waiting,) = stage.refuse(pod("p", requests={GPU: 1}))
@@ -149,7 +151,7 @@ class Licences(PluginBase):
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("Licence", Placed), ("Other", Unplaced)])
-async def test_kept_answers_are_forgotten_when_a_kind_changes_that_plugins_ask_about(
+async def test_the_signature_cache_is_dropped_when_a_kind_changes_that_signing_plugins_read(
     staged: MakeStage, kind: str, expected: type[Any], autojump_clock: MockClock
 ) -> None:
     stage = staged(Licences)
@@ -168,7 +170,7 @@ async def test_kept_answers_are_forgotten_when_a_kind_changes_that_plugins_ask_a
     assert isinstance(stage.attempt(), expected)
 
 
-async def test_a_new_version_in_which_nothing_else_is_new_leaves_kept_answers_alone(
+async def test_a_new_version_without_other_changes_leaves_the_signature_cache_alone(
     staged: MakeStage, autojump_clock: MockClock
 ) -> None:
     stage = staged(Licences)
@@ -186,7 +188,7 @@ async def test_a_new_version_in_which_nothing_else_is_new_leaves_kept_answers_al
     assert stage.assembly.scheduler.signature_epoch == epoch + 1
 
 
-async def test_a_licence_that_goes_is_noticed_although_answers_are_kept(
+async def test_a_deleted_licence_is_noticed_despite_the_signature_cache(
     staged: MakeStage, autojump_clock: MockClock
 ) -> None:
     stage = staged(Licences)
@@ -201,7 +203,7 @@ async def test_a_licence_that_goes_is_noticed_although_answers_are_kept(
 
 
 @pytest.mark.parametrize("kind", ["Service", "ReplicaSet", "Namespace", "PodDisruptionBudget"])
-async def test_kinds_that_only_plugins_of_every_attempt_ask_about_leave_kept_answers_alone(
+async def test_kinds_that_only_unsigned_hooks_read_leave_the_signature_cache_alone(
     kind: str, stage: Stage, autojump_clock: MockClock
 ) -> None:
     """On a busy cluster these change all the time."""

@@ -16,7 +16,7 @@ def annotated(one: Node, **annotations: str) -> Node:
     return replace(one, metadata=replace(one.metadata, annotations=annotations))
 
 
-async def test_a_new_node_has_room_for_who_waited_for_room(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_a_new_node_requeues_pods_that_wait_for_resources(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("small", cpu=1))
     (waiting,) = stage.refuse(pod("waiting", cpu=2))
     stage.add(node("still-too-small", cpu=1))
@@ -26,7 +26,9 @@ async def test_a_new_node_has_room_for_who_waited_for_room(stage: Stage, autojum
     assert set(stage.cache.table.row_of) == {"small", "still-too-small", "large"}
 
 
-async def test_a_node_that_grows_has_room_for_who_waited_for_room(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_more_allocatable_resources_requeue_pods_that_wait_for_resources(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
     (small,) = stage.add(node("n", cpu=1))
     (waiting,) = stage.refuse(pod("waiting", cpu=2))
     stage.update(small, node("n", cpu=4))
@@ -36,7 +38,7 @@ async def test_a_node_that_grows_has_room_for_who_waited_for_room(stage: Stage, 
     assert stage.cpu("n") == 2000
 
 
-async def test_a_node_that_is_fit_again_brings_back_who_could_not_stand_it(
+async def test_a_node_without_its_taint_requeues_pods_that_did_not_tolerate_it(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
     (tainted,) = stage.add(node("n", taints=["broken:NoSchedule"]))
@@ -45,7 +47,7 @@ async def test_a_node_that_is_fit_again_brings_back_who_could_not_stand_it(
     assert stage.where(waiting) == "backoff"
 
 
-async def test_each_thing_that_changed_is_an_event_of_its_own(staged: MakeStage, autojump_clock: MockClock) -> None:
+async def test_each_changed_property_of_a_node_is_an_event(staged: MakeStage, autojump_clock: MockClock) -> None:
     stage = staged(picky_plugin((Resource.NODE, Action.UPDATE_NODE_ANNOTATION)))
     (old,) = stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
@@ -55,9 +57,7 @@ async def test_each_thing_that_changed_is_an_event_of_its_own(staged: MakeStage,
     assert stage.where(waiting) == "backoff"
 
 
-async def test_a_node_that_only_reports_that_it_lives_moves_nobody(
-    staged: MakeStage, autojump_clock: MockClock
-) -> None:
+async def test_a_heartbeat_of_a_node_moves_no_pods(staged: MakeStage, autojump_clock: MockClock) -> None:
     stage = staged(picky_plugin((Resource.NODE, Action.ALL)))
     (old,) = stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
@@ -66,7 +66,7 @@ async def test_a_node_that_only_reports_that_it_lives_moves_nobody(
 
 
 @pytest.mark.parametrize(("is_enabled", "expected"), [(True, "backoff"), (False, "unschedulable")])
-async def test_declared_features_are_heard_of_if_their_gate_is_on(
+async def test_declared_features_are_an_event_only_with_their_gate(
     staged: MakeStage, is_enabled: bool, expected: str, autojump_clock: MockClock
 ) -> None:
     listening = picky_plugin((Resource.NODE, Action.UPDATE_NODE_DECLARED_FEATURE))
@@ -77,7 +77,7 @@ async def test_declared_features_are_heard_of_if_their_gate_is_on(
     assert stage.where(waiting) == expected
 
 
-async def test_a_node_that_goes_brings_back_who_waited_for_that_and_is_no_choice_any_more(
+async def test_a_deleted_node_requeues_pods_that_wait_for_it_and_is_not_chosen(
     staged: MakeStage, autojump_clock: MockClock
 ) -> None:
     stage = staged(picky_plugin((Resource.NODE, Action.DELETE)))
@@ -89,7 +89,7 @@ async def test_a_node_that_goes_brings_back_who_waited_for_that_and_is_no_choice
     assert len(stage.cache.table.row_of) == 0
 
 
-async def test_pods_of_a_node_that_went_and_came_back_count_again(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_pods_of_a_node_deleted_and_added_again_count_again(stage: Stage, autojump_clock: MockClock) -> None:
     (here,) = stage.add(node("n"))
     stage.add(pod("p", cpu=1, node_name="n"))
     stage.delete(here)
@@ -97,7 +97,7 @@ async def test_pods_of_a_node_that_went_and_came_back_count_again(stage: Stage, 
     assert stage.cpu("n") == 1000
 
 
-async def test_a_node_made_anew_under_the_same_name_is_taken_as_it_is_now(
+async def test_a_node_recreated_under_the_same_name_is_cached_as_it_is_now(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
     (old,) = stage.add(node("n", cpu=1))
@@ -111,7 +111,7 @@ async def test_a_node_made_anew_under_the_same_name_is_taken_as_it_is_now(
     assert stage.cpu("n") == 2500
 
 
-async def test_the_end_of_a_node_that_nobody_has_heard_of_is_a_matter_for_the_log(
+async def test_the_deletion_of_an_unknown_node_is_logged(
     stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.delete(node("n"))

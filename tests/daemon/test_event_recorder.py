@@ -35,7 +35,9 @@ def fail(recorder: EventRecorder, p: Pod, note: str = "no room") -> None:
     recorder.record(failed_scheduling(p, note))
 
 
-async def test_an_event_says_who_what_and_why(recorder: EventRecorder, store: Store, autojump_clock: MockClock) -> None:
+async def test_an_event_names_pod_action_reason_and_message(
+    recorder: EventRecorder, store: Store, autojump_clock: MockClock
+) -> None:
     fail(recorder, at_version("7"))
     await recorder.pool.drained()
     (event,) = store.events()
@@ -61,7 +63,7 @@ async def test_an_event_says_who_what_and_why(recorder: EventRecorder, store: St
     assert event["eventTime"] == "2026-01-01T00:00:00.000000Z"
 
 
-async def test_events_of_one_moment_have_different_names(
+async def test_events_of_the_same_moment_have_different_names(
     recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:
     for version in range(50):
@@ -70,7 +72,7 @@ async def test_events_of_one_moment_have_different_names(
     assert len(store.events()) == 50
 
 
-async def test_a_repetition_becomes_a_series_and_is_then_only_counted(
+async def test_a_repeated_event_becomes_a_series_and_is_then_only_counted(
     recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:
     for note in ("one", "two", "three", "four"):
@@ -82,7 +84,7 @@ async def test_a_repetition_becomes_a_series_and_is_then_only_counted(
     assert event["series"]["lastObservedTime"] == "2026-01-01T00:00:10.000000Z"
 
 
-async def test_the_last_count_of_a_series_is_told_when_it_is_over(
+async def test_the_last_count_of_a_series_is_sent_when_it_ends(
     recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:
     for _ in range(5):
@@ -95,7 +97,7 @@ async def test_the_last_count_of_a_series_is_told_when_it_is_over(
     assert len(store.events()) == 2
 
 
-async def test_a_series_that_goes_on_is_told_every_half_hour(
+async def test_a_continuing_series_is_sent_every_half_hour(
     recorder: EventRecorder, store: Store, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     counts: list[tuple[float, int]] = []
@@ -124,7 +126,7 @@ async def test_another_version_of_the_pod_is_another_event(
     assert len(store.events()) == 2
 
 
-async def test_what_can_happen_once_only_is_never_counted(
+async def test_events_that_cannot_repeat_form_no_series(
     recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:
     for _ in range(2):
@@ -133,7 +135,7 @@ async def test_what_can_happen_once_only_is_never_counted(
     assert [event.get("series") for event in store.events()] == [None, None]
 
 
-async def test_a_series_whose_event_the_server_forgot_begins_anew(
+async def test_a_series_whose_event_has_expired_starts_again(
     recorder: EventRecorder, store: Store, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     fail(recorder, at_version("1"))
@@ -159,7 +161,7 @@ async def test_a_repetition_may_arrive_before_the_event_itself(
     assert event["series"]["count"] == 2
 
 
-async def test_an_outage_is_outlived(
+async def test_events_are_sent_after_an_outage(
     recorder: EventRecorder, store: Store, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     api.stop()
@@ -171,7 +173,7 @@ async def test_an_outage_is_outlived(
     assert len(store.events()) == 1
 
 
-async def test_twelve_tries_are_enough(
+async def test_an_event_is_dropped_after_twelve_tries(
     recorder: EventRecorder, store: Store, api: ApiServer, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     began = trio.current_time()
@@ -182,7 +184,7 @@ async def test_twelve_tries_are_enough(
     assert "gave up sending an event after 12 tries" in caplog.text
 
 
-async def test_a_lost_reply_makes_no_second_event(
+async def test_a_lost_reply_creates_no_second_event(
     recorder: EventRecorder, store: Store, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     api.faults.drop_next(1, verb="create", resource="events")
@@ -191,7 +193,7 @@ async def test_a_lost_reply_makes_no_second_event(
     assert len(store.events()) == 1
 
 
-async def test_what_the_server_rejects_is_not_sent_again(
+async def test_a_rejected_event_is_not_sent_again(
     recorder: EventRecorder, store: Store, api: ApiServer, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.faults.fail_next(1, verb="create", resource="events", code=403, reason="Forbidden", message="quota")
@@ -201,7 +203,7 @@ async def test_what_the_server_rejects_is_not_sent_again(
     assert "Server rejected event (will not retry!)" in caplog.text
 
 
-async def test_too_many_events_are_dropped_aloud(
+async def test_dropped_events_are_logged(
     recorder: EventRecorder,
     autojump_clock: MockClock,
     monkeypatch: pytest.MonkeyPatch,
@@ -214,7 +216,7 @@ async def test_too_many_events_are_dropped_aloud(
     assert caplog.text.count("too many events wait to be sent") == 1
 
 
-async def test_a_leader_is_announced_on_the_lease(
+async def test_becoming_leader_is_an_event_about_the_lease(
     recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:
     event = became_leader(LeaderElection(), identity="me", component="default-scheduler")
@@ -236,12 +238,12 @@ async def test_a_leader_is_announced_on_the_lease(
     ],
     ids=["short", "just fits", "a byte too long", "two bytes each", "cut inside a character"],
 )
-def test_notes_are_cut_to_a_kilobyte(note: str, expected: str) -> None:
+def test_messages_are_cut_to_a_kilobyte(note: str, expected: str) -> None:
     assert cut_note(note) == expected
     assert len(expected.encode()) <= 1024
 
 
-async def test_a_server_without_the_newer_shape_gets_the_older_one(
+async def test_a_server_without_events_k8s_io_gets_core_events(
     api: ApiServer, client: KubeClient, store: Store, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     """The paths of the newer shape are hidden by a transport that knows nothing of them."""

@@ -99,7 +99,7 @@ async def evicting(assembled: Assemble, store: Store, nursery: trio.Nursery) -> 
 # --- through the API server -----------------------------------------------------------------------------------------
 
 
-async def test_a_victim_is_marked_then_deleted_and_an_event_says_for_whom(
+async def test_a_victim_gets_a_condition_and_is_deleted_and_an_event_names_the_preemptor(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     (low,) = await evicting.running("low")
@@ -115,7 +115,7 @@ async def test_a_victim_is_marked_then_deleted_and_an_event_says_for_whom(
     assert (event["type"], event["reason"], event["action"]) == ("Normal", "Preempted", "Preempting")
 
 
-async def test_in_the_background_the_others_go_side_by_side_and_the_last_one_after_them(
+async def test_in_the_background_victims_are_evicted_in_parallel_and_the_last_one_after_them(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
@@ -131,7 +131,7 @@ async def test_in_the_background_the_others_go_side_by_side_and_the_last_one_aft
     assert marked == pytest.approx([1.0], abs=0.05)
 
 
-async def test_in_the_cycle_all_go_side_by_side_and_are_waited_for(
+async def test_in_the_cycle_all_victims_are_evicted_in_parallel_and_awaited(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
@@ -141,7 +141,7 @@ async def test_in_the_cycle_all_go_side_by_side_and_are_waited_for(
     assert sorted(name for name, what in evicting.what() if what == "told to go") == ["a", "b", "c"]
 
 
-async def test_pods_that_are_going_already_are_left_alone(evicting: Evicting, autojump_clock: MockClock) -> None:
+async def test_terminating_pods_are_not_evicted_again(evicting: Evicting, autojump_clock: MockClock) -> None:
     low, other = await evicting.running("low", "other")
     await evicting.evicted(evicting.going(low))
     assert evicting.moves == []
@@ -150,7 +150,7 @@ async def test_pods_that_are_going_already_are_left_alone(evicting: Evicting, au
     assert {name for name, _what in evicting.what()} == {"third"}
 
 
-async def test_a_victim_that_is_marked_already_is_only_deleted(evicting: Evicting, autojump_clock: MockClock) -> None:
+async def test_a_victim_that_has_the_condition_is_only_deleted(evicting: Evicting, autojump_clock: MockClock) -> None:
     (low,) = await evicting.running("low", seen=False)
     message = "default-scheduler: preempting to accommodate a higher priority pod"
     condition = PodCondition(
@@ -165,7 +165,7 @@ async def test_a_victim_that_is_marked_already_is_only_deleted(evicting: Evictin
 
 
 @pytest.mark.parametrize("verb", ["patch", "delete"])
-async def test_a_victim_that_is_gone_is_no_failure_and_no_news(
+async def test_a_victim_that_does_not_exist_is_no_failure_and_no_event(
     verb: str, evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     gone, low = await evicting.running("gone", "low")
@@ -175,7 +175,7 @@ async def test_a_victim_that_is_gone_is_no_failure_and_no_news(
     assert ("low", "told to go") in evicting.what()
 
 
-async def test_of_one_preemptor_so_many_victims_are_evicted_at_once_as_the_configuration_says(
+async def test_parallelism_limits_how_many_victims_of_one_preemptor_are_evicted_at_once(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
@@ -186,7 +186,7 @@ async def test_of_one_preemptor_so_many_victims_are_evicted_at_once_as_the_confi
     assert told == pytest.approx([1.0] * 16 + [2.0] * 4, abs=0.05)
 
 
-async def test_more_preemptors_than_can_be_served_at_once_are_all_served(
+async def test_more_preemptors_than_eviction_tasks_are_all_served(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
@@ -212,7 +212,7 @@ def queued(evicting: Evicting) -> None:
 
 
 @pytest.mark.parametrize("verb", ["patch", "delete"])
-async def test_if_the_server_refuses_the_preemptor_is_tried_again_and_the_last_victim_spared(
+async def test_a_failed_eviction_requeues_the_preemptor_and_spares_the_last_victim(
     verb: str, evicting: Evicting, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     low, last = await evicting.running("low", "last", cpu=2)
@@ -230,9 +230,7 @@ async def test_if_the_server_refuses_the_preemptor_is_tried_again_and_the_last_v
     assert "Error evicting pods for default/grand" in caplog.text
 
 
-async def test_if_the_server_refuses_in_the_cycle_that_is_the_answer(
-    evicting: Evicting, autojump_clock: MockClock
-) -> None:
+async def test_a_failed_eviction_in_the_cycle_is_returned(evicting: Evicting, autojump_clock: MockClock) -> None:
     victims = await evicting.running("a", "b")
     evicting.store.api.faults.fail_next(verb="delete", resource="pods", code=403, reason="Forbidden", message="not you")
     status = await evicting.evict(*victims, in_background=False)
@@ -242,7 +240,7 @@ async def test_if_the_server_refuses_in_the_cycle_that_is_the_answer(
     assert not evicting.evictions.is_evicting_for(GRAND.uid)
 
 
-async def test_a_server_in_trouble_is_asked_to_mark_again(evicting: Evicting, autojump_clock: MockClock) -> None:
+async def test_setting_the_condition_is_retried(evicting: Evicting, autojump_clock: MockClock) -> None:
     (low,) = await evicting.running("low")
     evicting.store.api.faults.fail_next(3, verb="patch", resource="pods", code=409, reason="Conflict")
     await evicting.evicted(low)
@@ -250,7 +248,7 @@ async def test_a_server_in_trouble_is_asked_to_mark_again(evicting: Evicting, au
     assert 0.31 <= evicting.moves[0][0] <= 0.341  # 10, 50 and 250 ms, each up to a tenth longer
 
 
-async def test_after_four_refusals_it_is_given_up(evicting: Evicting, autojump_clock: MockClock) -> None:
+async def test_an_eviction_fails_after_four_refusals(evicting: Evicting, autojump_clock: MockClock) -> None:
     (low,) = await evicting.running("low")
     evicting.store.api.faults.fail_next(4, verb="patch", resource="pods", code=409, reason="Conflict")
     status = await evicting.evict(low, in_background=False)
@@ -261,7 +259,7 @@ async def test_after_four_refusals_it_is_given_up(evicting: Evicting, autojump_c
 # --- while they leave -----------------------------------------------------------------------------------------------
 
 
-async def test_the_preemptor_waits_until_every_victim_is_seen_to_be_going(
+async def test_the_preemptor_is_gated_until_every_victim_is_terminating(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     a, b = await evicting.running("a", "b")
@@ -278,16 +276,14 @@ async def test_the_preemptor_waits_until_every_victim_is_seen_to_be_going(
     assert not evicting.evictions.is_evicting_for(GRAND.uid)
 
 
-async def test_a_victim_that_is_seen_to_be_gone_is_waited_for_no_longer(
-    evicting: Evicting, autojump_clock: MockClock
-) -> None:
+async def test_a_deleted_victim_no_longer_gates_the_preemptor(evicting: Evicting, autojump_clock: MockClock) -> None:
     (low,) = await evicting.running("low")
     await evicting.evicted(low)
     evicting.show("DELETED", low, None)
     assert not evicting.evictions.is_evicting_for(GRAND.uid)
 
 
-async def test_victims_seen_to_be_going_do_not_end_the_wait_before_the_last_one_was_told(
+async def test_terminating_victims_do_not_open_the_gate_before_the_last_one_is_evicted(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
@@ -304,7 +300,7 @@ async def test_victims_seen_to_be_going_do_not_end_the_wait_before_the_last_one_
 # --- pods that only exist here --------------------------------------------------------------------------------------
 
 
-async def test_a_pod_that_waits_for_permission_is_stopped_and_not_deleted(
+async def test_a_waiting_victim_is_rejected_and_not_deleted(
     evicting: Evicting, autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     (low,) = await evicting.running("low")
@@ -325,7 +321,7 @@ async def test_a_pod_that_waits_for_permission_is_stopped_and_not_deleted(
     assert not evicting.evictions.is_evicting_for(GRAND.uid)
 
 
-async def test_a_pod_that_has_permission_by_now_is_evicted_through_the_server(
+async def test_a_victim_that_no_longer_waits_is_evicted_through_the_server(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     (low,) = await evicting.running("low")
@@ -335,9 +331,7 @@ async def test_a_pod_that_has_permission_by_now_is_evicted_through_the_server(
     assert evicting.what() == [("low", "marked"), ("low", "told to go")]
 
 
-async def test_a_pod_that_prepares_to_be_bound_is_stopped_and_not_deleted(
-    evicting: Evicting, autojump_clock: MockClock
-) -> None:
+async def test_a_victim_in_pre_bind_is_cancelled_and_not_deleted(evicting: Evicting, autojump_clock: MockClock) -> None:
     (low,) = await evicting.running("low")
     under_way = evicting.evictions.pre_binding.add(low.uid)
     await evicting.evicted(low)
@@ -347,7 +341,7 @@ async def test_a_pod_that_prepares_to_be_bound_is_stopped_and_not_deleted(
     assert evicting.notes() == [("low", f"Preempted by pod {GRAND.uid} on node n (in kube-scheduler memory).")]
 
 
-async def test_a_pod_that_is_past_its_preparations_is_evicted_through_the_server(
+async def test_a_victim_past_pre_bind_is_evicted_through_the_server(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     (low,) = await evicting.running("low")
@@ -375,7 +369,7 @@ def promised(evicting: Evicting, name: str) -> str | None:
 
 
 @pytest.mark.parametrize("in_background", [True, False])
-async def test_less_important_pods_lose_their_promise_of_the_node(
+async def test_nominations_of_lower_priority_pods_to_the_node_are_cleared(
     in_background: bool, evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     (low,) = await evicting.running("low")
@@ -392,7 +386,7 @@ async def test_less_important_pods_lose_their_promise_of_the_node(
 
 
 @pytest.mark.parametrize(("in_background", "left"), [(True, "n"), (False, None)])
-async def test_if_all_victims_are_going_already_promises_are_withdrawn_only_within_the_cycle(
+async def test_if_all_victims_are_terminating_nominations_are_cleared_only_within_the_cycle(
     in_background: bool, left: str | None, evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     (low,) = await evicting.running("low")

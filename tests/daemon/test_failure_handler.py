@@ -94,7 +94,7 @@ async def failing(assembled: Assemble, store: Store, nursery: trio.Nursery) -> F
 # --- back to the queue ----------------------------------------------------------------------------------------------
 
 
-async def test_a_refused_pod_waits_for_events_of_the_plugins_that_refused_it(
+async def test_an_unschedulable_pod_waits_for_events_of_the_plugins_that_rejected_it(
     failing: Failing, autojump_clock: MockClock
 ) -> None:
     info = await failing.popped()
@@ -107,14 +107,16 @@ async def test_a_refused_pod_waits_for_events_of_the_plugins_that_refused_it(
     assert info.unschedulable_count == 1
 
 
-async def test_what_an_earlier_attempt_came_to_is_forgotten(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_the_rejectors_of_an_earlier_attempt_are_replaced(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     info.unschedulable_plugins, info.pending_plugins = {"Earlier"}, {"Earlier"}
     failing.handler.handle(info, failed())
     assert info.rejectors == set()
 
 
-async def test_plugins_that_bring_something_about_are_told_apart(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_pending_plugins_are_recorded_apart_from_unschedulable_ones(
+    failing: Failing, autojump_clock: MockClock
+) -> None:
     info = await failing.popped()
     outcome = failing.decide(info)
     assert outcome.diagnosis is not None
@@ -131,7 +133,7 @@ async def test_a_pod_whose_attempt_failed_backs_off(failing: Failing, autojump_c
     assert info.uid not in failing.queue.in_flight
 
 
-async def test_what_happened_during_the_attempt_counts(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_events_during_the_attempt_are_taken_into_account(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     outcome = failing.decide(info)
     failing.assembly.mirror.nodes_changed(Changes([Change("ADDED", None, node("large", cpu=128))], "1"))
@@ -140,9 +142,7 @@ async def test_what_happened_during_the_attempt_counts(failing: Failing, autojum
     assert info.key not in failing.queue.unschedulable
 
 
-async def test_the_version_that_came_in_during_the_attempt_is_queued(
-    failing: Failing, autojump_clock: MockClock
-) -> None:
+async def test_the_version_received_during_the_attempt_is_queued(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     outcome, old = failing.decide(info), info.pod
     new = replace(old, metadata=replace(old.metadata, resource_version="77", labels={"a": "b"}))
@@ -154,7 +154,9 @@ async def test_the_version_that_came_in_during_the_attempt_is_queued(
     assert event["involvedObject"]["resourceVersion"] == "77"
 
 
-async def test_a_pod_made_anew_under_the_same_name_is_left_alone(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_a_pod_recreated_during_the_attempt_is_not_queued_by_its_predecessor(
+    failing: Failing, autojump_clock: MockClock
+) -> None:
     info = await failing.popped(replace(HUGE, metadata=replace(HUGE.metadata, uid="first")))
     outcome = failing.decide(info)
     failing.show("DELETED", info.pod, None)
@@ -170,7 +172,7 @@ async def test_a_pod_made_anew_under_the_same_name_is_left_alone(failing: Failin
     assert "conditions" not in failing.store.pod("p").get("status", {})
 
 
-async def test_a_pod_that_is_gone_is_not_queued_and_people_are_told_all_the_same(
+async def test_a_deleted_pod_is_not_queued_but_its_failure_is_reported(
     failing: Failing, autojump_clock: MockClock
 ) -> None:
     info = await failing.popped()
@@ -186,7 +188,7 @@ async def test_a_pod_that_is_gone_is_not_queued_and_people_are_told_all_the_same
     assert event["reason"] == "FailedScheduling"
 
 
-async def test_a_pod_that_is_queued_already_is_a_matter_for_the_log(
+async def test_a_pod_that_is_queued_already_is_logged(
     failing: Failing, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     info = await failing.popped()
@@ -198,7 +200,7 @@ async def test_a_pod_that_is_queued_already_is_a_matter_for_the_log(
     assert len(failing.calls) == 1
 
 
-async def test_the_timers_are_told_once_the_pod_is_back(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_the_scheduler_is_woken_once_the_pod_is_queued(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     await trio.sleep(5)
     failing.handler.requeued = lambda: failing.calls.append(failing.queue.next_backoff_check())
@@ -210,7 +212,7 @@ async def test_the_timers_are_told_once_the_pod_is_back(failing: Failing, autoju
 # --- nominations ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_promised_place_is_kept_free_and_written_into_the_pod(
+async def test_a_nomination_is_added_to_the_nominator_and_written_into_the_status(
     failing: Failing, autojump_clock: MockClock
 ) -> None:
     info = await failing.popped()
@@ -221,7 +223,7 @@ async def test_a_promised_place_is_kept_free_and_written_into_the_pod(
 
 
 @pytest.mark.parametrize(("outcome", "place", "written"), [(None, "n", "n"), ("", "", None), ("m", "m", "m")])
-async def test_a_promise_of_an_earlier_attempt_is_kept_withdrawn_or_replaced(
+async def test_a_nomination_of_an_earlier_attempt_is_kept_cleared_or_replaced(
     failing: Failing, outcome: str | None, place: str, written: str | None, autojump_clock: MockClock
 ) -> None:
     info = await failing.popped(pod("p", nominated_node_name="n"))
@@ -234,7 +236,7 @@ async def test_a_promise_of_an_earlier_attempt_is_kept_withdrawn_or_replaced(
 
 
 @pytest.mark.parametrize(("outcome", "place"), [(None, "n"), ("", ""), ("m", "m")])
-async def test_a_promise_that_the_status_has_not_heard_of_yet_counts_too(
+async def test_a_nomination_not_yet_in_the_status_counts_too(
     failing: Failing, outcome: str | None, place: str, autojump_clock: MockClock
 ) -> None:
     info = await failing.popped()
@@ -246,7 +248,7 @@ async def test_a_promise_that_the_status_has_not_heard_of_yet_counts_too(
 # --- what people are told -------------------------------------------------------------------------------------------
 
 
-async def test_a_refusal_is_told_by_an_event_and_a_condition(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_an_unschedulable_pod_gets_an_event_and_a_condition(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     failing.handler.handle(info, failing.decide(info))
     await failing.told()
@@ -259,7 +261,7 @@ async def test_a_refusal_is_told_by_an_event_and_a_condition(failing: Failing, a
     assert (condition["reason"], condition["message"]) == ("Unschedulable", NO_ROOM)
 
 
-async def test_a_failure_is_told_as_one(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_an_error_is_reported_as_scheduler_error(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     failing.handler.handle(info, failed())
     await failing.told()
@@ -284,7 +286,7 @@ async def test_a_long_message_is_cut_in_the_event_and_whole_in_the_condition(
         (failed("no room"), "ERROR", "Error scheduling pod; retrying"),
     ],
 )
-async def test_refusals_are_news_and_failures_are_errors_in_the_log(
+async def test_unschedulable_pods_are_logged_as_info_and_failures_as_errors(
     failing: Failing,
     autojump_clock: MockClock,
     caplog: pytest.LogCaptureFixture,

@@ -68,23 +68,23 @@ def no(text: str, nominated: str | None = None) -> PostFilterResult:
     return PostFilterResult(unschedulable(text), nominated)
 
 
-async def test_reasons_of_all_who_could_not_help_are_told_together() -> None:
+async def test_the_reasons_of_all_unschedulable_post_filters_are_joined() -> None:
     found, asked = await outcome(saying("A", no("a")), saying("B", no("b")), saying("C", None))
     assert (found, asked) == (("a, b", None), [1, 1, 1])
 
 
-async def test_the_first_one_that_makes_room_has_the_last_word() -> None:
+async def test_the_first_successful_post_filter_ends_the_phase() -> None:
     found, asked = await outcome(saying("A", no("a")), saying("B", PostFilterResult(None, "n")), saying("C", no("c")))
     assert (found, asked) == (("", "n"), [1, 1, 0])
 
 
-async def test_a_firm_no_is_a_last_word_too() -> None:
+async def test_an_unresolvable_post_filter_ends_the_phase() -> None:
     firm = PostFilterResult(unresolvable("never"), "")
     found, asked = await outcome(saying("A", firm), saying("B", no("b")))
     assert (found, asked) == (("never", ""), [1, 0])
 
 
-async def test_a_promise_that_is_withdrawn_stays_so_if_nobody_makes_another() -> None:
+async def test_a_cleared_nomination_stays_cleared_unless_a_later_plugin_nominates() -> None:
     found, _asked = await outcome(saying("A", no("a", "")), saying("B", no("b")))
     assert found == ("a, b", "")
     kept, _asked = await outcome(saying("A", no("a")), saying("B", no("b")))
@@ -105,13 +105,13 @@ async def test_a_failure_ends_the_phase_and_leaves_the_nomination_as_it_was(answ
     assert (nominated, asked) == (None, [1, 1, 0])
 
 
-async def test_one_that_brings_something_about_lets_others_have_a_try() -> None:
+async def test_a_pending_post_filter_does_not_end_the_phase() -> None:
     soon = PostFilterResult(pending("wait for it"))
     found, asked = await outcome(saying("A", soon), saying("B", no("b")))
     assert (found, asked) == (("wait for it, b", None), [1, 1])
 
 
-async def test_plugins_may_take_their_time(autojump_clock: MockClock) -> None:
+async def test_post_filter_may_be_async(autojump_clock: MockClock) -> None:
     found, _asked = await outcome(
         saying("A", no("a"), later=True), saying("B", PostFilterResult(None, "n"), later=True)
     )

@@ -55,7 +55,7 @@ def test_values_of_several_lines_are_indented() -> None:
     assert text("Failed", err="one\ntwo").endswith('] "Failed" err=<\n\tone\n\ttwo\n >')
 
 
-def test_an_exception_is_told_with_its_traceback() -> None:
+def test_an_exception_is_logged_with_its_traceback() -> None:
     made = record("Failed", logging.ERROR)
     try:
         raise ValueError("no")
@@ -79,7 +79,7 @@ def test_json_has_klogs_keys() -> None:
 
 
 @pytest.mark.parametrize(("verbosity", "shown"), [(0, ["info"]), (3, ["info"]), (4, ["debug", "info"])])
-def test_verbosity_opens_debug_lines(verbosity: int, shown: list[str]) -> None:
+def test_verbosity_enables_debug_lines(verbosity: int, shown: list[str]) -> None:
     stream = io.StringIO()
     set_up_logging("json", verbosity, stream)
     log.debug("debug")
@@ -88,7 +88,7 @@ def test_verbosity_opens_debug_lines(verbosity: int, shown: list[str]) -> None:
     assert [json.loads(line)["msg"] for line in stream.getvalue().splitlines()] == shown
 
 
-def test_libraries_are_heard_from_warnings_on_and_python_s_own_warnings_too() -> None:
+def test_libraries_log_from_warnings_on_and_python_warnings_are_captured() -> None:
     stream = io.StringIO()
     set_up_logging("text", 0, stream)
     logging.getLogger("httpx").warning("careful")
@@ -101,7 +101,7 @@ def test_libraries_are_heard_from_warnings_on_and_python_s_own_warnings_too() ->
     assert "UserWarning: deprecated" in stream.getvalue()
 
 
-def test_setting_up_twice_says_everything_once() -> None:
+def test_setting_up_twice_logs_everything_once() -> None:
     stream = io.StringIO()
     set_up_logging("text", 0, io.StringIO())
     set_up_logging("text", 0, stream)

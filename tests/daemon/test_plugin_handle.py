@@ -62,7 +62,7 @@ async def test_nodes_are_those_of_now(assembly: Assembly, handle: Handle) -> Non
     assert handle.nodes.requested[0].tolist() == [0, 1000]
 
 
-async def test_asking_for_a_kind_is_remembered_while_answers_are_given_that_will_be_kept(
+async def test_reading_a_kind_inside_a_cached_evaluation_records_the_dependency(
     assembly: Assembly, handle: Handle
 ) -> None:
     asked = assembly.scheduler.dependencies
@@ -78,7 +78,7 @@ async def test_asking_for_a_kind_is_remembered_while_answers_are_given_that_will
     assert handle.object("Widget", "w", "elsewhere") is None
 
 
-async def test_who_waits_for_permission_can_be_looked_at_and_decided_about(
+async def test_waiting_pods_can_be_listed_allowed_and_rejected(
     assembly: Assembly, handle: Handle, autojump_clock: MockClock
 ) -> None:
     assert handle.waiting_pods() == {}
@@ -92,7 +92,7 @@ async def test_who_waits_for_permission_can_be_looked_at_and_decided_about(
     assert handle.waiting_pods() == {}
 
 
-async def test_activated_pods_are_tried_next_and_whoever_schedules_wakes_up(
+async def test_activated_pods_are_queued_and_the_scheduler_is_woken(
     assembly: Assembly, handle: Handle, autojump_clock: MockClock
 ) -> None:
     queue = assembly.scheduler.queue
@@ -120,7 +120,7 @@ async def test_a_plugin_can_bind_through_the_api_server(
     assert store.pod("p")["spec"]["nodeName"] == "n"
 
 
-async def test_a_plugin_that_binds_to_no_node_at_all_hears_that_it_has_failed(
+async def test_binding_to_an_empty_node_name_is_an_error(
     handle: Handle, store: Store, autojump_clock: MockClock
 ) -> None:
     refusal = await handle.bind(await store.create_pod(pod("p")), "")
@@ -141,7 +141,7 @@ def show(assembly: Assembly, change: str, claim: PersistentVolumeClaim) -> None:
         take(Changes([Change(change, claim, None if change == "DELETED" else claim)], "2"))  # type: ignore[arg-type]
 
 
-async def test_objects_are_patched_on_condition_that_they_are_as_they_were(
+async def test_objects_are_patched_only_at_the_given_resource_version(
     handle: Handle, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     stored = create(api.state, api.state.types.core("persistentvolumeclaims"), "default", dict(CLAIM))
@@ -158,7 +158,7 @@ async def test_objects_are_patched_on_condition_that_they_are_as_they_were(
         await handle.patch("Nonsense", "data", patch)
 
 
-async def test_a_change_of_one_object_is_waited_for(
+async def test_waiting_for_a_change_of_one_object(
     assembly: Assembly, handle: Handle, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     claim = msgspec.convert(CLAIM, PersistentVolumeClaim)
@@ -182,7 +182,7 @@ async def test_a_change_of_one_object_is_waited_for(
     assert seen[-1] == (15.0, True)
 
 
-async def test_versions_tell_whether_anything_has_changed(
+async def test_the_version_of_a_kind_changes_with_every_change(
     assembly: Assembly, handle: Handle, autojump_clock: MockClock
 ) -> None:
     claim = msgspec.convert(CLAIM, PersistentVolumeClaim)

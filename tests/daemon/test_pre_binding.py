@@ -9,7 +9,7 @@ from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
-async def test_a_pod_that_is_under_way_can_be_stopped_once() -> None:
+async def test_a_pod_in_pre_bind_can_be_cancelled_once() -> None:
     pods = PreBindingPods()
     entered = pods.add("uid")
     assert pods.cancel("uid", "preempted by somebody")
@@ -19,7 +19,7 @@ async def test_a_pod_that_is_under_way_can_be_stopped_once() -> None:
     assert entered.cause == "preempted by somebody"
 
 
-async def test_a_pod_that_is_past_that_point_cannot() -> None:
+async def test_a_pod_past_pre_bind_cannot_be_cancelled() -> None:
     pods = PreBindingPods()
     entered = pods.add("uid")
     entered.is_done = True
@@ -28,7 +28,7 @@ async def test_a_pod_that_is_past_that_point_cannot() -> None:
     assert entered.cause is None
 
 
-def test_a_pod_that_is_bound_or_has_failed_is_not_here() -> None:
+def test_a_pod_that_is_bound_or_has_failed_is_not_in_pre_bind() -> None:
     pods = PreBindingPods()
     pods.add("uid")
     pods.remove("uid")
@@ -73,7 +73,7 @@ class Doorman(PluginBase):
         (Doorman, "waiting on permit for pod: preempted"),
     ],
 )
-async def test_a_pod_that_is_not_bound_yet_makes_room_without_being_deleted(
+async def test_preempting_a_pod_in_its_binding_cycle_does_not_delete_it(
     plugin: type[PluginBase], failure: str, autojump_clock: MockClock
 ) -> None:
     Preparing.log.clear()
@@ -95,7 +95,7 @@ async def test_a_pod_that_is_not_bound_yet_makes_room_without_being_deleted(
     assert Preparing.log == (["stopped"] if plugin is Preparing else [])
 
 
-async def test_a_pod_that_made_room_is_tried_again_and_bound_where_there_is_room(autojump_clock: MockClock) -> None:
+async def test_a_pod_preempted_in_its_binding_cycle_is_scheduled_again(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=3)], plugins=[Preparing]) as cluster:
         await cluster.create(pod("modest", cpu=2, priority=0))
         await trio.sleep(5)

@@ -47,7 +47,7 @@ async def bound_at(cluster: VirtualCluster, name: str, *, within_seconds: float)
 
 
 @pytest.mark.parametrize("pops_from_backoff", [True, False])
-async def test_a_pod_freed_while_it_backs_off_goes_on_when_that_is_over(
+async def test_a_pod_requeued_in_backoff_is_scheduled_when_the_backoff_ends(
     autojump_clock: MockClock, pops_from_backoff: bool
 ) -> None:
     async with virtual_cluster(gates={"SchedulerPopFromBackoffQ": pops_from_backoff}, nodes=1) as cluster:
@@ -59,7 +59,7 @@ async def test_a_pod_freed_while_it_backs_off_goes_on_when_that_is_over(
         assert moment < 0.5 if pops_from_backoff else 1.0 <= moment < 2.5
 
 
-async def test_a_pod_that_failed_backs_off_longer_each_time(autojump_clock: MockClock) -> None:
+async def test_the_backoff_doubles_with_each_failure(autojump_clock: MockClock) -> None:
     failures: list[float] = []
 
     class Failing(PluginBase):
@@ -78,7 +78,7 @@ async def test_a_pod_that_failed_backs_off_longer_each_time(autojump_clock: Mock
     assert len(failures) >= 5
 
 
-async def test_a_pod_nobody_frees_is_tried_again_after_five_minutes(autojump_clock: MockClock) -> None:
+async def test_an_unschedulable_pod_is_retried_after_five_minutes(autojump_clock: MockClock) -> None:
     Choosy.refuses = True
     async with virtual_cluster(nodes=1, plugins=[Choosy]) as cluster:
         await cluster.create(pod("p"))

@@ -36,7 +36,7 @@ async def test_a_plugin_that_fails_at_pre_enqueue_is_named_in_the_log(
         assert caplog.text.count(text) == 1
 
 
-async def test_a_hint_that_fails_is_named_in_the_log_and_the_pod_is_tried_all_the_same(
+async def test_a_failing_hint_is_logged_and_the_pod_is_requeued(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Hinting(PluginBase):
@@ -60,7 +60,7 @@ async def test_a_hint_that_fails_is_named_in_the_log_and_the_pod_is_tried_all_th
         assert "plugin Hinting failed at hint: hint raised RuntimeError: no idea" in caplog.text
 
 
-async def test_a_pod_that_is_being_deleted_is_not_scheduled(autojump_clock: MockClock) -> None:
+async def test_a_terminating_pod_is_not_scheduled(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1, scheduler=False) as cluster:
         manifest = {
             "apiVersion": "v1",
@@ -77,7 +77,7 @@ async def test_a_pod_that_is_being_deleted_is_not_scheduled(autojump_clock: Mock
         assert (event.reason, event.message) == ("FailedScheduling", "skip schedule deleting pod: default/p")
 
 
-async def test_post_filter_plugins_speak_in_turn_until_one_has_an_answer(autojump_clock: MockClock) -> None:
+async def test_post_filter_plugins_are_called_in_order_until_one_succeeds(autojump_clock: MockClock) -> None:
     class First(PluginBase):
         @hookimpl
         async def post_filter(self, pod: Pod) -> PostFilterResult:
@@ -111,7 +111,7 @@ profiles:
 """
 
 
-async def test_a_nomination_is_written_and_the_place_is_kept_free(autojump_clock: MockClock) -> None:
+async def test_a_nomination_is_written_and_its_resources_are_kept_free(autojump_clock: MockClock) -> None:
     class Promise(PluginBase):
         @hookimpl
         def post_filter(self, pod: Pod) -> PostFilterResult:
@@ -130,7 +130,7 @@ async def test_a_nomination_is_written_and_the_place_is_kept_free(autojump_clock
         assert cluster.pod("important").nominated_node_name == ""
 
 
-async def test_a_post_filter_that_fails_has_the_last_word(autojump_clock: MockClock) -> None:
+async def test_a_failing_post_filter_ends_the_phase(autojump_clock: MockClock) -> None:
     class Raising(PluginBase):
         @hookimpl
         async def post_filter(self, pod: Pod) -> PostFilterResult:
@@ -151,7 +151,7 @@ async def test_a_post_filter_that_fails_has_the_last_word(autojump_clock: MockCl
         assert event.message == f"0/1 nodes are available: 1 Insufficient cpu. {problem}"
 
 
-async def test_a_pod_deleted_while_post_filter_thinks_is_not_queued_again(autojump_clock: MockClock) -> None:
+async def test_a_pod_deleted_during_post_filter_is_not_queued_again(autojump_clock: MockClock) -> None:
     class Thinker(PluginBase):
         @hookimpl
         async def post_filter(self, pod: Pod) -> None:

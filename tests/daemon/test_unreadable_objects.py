@@ -15,7 +15,7 @@ def nonsense(one: Node) -> Node:
     return replace(one, status=replace(one.status, allocatable={"cpu": "lots", "pods": "10"}))
 
 
-async def test_a_node_with_unreadable_resources_is_left_out_and_named(
+async def test_a_node_with_unreadable_resources_is_left_out_and_logged(
     stage: Stage, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.mirror.pods_changed(Listed([pod("early", cpu=1, node_name="bad")], "1"))

@@ -29,7 +29,7 @@ def names(assembly: Assembly, kind: str) -> set[str]:
     return {one.metadata.name for one in assembly.object_cache.objects(kind)}
 
 
-async def test_everything_is_known_when_they_have_started_and_followed_from_then_on(
+async def test_watches_have_started_once_the_first_lists_are_complete(
     assembled: Assemble,
     api: ApiServer,
     store: Store,
@@ -59,7 +59,7 @@ async def test_everything_is_known_when_they_have_started_and_followed_from_then
 
 
 @pytest.mark.parametrize("slow", ["nodes", DEVICE_CLASSES])
-async def test_pods_are_looked_at_when_nodes_and_further_kinds_are_known(
+async def test_pods_are_listed_after_nodes_and_further_kinds(
     assembled: Assemble,
     api: ApiServer,
     store: Store,
@@ -91,7 +91,7 @@ async def test_a_new_leader_waits_for_the_watches_of_nodes_and_pods(
     assert [reflector.kind.plural for reflector in assembly.watch_sync.reflectors] == ["nodes", "pods"]
 
 
-async def test_a_kind_that_the_server_does_not_have_holds_nothing_up(
+async def test_a_kind_that_the_server_does_not_serve_delays_nothing(
     assembled: Assemble,
     client: KubeClient,
     nursery: trio.Nursery,
@@ -108,7 +108,7 @@ async def test_a_kind_that_the_server_does_not_have_holds_nothing_up(
     assert "Failed to watch" not in caplog.text
 
 
-async def test_a_kind_that_we_may_not_see_holds_nothing_up_and_is_known_when_we_may(
+async def test_a_forbidden_kind_delays_nothing_and_is_listed_once_allowed(
     assembled: Assemble,
     api: ApiServer,
     client: KubeClient,
@@ -128,7 +128,7 @@ async def test_a_kind_that_we_may_not_see_holds_nothing_up_and_is_known_when_we_
     assert names(assembly, "DeviceClass") == {"gpus"}
 
 
-async def test_a_server_in_trouble_is_waited_for_and_the_trouble_is_logged(
+async def test_failing_lists_are_retried_and_logged(
     assembled: Assemble,
     api: ApiServer,
     client: KubeClient,
@@ -145,7 +145,7 @@ async def test_a_server_in_trouble_is_waited_for_and_the_trouble_is_logged(
     assert caplog.text.count("Failed to watch deviceclasses") == 3
 
 
-async def test_only_kinds_that_somebody_waits_for_or_looks_at_are_watched(
+async def test_only_kinds_that_plugins_register_for_or_read_are_watched(
     assembled: Assemble, client: KubeClient, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     assembly = assembled(picky_plugin((Resource.POD, Action.ALL), ("widgets.v1.example.com", Action.ADD)), bare=True)
@@ -153,7 +153,7 @@ async def test_only_kinds_that_somebody_waits_for_or_looks_at_are_watched(
     assert set(assembly.object_cache.kinds) == {"widgets.v1.example.com"}
 
 
-async def test_the_default_plugins_have_everything_watched_that_they_wait_for_or_look_at(
+async def test_all_kinds_that_the_default_plugins_register_for_or_read_are_watched(
     assembled: Assemble, client: KubeClient, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     assembly = assembled()
@@ -161,7 +161,7 @@ async def test_the_default_plugins_have_everything_watched_that_they_wait_for_or
     assert set(assembly.object_cache.kinds) == set(KINDS)
 
 
-async def test_objects_of_any_kind_can_be_asked_for(
+async def test_objects_of_any_kind_can_be_read(
     assembled: Assemble, api: ApiServer, client: KubeClient, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     assembly = assembled(picky_plugin(("priorityclasses.v1.scheduling.k8s.io", Action.ADD)))

@@ -191,7 +191,7 @@ def check_cache_is_true(cluster: VirtualCluster, assembly: Assembly) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_random_life_and_trouble(seed: int, autojump_clock: MockClock) -> None:
+async def test_random_operations_and_faults(seed: int, autojump_clock: MockClock) -> None:
     nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2) as cluster:
         history = Ledger(cluster)
@@ -208,7 +208,7 @@ async def test_random_life_and_trouble(seed: int, autojump_clock: MockClock) -> 
 
 
 @pytest.mark.parametrize("seed", range(200, 204))
-async def test_random_life_and_trouble_with_an_extender_that_has_moods(seed: int, autojump_clock: MockClock) -> None:
+async def test_random_operations_and_faults_with_an_unreliable_extender(seed: int, autojump_clock: MockClock) -> None:
     extender = PretendExtender(
         answers={
             "filter": leaving(lambda name: dice.random() < 0.8, "not in the mood"),
@@ -240,7 +240,7 @@ async def test_random_life_and_trouble_with_an_extender_that_has_moods(seed: int
 
 
 @pytest.mark.parametrize("seed", range(100, 104))
-async def test_random_life_and_trouble_under_changing_leaders(seed: int, autojump_clock: MockClock) -> None:
+async def test_random_operations_and_faults_under_changing_leaders(seed: int, autojump_clock: MockClock) -> None:
     nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2, leader_elect=True) as cluster:
         history = Ledger(cluster)

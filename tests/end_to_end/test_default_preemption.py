@@ -44,7 +44,7 @@ def tries(name: str) -> list[float]:
     return sorted({when for who, when in Counting.tried if who == name})
 
 
-async def test_while_evictions_go_on_the_pod_is_gated(autojump_clock: MockClock) -> None:
+async def test_the_preemptor_is_gated_during_evictions(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=4)], plugins=[Counting]) as cluster:
         for name in ("a", "b"):
             await cluster.create(low(name))
@@ -63,7 +63,7 @@ async def test_while_evictions_go_on_the_pod_is_gated(autojump_clock: MockClock)
         assert tries("grand")[1] - begin > 20.0
 
 
-async def test_if_an_eviction_fails_the_pod_is_tried_again_and_evicts_again(
+async def test_after_a_failed_eviction_the_preemptor_is_retried_and_preempts_again(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=3)], plugins=[Counting]) as cluster:
@@ -77,7 +77,7 @@ async def test_if_an_eviction_fails_the_pod_is_tried_again_and_evicts_again(
         assert len(cluster.events("Preempted")) == 1
 
 
-async def test_a_pod_does_not_preempt_again_while_its_victims_are_still_leaving(autojump_clock: MockClock) -> None:
+async def test_a_pod_does_not_preempt_again_while_its_victims_are_terminating(autojump_clock: MockClock) -> None:
     pace = KubeletPace(stop_seconds=25.0)
     nodes = [node("n", cpu=3), node("small", cpu=1)]
     async with virtual_cluster(nodes=nodes, kubelets=pace, plugins=[Counting]) as cluster:
@@ -120,7 +120,7 @@ async def test_without_the_gate_victims_are_evicted_within_the_cycle(autojump_cl
         assert len(cluster.events("Preempted")) == 2
 
 
-async def test_without_the_gate_a_failure_is_told_in_the_message_of_the_pod(autojump_clock: MockClock) -> None:
+async def test_without_the_gate_a_failed_eviction_is_in_the_condition_of_the_pod(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=3)], gates={"SchedulerAsyncPreemption": False}) as cluster:
         await cluster.create(low("modest"))
         await cluster.settle()
@@ -133,7 +133,7 @@ async def test_without_the_gate_a_failure_is_told_in_the_message_of_the_pod(auto
         assert cluster.pod("grand").nominated_node_name == ""
 
 
-async def test_a_more_important_pod_takes_the_promised_place_and_the_promise_is_withdrawn(
+async def test_a_pod_of_higher_priority_takes_the_nominated_node_and_clears_the_nomination(
     autojump_clock: MockClock,
 ) -> None:
     pace = KubeletPace(stop_seconds=25.0)

@@ -55,7 +55,7 @@ def settings(extender: dict[str, Any]) -> DaemonSettings:
     return DaemonSettings(config=config, gates=DEFAULT_GATES, profiles=profiles, registry=registry, identity="me")
 
 
-async def test_an_extender_is_asked_over_tls_and_its_death_concerns_its_pods_only(tmp_path: Path) -> None:
+async def test_an_extender_is_called_over_tls_and_its_failure_concerns_only_its_pods(tmp_path: Path) -> None:
     authority = trustme.CA()
     leaf = authority.issue_cert("extender.test")
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"

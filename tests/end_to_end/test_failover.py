@@ -42,7 +42,7 @@ async def test_only_the_leader_schedules(autojump_clock: MockClock) -> None:
         assert len(second.queue.active) == 0
 
 
-async def test_of_two_that_start_together_one_leads(autojump_clock: MockClock) -> None:
+async def test_of_two_schedulers_started_together_one_leads(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2, leader_elect=True, scheduler=False) as cluster:
         history = Ledger(cluster)
         async with trio.open_nursery() as nursery:
@@ -55,7 +55,7 @@ async def test_of_two_that_start_together_one_leads(autojump_clock: MockClock) -
         history.check()
 
 
-async def test_after_a_kill_the_other_takes_over_within_the_lease_duration(autojump_clock: MockClock) -> None:
+async def test_after_a_kill_the_follower_leads_within_the_lease_duration(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=50, leader_elect=True) as cluster:
         history = Ledger(cluster)
         await trio.sleep(1)
@@ -75,7 +75,7 @@ async def test_after_a_kill_the_other_takes_over_within_the_lease_duration(autoj
         assert LEASE_SECONDS - 2 <= gap <= LEASE_SECONDS + LONGEST_RETRY_SECONDS
 
 
-async def test_after_a_stop_the_other_takes_over_at_its_next_look(autojump_clock: MockClock) -> None:
+async def test_after_a_stop_the_follower_leads_at_its_next_retry(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=50, leader_elect=True) as cluster:
         history = Ledger(cluster)
         await trio.sleep(1)
@@ -94,7 +94,7 @@ async def test_after_a_stop_the_other_takes_over_at_its_next_look(autojump_clock
         assert gap <= LONGEST_RETRY_SECONDS + 1
 
 
-async def test_a_leader_killed_while_it_binds_loses_nothing(autojump_clock: MockClock) -> None:
+async def test_a_leader_killed_during_binds_loses_no_pod(autojump_clock: MockClock) -> None:
     """A tight cluster: whoever gave the same room away twice would be found out."""
     nodes = [node(f"n{number}", cpu=10) for number in range(20)]
     async with virtual_cluster(nodes=nodes, leader_elect=True, bind_latency_seconds=3) as cluster:
@@ -130,7 +130,7 @@ async def test_one_leader_after_the_other_in_a_tight_cluster(autojump_clock: Moc
         history.check()
 
 
-async def test_whoever_takes_the_lease_away_ends_the_leader(autojump_clock: MockClock) -> None:
+async def test_a_leader_whose_lease_is_taken_ends(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2, leader_elect=True, bind_latency_seconds=30) as cluster:
         history = Ledger(cluster)
         await trio.sleep(5)
@@ -181,7 +181,7 @@ async def test_the_same_identity_that_comes_back_leads_at_once(autojump_clock: M
         assert cluster.pod("p").node_name == "node-1"
 
 
-async def test_an_outage_shorter_than_the_renew_deadline_costs_nobody_the_lead(autojump_clock: MockClock) -> None:
+async def test_an_outage_shorter_than_the_renew_deadline_keeps_the_leader(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=5, leader_elect=True) as cluster:
         history = Ledger(cluster)
         await trio.sleep(1)

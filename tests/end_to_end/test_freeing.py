@@ -69,7 +69,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-async def test_a_pod_goes_on_when(case: Case, autojump_clock: MockClock) -> None:
+async def test_a_pod_is_scheduled_after(case: Case, autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[case.node]) as cluster:
         if case.lodger is not None:
             await cluster.create(case.lodger)
@@ -95,7 +95,7 @@ IRRELEVANT = {
 
 
 @pytest.mark.parametrize("change", IRRELEVANT.values(), ids=IRRELEVANT.keys())
-async def test_a_pod_is_not_tried_again_when(change: Any, autojump_clock: MockClock) -> None:
+async def test_a_pod_is_not_retried_after(change: Any, autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[FULL]) as cluster:
         await cluster.create(pod("elsewhere", cpu="1m", scheduler_name="other", node_name="gone"))
         await cluster.create(pod("p", cpu=3))
@@ -126,7 +126,7 @@ class Never:
         return [on(Resource.NODE, Action.UPDATE_NODE_LABEL)]
 
 
-async def test_a_pod_that_was_freed_in_vain_waits_longer_each_time(autojump_clock: MockClock) -> None:
+async def test_the_backoff_of_a_pod_requeued_in_vain_doubles(autojump_clock: MockClock) -> None:
     gates = {"SchedulerPopFromBackoffQ": False}  # with it, a pod that is alone is tried at once
     async with virtual_cluster(nodes=1, plugins=[Never], gates=gates) as cluster:
         await cluster.create(pod("p"))
@@ -139,7 +139,7 @@ async def test_a_pod_that_was_freed_in_vain_waits_longer_each_time(autojump_cloc
         assert nominal <= pause <= nominal + 0.11
 
 
-async def test_many_waiting_pods_fill_up_what_is_added(autojump_clock: MockClock) -> None:
+async def test_many_unschedulable_pods_fill_an_added_node(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[FULL]) as cluster:
         history = Ledger(cluster)
         for number in range(60):

@@ -38,7 +38,7 @@ async def test_an_outage_of_30_seconds_in_the_middle_of_2000_pods(
         check_nothing_left(cluster)
 
 
-async def test_what_was_deleted_while_the_history_was_lost_is_forgotten(autojump_clock: MockClock) -> None:
+async def test_pods_deleted_while_the_watch_history_was_lost_are_removed(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("a", cpu=2), node("b", cpu=2)], kubelets=False) as cluster:
         history = Ledger(cluster)
         for name in ("placed-1", "placed-2", "placed-3", "placed-4"):
@@ -63,7 +63,7 @@ async def test_what_was_deleted_while_the_history_was_lost_is_forgotten(autojump
         check_nothing_left(cluster)
 
 
-async def test_watches_that_break_all_the_time_lose_nothing(autojump_clock: MockClock) -> None:
+async def test_constantly_breaking_watches_lose_no_change(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=10) as cluster:
         history = Ledger(cluster)
         for number in range(100):
@@ -76,7 +76,7 @@ async def test_watches_that_break_all_the_time_lose_nothing(autojump_clock: Mock
         check_nothing_left(cluster)
 
 
-async def test_a_bind_whose_reply_is_lost_counts_as_done(autojump_clock: MockClock) -> None:
+async def test_a_bind_whose_reply_is_lost_counts_as_bound(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=5) as cluster:
         history = Ledger(cluster)
         cluster.api.faults.drop_next(20, verb="bind", resource="pods")
@@ -89,7 +89,7 @@ async def test_a_bind_whose_reply_is_lost_counts_as_done(autojump_clock: MockClo
         check_nothing_left(cluster)
 
 
-async def test_a_lost_reply_and_then_no_server_to_ask(autojump_clock: MockClock) -> None:
+async def test_a_bind_whose_reply_is_lost_before_an_outage_is_verified_afterwards(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2) as cluster:
         history = Ledger(cluster)
         cluster.api.faults.drop_next(1, verb="bind", resource="pods")
@@ -128,7 +128,7 @@ async def test_refused_binds_are_tried_again_after_a_backoff(
         check_nothing_left(cluster)
 
 
-async def test_a_server_that_is_too_busy_is_waited_for(autojump_clock: MockClock) -> None:
+async def test_too_many_requests_are_retried_after_the_given_time(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=5) as cluster:
         history = Ledger(cluster)
         cluster.api.faults.fail_next(
@@ -141,7 +141,7 @@ async def test_a_server_that_is_too_busy_is_waited_for(autojump_clock: MockClock
         assert cluster.events("FailedScheduling") == []
 
 
-async def test_binds_that_take_too_long_are_looked_up(autojump_clock: MockClock) -> None:
+async def test_binds_that_time_out_are_verified(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2, bind_latency_seconds=400) as cluster:
         history = Ledger(cluster)
         await create_pods(cluster, 3)
@@ -153,7 +153,7 @@ async def test_binds_that_take_too_long_are_looked_up(autojump_clock: MockClock)
         check_nothing_left(cluster)
 
 
-async def test_lost_replies_to_everything_that_is_written(autojump_clock: MockClock) -> None:
+async def test_lost_replies_to_all_writes_lose_no_pod(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2) as cluster:
         history = Ledger(cluster)
         await create_pods(cluster, 5)
@@ -171,7 +171,7 @@ async def test_lost_replies_to_everything_that_is_written(autojump_clock: MockCl
         check_nothing_left(cluster)
 
 
-async def test_a_scheduler_that_starts_without_a_server_waits_for_it(autojump_clock: MockClock) -> None:
+async def test_a_scheduler_started_during_an_outage_waits_for_the_server(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1, scheduler=False) as cluster:
         history = Ledger(cluster)
         await create_pods(cluster, 3)

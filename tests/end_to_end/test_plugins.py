@@ -92,7 +92,7 @@ profiles:
         assert len({placements[f"default/plain-{number}"] for number in range(5)}) > 1
 
 
-async def test_a_plugin_that_nobody_offers_keeps_the_scheduler_from_starting(autojump_clock: MockClock) -> None:
+async def test_an_unknown_plugin_keeps_the_scheduler_from_starting(autojump_clock: MockClock) -> None:
     config = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -106,7 +106,7 @@ profiles:
             pass
 
 
-async def test_a_nomination_made_by_post_filter_keeps_the_place(autojump_clock: MockClock) -> None:
+async def test_a_nomination_by_post_filter_reserves_the_node(autojump_clock: MockClock) -> None:
     class Evictor(PluginBase):
         @hookimpl
         async def post_filter(self, pod: Pod) -> PostFilterResult | None:
@@ -167,7 +167,7 @@ async def test_a_background_task_feeds_a_filter(autojump_clock: MockClock) -> No
 
 
 @pytest.mark.parametrize("hook", ["filter_node", "score_node", "pre_filter", "reserve", "permit", "post_bind"])
-async def test_a_plugin_that_fails_at_first_costs_the_pod_an_attempt_and_nobody_else_anything(
+async def test_a_failing_hook_costs_the_pod_one_attempt_and_other_pods_none(
     hook: str, autojump_clock: MockClock
 ) -> None:
     def stumble(self: Any, pod: Any) -> Any:

@@ -50,7 +50,7 @@ class Gang(PluginBase):
         return [on(Resource.POD, Action.ADD)]
 
 
-async def test_a_gang_starts_when_all_of_it_is_there(autojump_clock: MockClock) -> None:
+async def test_a_gang_is_bound_when_all_its_pods_are_permitted(autojump_clock: MockClock) -> None:
     Gang.log.clear()
     async with virtual_cluster(nodes=3, plugins=[Gang]) as cluster:
         history = Ledger(cluster)
@@ -65,7 +65,7 @@ async def test_a_gang_starts_when_all_of_it_is_there(autojump_clock: MockClock) 
         check_nothing_left(cluster)
 
 
-async def test_a_gang_that_is_not_complete_in_time_gives_its_room_back(autojump_clock: MockClock) -> None:
+async def test_an_incomplete_gang_frees_its_resources_after_the_timeout(autojump_clock: MockClock) -> None:
     Gang.log.clear()
     async with virtual_cluster(nodes=[node("n", cpu=2)], plugins=[Gang]) as cluster:
         await cluster.create(pod("a", cpu=1))
@@ -80,7 +80,7 @@ async def test_a_gang_that_is_not_complete_in_time_gives_its_room_back(autojump_
         )
 
 
-async def test_a_waiting_pod_that_is_deleted_gives_its_room_back_at_once(autojump_clock: MockClock) -> None:
+async def test_a_deleted_waiting_pod_frees_its_resources_at_once(autojump_clock: MockClock) -> None:
     class Doorman(PluginBase):
         @hookimpl
         def permit(self, pod: Pod) -> Wait | None:
@@ -98,7 +98,7 @@ async def test_a_waiting_pod_that_is_deleted_gives_its_room_back_at_once(autojum
         check_nothing_left(cluster)
 
 
-async def test_slow_preparations_hold_up_nobody_else(autojump_clock: MockClock) -> None:
+async def test_a_slow_pre_bind_delays_no_other_pod(autojump_clock: MockClock) -> None:
     class Volume(PluginBase):
         @hookimpl
         def pre_bind_pre_flight(self, pod: Pod) -> Any:
@@ -124,7 +124,7 @@ async def test_slow_preparations_hold_up_nobody_else(autojump_clock: MockClock) 
         check_nothing_left(cluster)
 
 
-async def test_a_preparation_that_fails_gives_everything_back_in_reverse_order(autojump_clock: MockClock) -> None:
+async def test_a_failing_pre_bind_unreserves_in_reverse_order(autojump_clock: MockClock) -> None:
     log: list[str] = []
 
     class First(PluginBase):
@@ -173,7 +173,7 @@ async def test_a_preparation_that_fails_gives_everything_back_in_reverse_order(a
         check_nothing_left(cluster)
 
 
-async def test_a_pod_whose_condition_a_plugin_brings_about_comes_back_without_backoff(
+async def test_a_pod_with_a_pending_plugin_is_requeued_without_backoff(
     autojump_clock: MockClock,
 ) -> None:
     class Provisioner(PluginBase):
@@ -195,7 +195,7 @@ async def test_a_pod_whose_condition_a_plugin_brings_about_comes_back_without_ba
         assert cluster.pod("p").node_name == "node-1"
 
 
-async def test_a_binder_of_ones_own_takes_over(autojump_clock: MockClock) -> None:
+async def test_a_custom_bind_plugin_replaces_the_default_binder(autojump_clock: MockClock) -> None:
     class OwnBinder(PluginBase):
         @hookimpl
         async def bind(self, pod: Pod, node_name: str) -> Status | None:
@@ -225,7 +225,7 @@ profiles:
         assert event.message == 'running Bind plugin "OwnBinder": not yet'
 
 
-async def test_preparations_that_allow_it_run_side_by_side(autojump_clock: MockClock) -> None:
+async def test_pre_binds_that_allow_it_run_in_parallel(autojump_clock: MockClock) -> None:
     def made(name: str, seconds: float) -> Any:
         class Preparing(PluginBase):
             @hookimpl

@@ -50,7 +50,9 @@ async def test_an_extender_chooses_the_node_of_the_victim(autojump_clock: MockCl
 
 
 @pytest.mark.parametrize(("ignorable", "victims"), [(True, 1), (False, 0)])
-async def test_what_a_broken_extender_costs(ignorable: bool, victims: int, autojump_clock: MockClock) -> None:
+async def test_a_failing_extender_ends_the_preemption_unless_it_is_ignorable(
+    ignorable: bool, victims: int, autojump_clock: MockClock
+) -> None:
     extender = PretendExtender(URL, {"preempt": lambda _asked: {"NodeNameToMetaVictims": {"gone": {"Pods": []}}}})
     nodes = [node("a", cpu="1"), node("b", cpu="1")]
     async with virtual_cluster(nodes=nodes, config=config(ignorable=ignorable), extenders=[extender]) as cluster:

@@ -56,7 +56,7 @@ async def test_pods_deleted_in_every_state_at_once(autojump_clock: MockClock) ->
         check_nothing_left(cluster)
 
 
-async def test_a_pod_with_a_finalizer_deleted_while_it_is_bound_gives_its_room_back(autojump_clock: MockClock) -> None:
+async def test_a_pod_with_a_finalizer_deleted_during_its_bind_frees_its_resources(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)], bind_latency_seconds=5) as cluster:
         history = Ledger(cluster)
         doomed = pod("p", cpu=1)
@@ -80,7 +80,7 @@ async def test_a_pod_with_a_finalizer_deleted_while_it_is_bound_gives_its_room_b
         assert len(cluster.schedulers[0].assembly.mirror.pending) == 0
 
 
-async def test_somebody_else_binds_our_pod_first(autojump_clock: MockClock) -> None:
+async def test_another_client_binds_the_pod_first(autojump_clock: MockClock) -> None:
     nodes = [node("favourite", cpu=8), node("elsewhere", cpu=2)]
     async with virtual_cluster(nodes=nodes, bind_latency_seconds=5) as cluster:
         history = Ledger(cluster)
@@ -99,7 +99,7 @@ async def test_somebody_else_binds_our_pod_first(autojump_clock: MockClock) -> N
         check_nothing_left(cluster)
 
 
-async def test_a_node_deleted_while_a_pod_is_bound_to_it(autojump_clock: MockClock) -> None:
+async def test_a_node_deleted_during_a_bind_to_it(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=2)], bind_latency_seconds=5) as cluster:
         history = Ledger(cluster)
         await cluster.create(pod("p", cpu=1))
@@ -133,7 +133,7 @@ async def test_a_node_deleted_while_its_bind_fails(autojump_clock: MockClock) ->
         check_nothing_left(cluster)
 
 
-async def test_a_node_recreated_smaller_is_believed(autojump_clock: MockClock) -> None:
+async def test_a_node_recreated_with_less_allocatable_is_not_overcommitted(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=8)]) as cluster:
         for number in range(3):
             await cluster.create(pod(f"p{number}", cpu=1))
@@ -165,7 +165,7 @@ async def test_pods_of_a_deleted_node_leave_without_harm(autojump_clock: MockClo
         check_nothing_left(cluster)
 
 
-async def test_labels_changed_while_a_pod_is_bound_do_not_disturb_it(autojump_clock: MockClock) -> None:
+async def test_labels_changed_during_a_bind_do_not_disturb_it(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1, bind_latency_seconds=5) as cluster:
         history = Ledger(cluster)
         created = await cluster.create(pod("p"))
@@ -179,7 +179,7 @@ async def test_labels_changed_while_a_pod_is_bound_do_not_disturb_it(autojump_cl
         check_nothing_left(cluster)
 
 
-async def test_a_namespace_that_refuses_events_does_not_stop_anybody(autojump_clock: MockClock) -> None:
+async def test_a_namespace_that_refuses_events_delays_no_pod(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1) as cluster:
         cluster.api.faults.fail_next(1000, verb="create", resource="events", code=403, reason="Forbidden")
         for number in range(5):
@@ -188,7 +188,7 @@ async def test_a_namespace_that_refuses_events_does_not_stop_anybody(autojump_cl
         assert all(cluster.placements().values())
 
 
-async def test_what_the_virtual_cluster_refuses_is_said(autojump_clock: MockClock) -> None:
+async def test_the_virtual_cluster_raises_what_the_server_refuses(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1) as cluster:
         await cluster.create(pod("p"))
         with pytest.raises(Refused, match='409: pods "p" already exists'):

@@ -40,7 +40,7 @@ async def test_pods_are_bound_and_explained(start_server: StartServer, tmp_path:
 
 
 @on_both
-async def test_after_kill_9_the_other_takes_over(start_server: StartServer, tmp_path: Path) -> None:
+async def test_after_sigkill_the_follower_leads(start_server: StartServer, tmp_path: Path) -> None:
     async with start_server(Files(tmp_path)) as server:
         await server.create_nodes()
         async with server.scheduler("one", leader_elect=True) as leader:
@@ -65,7 +65,7 @@ async def test_after_kill_9_the_other_takes_over(start_server: StartServer, tmp_
 
 
 @on_both
-async def test_an_api_server_that_comes_back_finds_the_scheduler_at_work(
+async def test_the_scheduler_continues_after_a_restart_of_the_api_server(
     start_server: StartServer, tmp_path: Path
 ) -> None:
     async with start_server(Files(tmp_path)) as server, server.scheduler("one") as scheduler:
@@ -84,6 +84,6 @@ ETCD = Path(ASSETS) / "etcd" if ASSETS else Path("/usr/bin/etcd")
 
 
 @pytest.mark.skipif(not ETCD.exists(), reason=f"there is no etcd at {ETCD} (Debian's package etcd-server brings it)")
-async def test_the_etcd_of_this_machine_understands_its_flags(tmp_path: Path) -> None:
+async def test_the_installed_etcd_accepts_its_flags(tmp_path: Path) -> None:
     async with etcd(ETCD, tmp_path) as url, httpx.AsyncClient() as client:
         assert (await client.get(f"{url}/version")).json()["etcdserver"]

@@ -74,7 +74,7 @@ async def test_replicas_are_spread_and_the_last_one_waits(start_server: StartSer
 
 
 @on_both
-async def test_less_important_pods_make_room(start_server: StartServer, tmp_path: Path) -> None:
+async def test_pods_of_lower_priority_are_preempted(start_server: StartServer, tmp_path: Path) -> None:
     async with start_server(Files(tmp_path)) as server, server.scheduler("one"):
         await zones(server, "a", "b")
         high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}}
@@ -100,7 +100,7 @@ async def test_less_important_pods_make_room(start_server: StartServer, tmp_path
 
 @pytest.mark.parametrize("fails_first", [False, True])
 @on_both
-async def test_a_claim_is_bound_where_its_pod_goes(
+async def test_a_claim_is_bound_on_the_node_of_its_pod(
     start_server: StartServer, fails_first: bool, tmp_path: Path
 ) -> None:
     async with start_server(Files(tmp_path)) as server, server.scheduler("one"):

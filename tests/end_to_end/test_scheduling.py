@@ -47,7 +47,7 @@ async def test_equal_seeds_give_equal_clusters(autojump_clock: MockClock) -> Non
     assert await place(1) == await place(1) != await place(2)
 
 
-async def test_a_pod_that_fits_nowhere_says_why(autojump_clock: MockClock) -> None:
+async def test_an_unschedulable_pod_has_a_reason(autojump_clock: MockClock) -> None:
     nodes = [
         node("small", cpu=1),
         node("tainted", cpu=8, taints=["gpu=yes:NoSchedule"]),
@@ -69,7 +69,7 @@ async def test_a_pod_that_fits_nowhere_says_why(autojump_clock: MockClock) -> No
         check_nothing_left(cluster)
 
 
-async def test_without_nodes_there_is_a_reason_too(autojump_clock: MockClock) -> None:
+async def test_without_nodes_a_pod_has_a_reason(autojump_clock: MockClock) -> None:
     async with virtual_cluster() as cluster:
         await cluster.create(pod("p"))
         await cluster.settle()
@@ -77,7 +77,7 @@ async def test_without_nodes_there_is_a_reason_too(autojump_clock: MockClock) ->
         assert condition.message == "no nodes available to schedule pods"
 
 
-async def test_more_important_pods_go_first(autojump_clock: MockClock) -> None:
+async def test_pods_of_higher_priority_are_scheduled_first(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=10)], scheduler=False) as cluster:
         history = Ledger(cluster)
         for number in range(20):
@@ -88,7 +88,7 @@ async def test_more_important_pods_go_first(autojump_clock: MockClock) -> None:
         assert sorted(p.name for p in cluster.pods() if p.node_name) == [f"p{number}" for number in range(10, 20)]
 
 
-async def test_a_gated_pod_is_left_alone_until_its_gates_are_gone(autojump_clock: MockClock) -> None:
+async def test_a_gated_pod_is_not_scheduled_until_its_gates_are_removed(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1) as cluster:
         gated = await cluster.create(pod("p", gates=["a", "b"]))
         await cluster.settle()
@@ -119,7 +119,7 @@ profiles:
 """
 
 
-async def test_each_profile_schedules_its_own_pods_and_nobody_elses(autojump_clock: MockClock) -> None:
+async def test_each_profile_schedules_only_its_own_pods(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=4, config=TWO_PROFILES) as cluster:
         for number in range(4):
             await cluster.create(pod(f"spread-{number}", cpu="500m", memory="1Gi", scheduler_name="spreading"))
@@ -137,7 +137,7 @@ async def test_each_profile_schedules_its_own_pods_and_nobody_elses(autojump_clo
         assert {event.reporting_component for event in cluster.events("Scheduled")} == {"spreading", "packing"}
 
 
-async def test_profiles_see_what_the_others_have_placed(autojump_clock: MockClock) -> None:
+async def test_profiles_see_pods_placed_by_other_profiles(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=4)], config=TWO_PROFILES) as cluster:
         history = Ledger(cluster)
         for number in range(8):
@@ -147,7 +147,7 @@ async def test_profiles_see_what_the_others_have_placed(autojump_clock: MockCloc
         assert len(history.binds) == 4
 
 
-async def test_pods_that_somebody_else_binds_count(autojump_clock: MockClock) -> None:
+async def test_pods_bound_by_other_clients_count(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=4)]) as cluster:
         history = Ledger(cluster)
         await cluster.create(pod("foreign", cpu=3, scheduler_name="somebody-else", node_name="n"))
@@ -157,7 +157,7 @@ async def test_pods_that_somebody_else_binds_count(autojump_clock: MockClock) ->
         assert cluster.pod("ours").node_name == ""
 
 
-async def test_a_pod_that_has_run_its_course_makes_room(autojump_clock: MockClock) -> None:
+async def test_a_finished_pod_frees_its_resources(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)]) as cluster:
         history = Ledger(cluster)
         for number in range(5):

@@ -50,7 +50,7 @@ def result(*names: str, scores: dict[str, int] | None = None, **statuses: Status
 NODES = [node("a"), node("b"), node("c"), node("bad", labels={"no": ""})]
 
 
-def test_the_best_of_those_left_is_chosen() -> None:
+def test_the_highest_score_among_the_remaining_nodes_wins() -> None:
     table = make_table(NODES)
     found = feasible(cycle(table))
     assert list(found.nodes) == ["a", "b", "c"]
@@ -59,7 +59,7 @@ def test_the_best_of_those_left_is_chosen() -> None:
     assert (decision.node_name, decision.feasible_nodes, decision.evaluated_nodes) == ("c", 2, 4)
 
 
-def test_equals_are_drawn() -> None:
+def test_ties_are_broken_at_random() -> None:
     table, rng = make_table(NODES), Random(0)
     drawn = {
         decide_among(cycle(table), feasible(cycle(table)), result("a", "b"), rng).node_name  # type: ignore[union-attr]
@@ -68,7 +68,7 @@ def test_equals_are_drawn() -> None:
     assert drawn == {"a", "b"}
 
 
-def test_if_none_is_left_everything_that_was_said_is_told() -> None:
+def test_if_no_node_is_left_all_statuses_are_reported() -> None:
     table = make_table(NODES)
     said = result(a=unschedulable("full"), bad=unschedulable("worse"))
     decision = decide_among(cycle(table), feasible(cycle(table)), said, Random(0))
@@ -79,7 +79,7 @@ def test_if_none_is_left_everything_that_was_said_is_told() -> None:
     assert decision.state is not None
 
 
-def test_the_second_look_is_at_the_nodes_as_they_are_then() -> None:
+def test_filters_run_again_on_the_nodes_as_they_are_after_the_call() -> None:
     table = make_table(NODES)
     found = feasible(cycle(table))
     table.remove_node("a")
@@ -92,7 +92,7 @@ def test_the_second_look_is_at_the_nodes_as_they_are_then() -> None:
     assert decision.node_name == "c"
 
 
-def test_what_nobody_turned_away_blames_nobody() -> None:
+def test_extenders_without_rejections_are_not_among_the_rejectors() -> None:
     table = make_table([node("a")])
     found = feasible(cycle(table))
     table.update_node(node("a", labels={"no": ""}))
@@ -102,7 +102,7 @@ def test_what_nobody_turned_away_blames_nobody() -> None:
     assert decision.diagnosis.unschedulable_plugins == {"Labelled"}
 
 
-def test_nodes_that_pre_filters_leave_out_stay_out() -> None:
+def test_nodes_excluded_by_pre_filters_stay_excluded() -> None:
     table = make_table(NODES)
     found = feasible(cycle(table, pod(labels={"only": "a.b"})))
     assert list(found.nodes) == ["a", "b"]
@@ -114,7 +114,7 @@ def test_nodes_that_pre_filters_leave_out_stay_out() -> None:
     assert gone.message == "0/4 nodes are available: 1 x, 3 node(s) didn't satisfy plugin(s) [Labelled]."
 
 
-def test_the_nominated_node_is_listed_alone_whatever_pre_filters_say() -> None:
+def test_the_nominated_node_is_listed_alone_despite_pre_filters() -> None:
     table, waiting = make_table(NODES), pod(nominated_node_name="c", labels={"only": "a"})
     found = feasible(cycle(table, waiting))
     assert (list(found.nodes), found.only_nominated) == (["c"], True)
@@ -124,7 +124,7 @@ def test_the_nominated_node_is_listed_alone_whatever_pre_filters_say() -> None:
     assert list(feasible(cycle(table, waiting), nominated_first=False).nodes) == ["a"]
 
 
-def test_a_plugin_that_fails_ends_the_matter_in_both_halves() -> None:
+def test_a_failing_plugin_ends_either_half_of_the_cycle() -> None:
     class Broken(PluginBase):
         @hookimpl
         def filter_node(self, node: NodeView) -> None:
@@ -143,7 +143,7 @@ def test_a_plugin_that_fails_ends_the_matter_in_both_halves() -> None:
         assert (outcome.message, outcome.reason) == (text, "SchedulerError")
 
 
-def test_nothing_to_ask_about_is_an_outcome() -> None:
+def test_without_feasible_nodes_the_outcome_is_final() -> None:
     for nodes, text in (([], "no nodes available"), ([NODES[3]], "0/1 nodes are available: 1 no.")):
         found = find_feasible_nodes(cycle(make_table(nodes)))
         assert isinstance(found, Unplaced)
@@ -164,11 +164,13 @@ def test_nothing_to_ask_about_is_an_outcome() -> None:
         (6000, 40, 2400),
     ],
 )
-def test_as_many_are_asked_about_as_kube_scheduler_would(count: int, percentage: int, enough: int) -> None:
+def test_the_number_of_feasible_nodes_to_find_is_that_of_kube_scheduler(
+    count: int, percentage: int, enough: int
+) -> None:
     assert num_feasible_nodes_to_find(count, percentage) == enough
 
 
-def test_many_nodes_are_asked_about_in_turns() -> None:
+def test_searches_start_at_the_given_node_and_wrap_around() -> None:
     table = make_table([node(f"n{i:03}", labels={"no": ""} if i % 2 else {}) for i in range(400)])
     first = feasible(cycle(table))
     assert (len(first.nodes), first.evaluated, next(iter(first.nodes))) == (188, 375, "n000")

@@ -74,13 +74,13 @@ def added(waiting: Pod, *promised: Pod) -> tuple[Status | None, CycleState]:
     return status, state
 
 
-def test_pods_that_are_promised_the_node_count_as_if_they_had_arrived() -> None:
+def test_nominated_pods_count_as_if_they_were_on_the_node() -> None:
     assert added(pod(cpu="1"), pod("a", cpu="3"))[0] is None
     status, _state = added(pod(cpu="2"), pod("a", cpu="3"))
     assert status == unschedulable("Insufficient cpu").by("NodeResourcesFit")
 
 
-def test_plugins_that_keep_counts_are_told_of_them_on_a_clone_of_the_state() -> None:
+def test_add_pod_is_called_for_nominated_pods_on_a_clone_of_the_state() -> None:
     status, state = added(pod(), pod("a"), pod("b"))
     assert status == unschedulable("two are too many").by("Counting")
     assert state.read("seen") == []
@@ -90,12 +90,12 @@ def test_plugins_that_keep_counts_are_told_of_them_on_a_clone_of_the_state() -> 
 @pytest.mark.parametrize(
     ("name", "message"), [("exploding", "add_pod raised LookupError: broken"), ("failing", "cannot say")]
 )
-def test_a_plugin_that_fails_at_it_fails_the_cycle(name: str, message: str) -> None:
+def test_a_failing_add_pod_fails_the_cycle(name: str, message: str) -> None:
     with pytest.raises(HookFailed, match=f'running AddPod on PreFilter plugin "Counting": {message}'):
         added(pod(), pod(name))
 
 
-def test_reasons_are_those_with_the_nominated_pods_even_where_the_node_fails_anyway() -> None:
+def test_reasons_are_those_with_nominated_pods_even_if_the_node_fails_without_them() -> None:
     profile = make_profile(["NodeResourcesFit"])
     table = make_table([node("n", cpu="2", pods=2), node("m")], [pod("r", cpu="1", node_name="n")])
     waiting = pod(cpu="1500m")
@@ -109,7 +109,7 @@ def test_reasons_are_those_with_the_nominated_pods_even_where_the_node_fails_any
     assert outcome.passes.tolist() == [False, True]
 
 
-def test_rows_are_copied_again_when_something_has_changed_and_only_then() -> None:
+def test_rows_with_nominated_pods_are_copied_again_only_after_a_change() -> None:
     table = make_table([node("a", cpu="4"), node("b", cpu="4")])
     rows = NominatedRows(table)
     promised = {"a": [placed(pod("x", cpu="1"))], "b": [placed(pod("y", cpu="2"))]}

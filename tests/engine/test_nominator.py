@@ -14,7 +14,7 @@ def names(of: Nominator) -> dict[str, list[str]]:
     return {node: [each.name for each in pods.values()] for node, pods in of.nodes.items()}
 
 
-def test_a_pod_is_nominated_where_its_status_says_or_where_it_is_told() -> None:
+def test_a_pod_is_nominated_to_the_given_node_or_that_of_its_status() -> None:
     promised = nominator(A, B)
     assert not promised
     promised.add(A, None)
@@ -34,7 +34,7 @@ def test_a_new_nomination_replaces_the_old_one() -> None:
     assert names(promised) == {"n1": ["b", "a"]}
 
 
-def test_a_pod_without_nomination_loses_what_it_had() -> None:
+def test_a_pod_without_nomination_loses_its_earlier_one() -> None:
     promised = nominator(B)
     promised.add(B, "n1")
     promised.add(B, None)
@@ -42,20 +42,20 @@ def test_a_pod_without_nomination_loses_what_it_had() -> None:
     assert promised.node_of(B.uid) is None
 
 
-def test_pods_that_are_gone_or_placed_are_promised_nothing() -> None:
+def test_deleted_or_bound_pods_are_not_nominated() -> None:
     promised = nominator(pod("a", node_name="n3"))
     promised.add(A, None)
     promised.add(B, "n1")
     assert names(promised) == {}
 
 
-def test_the_empty_name_is_a_place_like_any_other() -> None:
+def test_a_pod_may_be_nominated_to_the_empty_name() -> None:
     promised = nominator(B)
     promised.add(B, "")
     assert names(promised) == {"": ["b"]}
 
 
-def test_an_update_keeps_what_only_this_process_knows() -> None:
+def test_an_update_keeps_a_nomination_that_is_not_in_the_status() -> None:
     promised = nominator(A, B)
     promised.add(B, "n1")
     promised.update(B, pod("b", labels={"new": "yes"}))
@@ -68,7 +68,7 @@ def test_an_update_keeps_what_only_this_process_knows() -> None:
     assert names(promised) == {"n1": ["a"]}
 
 
-def test_deleting_twice_is_no_matter() -> None:
+def test_deleting_twice_does_nothing() -> None:
     promised = nominator(A)
     promised.add(A, None)
     promised.delete(A.uid)

@@ -86,21 +86,21 @@ def victims(tried: DryRun, on: str = "n") -> list[str]:
 # --- who is a victim ------------------------------------------------------------------------------------------------
 
 
-def test_less_important_pods_have_to_go_and_no_others() -> None:
+def test_only_pods_of_lower_priority_are_victims() -> None:
     tried = try_out(incoming(cpu=2), pods=[running("low", 0, cpu=2), running("equal", 100), running("high", 101)])
     assert victims(tried) == ["low"]
     assert tried.candidates["n"].pdb_violations == 0
     assert (tried.statuses, tried.error) == ({}, None)
 
 
-def test_a_node_without_less_important_pods_is_no_use() -> None:
+def test_a_node_without_pods_of_lower_priority_is_no_candidate() -> None:
     tried = try_out(incoming(), pods=[running("equal", 100)])
     assert tried == DryRun({}, {"n": NO_VICTIMS})
     assert NO_VICTIMS.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert NO_VICTIMS.message == "No preemption victims found for incoming pod"
 
 
-def test_a_node_where_the_pod_does_not_fit_even_alone_says_why() -> None:
+def test_a_node_where_the_pod_does_not_fit_without_victims_has_a_status() -> None:
     tried = try_out(incoming(cpu=4), pods=[running("low", 0), running("high", 101)])
     assert tried.candidates == {}
     assert tried.statuses["n"].message == "Insufficient cpu"
@@ -113,13 +113,13 @@ def test_a_pod_without_a_priority_counts_as_zero() -> None:
     assert try_out(incoming(priority=0), pods=[bare]).candidates == {}
 
 
-def test_pods_of_any_namespace_and_scheduler_and_pods_that_are_going_can_be_victims() -> None:
+def test_pods_of_any_namespace_and_scheduler_and_terminating_pods_can_be_victims() -> None:
     going = running("going", namespace="other", scheduler_name="another")
     going = replace(going, metadata=replace(going.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
     assert victims(try_out(incoming(), pods=[going])) == ["going"]
 
 
-def test_who_may_be_a_victim_can_be_limited_further() -> None:
+def test_eligible_victims_can_be_limited_further() -> None:
     pods = [running("a", cpu=2), running("b", cpu=2)]
     assert victims(try_out(incoming(cpu=2), pods=pods, may_evict=lambda one: one.name == "b")) == ["b"]
     nobody = try_out(incoming(cpu=2), pods=pods, may_evict=lambda one: False)
@@ -136,13 +136,13 @@ def test_a_pod_that_fits_without_any_victim_is_an_error() -> None:
 # --- giving back ----------------------------------------------------------------------------------------------------
 
 
-def test_the_most_important_pods_are_given_back_first() -> None:
+def test_pods_are_reprieved_from_the_highest_priority_down() -> None:
     pods = [running("low", 1), running("high", 3), running("middle", 2)]
     assert victims(try_out(incoming(cpu=2), pods=pods)) == ["low"]
     assert victims(try_out(incoming(cpu=3), pods=pods)) == ["middle", "low"]
 
 
-def test_of_equally_important_pods_those_that_run_longer_are_given_back_first() -> None:
+def test_of_equal_priority_pods_that_started_earlier_are_reprieved_first() -> None:
     pods = [
         running("new", start="2026-03-01T00:00:00Z"),
         running("old", start="2026-01-01T00:00:00Z"),
@@ -153,12 +153,12 @@ def test_of_equally_important_pods_those_that_run_longer_are_given_back_first() 
     assert victims(try_out(incoming(cpu=3), pods=pods)) == ["new", "newer", "not-started"]
 
 
-def test_a_less_important_pod_stays_if_it_fits_where_a_more_important_one_does_not() -> None:
+def test_a_pod_of_lower_priority_is_reprieved_if_one_of_higher_priority_does_not_fit() -> None:
     pods = [running("large", 5, cpu=3), running("small", 1, cpu=1)]
     assert victims(try_out(incoming(cpu=2), pods=pods)) == ["large"]
 
 
-def test_each_node_is_tried_by_itself() -> None:
+def test_each_node_is_tried_independently() -> None:
     nodes = [node("a", cpu=4), node("b", cpu=2), node("c", cpu=1), node("empty", cpu=1)]
     pods = [running("a1", on="a", cpu=3), running("b1", on="b", cpu=1), running("b2", 5, on="b"), running("c1", on="c")]
     tried = try_out(incoming(cpu=2), nodes, pods)
@@ -170,14 +170,14 @@ def test_each_node_is_tried_by_itself() -> None:
     assert tried.statuses["empty"] == NO_VICTIMS
 
 
-def test_the_cluster_stays_as_it_is() -> None:
+def test_a_dry_run_does_not_change_the_cache() -> None:
     table = make_table([NODE], [running("a"), running("b", cpu=3)])
     try_out(incoming(cpu=2), table=table, nominated={"n": [incoming(cpu=1, priority=200)]})
     assert [one.name for one in NodeColumns(table).node(0).pods] == ["a", "b"]
     assert NodeColumns(table).requested[0].tolist() == [4000]
 
 
-def test_names_of_nodes_that_are_gone_are_passed_over() -> None:
+def test_names_of_unknown_nodes_are_ignored() -> None:
     tried = try_out(incoming(), pods=[running("low")], names=["gone", "n"])
     assert list(tried.candidates) == ["n"]
 
@@ -185,7 +185,7 @@ def test_names_of_nodes_that_are_gone_are_passed_over() -> None:
 # --- budgets --------------------------------------------------------------------------------------------------------
 
 
-def test_pods_that_a_budget_protects_are_given_back_before_all_others() -> None:
+def test_pods_protected_by_a_disruption_budget_are_reprieved_first() -> None:
     pods = [running("protected", 1, cpu=2, labels={"app": "db"}), running("free", 5, cpu=2)]
     tried = try_out(incoming(cpu=2), pods=pods, budgets=[budget(0, app="db")])
     assert victims(tried) == ["free"]
@@ -199,7 +199,7 @@ def test_violations_are_counted_among_the_victims_only() -> None:
     assert tried.candidates["n"].pdb_violations == 2
 
 
-def test_what_a_budget_allows_is_used_up_by_the_most_important_pods() -> None:
+def test_allowed_disruptions_are_used_up_from_the_highest_priority_down() -> None:
     pods = [running(f"db-{i}", i, cpu=2, labels={"app": "db"}) for i in range(2)]
     tried = try_out(incoming(cpu=2), pods=pods, budgets=[budget(1, app="db")])
     # db-1 is covered by the budget; db-0, which is not, comes back first.
@@ -207,14 +207,14 @@ def test_what_a_budget_allows_is_used_up_by_the_most_important_pods() -> None:
     assert tried.candidates["n"].pdb_violations == 0
 
 
-def test_every_node_begins_with_the_whole_budget() -> None:
+def test_every_node_starts_with_all_allowed_disruptions() -> None:
     nodes = [node("a", cpu=1), node("b", cpu=1)]
     pods = [running("db-a", on="a", labels={"app": "db"}), running("db-b", on="b", labels={"app": "db"})]
     tried = try_out(incoming(cpu=1), nodes, pods, budgets=[budget(1, app="db")])
     assert [found.pdb_violations for found in tried.candidates.values()] == [0, 0]
 
 
-def test_nodes_that_violate_no_budget_come_first() -> None:
+def test_candidates_without_budget_violations_come_first() -> None:
     nodes = [node("a", cpu=1), node("b", cpu=1), node("c", cpu=1)]
     pods = [running(f"p-{name}", on=name, labels={"on": name}) for name in "abc"]
     tried = try_out(incoming(cpu=1), nodes, pods, budgets=[budget(0, on="a")])
@@ -239,7 +239,7 @@ def test_the_search_goes_on_until_one_candidate_violates_no_budget() -> None:
     assert list(tried.candidates) == ["n4", "n0", "n1"]
 
 
-def test_nodes_beyond_the_first_chunk_are_tried_too() -> None:
+def test_nodes_after_the_first_chunk_are_tried_too() -> None:
     nodes = [node(f"n{i}", cpu=1) for i in range(150)]
     tried = try_out(incoming(cpu=1), nodes, [running("only", on="n149")], enough=1)
     assert list(tried.candidates) == ["n149"]
@@ -249,7 +249,7 @@ def test_nodes_beyond_the_first_chunk_are_tried_too() -> None:
 # --- promised places ------------------------------------------------------------------------------------------------
 
 
-def test_pods_that_are_promised_the_node_take_their_room() -> None:
+def test_pods_nominated_to_the_node_use_its_resources() -> None:
     pods = [running("a", 1), running("b", 2), running("c", 3), running("d", 4)]
     assert victims(try_out(incoming(cpu=1), pods=pods)) == ["a"]
     promised = pod("promised", cpu=2, priority=200)
@@ -263,7 +263,7 @@ def near(app: str) -> Affinity:
     return Affinity(pod_affinity=PodAffinity((term,)))
 
 
-def test_the_pod_must_fit_without_those_who_are_only_promised_the_node_too() -> None:
+def test_the_pod_must_also_fit_without_nominated_pods() -> None:
     promised = pod("promised", cpu=1, priority=200, labels={"app": "web"})
     tried = try_out(
         incoming(cpu=2, affinity=near("web")),
@@ -274,7 +274,7 @@ def test_the_pod_must_fit_without_those_who_are_only_promised_the_node_too() -> 
     assert tried.statuses["n"].message == "node(s) didn't match pod affinity rules"
 
 
-def test_places_promised_elsewhere_are_of_no_concern() -> None:
+def test_nominations_to_other_nodes_are_ignored() -> None:
     promised = pod("promised", cpu=4, priority=200)
     assert victims(try_out(incoming(), pods=[running("low")], nominated={"other": [promised]})) == ["low"]
 
@@ -315,14 +315,14 @@ def _nothing_heard() -> None:
     Ledger.heard.clear()
 
 
-def test_plugins_that_count_hear_of_each_pod_that_goes_and_comes_back() -> None:
+def test_remove_pod_and_add_pod_are_called_for_each_victim_and_reprieve() -> None:
     pods = [running("loud", 1, labels={"loud": ""}), running("quiet", 2)]
     assert victims(try_out(incoming(cpu=1), pods=pods, plugins=[Ledger])) == ["loud"]
     assert sorted(Ledger.heard[:2]) == ["-loud", "-quiet"]
     assert Ledger.heard[2:] == ["+quiet", "+loud", "-loud"]
 
 
-def test_plugins_that_count_hear_of_promised_pods_for_the_first_look_only() -> None:
+def test_add_pod_is_called_for_nominated_pods_in_the_first_pass_only() -> None:
     promised = pod("promised", priority=200)
     tried = try_out(
         incoming(cpu=1), pods=[running("loud", labels={"loud": ""})], plugins=[Ledger], nominated={"n": [promised]}
@@ -331,7 +331,7 @@ def test_plugins_that_count_hear_of_promised_pods_for_the_first_look_only() -> N
     assert Ledger.heard == ["-loud", "+promised", "+loud", "+promised", "-loud"]
 
 
-def test_the_counts_of_one_node_are_not_those_of_another() -> None:
+def test_each_node_has_its_own_clone_of_the_state() -> None:
     nodes = [node("a"), node("b")]
     pods = [running("loud-a", on="a", labels={"loud": ""}), running("loud-b", on="b", labels={"loud": ""})]
     tried = try_out(incoming(cpu=1), nodes, pods, plugins=[Ledger])
@@ -348,7 +348,7 @@ def test_the_counts_of_one_node_are_not_those_of_another() -> None:
         ("bad-add", 'running AddPod on PreFilter plugin "Ledger": cannot add'),
     ],
 )
-def test_a_plugin_that_fails_spoils_only_the_node_it_fails_on(label: str, message: str) -> None:
+def test_a_failing_plugin_excludes_only_the_node_it_fails_on(label: str, message: str) -> None:
     nodes = [node("good"), node("spoilt")]
     pods = [
         running("loud", on="good", labels={"loud": ""}),
@@ -372,7 +372,7 @@ class Choosy(PluginBase):
         return None if len(node.pods) < 3 else unschedulable("crowded")
 
 
-def test_filters_that_look_at_one_node_see_the_pods_that_are_left() -> None:
+def test_filter_node_sees_the_remaining_pods() -> None:
     pods = [running(f"p{i}", i) for i in range(4)]
     assert victims(try_out(incoming(cpu=1), pods=pods, plugins=[Choosy])) == ["p1", "p0"]
 
@@ -390,7 +390,7 @@ class Brittle(PluginBase):
 @pytest.mark.parametrize(
     ("plugin", "full"), [(Choosy, 3), (Brittle, 1)], ids=["one node at a time", "all nodes at once"]
 )
-def test_a_filter_that_fails_on_one_node_leaves_the_others_their_chance(plugin: type[PluginBase], full: int) -> None:
+def test_a_filter_that_fails_on_one_node_excludes_no_other(plugin: type[PluginBase], full: int) -> None:
     nodes = [node("a"), node("broken", labels={"broken": ""}), node("z")]
     pods = [running(f"{one.name}-{i}", on=one.name) for one in nodes for i in range(full)]
     tried = try_out(incoming(cpu=1), nodes, pods, plugins=[plugin])
@@ -409,7 +409,7 @@ class Idle(Ledger):
         return Status(Code.SKIP)
 
 
-def test_plugins_that_have_nothing_to_do_for_the_pod_are_left_alone() -> None:
+def test_skipped_plugins_are_not_called() -> None:
     tried = try_out(incoming(), pods=[running("low", labels={"loud": ""})], plugins=["NodeResourcesFit", Idle])
     assert tried.candidates == {"n": Victims((running("low", labels={"loud": ""}),))}
     assert Ledger.heard == []

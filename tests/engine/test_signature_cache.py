@@ -281,13 +281,13 @@ class ChangingCluster:
 )
 @settings(derandomize=True, deadline=None, database=None, max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_decisions_from_what_is_kept_equal_plain_ones(plugins: Sequence[str | type[Any]], seed: int) -> None:
+def test_decisions_from_the_cache_equal_plain_ones(plugins: Sequence[str | type[Any]], seed: int) -> None:
     cluster = ChangingCluster(plugins, seed)
     for _ in range(150):
         cluster.step()
 
 
-def test_many_pods_are_decided_from_what_is_kept() -> None:
+def test_many_pods_are_decided_from_the_cache() -> None:
     cluster = ChangingCluster(BUILT_IN, seed=1)
     for _ in range(300):
         cluster.step()
@@ -321,7 +321,7 @@ class Asked:
         return pod.priority
 
 
-def test_only_nodes_that_changed_are_looked_at_again() -> None:
+def test_only_changed_nodes_are_evaluated_again() -> None:
     kept = kept_for(Asked)
     for number in range(3):
         placed = decide(kept, pod(f"p{number}"))
@@ -330,7 +330,7 @@ def test_only_nodes_that_changed_are_looked_at_again() -> None:
     assert kept.profile.plugins["Asked"].asked == [20, 1, 1]
 
 
-def test_the_signature_used_longest_ago_is_forgotten_first() -> None:
+def test_the_least_recently_used_signature_is_evicted_first() -> None:
     kept = kept_for(Asked)
     kept.max_signatures = 2
     for priority in (1, 2, 1, 3, 1, 2):
@@ -354,7 +354,7 @@ class Fragile(PluginBase):
         return ()
 
 
-def test_a_failure_is_left_to_the_plain_evaluation_and_forgotten() -> None:
+def test_a_failure_falls_back_to_the_plain_evaluation_and_is_not_cached() -> None:
     kept = kept_for(Fragile)
     assert isinstance(decide(kept, pod()), Placed)
     kept.table.update_node(node("node-7", labels={"broken": "yes"}))
@@ -363,15 +363,15 @@ def test_a_failure_is_left_to_the_plain_evaluation_and_forgotten() -> None:
     assert isinstance(decide(kept, pod()), Placed)
 
 
-def test_pods_that_name_a_nominated_node_are_left_to_the_plain_evaluation() -> None:
+def test_nominated_pods_are_evaluated_plainly() -> None:
     assert decide(kept_for(Asked), pod(nominated_node_name="node-1")) is None
 
 
-def test_an_empty_cluster_is_left_to_the_plain_evaluation() -> None:
+def test_an_empty_cluster_is_evaluated_plainly() -> None:
     assert decide(kept_for(Asked, nodes=0), pod()) is None
 
 
-def test_what_fits_nowhere_is_said_again_until_a_row_changes() -> None:
+def test_an_unschedulable_outcome_is_repeated_until_a_row_changes() -> None:
     kept = kept_for("NodeResourcesFit")
     huge = pod(cpu="64")
     signature = kept.profile.signature(huge)
@@ -405,7 +405,7 @@ class Census(PluginBase):
         return ()
 
 
-def test_pre_filter_is_asked_again_when_a_plugin_depends_on_all_nodes_and_one_changes() -> None:
+def test_pre_filter_is_called_again_when_a_plugin_depends_on_all_nodes_and_one_changes() -> None:
     kept = kept_for(Census)
     assert decide(kept, pod()) is None
     for name in ("node-3", "node-4"):
