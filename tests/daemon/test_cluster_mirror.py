@@ -31,7 +31,7 @@ def labelled(thing: Any, **labels: str) -> Any:
     return replace(thing, metadata=replace(thing.metadata, labels={**(thing.metadata.labels or {}), **labels}))
 
 
-# --- pods that come -------------------------------------------------------------------------------------------------
+# --- added pods -----------------------------------------------------------------------------------------------------
 
 
 async def test_the_first_list_fills_cache_and_queue(stage: Stage, autojump_clock: MockClock) -> None:
@@ -116,7 +116,7 @@ async def test_every_batch_wakes_the_scheduler(stage: Stage, autojump_clock: Moc
         assert patience.cancelled_caught
 
 
-# --- pods that change while they have no node -----------------------------------------------------------------------
+# --- updates of pods without a node ---------------------------------------------------------------------------------
 
 
 async def test_an_updated_pending_pod_is_queued_in_its_newest_version(stage: Stage, autojump_clock: MockClock) -> None:
@@ -230,15 +230,15 @@ async def test_a_removed_nomination_requeues_pods_of_the_same_or_lower_priority(
     stage: Stage, elsewhere: str, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
-    (promised,) = stage.refuse(pod("promised", cpu=64, priority=5, nominated_node_name="n"))
+    (preemptor,) = stage.refuse(pod("preemptor", cpu=64, priority=5, nominated_node_name="n"))
     waiting = stage.refuse(*(pod(f"p{priority}", cpu=64, priority=priority) for priority in (4, 5, 6)))
-    renamed = stage.update(promised, labelled(promised, a="b"))
+    renamed = stage.update(preemptor, labelled(preemptor, a="b"))
     assert {stage.where(each) for each in waiting} == {"unschedulable"}
     stage.update(renamed, nominated(renamed, elsewhere))
     assert [stage.where(each) for each in waiting] == ["backoff", "backoff", "unschedulable"]
 
 
-# --- pods that change on their node ---------------------------------------------------------------------------------
+# --- updates of bound pods ------------------------------------------------------------------------------------------
 
 
 async def test_new_labels_of_a_running_pod_requeue_pods_that_wait_for_label_updates(
@@ -274,7 +274,7 @@ async def test_an_update_of_an_unknown_running_pod_is_logged(
     assert "pod uid-of-default/p(default/p) is not added to scheduler cache, so cannot be updated" in caplog.text
 
 
-# --- pods that go ---------------------------------------------------------------------------------------------------
+# --- deleted pods ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_last_state_known", [True, False])
@@ -329,9 +329,9 @@ async def test_a_deleted_nominated_pod_requeues_pods_of_the_same_or_lower_priori
     stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
-    (promised,) = stage.refuse(pod("promised", cpu=64, priority=5, nominated_node_name="n"))
+    (preemptor,) = stage.refuse(pod("preemptor", cpu=64, priority=5, nominated_node_name="n"))
     waiting = stage.refuse(*(pod(f"p{priority}", cpu=64, priority=priority) for priority in (4, 5, 6)))
-    stage.delete(promised)
+    stage.delete(preemptor)
     assert [stage.where(each) for each in waiting] == ["backoff", "backoff", "unschedulable"]
     assert not stage.queue.nominator.nodes.get("n")
 

@@ -1,4 +1,4 @@
-"""Kinds besides pods and nodes, and what becomes of answers that were kept when one of them changes."""
+"""Kinds besides pods and nodes, and which of their changes drop the signature cache."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -132,7 +132,7 @@ async def test_a_device_class_of_another_resource_moves_no_pods(stage: Stage, au
 
 
 class Licences(PluginBase):
-    """Lets pods through while there is a licence, and says that its answers may be kept."""
+    """Passes pods while there is a licence, and signs them, so that its verdicts are cached."""
 
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
 
@@ -163,7 +163,7 @@ async def test_the_signature_cache_is_dropped_when_a_kind_changes_that_signing_p
     if kind == "Licence":
         take_licences(Changes([Change("ADDED", None, widget("l"))], "1"))
     else:
-        # Nothing would tell the engine of a licence that slips in like this: it goes on with what it has kept.
+        # A licence put into the cache like this is no event, so the signature cache stays as it is.
         stage.mirror.object_cache.put("Licence", "l", "", widget("l"))
         take_others(Changes([Change("ADDED", None, widget("o"))], "1"))
         take_licences(Changes([], "2"))
@@ -203,7 +203,7 @@ async def test_a_deleted_licence_is_noticed_despite_the_signature_cache(
 
 
 @pytest.mark.parametrize("kind", ["Service", "ReplicaSet", "Namespace", "PodDisruptionBudget"])
-async def test_kinds_that_only_unsigned_hooks_read_leave_the_signature_cache_alone(
+async def test_kinds_read_outside_cached_evaluations_leave_the_signature_cache_alone(
     kind: str, stage: Stage, autojump_clock: MockClock
 ) -> None:
     """On a busy cluster these change all the time."""

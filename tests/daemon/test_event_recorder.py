@@ -51,8 +51,8 @@ async def test_an_event_names_pod_action_reason_and_message(
         "apiVersion": "v1",
         "resourceVersion": "7",
     }
-    told = {name: event[name] for name in ("type", "reason", "action", "message", "reportingComponent")}
-    assert told == {
+    described = {name: event[name] for name in ("type", "reason", "action", "message", "reportingComponent")}
+    assert described == {
         "type": "Warning",
         "reason": "FailedScheduling",
         "action": "Scheduling",

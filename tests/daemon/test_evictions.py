@@ -5,31 +5,28 @@ import pytest
 import trio
 from attrs import define, field
 from msgspec.structs import replace
+from reporting import ReportingAssembly
 from stage import Assemble
 from stored_objects import Store
 from trio.testing import MockClock
 
-from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.evictions import PREEMPTORS_AT_ONCE, Evictions
 from trio_sched.kube_client.pods import patch_pod_status
-from trio_sched.kube_client.watch import Change, Changes
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.plugin_api import Code, Status
 from trio_sched.simulator.object_store import Change as StoreChange
-from trio_sched.testing import node, pod
+from trio_sched.testing import pod
 
 GRAND = pod("grand", cpu=2, priority=100)
 PLUGIN = "DefaultPreemption"
 
 
 @define(eq=False)
-class Evicting:
-    """Evictions between an API server and one node, and what the server has seen of them."""
+class Evicting(ReportingAssembly):
+    """Evictions from one node through an API server, and the changes of pods that the server saw."""
 
-    assembly: Assembly
-    store: Store
     moves: list[tuple[float, str, str]] = field(factory=list)
-    """(when, whose, what): marked, told to go, gone."""
+    """(time, pod, what happened): condition, deletion, removal."""
 
     def __attrs_post_init__(self) -> None:
         self.store.api.store.collection("pods").listen(self._note)
@@ -37,21 +34,17 @@ class Evicting:
     def _note(self, change: StoreChange) -> None:
         now, name = round(trio.current_time(), 3), change.current.fields["metadata"]["name"]
         if change.type == "DELETED":
-            self.moves.append((now, name, "gone"))
+            self.moves.append((now, name, "removal"))
         elif change.type == "MODIFIED":
             before, after = (msgspec.convert(one.fields, Pod) for one in (change.previous, change.current))
             if before.metadata.deletion_timestamp != after.metadata.deletion_timestamp:
-                self.moves.append((now, name, "told to go"))
+                self.moves.append((now, name, "deletion"))
             elif before.status.conditions != after.status.conditions:
-                self.moves.append((now, name, "marked"))
+                self.moves.append((now, name, "condition"))
 
     @property
     def evictions(self) -> Evictions:
         return self.assembly.evictions
-
-    def show(self, type: str, old: Pod | None, new: Pod | None) -> None:
-        """Let the watch of pods deliver a change."""
-        self.assembly.mirror.pods_changed(Changes([Change(type, old, new)], "1"))
 
     async def running(self, *names: str, seen: bool = True, **more: Any) -> list[Pod]:
         made = [await self.store.create_pod(pod(name, node_name="n", **more)) for name in names]
@@ -63,17 +56,13 @@ class Evicting:
         return await self.evictions.evict(preemptor, victims, "n", PLUGIN, in_background=in_background)
 
     async def evicted(self, *victims: Pod) -> None:
-        """Evict in the background, and wait until that is done and said."""
+        """Evict in the background, and wait until that is done and reported."""
         assert await self.evict(*victims) is None
         await self.evictions.pool.drained()
-        await self.told()
-
-    async def told(self) -> None:
-        await self.assembly.recorder.pool.drained()
-        await self.assembly.status_writers.drained()
+        await self.reported()
 
     def going(self, one: Pod) -> Pod:
-        """The watch shows that *one* is going."""
+        """Let the watch of pods show that *one* is terminating."""
         metadata = replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z", resource_version="99")
         changed = replace(one, metadata=metadata)
         self.show("MODIFIED", one, changed)
@@ -89,9 +78,7 @@ class Evicting:
 @pytest.fixture
 async def evicting(assembled: Assemble, store: Store, nursery: trio.Nursery) -> Evicting:
     made = Evicting(assembled(), store)
-    made.assembly.scheduler.cache.add_node(node("n"))
-    await nursery.start(made.assembly.recorder.run)
-    nursery.start_soon(made.assembly.status_writers.run)
+    await made.start(nursery)
     nursery.start_soon(made.evictions.pool.run)
     return made
 
@@ -104,7 +91,7 @@ async def test_a_victim_gets_a_condition_and_is_deleted_and_an_event_names_the_p
 ) -> None:
     (low,) = await evicting.running("low")
     await evicting.evicted(low)
-    assert evicting.what() == [("low", "marked"), ("low", "told to go")]
+    assert evicting.what() == [("low", "condition"), ("low", "deletion")]
     (condition,) = [
         one for one in evicting.store.pod("low")["status"]["conditions"] if one["type"] == "DisruptionTarget"
     ]
@@ -123,11 +110,11 @@ async def test_in_the_background_victims_are_evicted_in_parallel_and_the_last_on
     assert await evicting.evict(*victims) is None
     assert trio.current_time() < 0.1  # the scheduling cycle goes on at once
     await evicting.evictions.pool.drained()
-    told = sorted((when, name) for when, name, what in evicting.moves if what == "told to go")
-    assert [name for _when, name in told] == ["a", "b", "c"]
-    times = [when for when, _name in told]
+    deletions = sorted((when, name) for when, name, what in evicting.moves if what == "deletion")
+    assert [name for _when, name in deletions] == ["a", "b", "c"]
+    times = [when for when, _name in deletions]
     assert times == pytest.approx([1.0, 1.0, 2.0], abs=0.05)
-    marked = [when for when, name, what in evicting.moves if (name, what) == ("c", "marked")]
+    marked = [when for when, name, what in evicting.moves if (name, what) == ("c", "condition")]
     assert marked == pytest.approx([1.0], abs=0.05)
 
 
@@ -138,7 +125,7 @@ async def test_in_the_cycle_all_victims_are_evicted_in_parallel_and_awaited(
     victims = await evicting.running("a", "b", "c")
     assert await evicting.evict(*victims, in_background=False) is None
     assert trio.current_time() == pytest.approx(1.0, abs=0.05)
-    assert sorted(name for name, what in evicting.what() if what == "told to go") == ["a", "b", "c"]
+    assert sorted(name for name, what in evicting.what() if what == "deletion") == ["a", "b", "c"]
 
 
 async def test_terminating_pods_are_not_evicted_again(evicting: Evicting, autojump_clock: MockClock) -> None:
@@ -161,7 +148,7 @@ async def test_a_victim_that_has_the_condition_is_only_deleted(evicting: Evictin
         observed_generation=low.metadata.generation or None,
     )
     await evicting.evicted(replace(low, status=replace(low.status, conditions=(condition,))))
-    assert evicting.what() == [("low", "told to go")]
+    assert evicting.what() == [("low", "deletion")]
 
 
 @pytest.mark.parametrize("verb", ["patch", "delete"])
@@ -172,7 +159,7 @@ async def test_a_victim_that_does_not_exist_is_no_failure_and_no_event(
     evicting.store.api.faults.fail_next(verb=verb, resource="pods", code=404, reason="NotFound")
     await evicting.evicted(gone, low)
     assert [name for name, _text in evicting.notes()] == ["low"]
-    assert ("low", "told to go") in evicting.what()
+    assert ("low", "deletion") in evicting.what()
 
 
 async def test_parallelism_limits_how_many_victims_of_one_preemptor_are_evicted_at_once(
@@ -182,8 +169,8 @@ async def test_parallelism_limits_how_many_victims_of_one_preemptor_are_evicted_
     assert evicting.evictions.parallelism == 16
     victims = await evicting.running(*(f"v{number}" for number in range(20)))
     assert await evicting.evict(*victims, in_background=False) is None
-    told = sorted(when for when, _name, what in evicting.moves if what == "told to go")
-    assert told == pytest.approx([1.0] * 16 + [2.0] * 4, abs=0.05)
+    deletions = sorted(when for when, _name, what in evicting.moves if what == "deletion")
+    assert deletions == pytest.approx([1.0] * 16 + [2.0] * 4, abs=0.05)
 
 
 async def test_more_preemptors_than_eviction_tasks_are_all_served(
@@ -194,15 +181,15 @@ async def test_more_preemptors_than_eviction_tasks_are_all_served(
     for victim in victims:
         assert await evicting.evict(victim, preemptor=pod(f"for-{victim.name}", priority=100)) is None
     await evicting.evictions.pool.drained()
-    told = sorted(when for when, _name, what in evicting.moves if what == "told to go")
-    assert told == pytest.approx(sorted([1.0, 2.0] * PREEMPTORS_AT_ONCE + [3.0]), abs=0.1)
+    deletions = sorted(when for when, _name, what in evicting.moves if what == "deletion")
+    assert deletions == pytest.approx(sorted([1.0, 2.0] * PREEMPTORS_AT_ONCE + [3.0]), abs=0.1)
 
 
 # --- failures -------------------------------------------------------------------------------------------------------
 
 
 def queued(evicting: Evicting) -> None:
-    """The preemptor waits for its victims to leave."""
+    """Queue the preemptor as unschedulable."""
     queue = evicting.assembly.scheduler.queue
     evicting.show("ADDED", None, GRAND)
     info = queue.pop()
@@ -219,7 +206,7 @@ async def test_a_failed_eviction_requeues_the_preemptor_and_spares_the_last_vict
     queued(evicting)
     queue = evicting.assembly.scheduler.queue
     assert GRAND.key in queue.unschedulable
-    await evicting.told()
+    await evicting.reported()
     evicting.store.api.faults.fail_next(verb=verb, resource="pods", code=403, reason="Forbidden", message="not you")
     assert await evicting.evict(low, last) is None
     assert evicting.evictions.is_evicting_for(GRAND.uid)
@@ -244,7 +231,7 @@ async def test_setting_the_condition_is_retried(evicting: Evicting, autojump_clo
     (low,) = await evicting.running("low")
     evicting.store.api.faults.fail_next(3, verb="patch", resource="pods", code=409, reason="Conflict")
     await evicting.evicted(low)
-    assert evicting.what() == [("low", "marked"), ("low", "told to go")]
+    assert evicting.what() == [("low", "condition"), ("low", "deletion")]
     assert 0.31 <= evicting.moves[0][0] <= 0.341  # 10, 50 and 250 ms, each up to a tenth longer
 
 
@@ -256,7 +243,7 @@ async def test_an_eviction_fails_after_four_refusals(evicting: Evicting, autojum
     assert evicting.what() == []
 
 
-# --- while they leave -----------------------------------------------------------------------------------------------
+# --- while victims terminate ----------------------------------------------------------------------------------------
 
 
 async def test_the_preemptor_is_gated_until_every_victim_is_terminating(
@@ -297,7 +284,7 @@ async def test_terminating_victims_do_not_open_the_gate_before_the_last_one_is_e
     assert not evicting.evictions.is_evicting_for(GRAND.uid)
 
 
-# --- pods that only exist here --------------------------------------------------------------------------------------
+# --- victims that are not bound yet ---------------------------------------------------------------------------------
 
 
 async def test_a_waiting_victim_is_rejected_and_not_deleted(
@@ -328,7 +315,7 @@ async def test_a_victim_that_no_longer_waits_is_evicted_through_the_server(
     evicting.evictions.waiting.add(low, {"Doorman": 60.0})
     evicting.evictions.waiting.by_uid[low.uid].allow("Doorman")
     await evicting.evicted(low)
-    assert evicting.what() == [("low", "marked"), ("low", "told to go")]
+    assert evicting.what() == [("low", "condition"), ("low", "deletion")]
 
 
 async def test_a_victim_in_pre_bind_is_cancelled_and_not_deleted(evicting: Evicting, autojump_clock: MockClock) -> None:
@@ -347,14 +334,14 @@ async def test_a_victim_past_pre_bind_is_evicted_through_the_server(
     (low,) = await evicting.running("low")
     evicting.evictions.pre_binding.add(low.uid).is_done = True
     await evicting.evicted(low)
-    assert ("low", "told to go") in evicting.what()
+    assert ("low", "deletion") in evicting.what()
 
 
-# --- promises to others ---------------------------------------------------------------------------------------------
+# --- nominations of other pods --------------------------------------------------------------------------------------
 
 
-async def promise(evicting: Evicting, name: str, priority: int, where: str) -> None:
-    """A pod that waits, and to which the node *where* is promised."""
+async def nominate(evicting: Evicting, name: str, priority: int, where: str) -> None:
+    """A pending pod, nominated to the node *where*."""
     made = await evicting.store.create_pod(pod(name))
     status = {"nominatedNodeName": where}
     await patch_pod_status(evicting.store.client, namespace="default", name=name, status=status)
@@ -364,7 +351,7 @@ async def promise(evicting: Evicting, name: str, priority: int, where: str) -> N
     evicting.show("ADDED", None, shown)
 
 
-def promised(evicting: Evicting, name: str) -> str | None:
+def nominated_node(evicting: Evicting, name: str) -> str | None:
     return evicting.store.pod(name)["status"].get("nominatedNodeName")  # type: ignore[no-any-return]
 
 
@@ -374,11 +361,11 @@ async def test_nominations_of_lower_priority_pods_to_the_node_are_cleared(
 ) -> None:
     (low,) = await evicting.running("low")
     for name, priority, where in (("modest", 5, "n"), ("equal", 100, "n"), ("elsewhere", 5, "other")):
-        await promise(evicting, name, priority, where)
+        await nominate(evicting, name, priority, where)
     assert await evicting.evict(low, in_background=in_background) is None
     await evicting.evictions.pool.drained()
-    await evicting.told()
-    assert {name: promised(evicting, name) for name in ("modest", "equal", "elsewhere")} == {
+    await evicting.reported()
+    assert {name: nominated_node(evicting, name) for name in ("modest", "equal", "elsewhere")} == {
         "modest": None,
         "equal": "n",
         "elsewhere": "other",
@@ -390,8 +377,8 @@ async def test_if_all_victims_are_terminating_nominations_are_cleared_only_withi
     in_background: bool, left: str | None, evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     (low,) = await evicting.running("low")
-    await promise(evicting, "modest", 5, "n")
+    await nominate(evicting, "modest", 5, "n")
     assert await evicting.evict(evicting.going(low), in_background=in_background) is None
     await evicting.evictions.pool.drained()
-    await evicting.told()
-    assert promised(evicting, "modest") == left
+    await evicting.reported()
+    assert nominated_node(evicting, "modest") == left

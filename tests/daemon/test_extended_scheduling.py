@@ -1,4 +1,4 @@
-"""Pods in which extenders are interested, in a cluster on a clock that jumps."""
+"""Pods that extenders are interested in, in a cluster on a clock that jumps."""
 
 import json
 from typing import Any
@@ -283,7 +283,7 @@ async def test_scores_at_the_limits_of_int64_do_no_harm(autojump_clock: MockCloc
         assert cluster.pod("p").node_name
 
 
-# --- slow and dead --------------------------------------------------------------------------------------------------
+# --- slow and unreachable -------------------------------------------------------------------------------------------
 
 
 async def test_an_unreachable_extender_delays_only_pods_it_is_interested_in(
@@ -545,7 +545,7 @@ async def test_slow_binds_of_an_extender_do_not_delay_other_binds(autojump_clock
         assert cluster.pod("plain").node_name == "node-1"
 
 
-# --- the end --------------------------------------------------------------------------------------------------------
+# --- stopping -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_stop_does_not_wait_for_an_extender(autojump_clock: MockClock) -> None:

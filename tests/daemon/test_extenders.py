@@ -143,7 +143,7 @@ async def test_an_extender_without_verbs_is_never_interested() -> None:
         assert extenders(Config(url_prefix=URL, **{verb: "v"}), served=[]).is_interested(pod("p"))
 
 
-# --- what is said ---------------------------------------------------------------------------------------------------
+# --- log lines ------------------------------------------------------------------------------------------------------
 
 
 async def test_log_lines_about_one_extender_are_limited_and_count_the_others(
@@ -169,7 +169,7 @@ async def test_log_lines_about_one_extender_are_limited_and_count_the_others(
     assert lines[0].err == f'Post "{URL}/filter": dial tcp extender.test:80: connect: connection refused'
 
 
-# --- how it is reached ----------------------------------------------------------------------------------------------
+# --- connection -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ async def test_unusable_certificates_fail_the_start() -> None:
         Extender.from_config(config)
 
 
-# --- what has to be kept whole --------------------------------------------------------------------------------------
+# --- objects kept whole ---------------------------------------------------------------------------------------------
 
 
 def test_nodes_are_kept_whole_only_if_an_extender_is_sent_them() -> None:
@@ -213,12 +213,12 @@ def test_nodes_are_kept_whole_only_if_an_extender_is_sent_them() -> None:
 def test_pods_are_kept_whole_while_pending_and_as_victims_if_needed() -> None:
     waiting, running, foreign = pod("w"), pod("r", node_name="a"), pod("f", scheduler_name="other")
 
-    def kept(*configs: Config) -> list[bool]:
+    def keeps_whole(*configs: Config) -> list[bool]:
         keep = pod_kind(configs, ["default-scheduler"]).keep_whole
         assert keep is not None
         return [isinstance(keep(one, b"{}"), WholePod) for one in (waiting, running, foreign)]
 
     assert pod_kind([Config(bind_verb="b")], []) is POD_KIND
-    assert kept(Config(filter_verb="f", node_cache_capable=True)) == [True, False, False]
-    assert kept(Config(preempt_verb="p", node_cache_capable=True)) == [True, False, False]
-    assert kept(Config(preempt_verb="p")) == [True, True, True]
+    assert keeps_whole(Config(filter_verb="f", node_cache_capable=True)) == [True, False, False]
+    assert keeps_whole(Config(preempt_verb="p", node_cache_capable=True)) == [True, False, False]
+    assert keeps_whole(Config(preempt_verb="p")) == [True, True, True]

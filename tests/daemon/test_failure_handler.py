@@ -5,11 +5,11 @@ import pytest
 import trio
 from attrs import define, evolve, field
 from msgspec.structs import replace
+from reporting import ReportingAssembly
 from stage import Assemble
 from stored_objects import Store
 from trio.testing import MockClock
 
-from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.event_recorder import NOTE_BYTES
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.engine.decision import Unplaced
@@ -29,11 +29,9 @@ def failed(message: str = "disk not found", *, nominated: str | None = "") -> Un
 
 
 @define(eq=False)
-class Failing:
-    """The handler, with everything that it has to do with, between an API server and one node."""
+class Failing(ReportingAssembly):
+    """The failure handler with its queue, recorder and status writer, an API server and one node."""
 
-    assembly: Assembly
-    store: Any
     calls: list[float] = field(factory=list)
     handler: FailureHandler = field(init=False)
 
@@ -51,14 +49,10 @@ class Failing:
     def queue(self) -> Any:
         return self.assembly.scheduler.queue
 
-    def show(self, type: str, old: Pod | None, new: Pod | None) -> None:
-        """Let the watch of pods deliver a change."""
-        self.assembly.mirror.pods_changed(Changes([Change(type, old, new)], "1"))
-
     async def popped(self, made: Pod = HUGE) -> QueuedPodInfo:
         """Create a pod on the server; returns it in flight."""
         created = await self.store.create_pod(made)
-        if made.nominated_node_name:  # what a new pod brings of a status is not kept
+        if made.nominated_node_name:  # the status of a created pod is not stored
             status = {"nominatedNodeName": made.nominated_node_name}
             await patch_pod_status(self.store.client, namespace=made.namespace, name=made.name, status=status)
             created = replace(created, status=replace(created.status, nominated_node_name=made.nominated_node_name))
@@ -72,11 +66,6 @@ class Failing:
         assert isinstance(decision, Unplaced)
         return decision
 
-    async def told(self) -> None:
-        """Wait until events and conditions have been sent."""
-        await self.assembly.recorder.pool.drained()
-        await self.assembly.status_writers.drained()
-
     def condition(self) -> dict[str, Any]:
         (condition,) = self.store.pod("p")["status"]["conditions"]
         return condition  # type: ignore[no-any-return]
@@ -85,9 +74,7 @@ class Failing:
 @pytest.fixture
 async def failing(assembled: Assemble, store: Store, nursery: trio.Nursery) -> Failing:
     made = Failing(assembled(), store)
-    made.assembly.scheduler.cache.add_node(node("n"))
-    await nursery.start(made.assembly.recorder.run)
-    nursery.start_soon(made.assembly.status_writers.run)
+    await made.start(nursery)
     return made
 
 
@@ -120,8 +107,8 @@ async def test_pending_plugins_are_recorded_apart_from_unschedulable_ones(
     info = await failing.popped()
     outcome = failing.decide(info)
     assert outcome.diagnosis is not None
-    told = evolve(outcome.diagnosis, pending_plugins=frozenset({"Provisioner"}))
-    failing.handler.handle(info, evolve(outcome, diagnosis=told))
+    diagnosis = evolve(outcome.diagnosis, pending_plugins=frozenset({"Provisioner"}))
+    failing.handler.handle(info, evolve(outcome, diagnosis=diagnosis))
     assert (info.unschedulable_plugins, info.pending_plugins) == ({"NodeResourcesFit"}, {"Provisioner"})
 
 
@@ -149,7 +136,7 @@ async def test_the_version_received_during_the_attempt_is_queued(failing: Failin
     failing.show("MODIFIED", old, new)
     failing.handler.handle(info, outcome)
     assert info.pod is new
-    await failing.told()
+    await failing.reported()
     (event,) = failing.store.events()
     assert event["involvedObject"]["resourceVersion"] == "77"
 
@@ -167,7 +154,7 @@ async def test_a_pod_recreated_during_the_attempt_is_not_queued_by_its_predecess
     assert (queued.uid, queued.unschedulable_plugins) == ("another", set())
     assert info.uid not in failing.queue.in_flight
     assert len(failing.calls) == 1
-    await failing.told()
+    await failing.reported()
     assert failing.store.events() == []
     assert "conditions" not in failing.store.pod("p").get("status", {})
 
@@ -183,7 +170,7 @@ async def test_a_deleted_pod_is_not_queued_but_its_failure_is_reported(
     assert info.uid not in failing.queue.in_flight
     assert failing.queue.nominator.node_of(info.uid) is None
     assert len(failing.calls) == 1
-    await failing.told()
+    await failing.reported()
     (event,) = failing.store.events()
     assert event["reason"] == "FailedScheduling"
 
@@ -218,7 +205,7 @@ async def test_a_nomination_is_added_to_the_nominator_and_written_into_the_statu
     info = await failing.popped()
     failing.handler.handle(info, failed(nominated="n"))
     assert failing.queue.nominator.node_of(info.uid) == "n"
-    await failing.told()
+    await failing.reported()
     assert failing.store.pod("p")["status"]["nominatedNodeName"] == "n"
 
 
@@ -231,7 +218,7 @@ async def test_a_nomination_of_an_earlier_attempt_is_kept_cleared_or_replaced(
     failing.handler.handle(info, failed(nominated=outcome))
     assert failing.queue.nominator.node_of(info.uid) == place
     assert bool(failing.queue.nominated_pods("n")) == (place == "n")
-    await failing.told()
+    await failing.reported()
     assert failing.store.pod("p")["status"].get("nominatedNodeName") == written
 
 
@@ -245,13 +232,13 @@ async def test_a_nomination_not_yet_in_the_status_counts_too(
     assert (failing.queue.nominator.node_of(info.uid) or "") == place
 
 
-# --- what people are told -------------------------------------------------------------------------------------------
+# --- events, conditions and logs ------------------------------------------------------------------------------------
 
 
 async def test_an_unschedulable_pod_gets_an_event_and_a_condition(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     failing.handler.handle(info, failing.decide(info))
-    await failing.told()
+    await failing.reported()
     (event,) = failing.store.events()
     assert (event["type"], event["reason"], event["action"]) == ("Warning", "FailedScheduling", "Scheduling")
     assert event["message"] == NO_ROOM
@@ -264,7 +251,7 @@ async def test_an_unschedulable_pod_gets_an_event_and_a_condition(failing: Faili
 async def test_an_error_is_reported_as_scheduler_error(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     failing.handler.handle(info, failed())
-    await failing.told()
+    await failing.reported()
     assert failing.condition()["reason"] == "SchedulerError"
 
 
@@ -273,7 +260,7 @@ async def test_a_long_message_is_cut_in_the_event_and_whole_in_the_condition(
 ) -> None:
     info, message = await failing.popped(), "no room on any of them, " * 100
     failing.handler.handle(info, Unplaced(Status(Code.UNSCHEDULABLE, (message,))))
-    await failing.told()
+    await failing.reported()
     (event,) = failing.store.events()
     assert event["message"] == message[: NOTE_BYTES - 4] + " ..."
     assert failing.condition()["message"] == message

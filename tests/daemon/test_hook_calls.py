@@ -60,8 +60,8 @@ async def outcome(*plugins: type[Any]) -> tuple[tuple[str, str | None], list[int
     found = await run_steps(post_filter_steps(profile, pod(), unfit(NOWHERE), PluginFailures()))
     assert isinstance(found, Unplaced)
     assert found.diagnosis is not None
-    told = found.diagnosis.post_filter_message, found.nominated_node_name
-    return told, [profile.plugins[plugin.name].asked for plugin in plugins]
+    result = found.diagnosis.post_filter_message, found.nominated_node_name
+    return result, [profile.plugins[plugin.name].asked for plugin in plugins]
 
 
 def no(text: str, nominated: str | None = None) -> PostFilterResult:
@@ -87,8 +87,8 @@ async def test_an_unresolvable_post_filter_ends_the_phase() -> None:
 async def test_a_cleared_nomination_stays_cleared_unless_a_later_plugin_nominates() -> None:
     found, _asked = await outcome(saying("A", no("a", "")), saying("B", no("b")))
     assert found == ("a, b", "")
-    kept, _asked = await outcome(saying("A", no("a")), saying("B", no("b")))
-    assert kept[1] is None
+    found, _asked = await outcome(saying("A", no("a")), saying("B", no("b")))
+    assert found[1] is None
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ async def test_a_cleared_nomination_stays_cleared_unless_a_later_plugin_nominate
     ],
 )
 async def test_a_failure_ends_the_phase_and_leaves_the_nomination_as_it_was(answer: Any, message: str) -> None:
-    (told, nominated), asked = await outcome(saying("A", no("a", "")), saying("B", answer), saying("C", no("c")))
-    assert told.startswith(message)
+    (reported, nominated), asked = await outcome(saying("A", no("a", "")), saying("B", answer), saying("C", no("c")))
+    assert reported.startswith(message)
     assert (nominated, asked) == (None, [1, 1, 0])
 
 

@@ -21,7 +21,7 @@ KEY = "kube-system/kube-scheduler"
 
 @define(eq=False)
 class Draws(Random):
-    """A die that always shows the same."""
+    """A random generator that always draws the same."""
 
     value: float
 
@@ -31,7 +31,7 @@ class Draws(Random):
 
 @define(eq=False)
 class Election:
-    """Electors for one lease, and everything that was written into it."""
+    """Electors of one lease, and every version of it."""
 
     api: ApiServer
     client: KubeClient
@@ -118,7 +118,7 @@ async def test_a_lease_that_does_not_exist_is_created_and_then_renewed_every_oth
 async def test_a_lease_that_is_not_renewed_is_acquired_the_moment_it_expires(
     election: Election, autojump_clock: MockClock, draw: float
 ) -> None:
-    """Whatever the pause between two looks would have been."""
+    """Whatever the pause between two retries would have been."""
     await election.put("other")
     await election.elector(draw=draw).acquire()
     assert election.moments == [0, 15]
@@ -141,7 +141,7 @@ async def test_a_lease_expires_counted_from_its_last_renewal(election: Election,
         living.cancel()
         await trio.sleep(1)
         election.api.faults.clear()
-    # The last renewal was at 4 s, and the one who was cut off could not give the lease back.
+    # The last renewal was at 4 s, and the holder was cut off and could not release the lease.
     assert election.moments[-1] == 19
     assert election.spec["holderIdentity"] == "follower"
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
+from restored_logging import restored_logging
 
 from trio_sched.daemon.log_setup import JsonFormatter, TextFormatter, set_up_logging
 
@@ -15,16 +16,8 @@ log = logging.getLogger("trio_sched.daemon.test_log_setup")
 
 @pytest.fixture(autouse=True)
 def _logging_as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level, raised = list(root.handlers), root.level, logging.raiseExceptions
-    levels = {name: logging.getLogger(name).level for name in ("trio_sched", "plugins_builtin")}
-    yield
-    logging.captureWarnings(False)
-    logging.raiseExceptions = raised
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for name, former in levels.items():
-        logging.getLogger(name).setLevel(former)
+    with restored_logging():
+        yield
 
 
 def record(message: str, level: int = logging.INFO, **fields: object) -> logging.LogRecord:

@@ -21,7 +21,7 @@ from trio_sched.testing import node, pod
 
 @pytest.fixture
 def curious() -> type[Any]:
-    """A plugin that does nothing but keep its handle."""
+    """A plugin that does nothing but store its handle on the class."""
 
     class Curious:
         name: ClassVar[str] = "Curious"

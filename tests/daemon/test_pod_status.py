@@ -122,9 +122,9 @@ def test_the_order_of_conditions_is_sent_unless_there_were_none() -> None:
 
 @define(eq=False)
 class Writing:
-    """A writer at work on one pod of an API server."""
+    """A writer of one pod's status, and the versions that the API server stored."""
 
-    store: Any
+    store: Store
     writer: PodStatusWriter
     pod: Pod
     versions: list[dict[str, Any]] = field(factory=list)
@@ -134,7 +134,7 @@ class Writing:
 
     @property
     def messages(self) -> list[str]:
-        """What was said, in the order in which it arrived."""
+        """The messages written, in order."""
         return [status["conditions"][0]["message"] for status in self.versions]
 
 

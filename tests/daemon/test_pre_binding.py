@@ -41,7 +41,7 @@ def test_a_pod_that_is_bound_or_has_failed_is_not_in_pre_bind() -> None:
 
 
 class Preparing(PluginBase):
-    """Takes a minute before modest pods are bound."""
+    """Its pre_bind of pods named modest takes a minute."""
 
     @hookimpl
     def pre_bind_pre_flight(self, pod: Pod) -> PreFlight | None:
@@ -59,7 +59,7 @@ class Preparing(PluginBase):
 
 
 class Doorman(PluginBase):
-    """Lets modest pods wait for a minute."""
+    """Lets pods named modest wait for a minute in permit."""
 
     @hookimpl
     def permit(self, pod: Pod) -> Wait | None:

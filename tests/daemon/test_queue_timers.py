@@ -13,7 +13,7 @@ from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
 
 class Choosy:
-    """Refuses until it is told not to; no event is of any interest to it."""
+    """Rejects every pod while ``refuses`` is set, and registers for no event."""
 
     name = "Choosy"
     refuses = True

@@ -88,7 +88,7 @@ async def test_pods_created_after_the_stop_are_not_scheduled(autojump_clock: Moc
 async def test_nothing_is_bound_after_the_lease_is_released(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Or the next leader, who cannot know of it, would give the same room away again."""
+    """A bind after the release could overcommit a node that the next leader has already used."""
     async with virtual_cluster(nodes=2, leader_elect=True, kubelets=False) as cluster:
         bound: list[float] = []
         released: list[float] = []

@@ -28,7 +28,7 @@ async def test_a_node_with_unreadable_resources_is_left_out_and_logged(
     stage.mirror.nodes_changed(Changes([Change("MODIFIED", nonsense(node("bad")), mended)], "2"))
 
     assert sorted(stage.cache.table.names) == ["bad", "good"]
-    assert stage.cpu("bad") == 1000  # its pod had been kept in mind
+    assert stage.cpu("bad") == 1000  # its pod was cached before the node
 
 
 async def test_an_update_that_cannot_be_read_changes_nothing(

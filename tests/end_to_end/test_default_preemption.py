@@ -40,7 +40,7 @@ def _nobody_tried() -> None:
 
 
 def tries(name: str) -> list[float]:
-    """When it was tried; one attempt may ask twice."""
+    """When the pod was attempted; one attempt may call pre_filter twice."""
     return sorted({when for who, when in Counting.tried if who == name})
 
 
@@ -53,7 +53,7 @@ async def test_the_preemptor_is_gated_during_evictions(autojump_clock: MockClock
         begin = trio.current_time()
         await cluster.create(high("grand", cpu=4))
         await trio.sleep(9)
-        # What else happens in the cluster cannot bring it back before its victims are told to go.
+        # Other events cannot requeue it before its victims are deleted.
         await cluster.create(node("too-small", cpu=1))
         await trio.sleep(9)
         assert len(tries("grand")) == 1
@@ -87,7 +87,7 @@ async def test_a_pod_does_not_preempt_again_while_its_victims_are_terminating(au
         await cluster.create(high("grand"))
         await trio.sleep(5)
         assert len(tries("grand")) == 1
-        # Somebody leaves, so there could be room; and the victim has not left yet.
+        # Another pod leaves, which requeues the preemptor while its victim is still terminating.
         await cluster.delete(bystander, grace_seconds=0)
         await trio.sleep(10)
         assert len(tries("grand")) == 2

@@ -1,4 +1,4 @@
-"""What lets a pod that fitted nowhere go on, and when."""
+"""Which events requeue an unschedulable pod, and when."""
 
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import trio
 from attrs import frozen
+from cluster_pods import create_pods
 from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
@@ -22,7 +23,7 @@ FULL = node("n", cpu=2)
 
 @frozen
 class Case:
-    """A node on which *waiting* cannot run, until *change* happens."""
+    """A node that rejects *waiting* until *change* happens."""
 
     node: Node
     waiting: Pod
@@ -108,7 +109,7 @@ async def test_a_pod_is_not_retried_after(change: Any, autojump_clock: MockClock
 
 
 class Never:
-    """Refuses, and wants to be asked again whenever a label of a node changes."""
+    """Rejects every pod, and registers for label updates of nodes."""
 
     name = "Never"
     asked: list[float]
@@ -139,11 +140,10 @@ async def test_the_backoff_of_a_pod_requeued_in_vain_doubles(autojump_clock: Moc
         assert nominal <= pause <= nominal + 0.11
 
 
-async def test_many_unschedulable_pods_fill_an_added_node(autojump_clock: MockClock) -> None:
+async def test_many_unschedulable_pods_fill_added_nodes(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[FULL]) as cluster:
         history = Ledger(cluster)
-        for number in range(60):
-            await cluster.create(pod(f"p{number}", cpu=1))
+        await create_pods(cluster, 60, cpu=1)
         await cluster.settle()
         for number in range(5):
             await cluster.create(node(f"more-{number}", cpu=4))

@@ -1,19 +1,13 @@
-"""The API server goes away, forgets, loses replies, refuses; pods get bound all the same, once."""
-
-from typing import Any
+"""The API server is down, loses its watch history, drops replies or refuses; every pod is bound once."""
 
 import pytest
 import trio
+from cluster_pods import create_pods
 from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
-
-
-async def create_pods(cluster: VirtualCluster, count: int, **details: Any) -> None:
-    for number in range(count):
-        await cluster.create(pod(f"p{number}", cpu="100m", **details))
+from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
 @pytest.mark.parametrize("loses_history", [False, True])
@@ -23,7 +17,7 @@ async def test_an_outage_of_30_seconds_in_the_middle_of_2000_pods(
 ) -> None:
     async with virtual_cluster(nodes=100) as cluster:
         history = Ledger(cluster)
-        await create_pods(cluster, 2000)
+        await create_pods(cluster, 2000, cpu="100m")
         await trio.sleep(15)
         assert 100 < len(history.binds) < 1900
         cluster.api.stop()
@@ -80,7 +74,7 @@ async def test_a_bind_whose_reply_is_lost_counts_as_bound(autojump_clock: MockCl
     async with virtual_cluster(nodes=5) as cluster:
         history = Ledger(cluster)
         cluster.api.faults.drop_next(20, verb="bind", resource="pods")
-        await create_pods(cluster, 50)
+        await create_pods(cluster, 50, cpu="100m")
         await cluster.settle()
         assert len(history.binds) == 50
         history.check()
@@ -94,7 +88,7 @@ async def test_a_bind_whose_reply_is_lost_before_an_outage_is_verified_afterward
         history = Ledger(cluster)
         cluster.api.faults.drop_next(1, verb="bind", resource="pods")
         cluster.api.faults.fail_next(3, verb="get", resource="pods", code=503, reason="ServiceUnavailable")
-        await create_pods(cluster, 1)
+        await create_pods(cluster, 1, cpu="100m")
         await trio.sleep(0.01)
         cluster.api.stop()
         await trio.sleep(20)
@@ -115,7 +109,7 @@ async def test_refused_binds_are_tried_again_after_a_backoff(
     async with virtual_cluster(nodes=5) as cluster:
         history = Ledger(cluster)
         cluster.api.faults.fail_next(30, verb="bind", resource="pods", code=code, reason=reason)
-        await create_pods(cluster, 20)
+        await create_pods(cluster, 20, cpu="100m")
         await cluster.settle()
         assert len(history.binds) == 20
         assert 1.0 <= max(history.bound_at) < 10.0
@@ -134,7 +128,7 @@ async def test_too_many_requests_are_retried_after_the_given_time(autojump_clock
         cluster.api.faults.fail_next(
             10, verb="bind", resource="pods", code=429, reason="TooManyRequests", retry_after_seconds=2
         )
-        await create_pods(cluster, 10)
+        await create_pods(cluster, 10, cpu="100m")
         await cluster.settle()
         assert len(history.binds) == 10
         assert min(history.bound_at) == pytest.approx(2, abs=0.5)
@@ -144,7 +138,7 @@ async def test_too_many_requests_are_retried_after_the_given_time(autojump_clock
 async def test_binds_that_time_out_are_verified(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2, bind_latency_seconds=400) as cluster:
         history = Ledger(cluster)
-        await create_pods(cluster, 3)
+        await create_pods(cluster, 3, cpu="100m")
         await trio.sleep(30)
         cluster.api.faults.clear()
         await cluster.settle()
@@ -156,7 +150,7 @@ async def test_binds_that_time_out_are_verified(autojump_clock: MockClock) -> No
 async def test_lost_replies_to_all_writes_lose_no_pod(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2) as cluster:
         history = Ledger(cluster)
-        await create_pods(cluster, 5)
+        await create_pods(cluster, 5, cpu="100m")
         for number in range(5):
             await cluster.create(pod(f"big{number}", cpu=64))
         for verb, resource in (("bind", "pods"), ("patch", "pods"), ("create", "events"), ("patch", "events")):
@@ -174,7 +168,7 @@ async def test_lost_replies_to_all_writes_lose_no_pod(autojump_clock: MockClock)
 async def test_a_scheduler_started_during_an_outage_waits_for_the_server(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1, scheduler=False) as cluster:
         history = Ledger(cluster)
-        await create_pods(cluster, 3)
+        await create_pods(cluster, 3, cpu="100m")
         cluster.api.stop()
         scheduler = await cluster.start_scheduler(wait=False)
         await trio.sleep(300)

@@ -1,4 +1,4 @@
-"""Plugins of somebody else: how they are chosen and told, and what they have to say about where a pod goes."""
+"""Third-party plugins: how profiles enable and configure them, and how they filter and score."""
 
 from collections import Counter
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import frozen
+from cluster_pods import create_pods
 from ledger import Ledger, check_nothing_left
 from plugin_base import PluginBase
 from trio.testing import MockClock
@@ -27,8 +28,7 @@ async def test_a_plugin_filters_and_scores(autojump_clock: MockClock) -> None:
             return 100 if node.name == "node-3" else 0
 
     async with virtual_cluster(nodes=6, plugins=[OddOnly]) as cluster:
-        for number in range(10):
-            await cluster.create(pod(f"p{number}", cpu="10m"))
+        await create_pods(cluster, 10, cpu="10m")
         await cluster.create(pod("big", cpu=64))
         await cluster.settle()
         assert Counter(cluster.placements().values()) == {"node-3": 10, "": 1}
@@ -60,8 +60,7 @@ profiles:
     args: {node: node-2}
 """
     async with virtual_cluster(nodes=5, plugins=[Favourite], config=config) as cluster:
-        for number in range(5):
-            await cluster.create(pod(f"p{number}"))
+        await create_pods(cluster, 5)
         await cluster.settle()
         assert set(cluster.placements().values()) == {"node-2"}
 
@@ -183,8 +182,7 @@ async def test_a_failing_hook_costs_the_pod_one_attempt_and_other_pods_none(
     async with virtual_cluster(nodes=2, plugins=[stumbling]) as cluster:
         history = Ledger(cluster)
         await cluster.create(pod("unlucky"))
-        for number in range(5):
-            await cluster.create(pod(f"p{number}"))
+        await create_pods(cluster, 5)
         await cluster.settle()
         assert set(stumbling.log) == {hook}
         assert len(history.binds) == 6

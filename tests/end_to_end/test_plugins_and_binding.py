@@ -1,4 +1,4 @@
-"""Plugins of somebody else between the choice of a node and the binding: reserve, permit, prepare, bind."""
+"""Third-party plugins between the choice of a node and the binding: reserve, permit, pre_bind, bind."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
 class Gang(PluginBase):
-    """Pods start three at a time."""
+    """Binds pods three at a time."""
 
     @hookimpl
     def permit(self, pod: Pod) -> Wait | None:

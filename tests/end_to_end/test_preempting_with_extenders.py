@@ -1,4 +1,4 @@
-"""Extenders that have a say in who is preempted."""
+"""Extenders that take part in the choice of victims."""
 
 import json
 from typing import Any
@@ -50,7 +50,7 @@ async def test_an_extender_chooses_the_node_of_the_victim(autojump_clock: MockCl
 
 
 @pytest.mark.parametrize(("ignorable", "victims"), [(True, 1), (False, 0)])
-async def test_a_failing_extender_ends_the_preemption_unless_it_is_ignorable(
+async def test_an_invalid_answer_ends_the_preemption_unless_the_extender_is_ignorable(
     ignorable: bool, victims: int, autojump_clock: MockClock
 ) -> None:
     extender = PretendExtender(URL, {"preempt": lambda _asked: {"NodeNameToMetaVictims": {"gone": {"Pods": []}}}})

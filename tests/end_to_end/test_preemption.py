@@ -1,4 +1,4 @@
-"""Less important pods make room for more important ones: whom it hits, how they are told, and that nothing is lost."""
+"""Preemption of pods of lower priority: which become victims, how they are evicted, and that none is lost."""
 
 from collections import Counter
 from typing import Any
@@ -101,7 +101,7 @@ async def test_the_node_is_reserved_for_the_preemptor_while_its_victim_terminate
         assert cluster.placements() == {"default/grand": "n", "default/upstart": ""}
 
 
-async def test_pods_with_preemption_policy_never_wait(autojump_clock: MockClock) -> None:
+async def test_pods_with_preemption_policy_never_do_not_preempt(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=3)]) as cluster:
         await cluster.create(low("modest"))
         await cluster.settle()

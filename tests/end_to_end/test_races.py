@@ -1,7 +1,8 @@
-"""Pods and nodes come and go while somebody is deciding about them."""
+"""Pods and nodes are created and deleted during their scheduling and binding."""
 
 import pytest
 import trio
+from cluster_pods import create_pods
 from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
@@ -41,11 +42,10 @@ async def test_a_pod_recreated_under_its_name_is_another_pod(after_seconds: floa
 
 
 async def test_pods_deleted_in_every_state_at_once(autojump_clock: MockClock) -> None:
-    """Bound, being bound, waiting in line to be bound, and unschedulable."""
+    """Bound, being bound, queued for a bind, and unschedulable."""
     async with virtual_cluster(nodes=[node("n", cpu=100)], bind_latency_seconds=2) as cluster:
         history = Ledger(cluster)
-        for number in range(120):
-            await cluster.create(pod(f"p{number}", cpu=1))
+        await create_pods(cluster, 120, cpu=1)
         await trio.sleep(3)
         for number in range(0, 120, 2):
             await cluster.delete(pod(f"p{number}"), grace_seconds=0)
@@ -107,7 +107,7 @@ async def test_a_node_deleted_during_a_bind_to_it(autojump_clock: MockClock) -> 
         await cluster.delete(node("n"))
         await trio.sleep(5)
         assert cluster.pod("p").node_name == "n"
-        # It counts on the node that comes back under the name, as the API server says.
+        # It counts on the node recreated under the name, as in the API server.
         await cluster.create(node("n", cpu=2))
         await cluster.create(pod("two", cpu=2))
         await cluster.create(pod("one", cpu=1))
@@ -135,8 +135,7 @@ async def test_a_node_deleted_while_its_bind_fails(autojump_clock: MockClock) ->
 
 async def test_a_node_recreated_with_less_allocatable_is_not_overcommitted(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=8)]) as cluster:
-        for number in range(3):
-            await cluster.create(pod(f"p{number}", cpu=1))
+        await create_pods(cluster, 3, cpu=1)
         await cluster.settle()
         await cluster.delete(node("n"))
         await cluster.create(node("n", cpu=4))
@@ -151,8 +150,7 @@ async def test_a_node_recreated_with_less_allocatable_is_not_overcommitted(autoj
 
 async def test_pods_of_a_deleted_node_leave_without_harm(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=2)]) as cluster:
-        for number in range(2):
-            await cluster.create(pod(f"p{number}", cpu=1))
+        await create_pods(cluster, 2, cpu=1)
         await cluster.settle()
         await cluster.delete(node("n"))
         for number in range(2):
@@ -182,8 +180,7 @@ async def test_labels_changed_during_a_bind_do_not_disturb_it(autojump_clock: Mo
 async def test_a_namespace_that_refuses_events_delays_no_pod(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1) as cluster:
         cluster.api.faults.fail_next(1000, verb="create", resource="events", code=403, reason="Forbidden")
-        for number in range(5):
-            await cluster.create(pod(f"p{number}"))
+        await create_pods(cluster, 5)
         await cluster.settle()
         assert all(cluster.placements().values())
 

@@ -28,7 +28,7 @@ async def zones(server: Server, *names: str) -> None:
 
 def pod(name: str, cpu: str = "100m", labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
     container = {"name": "c", "image": "registry.test/app:1", "resources": {"requests": {"cpu": cpu}}}
-    # Without kubelets nobody else would end them.
+    # There are no kubelets that would end them.
     spec = {"containers": [container], "terminationGracePeriodSeconds": 0, **spec}
     return {"metadata": {"name": name, "labels": labels or {}}, "spec": spec}
 

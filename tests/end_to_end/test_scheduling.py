@@ -3,6 +3,7 @@
 from collections import Counter
 from itertools import pairwise
 
+from cluster_pods import create_pods
 from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
@@ -13,8 +14,7 @@ from trio_sched.testing.virtual_cluster import virtual_cluster
 async def test_every_pod_is_bound_once_and_has_one_scheduled_event(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=100) as cluster:
         history = Ledger(cluster)
-        for number in range(500):
-            await cluster.create(pod(f"p{number}", cpu="500m", memory="1Gi"))
+        await create_pods(cluster, 500, cpu="500m", memory="1Gi")
         await cluster.settle()
         assert all(cluster.placements().values())
         assert len(history.binds) == 500
@@ -30,8 +30,7 @@ async def test_every_pod_is_bound_once_and_has_one_scheduled_event(autojump_cloc
 
 async def test_pods_are_spread_over_nodes_that_are_equally_good(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=10) as cluster:
-        for number in range(50):
-            await cluster.create(pod(f"p{number}", cpu="100m", memory="64Mi"))
+        await create_pods(cluster, 50, cpu="100m", memory="64Mi")
         await cluster.settle()
         assert set(Counter(cluster.placements().values()).values()) == {5}
 
@@ -39,8 +38,7 @@ async def test_pods_are_spread_over_nodes_that_are_equally_good(autojump_clock: 
 async def test_equal_seeds_give_equal_clusters(autojump_clock: MockClock) -> None:
     async def place(seed: int) -> dict[str, str]:
         async with virtual_cluster(nodes=20, seed=seed) as cluster:
-            for number in range(30):
-                await cluster.create(pod(f"p{number}", cpu="100m"))
+            await create_pods(cluster, 30, cpu="100m")
             await cluster.settle()
             return cluster.placements()
 

@@ -1,4 +1,4 @@
-"""Pods that look at other pods: where they go, and what brings back those that had to wait."""
+"""Spread and affinity between pods: where pods go, and which events requeue those that had to wait."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""Claims and volumes from end to end: the real daemon, and a pretend volume controller."""
+"""Claims and volumes from end to end: the real daemon, and a simulated volume controller."""
 
 from typing import Any
 

@@ -33,7 +33,7 @@ def test_an_assumed_pod_counts_at_once_and_not_twice_when_confirmed(cache: Cache
     position = cache.table.usage_log.position
     cache.add(bound(WAITING, "a"))
     assert (cpu(cache), cache.is_assumed(WAITING.uid), cache.assumed_count) == ({"a": 1000, "b": 0}, False, 0)
-    assert cache.table.usage_log.position == position  # nothing changed, so nobody looks again
+    assert cache.table.usage_log.position == position  # nothing changed, so no snapshot is refreshed
     known = cache.get(WAITING.uid)
     assert known is not None
     assert known.pod.node_name == "a"
@@ -131,7 +131,7 @@ def test_pods_of_a_removed_node_stay_cached_until_they_are_deleted(cache: Cache)
     assert cpu(cache)["a"] == 1500
 
 
-def test_an_assumed_pod_has_the_chosen_node_in_its_spec(cache: Cache) -> None:
+def test_pod_on_node_names_the_chosen_node_until_the_pod_is_confirmed(cache: Cache) -> None:
     cache.assume(WAITING, "b")
     known = cache.get(WAITING.uid)
     assert known is not None

@@ -19,7 +19,7 @@ from trio_sched.testing import make_profile, make_table, node, pod
 
 
 class Labelled(PluginBase):
-    """Turns away nodes with the label ``no``, and narrows to what the pod's label names."""
+    """Rejects nodes with the label ``no``, and narrows to the nodes that the pod's label names."""
 
     @hookimpl
     def pre_filter(self, pod: Pod) -> PreFilterResult | None:

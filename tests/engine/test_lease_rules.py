@@ -66,7 +66,7 @@ def test_a_released_lease_can_be_acquired_at_once() -> None:
     assert other.next_step(Observed(released, b"", 100.0), 100.0) is Step.ACQUIRE
 
 
-def test_the_holder_is_the_one_of_the_last_observed_record() -> None:
+def test_the_lease_is_held_by_the_holder_of_the_last_observed_record() -> None:
     assert [ME.holds(each) for each in (None, seen("me"), seen("other"))] == [False, True, False]
 
 

@@ -1,8 +1,8 @@
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from placed_pods import placed
 
 from trio_sched.engine.filtering import (
     run_filters,
@@ -10,7 +10,6 @@ from trio_sched.engine.filtering import (
 )
 from trio_sched.engine.nominated_pass import NominatedRows, apply_nominated, statuses_with_nominated
 from trio_sched.engine.plugin_calls import HookFailed
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import (
     SKIP,
     CycleState,
@@ -28,14 +27,10 @@ from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing import make_profile, make_table, node, pod
 
 NODES = [node(f"n{i}") for i in range(6)]
-Answer = Callable[..., Any]
-
-NODES = [node(f"n{i}") for i in range(6)]
-Answer = Callable[..., Any]
 
 
 class Counting:
-    """Keeps a count in the cycle's state, as plugins do that look at pods."""
+    """Counts pods in the cycle's state, as plugins do that implement add_pod."""
 
     name: ClassVar[str] = "Counting"
 
@@ -61,15 +56,11 @@ class Counting:
         return Verdicts.where(np.full(len(nodes), len(state.read("seen")) < 2), unschedulable("two are too many"))
 
 
-def placed(waiting: Pod) -> PlacedPod:
-    return PlacedPod(waiting, pod_usage(waiting))
-
-
-def added(waiting: Pod, *promised: Pod) -> tuple[Status | None, CycleState]:
+def added(waiting: Pod, *others: Pod) -> tuple[Status | None, CycleState]:
     profile = make_profile([Counting, "NodeResourcesFit"])
     table, state = make_table(NODES), CycleState()
     run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
-    nominated = {"n1": [placed(p) for p in promised]}
+    nominated = {"n1": [placed(p) for p in others]}
     (status,) = statuses_with_nominated(profile, waiting, state, nominated, ["n1"], NominatedRows(table))
     return status, state
 
@@ -103,7 +94,7 @@ def test_reasons_are_those_with_nominated_pods_even_if_the_node_fails_without_th
     run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
     outcome = run_filters(profile.filter, waiting, NodeColumns(table), state)
     assert outcome.statuses()["n"].reasons == ("Insufficient cpu",)
-    nominated = {"n": [placed(pod("promised"))], "gone": []}
+    nominated = {"n": [placed(pod("rival"))], "gone": []}
     apply_nominated(profile, waiting, outcome, state, nominated, NominatedRows(table))
     assert outcome.statuses()["n"].reasons == ("Too many pods", "Insufficient cpu")
     assert outcome.passes.tolist() == [False, True]
@@ -112,19 +103,19 @@ def test_reasons_are_those_with_nominated_pods_even_if_the_node_fails_without_th
 def test_rows_with_nominated_pods_are_copied_again_only_after_a_change() -> None:
     table = make_table([node("a", cpu="4"), node("b", cpu="4")])
     rows = NominatedRows(table)
-    promised = {"a": [placed(pod("x", cpu="1"))], "b": [placed(pod("y", cpu="2"))]}
+    nominated = {"a": [placed(pod("x", cpu="1"))], "b": [placed(pod("y", cpu="2"))]}
 
     def requested(nominated: dict[str, list[PlacedPod]]) -> list[int]:
         columns, positions = rows.with_pods(nominated, list(nominated))
         return columns.requested[0][positions].tolist()
 
-    assert requested(promised) == [1000, 2000]
-    assert requested(promised) == [1000, 2000]
+    assert requested(nominated) == [1000, 2000]
+    assert requested(nominated) == [1000, 2000]
     table.add_pod(0, placed(pod("r", cpu="1", node_name="a")))
-    assert requested(promised) == [2000, 2000]
-    assert requested({"b": [*promised["b"], placed(pod("z", cpu="1"))]}) == [3000]
-    assert requested(promised) == [2000, 2000]
+    assert requested(nominated) == [2000, 2000]
+    assert requested({"b": [*nominated["b"], placed(pod("z", cpu="1"))]}) == [3000]
+    assert requested(nominated) == [2000, 2000]
     table.add_node(node("c", cpu="4"))
     table.remove_node("a")
-    assert requested({"c": promised["a"], "b": promised["b"]}) == [1000, 2000]
+    assert requested({"c": nominated["a"], "b": nominated["b"]}) == [1000, 2000]
     assert NodeColumns(table).requested[0].tolist() == [0, 0]

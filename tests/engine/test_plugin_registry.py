@@ -13,7 +13,7 @@ from trio_sched.plugin_api import Handle, NodeColumns, NodeView, Pod, hookimpl
 
 
 class InstalledPackage(Distribution):
-    """A distribution that somebody has installed."""
+    """An installed distribution."""
 
     def __init__(self, name: str, version: str = "1.0") -> None:
         self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"

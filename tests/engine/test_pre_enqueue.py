@@ -10,7 +10,7 @@ from trio_sched.testing import pod
 
 
 def gates(asked: list[str], *names: str) -> PreEnqueue:
-    """Gates that are closed for pods with their name as a label."""
+    """PreEnqueue plugins *names*, each of which rejects pods labelled with its name."""
 
     def hook(name: str) -> BoundHook:
         def pre_enqueue(waiting: Pod) -> Status | None:

@@ -1,4 +1,4 @@
-"""Dry runs of preemption: who would have to go, in what order pods are given back, and what plugins see of it."""
+"""Dry runs of preemption: the victims, the order of reprieves, and the calls of plugins."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from placed_pods import placed
 from plugin_base import PluginBase
 
 from trio_sched.engine.filtering import run_pre_filters
 from trio_sched.engine.preemption import NO_VICTIMS, dry_run
 from trio_sched.objects.affinity import Affinity, PodAffinity, PodAffinityTerm
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.objects.selector import LabelSelector
 from trio_sched.plugin_api import (
     Code,
@@ -30,7 +30,6 @@ from trio_sched.plugin_api import (
 from trio_sched.plugin_api.preemption import Budget, MayEvict
 from trio_sched.snapshot.label_selection import selector_of_map
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing import make_profile, make_table, node, pod
 
 NODE = node("n", cpu=4)
@@ -65,13 +64,13 @@ def try_out(
     table = make_table(nodes, pods) if table is None else table
     profile, state = make_profile(plugins), CycleState()
     run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
-    promised = {name: [PlacedPod(one, pod_usage(one)) for one in many] for name, many in (nominated or {}).items()}
+    nominated_pods = {name: [placed(one) for one in many] for name, many in (nominated or {}).items()}
     return dry_run(
         profile,
         table,
         waiting,
         state,
-        promised,
+        nominated_pods,
         table.names if names is None else names,
         budgets={"default": list(enumerate(budgets))},
         enough=enough,
@@ -83,7 +82,7 @@ def victims(tried: DryRun, on: str = "n") -> list[str]:
     return [one.name for one in tried.candidates[on].pods]
 
 
-# --- who is a victim ------------------------------------------------------------------------------------------------
+# --- victims --------------------------------------------------------------------------------------------------------
 
 
 def test_only_pods_of_lower_priority_are_victims() -> None:
@@ -133,7 +132,7 @@ def test_a_pod_that_fits_without_any_victim_is_an_error() -> None:
     assert (tried.error.code, tried.error.message) == (Code.ERROR, 'expected at least one victim pod on node "n"')
 
 
-# --- giving back ----------------------------------------------------------------------------------------------------
+# --- reprieves ------------------------------------------------------------------------------------------------------
 
 
 def test_pods_are_reprieved_from_the_highest_priority_down() -> None:
@@ -221,7 +220,7 @@ def test_candidates_without_budget_violations_come_first() -> None:
     assert list(tried.candidates) == ["b", "c", "a"]
 
 
-# --- enough ---------------------------------------------------------------------------------------------------------
+# --- number of candidates -------------------------------------------------------------------------------------------
 
 FIVE = [node(f"n{i}", cpu=1) for i in range(5)]
 FIVE_PODS = [running(f"p{i}", on=f"n{i}", labels={"on": str(i)}) for i in range(5)]
@@ -246,15 +245,15 @@ def test_nodes_after_the_first_chunk_are_tried_too() -> None:
     assert len(tried.statuses) == 149
 
 
-# --- promised places ------------------------------------------------------------------------------------------------
+# --- nominated pods ------------------------------------------------------------------------------------------------
 
 
 def test_pods_nominated_to_the_node_use_its_resources() -> None:
     pods = [running("a", 1), running("b", 2), running("c", 3), running("d", 4)]
     assert victims(try_out(incoming(cpu=1), pods=pods)) == ["a"]
-    promised = pod("promised", cpu=2, priority=200)
-    assert victims(try_out(incoming(cpu=1), pods=pods, nominated={"n": [promised]})) == ["c", "b", "a"]
-    hog = try_out(incoming(cpu=1), pods=pods, nominated={"n": [pod("promised", cpu=4, priority=200)]})
+    rival = pod("rival", cpu=2, priority=200)
+    assert victims(try_out(incoming(cpu=1), pods=pods, nominated={"n": [rival]})) == ["c", "b", "a"]
+    hog = try_out(incoming(cpu=1), pods=pods, nominated={"n": [pod("rival", cpu=4, priority=200)]})
     assert hog.statuses["n"].message == "Insufficient cpu"
 
 
@@ -264,77 +263,77 @@ def near(app: str) -> Affinity:
 
 
 def test_the_pod_must_also_fit_without_nominated_pods() -> None:
-    promised = pod("promised", cpu=1, priority=200, labels={"app": "web"})
+    rival = pod("rival", cpu=1, priority=200, labels={"app": "web"})
     tried = try_out(
         incoming(cpu=2, affinity=near("web")),
         pods=[running("low", cpu=4)],
         plugins=["NodeResourcesFit", "InterPodAffinity"],
-        nominated={"n": [promised]},
+        nominated={"n": [rival]},
     )
     assert tried.statuses["n"].message == "node(s) didn't match pod affinity rules"
 
 
 def test_nominations_to_other_nodes_are_ignored() -> None:
-    promised = pod("promised", cpu=4, priority=200)
-    assert victims(try_out(incoming(), pods=[running("low")], nominated={"other": [promised]})) == ["low"]
+    rival = pod("rival", cpu=4, priority=200)
+    assert victims(try_out(incoming(), pods=[running("low")], nominated={"other": [rival]})) == ["low"]
 
 
 # --- plugins --------------------------------------------------------------------------------------------------------
 
 
-class Ledger(PluginBase):
-    """Refuses nodes with a pod that is labelled ``loud``, from a count of its own."""
+class CountingLoud(PluginBase):
+    """Rejects nodes with a pod labelled ``loud``, from a count of its own."""
 
-    heard: ClassVar[list[str]] = []
+    calls: ClassVar[list[str]] = []
 
     @hookimpl
     def pre_filter(self, nodes: NodeColumns, state: CycleState) -> None:
-        state.write("Ledger", {one.name: sum("loud" in other.labels for other in one.pods) for one in nodes})
+        state.write("CountingLoud", {one.name: sum("loud" in other.labels for other in one.pods) for one in nodes})
 
     @hookimpl
     def add_pod(self, added: Pod, node: NodeView, state: CycleState) -> Status | None:
-        self.heard.append(f"+{added.name}")
-        state.read("Ledger")[node.name] += "loud" in added.labels
+        self.calls.append(f"+{added.name}")
+        state.read("CountingLoud")[node.name] += "loud" in added.labels
         return unschedulable("cannot add") if "bad-add" in added.labels else None
 
     @hookimpl
     def remove_pod(self, removed: Pod, node: NodeView, state: CycleState) -> None:
         if "bad-remove" in removed.labels:
             raise LookupError("lost")
-        self.heard.append(f"-{removed.name}")
-        state.read("Ledger")[node.name] -= "loud" in removed.labels
+        self.calls.append(f"-{removed.name}")
+        state.read("CountingLoud")[node.name] -= "loud" in removed.labels
 
     @hookimpl
     def filter(self, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        quiet = np.array([state.read("Ledger")[name] == 0 for name in nodes.names], dtype=np.bool_)
+        quiet = np.array([state.read("CountingLoud")[name] == 0 for name in nodes.names], dtype=np.bool_)
         return Verdicts.where(quiet, unschedulable("too loud"))
 
 
 @pytest.fixture(autouse=True)
-def _nothing_heard() -> None:
-    Ledger.heard.clear()
+def _no_calls() -> None:
+    CountingLoud.calls.clear()
 
 
 def test_remove_pod_and_add_pod_are_called_for_each_victim_and_reprieve() -> None:
     pods = [running("loud", 1, labels={"loud": ""}), running("quiet", 2)]
-    assert victims(try_out(incoming(cpu=1), pods=pods, plugins=[Ledger])) == ["loud"]
-    assert sorted(Ledger.heard[:2]) == ["-loud", "-quiet"]
-    assert Ledger.heard[2:] == ["+quiet", "+loud", "-loud"]
+    assert victims(try_out(incoming(cpu=1), pods=pods, plugins=[CountingLoud])) == ["loud"]
+    assert sorted(CountingLoud.calls[:2]) == ["-loud", "-quiet"]
+    assert CountingLoud.calls[2:] == ["+quiet", "+loud", "-loud"]
 
 
 def test_add_pod_is_called_for_nominated_pods_in_the_first_pass_only() -> None:
-    promised = pod("promised", priority=200)
+    rival = pod("rival", priority=200)
     tried = try_out(
-        incoming(cpu=1), pods=[running("loud", labels={"loud": ""})], plugins=[Ledger], nominated={"n": [promised]}
+        incoming(cpu=1), pods=[running("loud", labels={"loud": ""})], plugins=[CountingLoud], nominated={"n": [rival]}
     )
     assert victims(tried) == ["loud"]
-    assert Ledger.heard == ["-loud", "+promised", "+loud", "+promised", "-loud"]
+    assert CountingLoud.calls == ["-loud", "+rival", "+loud", "+rival", "-loud"]
 
 
 def test_each_node_has_its_own_clone_of_the_state() -> None:
     nodes = [node("a"), node("b")]
     pods = [running("loud-a", on="a", labels={"loud": ""}), running("loud-b", on="b", labels={"loud": ""})]
-    tried = try_out(incoming(cpu=1), nodes, pods, plugins=[Ledger])
+    tried = try_out(incoming(cpu=1), nodes, pods, plugins=[CountingLoud])
     assert {name: [one.name for one in v.pods] for name, v in tried.candidates.items()} == {
         "a": ["loud-a"],
         "b": ["loud-b"],
@@ -344,8 +343,8 @@ def test_each_node_has_its_own_clone_of_the_state() -> None:
 @pytest.mark.parametrize(
     ("label", "message"),
     [
-        ("bad-remove", 'running RemovePod on PreFilter plugin "Ledger": remove_pod raised LookupError: lost'),
-        ("bad-add", 'running AddPod on PreFilter plugin "Ledger": cannot add'),
+        ("bad-remove", 'running RemovePod on PreFilter plugin "CountingLoud": remove_pod raised LookupError: lost'),
+        ("bad-add", 'running AddPod on PreFilter plugin "CountingLoud": cannot add'),
     ],
 )
 def test_a_failing_plugin_excludes_only_the_node_it_fails_on(label: str, message: str) -> None:
@@ -354,16 +353,16 @@ def test_a_failing_plugin_excludes_only_the_node_it_fails_on(label: str, message
         running("loud", on="good", labels={"loud": ""}),
         running("bad", on="spoilt", labels={"loud": "", label: ""}),
     ]
-    tried = try_out(incoming(cpu=1), nodes, pods, plugins=[Ledger])
+    tried = try_out(incoming(cpu=1), nodes, pods, plugins=[CountingLoud])
     assert victims(tried, "good") == ["loud"]
     assert list(tried.candidates) == ["good"]
     assert tried.error is not None
-    assert (tried.error.code, tried.error.message, tried.error.plugin) == (Code.ERROR, message, "Ledger")
+    assert (tried.error.code, tried.error.message, tried.error.plugin) == (Code.ERROR, message, "CountingLoud")
     assert tried.statuses == {}
 
 
 class Choosy(PluginBase):
-    """Asks node by node: two pods at most; and breaks on nodes that are labelled so."""
+    """Rejects nodes with two pods in filter_node, and raises on nodes labelled ``broken``."""
 
     @hookimpl
     def filter_node(self, node: NodeView) -> Status | None:
@@ -378,7 +377,7 @@ def test_filter_node_sees_the_remaining_pods() -> None:
 
 
 class Brittle(PluginBase):
-    """Looks at all nodes at once, and breaks if one of them is labelled so."""
+    """Looks at all nodes at once, and raises if one of them is labelled ``broken``."""
 
     @hookimpl
     def filter(self, nodes: NodeColumns) -> Verdicts:
@@ -401,8 +400,8 @@ def test_a_filter_that_fails_on_one_node_excludes_no_other(plugin: type[PluginBa
     assert tried.error.message.endswith(" raised LookupError: broken")
 
 
-class Idle(Ledger):
-    """Has nothing to do for this pod."""
+class Idle(CountingLoud):
+    """Skips in pre_filter."""
 
     @hookimpl
     def pre_filter(self) -> Status:
@@ -412,4 +411,4 @@ class Idle(Ledger):
 def test_skipped_plugins_are_not_called() -> None:
     tried = try_out(incoming(), pods=[running("low", labels={"loud": ""})], plugins=["NodeResourcesFit", Idle])
     assert tried.candidates == {"n": Victims((running("low", labels={"loud": ""}),))}
-    assert Ledger.heard == []
+    assert CountingLoud.calls == []

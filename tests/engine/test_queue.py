@@ -44,7 +44,7 @@ def sorted_by(key: Callable[[QueuedPod], Any]) -> BoundHook:
 
 @define(eq=False)
 class Line:
-    """A queue with a list of the pods that exist, and short words for what happens."""
+    """A queue with the pods that exist, and shorthands for its methods."""
 
     pop_from_backoff: bool = True
     known: dict[str, Pod] = field(factory=dict)
@@ -98,7 +98,7 @@ def line() -> Line:
     return Line()
 
 
-# --- coming and being popped ----------------------------------------------------------------------------------------
+# --- adding and popping ---------------------------------------------------------------------------------------------
 
 
 def test_pods_are_popped_by_priority_and_then_by_queueing_time(line: Line) -> None:
@@ -152,7 +152,7 @@ def test_pods_of_an_unknown_profile_are_not_gated(line: Line) -> None:
     assert line.where == {"active": ["p"]}
 
 
-# --- coming back ----------------------------------------------------------------------------------------------------
+# --- requeueing -----------------------------------------------------------------------------------------------------
 
 
 def test_a_rejected_pod_waits_for_an_event_its_rejector_registered(line: Line) -> None:
@@ -288,7 +288,7 @@ def test_a_queued_pod_cannot_be_added_as_unschedulable(line: Line, place: Callab
     assert info.uid not in line.queue.in_flight
 
 
-# --- changes --------------------------------------------------------------------------------------------------------
+# --- updates and deletions ------------------------------------------------------------------------------------------
 
 
 def test_an_updated_active_pod_is_popped_in_its_newest_version(line: Line) -> None:
@@ -337,7 +337,7 @@ def test_a_deleted_pod_leaves_every_part_of_the_queue(line: Line, state: str) ->
         assert line.queue.counters.unschedulable["Fit", "default-scheduler"] == 0
 
 
-# --- being moved on -------------------------------------------------------------------------------------------------
+# --- activating, flushing, closing ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("event", [None, NODE_ADD], ids=["waiting", "backoff"])
@@ -395,15 +395,15 @@ def test_a_closed_queue_still_pops_but_tracks_no_pod_in_flight(line: Line) -> No
     assert line.pop().pod.name == "q"
 
 
-# --- promises -------------------------------------------------------------------------------------------------------
+# --- nominations ----------------------------------------------------------------------------------------------------
 
 
 def test_a_new_pod_is_nominated_by_its_status_until_it_is_deleted(line: Line) -> None:
     waiting = pod("p", nominated_node_name="n")
     line.add(waiting)
-    (promised,) = line.queue.nominated_pods("n")
-    assert isinstance(promised, QueuedPodInfo)
-    assert promised.pod is waiting
+    (nominated,) = line.queue.nominated_pods("n")
+    assert isinstance(nominated, QueuedPodInfo)
+    assert nominated.pod is waiting
     assert line.queue.nominated_pods("elsewhere") == []
     line.queue.delete(waiting)
     assert line.queue.nominated_pods("n") == []
@@ -491,7 +491,7 @@ def test_incomparable_sort_keys_lose_their_order_but_no_pod(keys: tuple[Any, ...
     assert "queue_sort" in reported.failed.problem
 
 
-# --- put aside and taken up again -----------------------------------------------------------------------------------
+# --- resuming -------------------------------------------------------------------------------------------------------
 
 
 def test_a_resumed_pod_is_in_flight_from_then_on(line: Line) -> None:

@@ -1,4 +1,4 @@
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from plugin_base import PluginBase
@@ -111,16 +111,15 @@ class Rejecting(PluginBase):
 
 
 class Silent(PluginBase):
-    """Can turn pods away but does not say what may free them."""
+    """Can reject pods but has no events_to_register."""
 
     @hookimpl
     def permit(self, pod: Pod) -> None: ...
 
 
 class Ranking(Silent):
-    """Cannot turn pods away, so nobody asks for its events."""
+    """Cannot reject pods, so its events are not registered."""
 
-    name: ClassVar[str] = "Ranking"
     permit = None  # type: ignore[assignment]
 
     @hookimpl

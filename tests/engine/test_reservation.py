@@ -15,7 +15,7 @@ from trio_sched.testing import FakeHandle, pod
 
 
 def plugin(name: str, log: list[str], **answers: Any) -> type[Any]:
-    """A plugin that says at each hook what *answers* say; an exception is raised."""
+    """A plugin whose hooks return what *answers* has for them, or raise it if it is an exception."""
 
     def answer(hook: str) -> Any:
         log.append(f"{name}.{hook}")

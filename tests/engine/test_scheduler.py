@@ -17,7 +17,7 @@ from trio_sched.testing import make_profile, node, pod
 
 
 class Deposit:
-    """Keeps accounts of what is reserved; refuses or waits as the pod's labels say."""
+    """Records what is reserved; rejects or waits as the pod's labels say."""
 
     name: ClassVar[str] = "Deposit"
 
@@ -162,15 +162,15 @@ def test_a_confirmed_pod_cannot_be_forgotten() -> None:
 
 def test_nominated_pods_reserve_their_node_against_lower_priority() -> None:
     made = scheduler(nodes=1)
-    made.queue.known_pod = {"default/promised": pod("promised")}.get
+    made.queue.known_pod = {"default/preemptor": pod("preemptor")}.get
     made.queue.nominator = type(made.queue.nominator)(made.queue.known_pod)
-    promised = pod("promised", cpu="3", priority=5, nominated_node_name="n0")
-    made.queue.nominator.add(promised, None)
+    preemptor = pod("preemptor", cpu="3", priority=5, nominated_node_name="n0")
+    made.queue.nominator.add(preemptor, None)
     made.queue.nominator.add(pod("lost", cpu="3", priority=5), "no-such-node")
     assert isinstance(made.decide(popped(made, pod("small", cpu="2"))), Unplaced)
     assert isinstance(made.decide(popped(made, pod("smaller", cpu="1"))), Placed)
     assert isinstance(made.decide(popped(made, pod("above", cpu="2", priority=6))), Placed)
-    assert isinstance(made.decide(popped(made, promised)), Placed)
+    assert isinstance(made.decide(popped(made, preemptor)), Placed)
 
 
 def test_a_placed_pod_is_no_longer_nominated() -> None:
@@ -201,7 +201,7 @@ def test_pods_of_an_unknown_profile_have_no_signature() -> None:
 
 
 class Signs(PluginBase):
-    """Signs pods in whatever way the test wants."""
+    """Signs pods as the test sets it."""
 
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
 

@@ -2,12 +2,12 @@ from random import Random
 from typing import Any, ClassVar
 
 import pytest
+from placed_pods import placed
 from plugin_base import PluginBase
 
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES, Feasible, SchedulingCycle
 from trio_sched.objects.node import Node
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import (
     Code,
     CycleState,
@@ -20,7 +20,6 @@ from trio_sched.plugin_api import (
     pending,
     unschedulable,
 )
-from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing import make_profile, make_table, node, pod
 
 
@@ -140,11 +139,11 @@ def test_the_nominated_node_is_chosen_if_it_fits_and_no_other_is_filtered() -> N
     assert (elsewhere.nodes.names, elsewhere.only_nominated) == (["n0", "n1", "n3"], False)
 
 
-@pytest.mark.parametrize("promised", ["gone", "failing"])
-def test_if_the_nominated_node_does_not_fit_all_nodes_are_filtered(promised: str) -> None:
-    nodes = [*NODES, node("failing", labels={"say": "fail"})] if promised == "failing" else NODES
-    outcome = cycle(pod(nominated_node_name=promised), nodes, PerNode)
-    if promised == "gone":
+@pytest.mark.parametrize("nominated_node", ["gone", "failing"])
+def test_if_the_nominated_node_does_not_fit_all_nodes_are_filtered(nominated_node: str) -> None:
+    nodes = [*NODES, node("failing", labels={"say": "fail"})] if nominated_node == "failing" else NODES
+    outcome = cycle(pod(nominated_node_name=nominated_node), nodes, PerNode)
+    if nominated_node == "gone":
         assert isinstance(outcome.find_feasible(), Feasible)
     else:
         decision = outcome.decide(Random(0))
@@ -154,7 +153,7 @@ def test_if_the_nominated_node_does_not_fit_all_nodes_are_filtered(promised: str
 
 def test_the_nominated_node_must_fit_with_nominated_pods_of_higher_priority() -> None:
     rival = pod("rival", cpu="2", priority=9)
-    nominated = {"n2": [PlacedPod(rival, pod_usage(rival))]}
+    nominated = {"n2": [placed(rival)]}
     found = cycle(
         pod(cpu="3", nominated_node_name="n2"), NODES, "NodeResourcesFit", nominated=nominated
     ).find_feasible()

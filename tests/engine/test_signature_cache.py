@@ -1,4 +1,4 @@
-"""What is kept per signature must always equal the plain evaluation."""
+"""Decisions from the cache of a signature must always equal the plain evaluation."""
 
 from collections.abc import Hashable, Sequence
 from random import Random
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from placed_pods import placed
 from plugin_base import PluginBase
 
 from trio_sched.engine.cache import Cache
@@ -17,7 +18,6 @@ from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.host_selection import best_positions
 from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
 from trio_sched.engine.signature_cache import SignatureCache
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import (
     CycleState,
     Handle,
@@ -51,7 +51,7 @@ BUILT_IN = (
 
 
 class Licensed(PluginBase):
-    """Looks at nodes one by one: at their annotations, and at how many pods they have. Its answers are kept."""
+    """Looks at nodes one by one: at their annotations, and at how many pods they have. Its verdicts are cached."""
 
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
 
@@ -74,7 +74,7 @@ class Licensed(PluginBase):
 
 
 class Moody(PluginBase):
-    """Says something else for every pod, so nothing it says may be kept."""
+    """Answers differently for every pod and has no sign, so nothing of it may be cached."""
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns) -> Verdicts:
@@ -89,7 +89,7 @@ class Moody(PluginBase):
 
 
 class Picky(PluginBase):
-    """Has nothing but a pre_filter, which nobody may forget to ask."""
+    """Has only a pre_filter, which must be called for every pod."""
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns) -> PreFilterResult | Status | None:
@@ -167,7 +167,7 @@ class ChangingCluster:
         self.rng = Random(seed)
         self.profile = make_profile(plugins, weights={"TaintToleration": 3, "NodeAffinity": 2})
         self.cache = Cache()
-        self.kept = SignatureCache(self.profile, self.cache.table, max_signatures=6)
+        self.cached = SignatureCache(self.profile, self.cache.table, max_signatures=6)
         self.nominated: dict[str, list[PlacedPod]] = {}
         self.shapes = [a_shape(self.rng) for _ in range(8)]
         self.uids = 0
@@ -233,9 +233,9 @@ class ChangingCluster:
             self.cache.add(msgspec.structs.replace(cached.pod, spec=spec))
 
     def nominate(self) -> None:
-        promised = self.a_pod()
+        other = self.a_pod()
         name = self.rng.choice(NODE_NAMES)
-        self.nominated = self.rng.choice([{}, {name: [PlacedPod(promised, pod_usage(promised))]}])
+        self.nominated = self.rng.choice([{}, {name: [placed(other)]}])
 
     def decide(self) -> None:
         waiting = self.a_pod()
@@ -243,7 +243,7 @@ class ChangingCluster:
             waiting = self.a_pod(nominated_node_name=self.rng.choice(NODE_NAMES))
         nominated = {name: pods for name, pods in self.nominated.items() if name in self.cache.table.row_of}
         signature = self.profile.signature(waiting)
-        decision = self.kept.decide(waiting, signature, nominated, self.rng)
+        decision = self.cached.decide(waiting, signature, nominated, self.rng)
         plain = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState()).decide(self.rng)
         if isinstance(decision, Placed):
             self.placed_from_kept += 1
@@ -254,7 +254,7 @@ class ChangingCluster:
         if isinstance(plain, Placed):
             self.cache.assume(waiting, plain.node_name)
         elif plain.diagnosis is not None and not nominated:
-            self.kept.remember_unfit(signature, plain)
+            self.cached.remember_unfit(signature, plain)
 
     def compare_placed(self, waiting: Pod, nominated: NominatedPods, decision: Placed) -> None:
         cycle = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState())
@@ -294,16 +294,16 @@ def test_many_pods_are_decided_from_the_cache() -> None:
     assert cluster.placed_from_kept > 40
 
 
-def kept_for(*plugins: str | type[Any], nodes: int = 20) -> SignatureCache:
+def cache_for(*plugins: str | type[Any], nodes: int = 20) -> SignatureCache:
     return SignatureCache(make_profile(plugins), make_table([node(f"node-{i}") for i in range(nodes)]))
 
 
-def decide(kept: SignatureCache, waiting: Pod) -> Decision | None:
-    return kept.decide(waiting, kept.profile.signature(waiting), {}, Random(0))
+def decide(cached: SignatureCache, waiting: Pod) -> Decision | None:
+    return cached.decide(waiting, cached.profile.signature(waiting), {}, Random(0))
 
 
 class Asked:
-    """Remembers how many nodes it was asked about."""
+    """Records how many nodes it was called with."""
 
     name: ClassVar[str] = "Asked"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
@@ -322,20 +322,20 @@ class Asked:
 
 
 def test_only_changed_nodes_are_evaluated_again() -> None:
-    kept = kept_for(Asked)
+    cached = cache_for(Asked)
     for number in range(3):
-        placed = decide(kept, pod(f"p{number}"))
-        assert isinstance(placed, Placed)
-        kept.table.add_pod(kept.table.row_of[placed.node_name], PlacedPod(pod(f"p{number}"), pod_usage(pod())))
-    assert kept.profile.plugins["Asked"].asked == [20, 1, 1]
+        decision = decide(cached, pod(f"p{number}"))
+        assert isinstance(decision, Placed)
+        cached.table.add_pod(cached.table.row_of[decision.node_name], placed(pod(f"p{number}")))
+    assert cached.profile.plugins["Asked"].asked == [20, 1, 1]
 
 
 def test_the_least_recently_used_signature_is_evicted_first() -> None:
-    kept = kept_for(Asked)
-    kept.max_signatures = 2
+    cached = cache_for(Asked)
+    cached.max_signatures = 2
     for priority in (1, 2, 1, 3, 1, 2):
-        decide(kept, pod(priority=priority))
-    assert kept.profile.plugins["Asked"].asked == [20, 20, 20, 20]  # 1, 2, 3, and 2 again
+        decide(cached, pod(priority=priority))
+    assert cached.profile.plugins["Asked"].asked == [20, 20, 20, 20]  # 1, 2, 3, and 2 again
 
 
 class Fragile(PluginBase):
@@ -355,35 +355,35 @@ class Fragile(PluginBase):
 
 
 def test_a_failure_falls_back_to_the_plain_evaluation_and_is_not_cached() -> None:
-    kept = kept_for(Fragile)
-    assert isinstance(decide(kept, pod()), Placed)
-    kept.table.update_node(node("node-7", labels={"broken": "yes"}))
-    assert decide(kept, pod()) is None
-    kept.table.update_node(node("node-7"))
-    assert isinstance(decide(kept, pod()), Placed)
+    cached = cache_for(Fragile)
+    assert isinstance(decide(cached, pod()), Placed)
+    cached.table.update_node(node("node-7", labels={"broken": "yes"}))
+    assert decide(cached, pod()) is None
+    cached.table.update_node(node("node-7"))
+    assert isinstance(decide(cached, pod()), Placed)
 
 
 def test_nominated_pods_are_evaluated_plainly() -> None:
-    assert decide(kept_for(Asked), pod(nominated_node_name="node-1")) is None
+    assert decide(cache_for(Asked), pod(nominated_node_name="node-1")) is None
 
 
 def test_an_empty_cluster_is_evaluated_plainly() -> None:
-    assert decide(kept_for(Asked, nodes=0), pod()) is None
+    assert decide(cache_for(Asked, nodes=0), pod()) is None
 
 
 def test_an_unschedulable_outcome_is_repeated_until_a_row_changes() -> None:
-    kept = kept_for("NodeResourcesFit")
+    cached = cache_for("NodeResourcesFit")
     huge = pod(cpu="64")
-    signature = kept.profile.signature(huge)
-    assert decide(kept, huge) is None
-    outcome = SchedulingCycle(kept.profile, kept.table, huge, {}, CycleState()).decide(Random(0))
+    signature = cached.profile.signature(huge)
+    assert decide(cached, huge) is None
+    outcome = SchedulingCycle(cached.profile, cached.table, huge, {}, CycleState()).decide(Random(0))
     assert isinstance(outcome, Unplaced)
-    kept.remember_unfit(signature, outcome)
-    again = decide(kept, huge)
+    cached.remember_unfit(signature, outcome)
+    again = decide(cached, huge)
     assert isinstance(again, Unplaced)
     assert again.diagnosis is outcome.diagnosis
-    kept.table.add_pod(0, PlacedPod(pod("other"), pod_usage(pod("other"))))
-    assert decide(kept, huge) is None
+    cached.table.add_pod(0, placed(pod("other")))
+    assert decide(cached, huge) is None
 
 
 class Census(PluginBase):
@@ -406,8 +406,8 @@ class Census(PluginBase):
 
 
 def test_pre_filter_is_called_again_when_a_plugin_depends_on_all_nodes_and_one_changes() -> None:
-    kept = kept_for(Census)
-    assert decide(kept, pod()) is None
+    cached = cache_for(Census)
+    assert decide(cached, pod()) is None
     for name in ("node-3", "node-4"):
-        kept.table.update_node(node(name, labels={"ssd": "yes"}))
-    assert isinstance(decide(kept, pod()), Placed)
+        cached.table.update_node(node(name, labels={"ssd": "yes"}))
+    assert isinstance(decide(cached, pod()), Placed)

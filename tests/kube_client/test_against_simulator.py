@@ -12,6 +12,7 @@ import pytest
 import trio
 import trustme
 from attrs import define, field
+from certificate_files import write_certificate
 from trio.testing import MockClock
 
 from trio_sched.kube_client import binding, events, leases, pods, verbs
@@ -89,10 +90,7 @@ async def near(api: ApiServer) -> AsyncIterator[KubeClient]:
 @pytest.fixture
 async def far(nursery: trio.Nursery, authority: trustme.CA, tmp_path: Path) -> AsyncIterator[KubeClient]:
     """A client at the other end of a TLS connection."""
-    leaf = authority.issue_cert("127.0.0.1")
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    certificate.write_bytes(leaf.cert_chain_pems[0].bytes())
-    key.write_bytes(leaf.private_key_pem.bytes())
+    certificate, key = write_certificate(authority, "127.0.0.1", tmp_path)
     address = await nursery.start(partial(serve, ApiServer(), certificate=certificate, private_key=key))
     settings = ConnectionSettings(server=address, tls=TlsSettings(ca_data=authority.cert_pem.bytes()), token="t")
     async with connect(settings, qps=-1) as client:

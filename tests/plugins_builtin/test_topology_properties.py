@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from changing_topology import NODES, ChangingCluster
 from msgspec.structs import replace
+from placed_pods import placed
 from plain_topology import (
     MISSING_LABEL,
     NOT_NEAR,
@@ -34,7 +35,6 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
 from trio_sched.engine.scoring import run_pre_scores, run_scores
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import Code, CycleState, InterPodAffinityArgs, NodeColumns, PodTopologySpreadArgs
 from trio_sched.snapshot import affinity_terms, domain_counts, label_selection, pod_index, term_index, topology_columns
 from trio_sched.snapshot.placed_pod import PlacedPod
@@ -161,7 +161,7 @@ class BothWays:
                 what_if.add_pod(name, moved)
             else:
                 new = self.cluster.draw.a_pod(incoming=False)
-                moved, delta = PlacedPod(new, pod_usage(new)), 1
+                moved, delta = placed(new), 1
                 what_if.add_pod(name, moved)
             position = what_if.nodes.position(name)
             assert position is not None
@@ -288,7 +288,7 @@ class Deciding:
         """Who is promised a place, by node, if it is at least as important."""
         nodes = {name: pods.values() for name, pods in self.scheduler.queue.nominator.nodes.items()}
         return {
-            name: [PlacedPod(one, pod_usage(one)) for one in pods if one.priority >= waiting.priority]
+            name: [placed(one) for one in pods if one.priority >= waiting.priority]
             for name, pods in nodes.items()
             if name in self.cluster.cache.table.row_of
         }

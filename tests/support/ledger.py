@@ -1,4 +1,4 @@
-"""Checks on whole clusters: what the API server's history says of every pod, and what a scheduler still holds."""
+"""Checks on whole clusters: the binds in the API server's history, and what a scheduler still holds."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A server that does to us what servers do: one handler per request, real sockets on the loopback interface."""
+"""An HTTP server whose handlers decide every byte of the answer: real sockets on the loopback interface."""
 
 import ssl
 from collections.abc import Awaitable, Callable
@@ -40,7 +40,7 @@ Handler = Callable[[Exchange], Awaitable[None]]
 
 @define(eq=False)
 class RawServer:
-    """Speaks just enough HTTP to be misunderstood on purpose."""
+    """Reads requests as HTTP; what is sent back is up to the handler."""
 
     handler: Handler
     authority: trustme.CA

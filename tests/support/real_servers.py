@@ -58,7 +58,7 @@ async def eventually(check: Callable[[], Awaitable[bool]], *, within_seconds: fl
 
 @asynccontextmanager
 async def process(command: list[str], log_file: Path) -> AsyncIterator[trio.Process]:
-    """A process that is gone when the block is left; what it says goes to *log_file*."""
+    """A process that is gone when the block is left; its output goes to *log_file*."""
     with log_file.open("ab") as log:
         started = await trio.lowlevel.open_process(command, stdout=log, stderr=subprocess.STDOUT)
     try:
