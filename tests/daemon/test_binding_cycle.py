@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 import trio
 from plugin_base import PluginBase
@@ -7,7 +5,7 @@ from trio.testing import MockClock
 
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.hook_steps import group_pre_binds
-from trio_sched.plugin_api import CycleState, Pod, PreFlight, Status, Wait, hookimpl, unschedulable
+from trio_sched.plugin_api import CycleState, EventRegistration, Pod, PreFlight, Status, Wait, hookimpl, unschedulable
 from trio_sched.plugin_api.status import SKIP
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
@@ -157,7 +155,7 @@ async def test_pods_to_activate_are_moved_after_a_slow_post_bind(autojump_clock:
             return None
 
         @hookimpl
-        def events_to_register(self) -> list[Any]:
+        def events_to_register(self) -> list[EventRegistration]:
             return []
 
         @hookimpl

@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 import trio
 from msgspec.structs import replace
@@ -27,7 +25,7 @@ def deleting(one: Pod) -> Pod:
     return replace(one, metadata=replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
 
 
-def labelled(thing: Any, **labels: str) -> Any:
+def labelled(thing: Pod, **labels: str) -> Pod:
     return replace(thing, metadata=replace(thing.metadata, labels={**(thing.metadata.labels or {}), **labels}))
 
 

@@ -16,6 +16,7 @@ from trio_sched.objects.device_class import DeviceClass, DeviceClassSpec
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.plugin_api import (
     Action,
+    EventRegistration,
     Input,
     LabelSelector,
     NodeColumns,
@@ -146,7 +147,7 @@ class Licences(PluginBase):
         return ()
 
     @hookimpl
-    def events_to_register(self) -> list[Any]:
+    def events_to_register(self) -> list[EventRegistration]:
         return []
 
 

@@ -11,6 +11,7 @@ from trio.testing import MockClock
 from trio_sched.plugin_api import (
     Action,
     Diagnosis,
+    EventRegistration,
     NodeView,
     Pod,
     Resource,
@@ -39,7 +40,7 @@ PRIORITIZES = {"prioritizeVerb": "prioritize", "weight": 1, "nodeCacheCapable": 
 MANAGES = {"managedResources": [{"name": GPU, "ignoredByScheduler": True}]}
 
 
-def gpu_pod(name: str, **more: Any) -> Any:
+def gpu_pod(name: str, **more: Any) -> Pod:
     return pod(name, cpu="1", requests={GPU: 1}, **more)
 
 
@@ -416,7 +417,7 @@ async def test_a_pod_updated_during_the_call_is_decided_in_its_newest_version(au
             return None if colour in (None, node.labels.get("colour")) else unschedulable("wrong colour")
 
         @hookimpl
-        def events_to_register(self) -> list[Any]:
+        def events_to_register(self) -> list[EventRegistration]:
             return [on(Resource.NODE, Action.ADD)]
 
     extender = PretendExtender(URL, {"filter": leaving(lambda name: True)}, delay_seconds=3)

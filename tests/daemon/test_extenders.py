@@ -10,7 +10,7 @@ from trio_sched.daemon.extender import Extender, ExtenderError, tls_settings
 from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.kube_client.settings import TlsSettings
-from trio_sched.objects.pod import Container, ResourceRequirements
+from trio_sched.objects.pod import Container, Pod, ResourceRequirements
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.objects.whole import WholePod
 from trio_sched.simulator import Asked, ExtenderTransport, PretendExtender, leaving
@@ -128,7 +128,7 @@ async def test_extenders_that_are_not_interested_are_not_called(autojump_clock: 
     ],
 )
 async def test_an_extender_is_interested_in_pods_that_request_its_managed_resources(
-    waiting: Any, interested: bool
+    waiting: Pod, interested: bool
 ) -> None:
     managed = (ManagedResource(name="example.com/gpu"), ManagedResource(name="example.com/tpu"))
     config = Config(url_prefix=URL, filter_verb="filter", bind_verb="bind", managed_resources=managed)

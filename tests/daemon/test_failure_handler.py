@@ -13,6 +13,7 @@ from trio.testing import MockClock
 from trio_sched.daemon.event_recorder import NOTE_BYTES
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.kube_client.pods import patch_pod_status
 from trio_sched.kube_client.watch import Change, Changes
@@ -46,7 +47,7 @@ class Failing(ReportingAssembly):
         )
 
     @property
-    def queue(self) -> Any:
+    def queue(self) -> SchedulingQueue:
         return self.assembly.scheduler.queue
 
     async def popped(self, made: Pod = HUGE) -> QueuedPodInfo:
@@ -151,6 +152,7 @@ async def test_a_pod_recreated_during_the_attempt_is_not_queued_by_its_predecess
     failing.show("ADDED", None, again)
     failing.handler.handle(info, outcome)
     queued = failing.queue.find("default/p")
+    assert queued is not None
     assert (queued.uid, queued.unschedulable_plugins) == ("another", set())
     assert info.uid not in failing.queue.in_flight
     assert len(failing.calls) == 1

@@ -25,9 +25,9 @@ def curious() -> type[Any]:
 
     class Curious:
         name: ClassVar[str] = "Curious"
-        handle: ClassVar[Any]
+        handle: ClassVar[Handle]
 
-        def __init__(self, args: None, handle: Any) -> None:
+        def __init__(self, args: None, handle: Handle) -> None:
             type(self).handle = handle
 
         @hookimpl
@@ -138,7 +138,7 @@ def show(assembly: Assembly, change: str, claim: PersistentVolumeClaim) -> None:
     if change == "ADDED":
         take(Listed([claim], "1"))
     else:
-        take(Changes([Change(change, claim, None if change == "DELETED" else claim)], "2"))  # type: ignore[arg-type]
+        take(Changes([Change(change, claim, None if change == "DELETED" else claim)], "2"))
 
 
 async def test_objects_are_patched_only_at_the_given_resource_version(

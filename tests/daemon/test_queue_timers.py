@@ -1,12 +1,11 @@
 from itertools import pairwise
-from typing import Any
 
 import pytest
 import trio
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.plugin_api import Handle, NodeView, Pod, hookimpl, unschedulable
+from trio_sched.plugin_api import EventRegistration, Handle, NodeView, Pod, Status, hookimpl, unschedulable
 from trio_sched.simulator.object_store import Change as StoreChange
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
@@ -22,11 +21,11 @@ class Choosy:
         self.attempts: list[float] = []
 
     @hookimpl
-    def filter_node(self, node: NodeView) -> Any:
+    def filter_node(self, node: NodeView) -> Status | None:
         return unschedulable("I do not feel like it") if Choosy.refuses else None
 
     @hookimpl
-    def events_to_register(self) -> list[Any]:
+    def events_to_register(self) -> list[EventRegistration]:
         return []
 
 

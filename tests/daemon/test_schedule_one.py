@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 import trio
 from plugin_base import PluginBase
@@ -7,6 +5,8 @@ from trio.testing import MockClock
 
 from trio_sched.plugin_api import (
     Action,
+    EventRegistration,
+    Hint,
     NodeView,
     Pod,
     PostFilterResult,
@@ -45,8 +45,8 @@ async def test_a_failing_hint_is_logged_and_the_pod_is_requeued(
             return None if node.name == "good" else unschedulable("not good")
 
         @hookimpl
-        def events_to_register(self) -> list[Any]:
-            def hint(pod: Any, old: Any, new: Any) -> Any:
+        def events_to_register(self) -> list[EventRegistration]:
+            def hint(pod: Pod, old: object, new: object) -> Hint:
                 raise RuntimeError("no idea")
 
             return [on(Resource.NODE, Action.ADD, hint)]

@@ -15,11 +15,11 @@ from trio_sched.testing.virtual_cluster import virtual_cluster
 HOSTNAME = "kubernetes.io/hostname"
 
 
-def low(name: str, **options: Any) -> Any:
+def low(name: str, **options: Any) -> Pod:
     return pod(name, **{"cpu": 2, "priority": 0, "grace_seconds": 30, **options})
 
 
-def high(name: str, **options: Any) -> Any:
+def high(name: str, **options: Any) -> Pod:
     return pod(name, **{"cpu": 2, "priority": 100, **options})
 
 

@@ -12,7 +12,7 @@ from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.config.errors import ConfigError
-from trio_sched.plugin_api import NodeView, Pod, PostFilterResult, Status, hookimpl, unschedulable
+from trio_sched.plugin_api import EventRegistration, NodeView, Pod, PostFilterResult, Status, hookimpl, unschedulable
 from trio_sched.testing import pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
@@ -154,7 +154,7 @@ async def test_a_background_task_feeds_a_filter(autojump_clock: MockClock) -> No
             return None if self.sunny else unschedulable("it rains")
 
         @hookimpl
-        def events_to_register(self) -> list[Any]:
+        def events_to_register(self) -> list[EventRegistration]:
             return []
 
     async with virtual_cluster(nodes=1, plugins=[Weather]) as cluster:
@@ -169,7 +169,7 @@ async def test_a_background_task_feeds_a_filter(autojump_clock: MockClock) -> No
 async def test_a_failing_hook_costs_the_pod_one_attempt_and_other_pods_none(
     hook: str, autojump_clock: MockClock
 ) -> None:
-    def stumble(self: Any, pod: Any) -> Any:
+    def stumble(self: PluginBase, pod: Pod) -> Any:
         if pod.name == "unlucky" and self.handle.now() < began + 0.5:
             self.log.append(hook)
             raise RuntimeError("stumbled")

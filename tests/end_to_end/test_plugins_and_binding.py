@@ -9,6 +9,7 @@ from trio.testing import MockClock
 
 from trio_sched.plugin_api import (
     Action,
+    EventRegistration,
     Pod,
     PreFlight,
     Resource,
@@ -46,7 +47,7 @@ class Gang(PluginBase):
         return None
 
     @hookimpl
-    def events_to_register(self) -> list[Any]:
+    def events_to_register(self) -> list[EventRegistration]:
         return [on(Resource.POD, Action.ADD)]
 
 
@@ -183,7 +184,7 @@ async def test_a_pod_with_a_pending_plugin_is_requeued_without_backoff(
             return pending("disk is being made") if len(self.log) < 4 else None
 
         @hookimpl
-        def events_to_register(self) -> list[Any]:
+        def events_to_register(self) -> list[EventRegistration]:
             return [on(Resource.NODE, Action.UPDATE_NODE_LABEL)]
 
     async with virtual_cluster(nodes=1, plugins=[Provisioner], kubelets=False) as cluster:
@@ -204,7 +205,7 @@ async def test_a_custom_bind_plugin_replaces_the_default_binder(autojump_clock: 
             self.log.append(pod.name)
             if len(self.log) == 1:
                 return failure("not yet")
-            return await self.handle.bind(pod, node_name)  # type: ignore[no-any-return]
+            return await self.handle.bind(pod, node_name)
 
     config = """
 apiVersion: kubescheduler.config.k8s.io/v1

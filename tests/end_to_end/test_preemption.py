@@ -8,17 +8,17 @@ import trio
 from ledger import Ledger
 from trio.testing import MockClock
 
-from trio_sched.plugin_api import LabelSelector, TopologySpreadConstraint
+from trio_sched.plugin_api import LabelSelector, Pod, TopologySpreadConstraint
 from trio_sched.simulator import KubeletPace
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
-def low(name: str, **options: Any) -> Any:
+def low(name: str, **options: Any) -> Pod:
     return pod(name, **{"cpu": 2, "priority": 0, **options})
 
 
-def high(name: str, **options: Any) -> Any:
+def high(name: str, **options: Any) -> Pod:
     return pod(name, **{"cpu": 2, "priority": 100, **options})
 
 

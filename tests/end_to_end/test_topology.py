@@ -8,6 +8,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_sched.objects.metadata import OwnerReference
+from trio_sched.objects.node import Node
 from trio_sched.plugin_api import LabelSelector, TopologySpreadConstraint
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
@@ -16,7 +17,7 @@ ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 WEB = {"app": "web"}
 
 
-def zoned(name: str, zone: str, **options: Any) -> Any:
+def zoned(name: str, zone: str, **options: Any) -> Node:
     return node(name, labels={ZONE: zone, HOST: name}, **options)
 
 

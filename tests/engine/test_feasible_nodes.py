@@ -31,7 +31,7 @@ class Labelled(PluginBase):
         return unschedulable("no") if "no" in node.labels else None
 
 
-def cycle(table: NodeTable, waiting: Any = None, **more: Any) -> SchedulingCycle:
+def cycle(table: NodeTable, waiting: Pod | None = None, **more: Any) -> SchedulingCycle:
     plugins = more.pop("plugins", [Labelled])
     profile = make_profile(plugins, percentage_of_nodes_to_score=more.pop("percentage", 0))
     return SchedulingCycle(profile, table, waiting or pod(), {}, CycleState(), **more)

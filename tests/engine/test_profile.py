@@ -11,6 +11,7 @@ from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.plugin_api import (
     CycleState,
+    EventRegistration,
     Handle,
     Input,
     Int64Array,
@@ -85,7 +86,7 @@ class Second(PluginBase):
     async def run(self) -> None: ...
 
     @hookimpl
-    def events_to_register(self) -> list[Any]:
+    def events_to_register(self) -> list[EventRegistration]:
         return []
 
 

@@ -37,7 +37,7 @@ def plugin(name: str, log: list[str], **answers: Any) -> type[Any]:
         def permit(self, pod: Pod, node_name: str) -> Any:
             return answer("permit")
 
-    Answering.name = name  # type: ignore[attr-defined]
+    Answering.name = name
     return Answering
 
 

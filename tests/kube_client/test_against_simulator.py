@@ -133,7 +133,7 @@ async def test_lists_of_more_than_a_page_arrive_whole_and_compressed(far: KubeCl
         assert len(mirror.objects) == 501
 
 
-async def test_a_restart_that_loses_history_loses_nothing_for_us(
+async def test_a_restart_that_loses_history_loses_no_object(
     api: ApiServer, near: KubeClient, autojump_clock: MockClock
 ) -> None:
     for name in ("a", "b"):
@@ -163,7 +163,7 @@ async def test_a_bind_whose_reply_is_lost_says_that_it_may_have_worked(api: ApiS
     assert (await verbs.get(near, POD_KIND, "p", namespace="default")).node_name == "n1"
 
 
-async def test_a_server_that_takes_too_long_is_not_waited_for(
+async def test_a_request_that_takes_too_long_times_out(
     api: ApiServer, near: KubeClient, autojump_clock: MockClock
 ) -> None:
     api.faults.set_latency(100.0)
@@ -172,7 +172,7 @@ async def test_a_server_that_takes_too_long_is_not_waited_for(
     assert caught.value.timed_out
 
 
-async def test_leases_change_hands(near: KubeClient) -> None:
+async def test_a_lease_can_be_acquired_by_another_holder(near: KubeClient) -> None:
     with pytest.raises(NotFound):
         await leases.get_lease(near, namespace="kube-system", name="l")
     mine = LeaseSpec(holder_identity="me", lease_duration_seconds=15, lease_transitions=0)
@@ -186,7 +186,7 @@ async def test_leases_change_hands(near: KubeClient) -> None:
     assert (await leases.get_lease(near, namespace="kube-system", name="l")).lease.spec == theirs
 
 
-async def test_events_are_kept_and_counted(near: KubeClient) -> None:
+async def test_events_are_stored_and_counted(near: KubeClient) -> None:
     assert await events.has_events_v1(near)
     pod = ObjectReference(kind="Pod", namespace="default", name="p", uid="u", api_version="v1")
     event = Event(

@@ -26,7 +26,7 @@ async def test_a_bind_names_pod_uid_and_node(client: KubeClient, server: Recordi
     ]
 
 
-async def test_a_refused_bind_keeps_the_servers_words(client: KubeClient, server: RecordingTransport) -> None:
+async def test_a_refused_bind_has_the_message_of_the_server(client: KubeClient, server: RecordingTransport) -> None:
     text = 'Operation cannot be fulfilled on pods/binding "hi": pod hi is already assigned to node "n2"'
     body = {"kind": "Status", "status": "Failure", "message": text, "reason": "Conflict", "code": 409}
     server.answer = httpx.Response(409, json=body)

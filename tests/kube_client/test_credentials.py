@@ -102,7 +102,7 @@ print(json.dumps({{"kind": "ExecCredential", "apiVersion": "{V1}", "status": sta
 """
 
 
-async def test_an_exec_plugin_runs_once_for_all_and_is_told_who_asks(write: Write, tmp_path: Path) -> None:
+async def test_an_exec_plugin_runs_once_for_all_requests_and_gets_exec_info(write: Write, tmp_path: Path) -> None:
     plugin = ExecPlugin(script(write, COUNTING))
     async with trio.open_nursery() as nursery:
         for _ in range(3):
@@ -115,7 +115,7 @@ async def test_an_exec_plugin_runs_once_for_all_and_is_told_who_asks(write: Writ
     }
 
 
-async def test_an_expired_exec_credential_is_fetched_anew(write: Write) -> None:
+async def test_an_expired_exec_credential_is_fetched_again(write: Write) -> None:
     write("extra", '{"expirationTimestamp": "2001-01-01T00:00:00Z"}')
     plugin = ExecPlugin(script(write, COUNTING))
     assert (await plugin.credential()).token == "yes1"
@@ -174,14 +174,14 @@ async def test_a_missing_exec_plugin_comes_with_its_hint_once_an_hour(mock_clock
         ({"kind": "Pod"}, "decoding stdout: expected an object of kind ExecCredential"),
     ],
 )
-def test_what_an_exec_plugin_says_wrong_is_told(changes: dict[str, Any], problem: str) -> None:
+def test_invalid_output_of_an_exec_plugin_is_reported(changes: dict[str, Any], problem: str) -> None:
     document = {"kind": "ExecCredential", "apiVersion": V1, "status": {"token": "t"}} | changes
     with pytest.raises(CredentialsError) as caught:
         parse_credential(json.dumps(document).encode(), api_version=V1)
     assert str(caught.value).startswith(f"getting credentials: {problem}")
 
 
-async def test_a_certificate_from_an_exec_plugin_is_shown_and_its_successor_on_a_new_connection(
+async def test_a_certificate_from_an_exec_plugin_is_used_and_its_successor_on_a_new_connection(
     write: Write, authority: trustme.CA, nursery: trio.Nursery
 ) -> None:
     shown: list[str] = []
@@ -223,7 +223,7 @@ async def test_a_certificate_from_an_exec_plugin_is_shown_and_its_successor_on_a
     assert shown == ["one.test", "two.test"]
 
 
-async def test_a_certificate_that_is_none_is_the_exec_plugins_fault(write: Write, start_server: StartServer) -> None:
+async def test_an_invalid_certificate_is_an_error_of_the_exec_plugin(write: Write, start_server: StartServer) -> None:
     async def unreachable(exchange: Exchange) -> None:
         raise AssertionError("no request can get here")
 

@@ -68,7 +68,7 @@ async def test_a_series_is_a_patch_of_the_first_event(client: KubeClient, server
 
 
 @pytest.mark.parametrize(("code", "known"), [(200, True), (404, False), (403, False)])
-async def test_discovery_tells_which_shape_the_server_takes(
+async def test_discovery_decides_the_shape_of_events(
     client: KubeClient, server: RecordingTransport, code: int, known: bool
 ) -> None:
     server.answer = httpx.Response(code, content=b"{}")

@@ -17,7 +17,7 @@ async def test_pod_status_is_merged_strategically(client: KubeClient, server: Re
     ]
 
 
-async def test_pods_are_deleted_in_their_own_time_and_by_uid_if_asked(
+async def test_pods_are_deleted_with_their_grace_period_and_by_uid_if_given(
     client: KubeClient, server: RecordingTransport
 ) -> None:
     await pods.delete_pod(client, namespace="d", name="p")

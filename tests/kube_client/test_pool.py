@@ -38,7 +38,7 @@ async def test_bodies_of_megabytes_arrive_whole_in_both_directions(start_server:
         assert await client.call(b"POST", b"/x", body=body) == body
 
 
-async def test_chunked_bodies_are_put_together(start_server: StartServer) -> None:
+async def test_chunked_bodies_are_joined(start_server: StartServer) -> None:
     async def chunks(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
         await exchange.raw(b"2\r\nde\r\n0\r\n\r\n")
@@ -50,7 +50,7 @@ async def test_chunked_bodies_are_put_together(start_server: StartServer) -> Non
     assert server.connections == 1
 
 
-async def test_gzip_is_undone(start_server: StartServer) -> None:
+async def test_gzip_is_decompressed(start_server: StartServer) -> None:
     async def zipped(exchange: Exchange) -> None:
         await exchange.answer(gzip.compress(b"x" * 1000), headers="Content-Encoding: gzip\r\n")
 
@@ -173,7 +173,7 @@ async def test_what_is_not_http_is_a_failure(start_server: StartServer) -> None:
             await client.call(b"POST", b"/x")
 
 
-async def test_a_server_that_never_answers_is_given_up_and_the_next_request_goes_elsewhere(
+async def test_a_request_without_an_answer_times_out_and_the_next_one_uses_a_new_connection(
     start_server: StartServer,
 ) -> None:
     async def hang_once(exchange: Exchange) -> None:
@@ -190,7 +190,7 @@ async def test_a_server_that_never_answers_is_given_up_and_the_next_request_goes
         assert await client.call(b"POST", b"/x") == b"ok"
 
 
-async def test_nobody_listening_means_that_nothing_was_sent(start_server: StartServer) -> None:
+async def test_a_refused_connection_means_that_nothing_was_sent(start_server: StartServer) -> None:
     server = await start_server(answer)
     settings = server.settings
     unused = trio.socket.socket()
@@ -203,7 +203,7 @@ async def test_nobody_listening_means_that_nothing_was_sent(start_server: StartS
     assert not caught.value.may_have_reached_server
 
 
-async def test_requests_beyond_the_limit_wait_in_line(start_server: StartServer) -> None:
+async def test_requests_beyond_the_limit_are_queued(start_server: StartServer) -> None:
     go_on = trio.Event()
 
     async def wait(exchange: Exchange) -> None:
@@ -264,7 +264,7 @@ async def test_a_stream_gives_pieces_as_they_come_on_a_connection_of_its_own(sta
     assert server.connections == 2
 
 
-async def test_a_connection_that_was_idle_for_long_is_not_trusted_with_a_request(start_server: StartServer) -> None:
+async def test_a_connection_idle_for_long_is_not_reused(start_server: StartServer) -> None:
     server = await start_server(answer)
     async with unlimited(server.settings) as client:
         await client.call(b"POST", b"/x")
@@ -274,7 +274,7 @@ async def test_a_connection_that_was_idle_for_long_is_not_trusted_with_a_request
     assert server.connections == 2
 
 
-async def test_a_head_request_does_not_wait_for_the_body_it_hears_about(start_server: StartServer) -> None:
+async def test_a_head_request_does_not_wait_for_a_body(start_server: StartServer) -> None:
     async def head(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
 

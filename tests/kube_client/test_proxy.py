@@ -97,7 +97,7 @@ async def test_tls_goes_through_a_proxy_untouched(
     assert len(proxy.heard) == 1
 
 
-async def test_an_http_proxy_is_told_who_asks(start_server: StartServer, nursery: trio.Nursery) -> None:
+async def test_an_http_proxy_gets_proxy_authorization(start_server: StartServer, nursery: trio.Nursery) -> None:
     server, proxy = await start_server(answer, tls=True), TestProxy()
     await nursery.start(proxy.serve)
     settings = evolve(server.settings, proxy_url=f"http://me:pw@127.0.0.1:{proxy.port}")
@@ -185,7 +185,7 @@ def test_no_proxy_covers_names_addresses_and_networks(server: str, exceptions: s
     assert is_excepted(urlsplit(server), exceptions) is excepted
 
 
-async def test_an_https_proxy_is_spoken_to_in_private(
+async def test_an_https_proxy_is_reached_over_tls(
     authority: trustme.CA,
     nursery: trio.Nursery,
     start_server: StartServer,

@@ -102,7 +102,7 @@ def test_a_claim_that_is_missing(storage: Storage) -> None:
     assert refused(storage, pod_with(bound(storage, "data")), running) == {}
 
 
-def test_somebody_elses_claim_for_an_ephemeral_volume_is_an_error(storage: Storage) -> None:
+def test_an_ephemeral_claim_of_another_owner_is_an_error(storage: Storage) -> None:
     storage.csi_node("n", csi_test=100)
     bound(storage, "pod-scratch")
     bound(storage, "data")
@@ -127,14 +127,14 @@ def test_a_driver_may_have_to_run_on_the_node(storage: Storage) -> None:
     assert refused(storage, wanting, nodes=[node("n"), node("m")]) == {"m": [text]}
 
 
-def test_pods_without_such_volumes_are_all_alike(storage: Storage) -> None:
+def test_pods_without_csi_volumes_have_one_signature(storage: Storage) -> None:
     plugin = make_plugin(NAME, handle=storage)
     csi = {"name": "d", "csi": {"driver": "csi.test"}}
     assert plugin.sign(pod_with()) == plugin.sign(pod_with(csi)) is not None
     assert plugin.sign(pod_with("data")) is plugin.sign(pod_with(EBS)) is None
 
 
-def test_what_may_free_a_pod(storage: Storage) -> None:
+def test_events_and_hints(storage: Storage) -> None:
     waiting = pod_with("data")
 
     def asked(resource: str, action: Action, old: Any, new: Any) -> Hint | None:

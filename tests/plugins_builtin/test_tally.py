@@ -54,7 +54,7 @@ def test_changes_that_cancel_each_other_are_none() -> None:
     assert one.changes == {}
 
 
-def test_a_clone_goes_its_own_way() -> None:
+def test_a_clone_is_independent() -> None:
     one = tally(three_zones())
     one.change(A, 1)
     other = one.clone()
@@ -93,7 +93,7 @@ def test_where_there_is_no_domain_there_is_no_smallest_count() -> None:
     assert np.array_equal(one.counts(NodeColumns(table)), [0])
 
 
-def test_a_zone_that_came_up_since_the_pod_was_refused_does_not_break_the_dry_run() -> None:
+def test_a_zone_added_after_the_filter_does_not_break_the_dry_run() -> None:
     """A post_filter of somebody else may await before preemption gets its turn; meanwhile the cluster goes on."""
     constraint = TopologySpreadConstraint(
         max_skew=1,

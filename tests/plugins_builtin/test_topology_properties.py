@@ -214,7 +214,7 @@ def parses_whole(incoming: Pod) -> bool:
 
 @pytest.mark.parametrize("arguments", ARGUMENTS, ids=["system-defaults", "list-of-defaults", "no-defaults"])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_plugins_say_what_counting_from_scratch_says(seed: int, arguments: dict[str, Any]) -> None:
+def test_the_plugins_agree_with_counting_from_scratch(seed: int, arguments: dict[str, Any]) -> None:
     both = BothWays(seed, **arguments)
     for _ in range(600):
         both.cluster.step()
@@ -225,7 +225,7 @@ def test_the_plugins_say_what_counting_from_scratch_says(seed: int, arguments: d
     assert min(both.seen.get(reason, 0) for reason in (MISSING_LABEL, SKEWED, NOT_NEAR, TOO_NEAR, UNWELCOME)) > 20
 
 
-def test_what_is_dropped_from_memory_is_counted_anew_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropped_counts_are_counted_again_correctly(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, limit in (
         (pod_index, "_MOST_COUNTS"),
         (domain_counts, "_MOST_DOMAIN_COUNTS"),
@@ -330,7 +330,7 @@ def found_nodes(cycle: SchedulingCycle) -> NodeColumns:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_decisions_from_kept_answers_equal_plain_ones(seed: int) -> None:
+def test_decisions_from_the_signature_cache_equal_plain_ones(seed: int) -> None:
     deciding = Deciding(seed)
     for _ in range(250):
         if deciding.rng.random() < 0.55:

@@ -56,7 +56,7 @@ def test_claims_that_are_not_ready(storage: Storage, claim: Any, message: str) -
     assert outcome.statuses["a"].code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
-def test_a_class_that_does_not_say_when_it_binds_is_an_error(storage: Storage) -> None:
+def test_a_class_without_binding_mode_is_an_error(storage: Storage) -> None:
     storage.storage_class(mode=None)
     storage.claim()
     outcome = decide(storage, pod_with("data"))
@@ -80,7 +80,7 @@ def test_the_claim_of_an_ephemeral_volume_is_waited_for_and_must_be_the_pods_own
 # --- claims that have their volume ------------------------------------------------------------------------------------
 
 
-def test_a_bound_volume_says_which_nodes_reach_it(storage: Storage) -> None:
+def test_a_bound_volume_restricts_the_nodes(storage: Storage) -> None:
     storage.claim(volume="pv")
     storage.volume("pv", on={ZONE: ["west", "north"]})
     outcome = decide(storage, pod_with("data"))
@@ -88,12 +88,12 @@ def test_a_bound_volume_says_which_nodes_reach_it(storage: Storage) -> None:
     assert outcome.statuses["a"].code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
-def test_a_volume_that_is_gone(storage: Storage) -> None:
+def test_a_missing_volume(storage: Storage) -> None:
     storage.claim(volume="pv")
     assert decide(storage, pod_with("data")).reasons == {"a": [MISSING], "b": [MISSING]}
 
 
-def test_the_first_bound_volume_that_is_out_of_reach_is_told(storage: Storage) -> None:
+def test_the_first_unreachable_bound_volume_is_reported(storage: Storage) -> None:
     storage.claim("one", volume="pv")
     storage.volume("pv", on={ZONE: "east"})
     storage.claim("two", volume="gone")
@@ -252,7 +252,7 @@ async def test_the_smallest_that_is_large_enough_is_taken(storage: Storage) -> N
     }
 
 
-async def test_claims_of_one_pod_share_what_lies_ready_on_each_node(storage: Storage) -> None:
+async def test_claims_of_one_pod_share_the_available_volumes_of_each_node(storage: Storage) -> None:
     storage.storage_class(**LOCAL)
     storage.claim("large", spec={"resources": {"requests": {"storage": "3Gi"}}})
     storage.claim("small")
@@ -289,7 +289,7 @@ def topologies(*terms: dict[str, list[str]]) -> list[Any]:
         (topologies({}), {"a", "b"}),
     ],
 )
-def test_a_class_may_say_where_volumes_can_be_made(storage: Storage, allowed: Any, refused: set[str]) -> None:
+def test_allowed_topologies_restrict_provisioning(storage: Storage, allowed: Any, refused: set[str]) -> None:
     storage.storage_class(allowedTopologies=allowed)
     storage.claim()
     outcome = decide(storage, pod_with("data"))
@@ -310,7 +310,7 @@ def test_a_class_may_say_where_volumes_can_be_made(storage: Storage, allowed: An
         ({"capacity": "1Gi", "nodeTopology": {}, "storageClassName": "other"}, {"a", "b"}),
     ],
 )
-def test_a_driver_may_say_how_much_room_there_is(storage: Storage, capacity: Any, refused: set[str]) -> None:
+def test_storage_capacity_restricts_provisioning(storage: Storage, capacity: Any, refused: set[str]) -> None:
     storage.storage_class()
     storage.claim()
     pool = {"metadata": {"name": "pool", "namespace": "kube-system"}, "storageClassName": "late", **capacity}
@@ -323,7 +323,7 @@ def test_a_driver_may_say_how_much_room_there_is(storage: Storage, capacity: Any
     assert decide(storage, pod_with("data")).reasons == {}
 
 
-def test_a_claim_that_has_been_given_a_node_stays_there(storage: Storage) -> None:
+def test_a_claim_with_a_selected_node_keeps_it(storage: Storage) -> None:
     storage.storage_class()
     storage.claim(metadata={"annotations": {SELECTED: "b"}})
     storage.volume("ready")
@@ -332,7 +332,7 @@ def test_a_claim_that_has_been_given_a_node_stays_there(storage: Storage) -> Non
     assert decide(storage, pod_with("data", "other")).feasible == ()
 
 
-def test_all_that_is_wrong_with_a_node_is_said(storage: Storage) -> None:
+def test_all_reasons_of_a_node_are_reported(storage: Storage) -> None:
     storage.claim("bound", volume="pv")
     storage.volume("pv", on={ZONE: "north"})
     storage.storage_class(**LOCAL)
@@ -343,7 +343,7 @@ def test_all_that_is_wrong_with_a_node_is_said(storage: Storage) -> None:
 # --- reserve, unreserve -----------------------------------------------------------------------------------------------
 
 
-def test_what_is_reserved_is_not_given_to_another_pod_until_it_is_given_back(storage: Storage) -> None:
+def test_a_reserved_volume_is_not_used_by_another_pod_until_unreserved(storage: Storage) -> None:
     storage.storage_class(**LOCAL)
     storage.claim("one")
     storage.claim("two")
@@ -364,7 +364,7 @@ def test_what_is_reserved_is_not_given_to_another_pod_until_it_is_given_back(sto
     assert fits(second)
 
 
-def test_a_claim_that_was_given_back_may_go_to_any_node_again(storage: Storage) -> None:
+def test_an_unreserved_claim_may_go_to_any_node_again(storage: Storage) -> None:
     storage.storage_class()
     storage.claim()
     waiting = pod_with("data")
@@ -375,7 +375,7 @@ def test_a_claim_that_was_given_back_may_go_to_any_node_again(storage: Storage) 
     assert plugin.filter(waiting, storage.nodes, tried).passes.tolist() == [True, True]
 
 
-def test_news_from_the_api_server_count_more_than_what_was_assumed(storage: Storage) -> None:
+def test_newer_versions_from_the_api_server_replace_assumed_ones(storage: Storage) -> None:
     storage.storage_class()
     storage.claim()
     waiting = pod_with("data")
@@ -416,7 +416,7 @@ def test_pods_whose_claims_are_bound_have_nothing_to_reserve(storage: Storage) -
 # --- pre_bind ---------------------------------------------------------------------------------------------------------
 
 
-async def test_the_claim_is_told_its_node_and_waited_for(storage: Storage) -> None:
+async def test_pre_bind_selects_the_node_and_waits_for_the_claim(storage: Storage) -> None:
     storage.storage_class()
     storage.claim()
     storage.while_waiting = lambda: finish_binding(storage) if storage.clock >= 20 else None
@@ -495,7 +495,7 @@ def move_volume(storage: Storage) -> None:
         (move_volume, 'pv "pv" node affinity doesn\'t match node "a": no matching NodeSelectorTerms'),
     ],
 )
-async def test_what_ends_the_wait_for_a_volume_that_lay_ready(storage: Storage, meanwhile: Any, problem: str) -> None:
+async def test_what_ends_the_wait_for_an_existing_volume(storage: Storage, meanwhile: Any, problem: str) -> None:
     storage.storage_class(**LOCAL)
     storage.claim()
     storage.volume("pv")
@@ -503,7 +503,7 @@ async def test_what_ends_the_wait_for_a_volume_that_lay_ready(storage: Storage, 
     assert message(await bind(storage, pod_with("data"), "a")) == f"binding volumes: {problem}"
 
 
-async def test_a_write_that_is_refused_ends_it_in_the_servers_words(storage: Storage) -> None:
+async def test_a_refused_write_ends_pre_bind_with_the_message_of_the_server(storage: Storage) -> None:
     storage.storage_class()
     storage.claim()
     storage.refusal = RuntimeError("the object has been modified")
@@ -545,13 +545,13 @@ def test_with_the_gate_fuller_storage_is_better(storage: Storage) -> None:
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
-def test_pods_without_claims_are_all_alike(storage: Storage) -> None:
+def test_pods_without_claims_have_one_signature(storage: Storage) -> None:
     plugin = make_plugin(NAME, handle=storage)
     assert plugin.sign(pod_with()) == plugin.sign(pod_with({"name": "d", "csi": {"driver": "d"}})) is not None
     assert plugin.sign(pod_with("data")) is plugin.sign(pod_with({"name": "d", "ephemeral": {}})) is None
 
 
-def test_what_may_free_a_pod(storage: Storage) -> None:
+def test_events_and_hints(storage: Storage) -> None:
     waiting = pod_with("data", {"name": "e", "ephemeral": {}}, {"name": "c", "csi": {"driver": "csi.test"}})
 
     def asked(resource: str, action: Action, old: Any, new: Any) -> Hint | None:

@@ -44,7 +44,7 @@ def test_a_node_takes_a_disk_once(there: Any, wanted: Any, conflict: bool) -> No
         assert outcome.statuses["n"].code == Code.UNSCHEDULABLE
 
 
-def test_a_claim_for_one_pod_is_not_given_to_a_second(storage: Storage) -> None:
+def test_a_read_write_once_pod_claim_is_not_used_by_a_second_pod(storage: Storage) -> None:
     storage.claim(spec={"accessModes": ["ReadWriteOncePod"]})
     running = [pod_with("data", name="r", node_name="n")]
     outcome = schedule(pod_with("data"), on=[node("n"), node("m")], plugins=[NAME], pods=running, handle=storage)
@@ -57,7 +57,7 @@ def test_a_claim_for_one_pod_is_not_given_to_a_second(storage: Storage) -> None:
     assert schedule(pod_with("data"), on=[node("n")], plugins=[NAME], pods=elsewhere, handle=storage).node_name == "n"
 
 
-def test_users_of_the_claim_are_counted_while_pods_are_tried_out(storage: Storage) -> None:
+def test_users_of_the_claim_are_counted_in_dry_runs(storage: Storage) -> None:
     storage.claim(spec={"accessModes": ["ReadWriteOncePod"]})
     user = pod_with("data", name="r", node_name="n")
     table, state, wanting = make_table([node("n")], [user]), CycleState(), pod_with("data")
@@ -77,7 +77,7 @@ def test_a_claim_that_is_missing_ends_the_cycle(storage: Storage) -> None:
     assert 'persistentvolumeclaim "data" not found' in outcome.message
 
 
-def test_only_pods_with_disks_or_claims_are_told_apart() -> None:
+def test_pods_without_disks_and_claims_have_one_signature() -> None:
     plugin = make_plugin(NAME)
     assert plugin.sign(pod_with()) == plugin.sign(pod_with({"name": "d", "emptyDir": {}})) is not None
     assert plugin.sign(pod_with("data")) is plugin.sign(pod_with(GCE)) is None
@@ -93,14 +93,14 @@ def test_only_pods_with_disks_or_claims_are_told_apart() -> None:
         ("else", "default", Hint.SKIP),
     ],
 )
-def test_a_pod_that_goes_may_free_a_disk_or_a_claim(deleted: Any, namespace: str, hint: Hint) -> None:
+def test_hints_for_deleted_pods(deleted: Any, namespace: str, hint: Hint) -> None:
     gone = pod_with(deleted, name="gone", namespace=namespace)
     event = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
     assert ask_hint(NAME, event, pod_with(GCE, "data"), old=gone) == hint
 
 
 @pytest.mark.parametrize(("name", "hint"), [("data", Hint.QUEUE), ("other", Hint.SKIP)])
-def test_the_claim_that_comes_frees_the_pod(name: str, hint: Hint) -> None:
+def test_hints_for_new_claims(name: str, hint: Hint) -> None:
     new = msgspec.convert({"metadata": {"name": name, "namespace": "default"}}, PersistentVolumeClaim)
     event = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
     assert ask_hint(NAME, event, pod_with("data"), new=new) == hint

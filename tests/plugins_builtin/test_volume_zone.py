@@ -65,13 +65,13 @@ def test_claims_without_a_volume(storage: Storage, claim: Any, mode: Any, messag
         assert outcome.node_name == "n"
 
 
-def test_only_pods_with_claims_are_told_apart() -> None:
+def test_pods_without_claims_have_one_signature() -> None:
     plugin = make_plugin(NAME)
     assert plugin.sign(pod_with()) is not None
     assert plugin.sign(pod_with("data")) is None
 
 
-def test_what_may_free_a_pod(storage: Storage) -> None:
+def test_events_and_hints(storage: Storage) -> None:
     waiting = pod_with("data")
 
     def asked(resource: str, action: Action, old: Any, new: Any) -> Hint | None:

@@ -132,7 +132,7 @@ async def test_generated_names_begin_with_their_stem(api: Api) -> None:
         ("GET", "/api/v1/pods?continue=nonsense", None, 400, "BadRequest", "continue key is not valid"),
     ],
 )
-async def test_refusals_have_kubes_shape_and_words(
+async def test_refusals_have_the_shape_and_text_of_kube_apiserver(
     api: Api, method: str, path: str, body: Any, code: int, reason: str, message: str
 ) -> None:
     status = await api(method, path, body, expect=code)
@@ -201,7 +201,7 @@ async def test_the_generation_counts_changes_of_the_spec_alone(api: Api) -> None
     assert changed["metadata"]["generation"] == 2
 
 
-async def test_what_the_server_owns_cannot_be_changed(api: Api) -> None:
+async def test_fields_owned_by_the_server_cannot_be_changed(api: Api) -> None:
     pod = await api.create_pod("p")
     patch = {"metadata": {"creationTimestamp": "1999-01-01T00:00:00Z", "generation": 99, "deletionTimestamp": "x"}}
     assert await api("PATCH", f"{PODS}/p", patch, content_type=MERGE) == pod
@@ -225,7 +225,7 @@ async def test_a_patch_of_another_uid_is_refused(api: Api) -> None:
         ("application/apply-patch+yaml", {}, 422),
     ],
 )
-async def test_patches_that_do_not_fit_are_refused(api: Api, content_type: str, patch: Any, code: int) -> None:
+async def test_patches_that_do_not_apply_are_refused(api: Api, content_type: str, patch: Any, code: int) -> None:
     await api.create_pod("p")
     await api("PATCH", f"{PODS}/p", patch, content_type=content_type, expect=code)
 
@@ -243,7 +243,7 @@ async def test_answers_may_be_yaml(api: Api) -> None:
     assert yaml.safe_load(response.body)["metadata"]["uid"] == pod["metadata"]["uid"]
 
 
-async def test_protobuf_is_not_spoken(api: Api) -> None:
+async def test_protobuf_answers_are_not_supported(api: Api) -> None:
     protobuf = "application/vnd.kubernetes.protobuf"
     assert (await api("GET", "/api/v1/pods", accept=protobuf, expect=406))["reason"] == "NotAcceptable"
     assert (await api("POST", PODS, b"k8s\0", content_type=protobuf, expect=415))["reason"] == "UnsupportedMediaType"
@@ -251,7 +251,7 @@ async def test_protobuf_is_not_spoken(api: Api) -> None:
     assert both.headers["content-type"] == "application/json"
 
 
-async def test_large_lists_are_packed_for_those_who_can_unpack(api: Api, server: ApiServer) -> None:
+async def test_large_lists_are_compressed_if_the_client_accepts_gzip(api: Api, server: ApiServer) -> None:
     for number in range(200):
         await api.create_pod(f"p{number}")
     plain = await server.handle("GET", "/api/v1/pods")
@@ -285,14 +285,14 @@ async def test_a_priority_class_becomes_a_number(api: Api) -> None:
     assert (await api.create_pod("q", priorityClassName="system-node-critical"))["spec"]["priority"] == 2_000_001_000
 
 
-async def test_the_default_priority_class_is_for_those_who_name_none(api: Api) -> None:
+async def test_pods_without_a_priority_class_get_the_default_one(api: Api) -> None:
     body = {"metadata": {"name": "usual"}, "value": 5, "globalDefault": True}
     await api("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
     pod = await api.create_pod("p")
     assert (pod["spec"]["priority"], pod["spec"]["priorityClassName"]) == (5, "usual")
 
 
-async def test_a_gated_pod_says_so(api: Api) -> None:
+async def test_a_gated_pod_has_the_condition_scheduling_gated(api: Api) -> None:
     pod = await api.create_pod("p", schedulingGates=[{"name": "g"}])
     (condition,) = pod["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "SchedulingGated")
@@ -342,7 +342,7 @@ async def test_scale_shows_and_sets_replicas(api: Api) -> None:
     assert (await api("GET", f"{path}/d"))["metadata"]["generation"] == 2
 
 
-async def test_everybody_may_do_everything_unless_told_otherwise(api: Api) -> None:
+async def test_access_reviews_allow_everything_by_default(api: Api) -> None:
     review = {"spec": {"resourceAttributes": {"verb": "get"}}}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     assert (await api("POST", path, review))["status"] == {"allowed": True}
@@ -354,7 +354,7 @@ async def test_everybody_may_do_everything_unless_told_otherwise(api: Api) -> No
     assert "authenticated" not in (await strict("POST", tokens, {"spec": {"token": "x"}}))["status"]
 
 
-async def test_health_and_version_are_told(api: Api, server: ApiServer) -> None:
+async def test_health_and_version_are_served(api: Api, server: ApiServer) -> None:
     assert (await server.handle("GET", "/readyz")).body == b"ok"
     assert (await api("GET", "/version"))["gitVersion"] == "v1.36.2"
 

@@ -34,7 +34,7 @@ async def test_an_event_of_the_new_kind_is_read_as_one_of_the_old(api: Api) -> N
     assert "regarding" not in event
 
 
-async def test_the_way_back_loses_nothing(api: Api) -> None:
+async def test_converting_an_event_back_loses_nothing(api: Api) -> None:
     posted = await api("POST", NEW, SCHEDULED)
     assert await api("GET", f"{NEW}/p1.18e9fb050c51c34e") == posted
     assert {**posted, "metadata": SCHEDULED["metadata"]} == SCHEDULED

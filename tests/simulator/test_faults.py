@@ -18,7 +18,7 @@ async def test_the_next_requests_of_a_kind_fail_and_then_no_more(api: Api, serve
     await api("GET", f"{PODS}/p")
 
 
-async def test_a_failed_request_changes_nothing_and_may_say_when_to_come_back(api: Api, server: ApiServer) -> None:
+async def test_a_failed_request_changes_nothing_and_may_have_retry_after(api: Api, server: ApiServer) -> None:
     server.faults.fail_next(verb="create", code=429, reason="TooManyRequests", retry_after_seconds=3)
     body = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     response = await api.raw("POST", PODS, body)
@@ -26,7 +26,7 @@ async def test_a_failed_request_changes_nothing_and_may_say_when_to_come_back(ap
     assert server.store.get("pods", "default/p") is None
 
 
-async def test_a_dropped_reply_leaves_the_work_done(api: Api, server: ApiServer) -> None:
+async def test_a_request_whose_reply_is_dropped_takes_effect(api: Api, server: ApiServer) -> None:
     await api.create_pod("p")
     server.faults.drop_next(verb="bind")
     with pytest.raises(ReplyDropped):
@@ -51,13 +51,13 @@ async def test_watches_and_lists_are_told_apart(api: Api, server: ApiServer) -> 
     await api("GET", "/api/v1/pods?watch=true", expect=500)
 
 
-async def test_clearing_ends_all_trouble(api: Api, server: ApiServer) -> None:
+async def test_clearing_removes_all_faults(api: Api, server: ApiServer) -> None:
     server.faults.fail_next(100)
     server.faults.clear()
     await api("GET", "/api/v1/pods")
 
 
-async def test_questions_about_the_server_itself_are_always_answered(api: Api, server: ApiServer) -> None:
+async def test_discovery_and_access_reviews_have_no_faults(api: Api, server: ApiServer) -> None:
     server.faults.fail_next(100)
     await api("GET", "/apis")
     await api("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}})

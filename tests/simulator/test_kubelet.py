@@ -61,7 +61,7 @@ async def test_a_node_that_joins_late_finds_its_pods(cluster: Api, autojump_cloc
 
 
 @pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("3", "Failed")])
-async def test_a_pod_with_an_end_ends(cluster: Api, autojump_clock: MockClock, code: str, phase: str) -> None:
+async def test_a_pod_with_a_run_time_ends(cluster: Api, autojump_clock: MockClock, code: str, phase: str) -> None:
     await cluster.create_pod("p", nodeName="n1", annotations={RUN_SECONDS: "10", EXIT_CODE: code})
     await trio.sleep(11.9)
     assert (await cluster.pod("p"))["status"]["phase"] == "Running"
@@ -73,7 +73,7 @@ async def test_a_pod_with_an_end_ends(cluster: Api, autojump_clock: MockClock, c
 
 
 @pytest.mark.parametrize(("grace", "lasts"), [(30, 3), (1, 1)])
-async def test_a_deleted_pod_leaves_within_its_grace(
+async def test_a_deleted_pod_is_removed_within_its_grace_period(
     cluster: Api, autojump_clock: MockClock, grace: int, lasts: int
 ) -> None:
     await cluster.create_pod("p", nodeName="n1")
@@ -96,7 +96,7 @@ async def test_a_pod_of_the_same_name_is_another_pod(cluster: Api, autojump_cloc
     assert (await cluster.pod("p"))["status"]["phase"] == "Running"
 
 
-async def test_an_end_that_is_no_number_is_ignored_with_a_word(
+async def test_an_invalid_run_time_is_ignored_and_logged(
     cluster: Api, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     await cluster.create_pod("p", nodeName="n1", annotations={RUN_SECONDS: "soon"})

@@ -47,7 +47,7 @@ def test_annotations_have_keys_like_labels_in_any_case() -> None:
     assert problem.field == "metadata.annotations"
 
 
-def test_an_owner_must_say_who_it_is() -> None:
+def test_an_owner_reference_needs_all_its_fields() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r"}
     (problem,) = metadata_problems("pods", {"name": "p", "ownerReferences": [owner]})
     assert (problem.field, problem.message) == (

@@ -17,7 +17,7 @@ async def config_map(api: Api, name: str, namespace: str = "default", **metadata
     return made
 
 
-async def test_a_pod_that_no_kubelet_runs_goes_at_once(api: Api, server: ApiServer) -> None:
+async def test_an_unbound_pod_is_deleted_at_once(api: Api, server: ApiServer) -> None:
     await api.create_pod("p")
     gone = await api("DELETE", f"{PODS}/p")
     assert gone["kind"] == "Pod"
@@ -34,7 +34,7 @@ async def test_a_bound_pod_waits_for_its_kubelet(api: Api) -> None:
     assert metadata["generation"] == 2
 
 
-async def test_a_shorter_grace_brings_the_end_nearer_and_a_longer_one_does_not(api: Api) -> None:
+async def test_a_grace_period_can_be_shortened_but_not_extended(api: Api) -> None:
     await api.create_pod("p")
     await api.bind("p", "n1")
     await api("DELETE", f"{PODS}/p")
@@ -45,14 +45,14 @@ async def test_a_shorter_grace_brings_the_end_nearer_and_a_longer_one_does_not(a
 
 
 @pytest.mark.parametrize("options", [{"gracePeriodSeconds": 0}, None])
-async def test_no_grace_means_at_once(api: Api, server: ApiServer, options: Json | None) -> None:
+async def test_a_grace_period_of_zero_deletes_at_once(api: Api, server: ApiServer, options: Json | None) -> None:
     await api.create_pod("p")
     await api.bind("p", "n1")
     await api("DELETE", f"{PODS}/p" + ("" if options else "?gracePeriodSeconds=0"), options)
     assert server.store.get("pods", "default/p") is None
 
 
-async def test_a_finished_pod_goes_at_once(api: Api, server: ApiServer) -> None:
+async def test_a_finished_pod_is_deleted_at_once(api: Api, server: ApiServer) -> None:
     await api.create_pod("p")
     await api.bind("p", "n1")
     await api("PATCH", f"{PODS}/p/status", {"status": {"phase": "Failed"}}, content_type=MERGE)
@@ -88,7 +88,7 @@ async def test_other_kinds_answer_with_a_status(api: Api) -> None:
     assert status["details"] == {"name": "c", "kind": "configmaps", "uid": made["metadata"]["uid"]}
 
 
-async def test_a_finalizer_holds_an_object_until_it_is_taken_away(api: Api) -> None:
+async def test_an_object_stays_until_its_finalizers_are_removed(api: Api) -> None:
     await config_map(api, "c", finalizers=["example.com/hold"])
     marked = await api("DELETE", f"{CONFIG_MAPS}/c")
     assert marked["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:00Z"
@@ -111,7 +111,7 @@ async def test_a_namespace_carries_its_own_name_as_a_label(api: Api) -> None:
     assert made["status"] == {"phase": "Active"}
 
 
-async def test_a_namespace_takes_its_content_along(api: Api, server: ApiServer) -> None:
+async def test_deleting_a_namespace_deletes_its_content(api: Api, server: ApiServer) -> None:
     await api("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
     await config_map(api, "c", namespace="shop")
     await api.create_pod("p", namespace="shop")
@@ -121,7 +121,7 @@ async def test_a_namespace_takes_its_content_along(api: Api, server: ApiServer) 
     assert server.store.get("pods", "shop/p") is None
 
 
-async def test_a_namespace_waits_for_pods_that_are_still_stopping(api: Api) -> None:
+async def test_a_namespace_waits_for_terminating_pods(api: Api) -> None:
     await api("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
     await api.create_pod("p", namespace="shop", nodeName="n1")
     await api("DELETE", "/api/v1/namespaces/shop")
@@ -133,6 +133,6 @@ async def test_a_namespace_waits_for_pods_that_are_still_stopping(api: Api) -> N
     await api("GET", "/api/v1/namespaces/shop", expect=404)
 
 
-async def test_the_cluster_keeps_its_own_namespaces(api: Api) -> None:
+async def test_system_namespaces_cannot_be_deleted(api: Api) -> None:
     status = await api("DELETE", "/api/v1/namespaces/kube-system", expect=403)
     assert status["message"] == 'namespaces "kube-system" is forbidden: this namespace may not be deleted'

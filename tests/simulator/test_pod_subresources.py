@@ -63,7 +63,7 @@ async def test_a_gated_pod_cannot_be_bound(api: Api) -> None:
     )
 
 
-async def test_a_pod_on_its_way_out_cannot_be_bound(api: Api) -> None:
+async def test_a_terminating_pod_cannot_be_bound(api: Api) -> None:
     body = {
         "metadata": {"name": "x", "finalizers": ["example.com/hold"]},
         "spec": {"containers": [{"name": "c", "image": "i"}]},
@@ -81,7 +81,7 @@ async def test_a_binding_without_a_target_is_an_error_without_a_reason(api: Api)
     assert "reason" not in status
 
 
-async def test_binding_what_is_not_there_is_not_found(api: Api) -> None:
+async def test_binding_an_unknown_pod_is_not_found(api: Api) -> None:
     assert (await refused(api, "nope", {"target": {"name": "n"}}, 404))["message"] == 'pods "nope" not found'
 
 
@@ -109,7 +109,7 @@ async def evict(api: Api, pod: str, expect: int = 201) -> Json:
     return status
 
 
-async def test_an_unprotected_pod_is_evicted_gracefully_and_told_why(api: Api) -> None:
+async def test_an_unprotected_pod_is_evicted_gracefully_and_gets_a_condition(api: Api) -> None:
     await run_pod(api, "p")
     await evict(api, "p")
     pod = await api.pod("p")
@@ -131,7 +131,7 @@ async def test_a_budget_protects_its_pods(api: Api, spec: Json) -> None:
     ]
 
 
-async def test_a_budget_lets_go_as_many_as_it_says(api: Api) -> None:
+async def test_a_budget_allows_as_many_disruptions_as_it_states(api: Api) -> None:
     for name in "pqr":
         await run_pod(api, name)
     await budget(api, maxUnavailable=1)
@@ -139,7 +139,7 @@ async def test_a_budget_lets_go_as_many_as_it_says(api: Api) -> None:
     await evict(api, "q", expect=429)
 
 
-async def test_the_figures_of_whoever_keeps_the_status_count_and_are_used_up(api: Api) -> None:
+async def test_a_stored_budget_status_is_used_and_counted_down(api: Api) -> None:
     await run_pod(api, "p")
     await run_pod(api, "q")
     await budget(api, minAvailable=2)
@@ -152,7 +152,7 @@ async def test_the_figures_of_whoever_keeps_the_status_count_and_are_used_up(api
     await evict(api, "q", expect=429)
 
 
-async def test_pending_pods_are_evicted_whatever_the_budget_says(api: Api, server: ApiServer) -> None:
+async def test_pending_pods_are_evicted_despite_a_budget(api: Api, server: ApiServer) -> None:
     await api.create_pod("p", labels={"app": "x"})
     await budget(api, minAvailable=9)
     await evict(api, "p")

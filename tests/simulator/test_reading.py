@@ -26,7 +26,7 @@ async def test_pages_follow_each_other_and_count_what_is_left(api: Api) -> None:
     assert "continue" not in third["metadata"]
 
 
-async def test_all_pages_show_the_moment_of_the_first(api: Api) -> None:
+async def test_all_pages_show_the_version_of_the_first(api: Api) -> None:
     await pods(api, "a", "b", "c", "d")
     first = await api("GET", f"{PATH}?limit=2")
     await pods(api, "cc", "z")
@@ -46,7 +46,7 @@ async def test_pages_of_a_selection_are_full_and_leave_the_count_out(api: Api) -
     assert "continue" not in rest["metadata"]
 
 
-async def test_a_page_whose_moment_is_forgotten_is_expired(api: Api, server: ApiServer) -> None:
+async def test_a_page_of_a_compacted_version_is_expired(api: Api, server: ApiServer) -> None:
     await pods(api, "a", "b", "c")
     first = await api("GET", f"{PATH}?limit=2")
     await pods(api, "d")
@@ -73,7 +73,7 @@ async def test_an_exact_version_is_shown_as_it_was(api: Api, server: ApiServer) 
     assert names(newer) == ["a", "b"]
 
 
-async def test_a_version_to_come_is_refused_with_the_current_one(api: Api, server: ApiServer) -> None:
+async def test_a_future_version_is_refused_with_the_current_one(api: Api, server: ApiServer) -> None:
     status = await api("GET", f"{PATH}?resourceVersion=99999999", expect=504)
     current = server.store.version
     assert status["message"] == f"Timeout: Too large resource version: 99999999, current: {current}"
@@ -85,7 +85,7 @@ async def test_a_version_to_come_is_refused_with_the_current_one(api: Api, serve
     "query",
     ["resourceVersionMatch=Exact", "resourceVersion=0&resourceVersionMatch=Exact", "resourceVersionMatch=Sometimes"],
 )
-async def test_version_matches_that_make_no_sense_are_refused(api: Api, query: str) -> None:
+async def test_invalid_version_matches_are_refused(api: Api, query: str) -> None:
     status = await api("GET", f"{PATH}?{query}", expect=422)
     assert status["details"]["kind"] == "ListOptions"
 

@@ -30,7 +30,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
         (3 * 365 * 86400, "3y"),
     ],
 )
-def test_ages_read_as_kubectl_writes_them(seconds: float, text: str) -> None:
+def test_ages_are_written_as_by_kubectl(seconds: float, text: str) -> None:
     assert human_duration(seconds) == text
 
 
@@ -42,7 +42,7 @@ def row(plural: str, fields: Json) -> dict[str, Any]:
     return dict(zip(names, cells, strict=True))
 
 
-def test_a_running_pod_shows_where_it_is_and_how_it_does() -> None:
+def test_a_running_pod_shows_its_node_and_readiness() -> None:
     shown = row(
         "pods",
         {

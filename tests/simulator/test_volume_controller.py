@@ -122,7 +122,7 @@ async def test_a_claim_that_waits_gets_its_volume_once_it_has_a_node(
     assert term["matchExpressions"][0]["values"] == ["west"]
 
 
-async def test_what_the_scheduler_keeps_for_a_claim_is_bound_to_it(storage: Storage, autojump_clock: MockClock) -> None:
+async def test_a_volume_reserved_for_a_claim_is_bound_to_it(storage: Storage, autojump_clock: MockClock) -> None:
     await storage.storage_class(mode="WaitForFirstConsumer", provisioner="kubernetes.io/no-provisioner")
     claim = await storage.claim()
     reference = {"namespace": "default", "name": "data", "uid": claim["metadata"]["uid"]}
@@ -161,7 +161,7 @@ async def test_a_provisioner_can_be_slow_and_can_fail(storage: Storage, autojump
     assert storage.state_of()[0] == "Bound"
 
 
-async def test_an_immediate_claim_is_tried_again_by_itself(storage: Storage, autojump_clock: MockClock) -> None:
+async def test_an_immediate_claim_is_retried(storage: Storage, autojump_clock: MockClock) -> None:
     await storage.storage_class(annotations={PROVISION_FAILURES: "2"})
     await storage.claim()
     await trio.sleep(30)
@@ -170,7 +170,7 @@ async def test_an_immediate_claim_is_tried_again_by_itself(storage: Storage, aut
     assert storage.state_of()[0] == "Bound"
 
 
-async def test_a_node_that_does_not_exist_is_given_back(storage: Storage, autojump_clock: MockClock) -> None:
+async def test_a_claim_with_an_unknown_selected_node_is_reset(storage: Storage, autojump_clock: MockClock) -> None:
     await storage.storage_class(mode="WaitForFirstConsumer")
     await storage.claim()
     await storage.select("gone")
@@ -179,7 +179,7 @@ async def test_a_node_that_does_not_exist_is_given_back(storage: Storage, autoju
 
 
 @pytest.mark.parametrize(("policy", "phase"), [("Delete", None), ("Retain", "Released")])
-async def test_a_volume_outlives_its_claim_only_if_it_is_to_be_kept(
+async def test_a_volume_outlives_its_claim_only_with_policy_retain(
     storage: Storage, autojump_clock: MockClock, policy: str, phase: str | None
 ) -> None:
     await storage.storage_class(reclaimPolicy=policy)
@@ -191,7 +191,7 @@ async def test_a_volume_outlives_its_claim_only_if_it_is_to_be_kept(
     assert storage.phase(name) == phase
 
 
-async def test_a_claim_whose_volume_goes_is_lost(storage: Storage, autojump_clock: MockClock) -> None:
+async def test_a_claim_whose_volume_is_deleted_is_lost(storage: Storage, autojump_clock: MockClock) -> None:
     await storage.storage_class()
     await storage.volume("pv")
     await storage.claim()
@@ -221,7 +221,9 @@ async def test_claims_for_ephemeral_volumes_come_and_go_with_their_pod(
     assert storage.stored("persistentvolumeclaims", "default/p-scratch") is None
 
 
-async def test_what_was_there_before_it_came_is_seen_to(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+async def test_objects_created_before_the_controller_are_handled(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
     api = Api(ApiServer(now=trio_clock()))
     controller = VolumeController(api.server)
     storage = Storage(api, controller)

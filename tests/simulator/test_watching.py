@@ -23,7 +23,7 @@ def seen(events: list[Json]) -> list[tuple[str, str]]:
     return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 
 
-async def test_a_watch_from_a_version_tells_only_what_came_after(api: Api) -> None:
+async def test_a_watch_from_a_version_sends_only_later_changes(api: Api) -> None:
     before = await api.create_pod("before")
     await api.create_pod("after")
     stream = await open_watch(api, f"/api/v1/pods?watch=true&resourceVersion={before['metadata']['resourceVersion']}")
@@ -32,7 +32,7 @@ async def test_a_watch_from_a_version_tells_only_what_came_after(api: Api) -> No
     assert seen(await batch(stream)) == [("DELETED", "after")]
 
 
-async def test_a_watch_without_a_version_begins_with_what_is_there(api: Api) -> None:
+async def test_a_watch_without_a_version_starts_with_all_objects(api: Api) -> None:
     await api.create_pod("old")
     stream = await open_watch(api, "/api/v1/pods?watch=true")
     assert seen(await batch(stream)) == [("ADDED", "old")]
@@ -77,14 +77,14 @@ async def test_entering_the_selection_looks_like_an_addition(api: Api, server: A
     assert [event["type"] for event in await batch(stream)] == ["ADDED", "MODIFIED", "DELETED"]
 
 
-async def test_other_namespaces_are_not_told(api: Api, server: ApiServer) -> None:
+async def test_changes_in_other_namespaces_are_not_sent(api: Api, server: ApiServer) -> None:
     stream = await open_watch(api, f"/api/v1/namespaces/default/pods?watch=true&resourceVersion={server.store.version}")
     await api.create_pod("elsewhere", namespace="kube-system")
     await api.create_pod("here")
     assert seen(await batch(stream)) == [("ADDED", "here")]
 
 
-async def test_a_version_whose_history_is_gone_is_told_in_the_stream(api: Api, server: ApiServer) -> None:
+async def test_an_expired_version_is_an_error_in_the_stream(api: Api, server: ApiServer) -> None:
     pod = await api.create_pod("p")
     version = int(pod["metadata"]["resourceVersion"])
     await api.create_pod("q")
@@ -138,7 +138,7 @@ async def test_stopping_the_server_breaks_its_watches(
     assert server.open_watches == 0
 
 
-async def test_a_closed_watch_hears_nothing_more(api: Api, server: ApiServer) -> None:
+async def test_a_closed_watch_gets_no_more_events(api: Api, server: ApiServer) -> None:
     stream = await open_watch(api, f"/api/v1/pods?watch=1&resourceVersion={server.store.version}")
     stream.close()
     await api.create_pod("p")
@@ -147,7 +147,7 @@ async def test_a_closed_watch_hears_nothing_more(api: Api, server: ApiServer) ->
     assert server.store.collection("pods").listeners == {}
 
 
-async def test_a_reader_that_falls_hopelessly_behind_has_to_start_again() -> None:
+async def test_a_reader_that_falls_too_far_behind_gets_expired() -> None:
     server = ApiServer(watch_backlog_limit=3)
     api = Api(server)
     stream = await open_watch(api, f"/api/v1/pods?watch=1&resourceVersion={server.store.version}")
