@@ -149,19 +149,19 @@ async def test_rejections_by_extenders_are_reported_and_any_event_requeues_the_p
 
 
 async def test_post_filter_gets_the_statuses_of_extenders(autojump_clock: MockClock) -> None:
-    heard: list[Any] = []
+    diagnoses: list[Any] = []
 
     class Rescue(PluginBase):
         @hookimpl
         def post_filter(self, pod: Pod, diagnosis: Diagnosis) -> None:
-            heard.append(diagnosis)
+            diagnoses.append(diagnosis)
 
     extender = PretendExtender(URL, {"filter": leaving(lambda name: False, "full")})
     async with virtual_cluster(nodes=1, config=config(FILTERS), extenders=[extender], plugins=[Rescue]) as cluster:
         await cluster.create(pod("p"))
         await cluster.settle()
-    assert heard[0].unschedulable_plugins == {"Extender"}
-    assert heard[0].statuses.by_node() == {"node-1": unschedulable("full")}
+    assert diagnoses[0].unschedulable_plugins == {"Extender"}
+    assert diagnoses[0].statuses.by_node() == {"node-1": unschedulable("full")}
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from trio_sched.testing.virtual_cluster import virtual_cluster
 async def test_a_pod_in_pre_bind_can_be_cancelled_once() -> None:
     pods = PreBindingPods()
     entered = pods.add("uid")
-    assert pods.cancel("uid", "preempted by somebody")
+    assert pods.cancel("uid", "preempted by DefaultPreemption")
     assert entered.scope.cancel_called
-    assert entered.cause == "preempted by somebody"
+    assert entered.cause == "preempted by DefaultPreemption"
     assert pods.cancel("uid", "preempted by another")
-    assert entered.cause == "preempted by somebody"
+    assert entered.cause == "preempted by DefaultPreemption"
 
 
 async def test_a_pod_past_pre_bind_cannot_be_cancelled() -> None:

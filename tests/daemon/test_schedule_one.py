@@ -112,12 +112,12 @@ profiles:
 
 
 async def test_a_nomination_is_written_and_its_resources_are_kept_free(autojump_clock: MockClock) -> None:
-    class Promise(PluginBase):
+    class Nominating(PluginBase):
         @hookimpl
         def post_filter(self, pod: Pod) -> PostFilterResult:
             return PostFilterResult(nominated_node_name="node-1")
 
-    async with virtual_cluster(nodes=1, plugins=[Promise], config=WITHOUT_PREEMPTION) as cluster:
+    async with virtual_cluster(nodes=1, plugins=[Nominating], config=WITHOUT_PREEMPTION) as cluster:
         lodger = await cluster.create(pod("lodger", cpu=3))
         await trio.sleep(3)
         await cluster.create(pod("important", cpu=3, priority=10))

@@ -35,7 +35,7 @@ class Counting(PluginBase):
 
 
 @pytest.fixture(autouse=True)
-def _nobody_tried() -> None:
+def _no_attempts() -> None:
     Counting.tried.clear()
 
 

@@ -121,8 +121,8 @@ def test_pods_of_any_namespace_and_scheduler_and_terminating_pods_can_be_victims
 def test_eligible_victims_can_be_limited_further() -> None:
     pods = [running("a", cpu=2), running("b", cpu=2)]
     assert victims(try_out(incoming(cpu=2), pods=pods, may_evict=lambda one: one.name == "b")) == ["b"]
-    nobody = try_out(incoming(cpu=2), pods=pods, may_evict=lambda one: False)
-    assert nobody.statuses == {"n": NO_VICTIMS}
+    none_eligible = try_out(incoming(cpu=2), pods=pods, may_evict=lambda one: False)
+    assert none_eligible.statuses == {"n": NO_VICTIMS}
 
 
 def test_a_pod_that_fits_without_any_victim_is_an_error() -> None:

@@ -70,7 +70,7 @@ def test_a_single_feasible_node_is_chosen_without_scoring() -> None:
     class Unranked(PluginBase):
         @hookimpl
         def score_node(self, node: NodeView) -> int:
-            raise AssertionError("nobody should ask")
+            raise AssertionError("score_node must not be called")
 
     decision = decide(pod(cpu="8"), [node("small"), node("big", cpu="8")], "NodeResourcesFit", Unranked)
     assert isinstance(decision, Placed)

@@ -236,7 +236,7 @@ async def test_a_pod_with_preemption_policy_never_does_not_preempt() -> None:
     assert await refusal(polite, known) == "preemption: not eligible due to preemptionPolicy=Never."
 
 
-PROMISED = pod("waiting", priority=100, nominated_node_name="a")
+NOMINATED = pod("waiting", priority=100, nominated_node_name="a")
 TERMINATING = "preemption: not eligible due to a terminating pod on the nominated node."
 
 
@@ -265,7 +265,7 @@ def target(status: str = "True", reason: str = "PreemptionByScheduler") -> PodCo
     ids=["ours", "second", "stays", "unmarked", "other reason", "not true", "only the first counts", "important"],
 )
 async def test_a_pod_whose_victims_are_terminating_waits_for_them(other: Pod, text: str) -> None:
-    assert await refusal(PROMISED, handle("a", pods=[other], waiting=PROMISED, dry_run=ONE)) == text
+    assert await refusal(NOMINATED, handle("a", pods=[other], waiting=NOMINATED, dry_run=ONE)) == text
 
 
 async def test_victims_on_other_nodes_do_not_matter() -> None:
@@ -276,8 +276,8 @@ async def test_victims_on_other_nodes_do_not_matter() -> None:
 
 
 async def test_if_the_nominated_node_is_unresolvable_the_pod_may_preempt_elsewhere() -> None:
-    known = handle("a", "b", pods=[leaving(target())], waiting=PROMISED, dry_run=DryRun({"b": victims(LOW)}, {}))
-    assert await refusal(PROMISED, known, {"a": NEVER, "b": FULL}) == ""
+    known = handle("a", "b", pods=[leaving(target())], waiting=NOMINATED, dry_run=DryRun({"b": victims(LOW)}, {}))
+    assert await refusal(NOMINATED, known, {"a": NEVER, "b": FULL}) == ""
 
 
 async def test_if_the_nominated_node_is_deleted_the_pod_may_preempt_elsewhere() -> None:
@@ -287,8 +287,8 @@ async def test_if_the_nominated_node_is_deleted_the_pod_may_preempt_elsewhere() 
 
 
 async def test_evicted_victims_count_as_terminating_before_the_watch_shows_it() -> None:
-    known = handle("a", waiting=PROMISED, dry_run=ONE, evicting_from={"a"})
-    assert await refusal(PROMISED, known) == TERMINATING
+    known = handle("a", waiting=NOMINATED, dry_run=ONE, evicting_from={"a"})
+    assert await refusal(NOMINATED, known) == TERMINATING
 
 
 # --- extenders ------------------------------------------------------------------------------------------------------

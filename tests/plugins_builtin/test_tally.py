@@ -94,7 +94,7 @@ def test_where_there_is_no_domain_there_is_no_smallest_count() -> None:
 
 
 def test_a_zone_added_after_the_filter_does_not_break_the_dry_run() -> None:
-    """A post_filter of somebody else may await before preemption gets its turn; meanwhile the cluster goes on."""
+    """A third-party post_filter may await before preemption is called; the cluster changes meanwhile."""
     constraint = TopologySpreadConstraint(
         max_skew=1,
         topology_key="zone",
@@ -107,6 +107,6 @@ def test_a_zone_added_after_the_filter_does_not_break_the_dry_run() -> None:
     run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
     table.update_node(node("a", labels={"zone": "new"}))
     tried = dry_run(profile, table, waiting, state, {}, ["a", "b"], budgets={}, enough=9)
-    assert tried.error is not None  # nobody in the new zone was counted, so nobody there has to go
+    assert tried.error is not None  # no pod in the new zone was counted, so none there is a victim
     assert tried.error.message == 'expected at least one victim pod on node "a"'
     assert [one.name for one in tried.candidates["b"].pods] == ["p2"]

@@ -269,23 +269,23 @@ class Deciding:
         self.scheduler = Scheduler(cache=self.cluster.cache, queue=self.queue, rng=Random(seed))
         self.scheduler.install_profiles({self.profile.name: self.profile})
         self.shapes = [self.cluster.draw.a_pod(incoming=True) for _ in range(6)]
-        self.promised: list[Pod] = []
+        self.nominated: list[Pod] = []
         self.placed = self.unplaced = 0
 
-    def promise(self) -> None:
-        """A node is promised to somebody, or to nobody any more."""
+    def nominate(self) -> None:
+        """Nominate a pod to a node, or clear the nominations."""
         nominator = self.scheduler.queue.nominator
-        for one in self.promised:
+        for one in self.nominated:
             nominator.delete(one.uid)
-        self.promised = []
+        self.nominated = []
         if self.rng.random() < 0.5:
             one = self.cluster.draw.a_pod(incoming=True)
             self.known[one.key] = one
             nominator.add(one, self.rng.choice(NODES))
-            self.promised = [one]
+            self.nominated = [one]
 
     def beside(self, waiting: Pod) -> NominatedPods:
-        """Who is promised a place, by node, if it is at least as important."""
+        """The nominated pods of at least the same priority, by node."""
         nodes = {name: pods.values() for name, pods in self.scheduler.queue.nominator.nodes.items()}
         return {
             name: [placed(one) for one in pods if one.priority >= waiting.priority]
@@ -294,7 +294,7 @@ class Deciding:
         }
 
     def decide(self) -> None:
-        """Pods of the same few shapes, so that kept answers are used again."""
+        """Pods of the same few shapes, so that the signature cache is used."""
         self.cluster.draw.uids += 1
         shape, uid = self.rng.choice(self.shapes), f"uid-{self.cluster.draw.uids}"
         waiting = replace(shape, metadata=replace(shape.metadata, name=uid, uid=uid))
@@ -336,7 +336,7 @@ def test_decisions_from_the_signature_cache_equal_plain_ones(seed: int) -> None:
         if deciding.rng.random() < 0.55:
             deciding.cluster.step()
         elif deciding.rng.random() < 0.1:
-            deciding.promise()
+            deciding.nominate()
         else:
             deciding.decide()
     assert min(deciding.placed, deciding.unplaced) > 5

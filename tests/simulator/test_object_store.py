@@ -48,13 +48,13 @@ def test_a_deletion_shows_the_last_state_at_its_own_version() -> None:
 
 def test_listeners_get_every_change_until_they_stop() -> None:
     store = ObjectStore()
-    heard: list[Change] = []
-    stop = store.collection("things").listen(heard.append)
+    changes: list[Change] = []
+    stop = store.collection("things").listen(changes.append)
     first = put(store, "a")
     store.delete("things", first)
     stop()
     put(store, "b")
-    assert [change.type for change in heard] == ["ADDED", "DELETED"]
+    assert [change.type for change in changes] == ["ADDED", "DELETED"]
 
 
 def test_history_has_the_changes_after_a_version() -> None:
