@@ -1,7 +1,15 @@
-"""For all tests: tasks that are ready at the same time run in the same order every time."""
+"""For all tests: what test files share lies in ``support``, and tasks run in the same order every time."""
+
+import sys
+from pathlib import Path
 
 import pytest
 import trio
+
+SUPPORT = Path(__file__).parent / "support"
+
+sys.path.insert(0, str(SUPPORT))  # importlib mode puts no folder on the path
+pytest.register_assert_rewrite(*(module.stem for module in SUPPORT.glob("*.py")))
 
 
 @pytest.fixture(autouse=True)

@@ -1,9 +1,9 @@
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from restored_logging import restored_logging
 
 NODE = """\
 apiVersion: v1
@@ -26,17 +26,8 @@ InstallPlugin = Callable[..., Path]
 @pytest.fixture(autouse=True)
 def _logging_as_before() -> Iterator[None]:
     """Commands set up the process's logging; give pytest its own back."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    levels = {name: logging.getLogger(name).level for name in ("trio_sched", "plugins_builtin")}
-    raised = logging.raiseExceptions
-    yield
-    logging.captureWarnings(False)
-    logging.raiseExceptions = raised
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for name, former in levels.items():
-        logging.getLogger(name).setLevel(former)
+    with restored_logging():
+        yield
 
 
 @pytest.fixture

@@ -1,48 +1,56 @@
 from random import Random
-from typing import Any
 
 import pytest
 import trio
+from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.binder import Binder
 from trio_sched.kube_client.binding import bind
+from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Code
+from trio_sched.simulator import ApiServer
 from trio_sched.testing import pod
 
 
 @pytest.fixture
-async def binder(client: Any) -> Binder:
+async def binder(client: KubeClient) -> Binder:
     return Binder(client, Random(1))
 
 
 @pytest.fixture
-async def created(store: Any) -> Pod:
+async def created(store: Store) -> Pod:
     return await store.create_pod(pod("p"))
 
 
-async def bind_elsewhere(client: Any, p: Pod, node: str) -> None:
+async def bind_elsewhere(client: KubeClient, p: Pod, node: str) -> None:
     await bind(client, namespace=p.namespace, name=p.name, uid=p.uid, node=node)
 
 
-async def test_a_pod_is_bound(binder: Binder, created: Pod, store: Any) -> None:
+async def test_a_pod_is_bound(binder: Binder, created: Pod, store: Store) -> None:
     assert await binder.bind(created, "n") is None
     assert store.pod("p")["spec"]["nodeName"] == "n"
 
 
-async def test_a_lost_reply_is_looked_up(binder: Binder, created: Pod, store: Any, api: Any) -> None:
+async def test_a_bind_whose_reply_is_lost_is_verified_by_reading_the_pod(
+    binder: Binder, created: Pod, store: Store, api: ApiServer
+) -> None:
     api.faults.drop_next(1, verb="bind")
     assert await binder.bind(created, "n") is None
     assert store.pod("p")["spec"]["nodeName"] == "n"
 
 
-async def test_a_pod_that_is_there_already_is_bound(binder: Binder, created: Pod, client: Any) -> None:
+async def test_a_pod_already_bound_to_the_node_counts_as_bound(
+    binder: Binder, created: Pod, client: KubeClient
+) -> None:
     await bind_elsewhere(client, created, "n")
     assert await binder.bind(created, "n") is None
 
 
-async def test_a_pod_that_is_elsewhere_is_not(binder: Binder, created: Pod, client: Any) -> None:
+async def test_a_pod_already_bound_to_another_node_is_an_error(
+    binder: Binder, created: Pod, client: KubeClient
+) -> None:
     await bind_elsewhere(client, created, "other")
     status = await binder.bind(created, "n")
     assert status is not None
@@ -50,8 +58,8 @@ async def test_a_pod_that_is_elsewhere_is_not(binder: Binder, created: Pod, clie
     assert 'pod p is already assigned to node "other"' in status.message
 
 
-async def test_another_pod_of_the_same_name_is_not_taken_for_ours(
-    binder: Binder, created: Pod, client: Any, store: Any, api: Any
+async def test_a_bound_pod_of_the_same_name_but_another_uid_is_a_failure(
+    binder: Binder, created: Pod, client: KubeClient, store: Store, api: ApiServer
 ) -> None:
     stored = api.store.get("pods", "default/p")
     api.store.delete("pods", stored)
@@ -60,15 +68,15 @@ async def test_another_pod_of_the_same_name_is_not_taken_for_ours(
     assert await binder.bind(created, "n") is not None
 
 
-async def test_a_pod_that_is_gone_is_a_failure(binder: Binder, created: Pod, api: Any) -> None:
+async def test_binding_a_deleted_pod_is_a_failure(binder: Binder, created: Pod, api: ApiServer) -> None:
     api.store.delete("pods", api.store.get("pods", "default/p"))
     status = await binder.bind(created, "n")
     assert status is not None
     assert 'pods "p" not found' in status.message
 
 
-async def test_a_server_that_cannot_be_reached_is_not_asked_what_became_of_it(
-    binder: Binder, created: Pod, api: Any, autojump_clock: MockClock
+async def test_a_bind_that_was_never_sent_is_not_verified(
+    binder: Binder, created: Pod, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     api.stop()
     began = trio.current_time()
@@ -76,8 +84,8 @@ async def test_a_server_that_cannot_be_reached_is_not_asked_what_became_of_it(
     assert trio.current_time() == began
 
 
-async def test_after_a_lost_reply_it_asks_until_there_is_an_answer(
-    binder: Binder, created: Pod, api: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+async def test_after_a_lost_reply_the_pod_is_read_until_the_read_succeeds(
+    binder: Binder, created: Pod, api: ApiServer, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.faults.drop_next(1, verb="bind")
     api.faults.fail_next(3, verb="get", resource="pods", code=500)
@@ -87,8 +95,8 @@ async def test_after_a_lost_reply_it_asks_until_there_is_an_answer(
     assert caplog.text.count("cannot find out whether pod default/p was bound") == 3
 
 
-async def test_a_lost_request_is_found_out_too(
-    binder: Binder, created: Pod, api: Any, autojump_clock: MockClock
+async def test_a_lost_request_is_a_failure(
+    binder: Binder, created: Pod, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     """The server was too slow, and the request never took effect."""
     api.faults.set_latency(100, verb="bind")

@@ -1,25 +1,14 @@
-from typing import Any
-
 import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.hook_steps import group_pre_binds
-from trio_sched.plugin_api import PreFlight, Status, Wait, hookimpl, unschedulable
+from trio_sched.plugin_api import CycleState, EventRegistration, Pod, PreFlight, Status, Wait, hookimpl, unschedulable
 from trio_sched.plugin_api.status import SKIP
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
-
-
-class Plugin:
-    log: list[Any]
-
-    def __init__(self, args: None, handle: Any) -> None:
-        self.handle = handle
-
-    def __init_subclass__(cls) -> None:
-        cls.name, cls.log = cls.__name__, []
 
 
 def hooks(names: str) -> list[BoundHook]:
@@ -39,13 +28,15 @@ def hooks(names: str) -> list[BoundHook]:
         ("ab", "ab", "ab", []),
     ],
 )
-def test_neighbours_that_allow_it_form_a_group(plugins: str, skipped: str, parallel: str, expected: list[str]) -> None:
+def test_consecutive_plugins_that_allow_parallel_pre_bind_form_a_group(
+    plugins: str, skipped: str, parallel: str, expected: list[str]
+) -> None:
     groups = group_pre_binds(hooks(plugins), frozenset(skipped), frozenset(parallel))
     assert ["".join(hook.plugin for hook in group) for group in groups] == expected
 
 
-async def test_a_pre_flight_that_fails_forgets_that_the_pod_waits_for_permission(autojump_clock: MockClock) -> None:
-    class Cautious(Plugin):
+async def test_a_failing_pre_flight_removes_the_pod_from_the_waiting_pods(autojump_clock: MockClock) -> None:
+    class Cautious(PluginBase):
         @hookimpl
         def permit(self) -> Wait | None:
             return None if self.log else Wait(60)
@@ -69,8 +60,8 @@ async def test_a_pre_flight_that_fails_forgets_that_the_pod_waits_for_permission
         )
 
 
-async def test_a_pre_flight_answers_with_success_or_skip_only(autojump_clock: MockClock) -> None:
-    class Confused(Plugin):
+async def test_a_pre_flight_may_return_success_or_skip_only(autojump_clock: MockClock) -> None:
+    class Confused(PluginBase):
         @hookimpl
         def pre_bind_pre_flight(self) -> Status:
             return unschedulable("what?")
@@ -88,8 +79,8 @@ async def test_a_pre_flight_answers_with_success_or_skip_only(autojump_clock: Mo
         )
 
 
-async def test_what_pre_flight_skips_is_not_prepared(autojump_clock: MockClock) -> None:
-    class Idle(Plugin):
+async def test_pre_bind_is_not_called_after_pre_flight_skips(autojump_clock: MockClock) -> None:
+    class Idle(PluginBase):
         @hookimpl
         def pre_bind_pre_flight(self) -> Status:
             return SKIP
@@ -104,8 +95,8 @@ async def test_what_pre_flight_skips_is_not_prepared(autojump_clock: MockClock) 
         assert (cluster.pod("p").node_name, Idle.log) == ("node-1", [])
 
 
-async def test_the_first_failure_of_a_group_cancels_the_others(autojump_clock: MockClock) -> None:
-    class Slow(Plugin):
+async def test_the_first_failing_pre_bind_of_a_group_cancels_the_others(autojump_clock: MockClock) -> None:
+    class Slow(PluginBase):
         @hookimpl
         def pre_bind_pre_flight(self) -> PreFlight:
             return PreFlight(allow_parallel=True)
@@ -118,7 +109,7 @@ async def test_the_first_failure_of_a_group_cancels_the_others(autojump_clock: M
                 self.log.append("cancelled")
                 raise
 
-    class Failing(Plugin):
+    class Failing(PluginBase):
         @hookimpl
         def pre_bind_pre_flight(self) -> PreFlight:
             return PreFlight(allow_parallel=True)
@@ -136,10 +127,10 @@ async def test_the_first_failure_of_a_group_cancels_the_others(autojump_clock: M
         assert event.message == "no disk"
 
 
-async def test_a_bind_that_fails_frees_who_waits_for_its_room(autojump_clock: MockClock) -> None:
-    class Unwilling(Plugin):
+async def test_a_failed_binding_cycle_requeues_pods_that_wait_for_its_resources(autojump_clock: MockClock) -> None:
+    class Unwilling(PluginBase):
         @hookimpl
-        async def pre_bind(self, pod: Any) -> Status | None:
+        async def pre_bind(self, pod: Pod) -> Status | None:
             await trio.sleep(5)
             return unschedulable("changed my mind") if pod.name == "first" else None
 
@@ -152,23 +143,23 @@ async def test_a_bind_that_fails_frees_who_waits_for_its_room(autojump_clock: Mo
         assert cluster.placements() == {"default/first": "", "default/second": "n"}
 
 
-async def test_pods_named_by_a_plugin_are_tried_after_a_slow_post_bind(autojump_clock: MockClock) -> None:
-    class Door(Plugin):
+async def test_pods_to_activate_are_moved_after_a_slow_post_bind(autojump_clock: MockClock) -> None:
+    class Door(PluginBase):
         is_open = False
 
         @hookimpl
-        def filter_node(self, pod: Any) -> Status | None:
+        def filter_node(self, pod: Pod) -> Status | None:
             if pod.name == "behind" and not self.is_open:
                 self.behind = pod
                 return unschedulable("the door is shut")
             return None
 
         @hookimpl
-        def events_to_register(self) -> list[Any]:
+        def events_to_register(self) -> list[EventRegistration]:
             return []
 
         @hookimpl
-        async def post_bind(self, pod: Any, state: Any) -> None:
+        async def post_bind(self, pod: Pod, state: CycleState) -> None:
             await trio.sleep(5)
             self.is_open = True
             if pod.name == "key":
@@ -185,7 +176,7 @@ async def test_pods_named_by_a_plugin_are_tried_after_a_slow_post_bind(autojump_
 async def test_a_post_bind_that_fails_is_logged_and_the_pod_stays_bound(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Sorry(Plugin):
+    class Sorry(PluginBase):
         @hookimpl
         async def post_bind(self) -> None:
             raise RuntimeError("too late")
@@ -198,8 +189,8 @@ async def test_a_post_bind_that_fails_is_logged_and_the_pod_stays_bound(
         assert cluster.events("FailedScheduling") == []
 
 
-async def test_who_allows_itself_is_bound_in_its_own_time(autojump_clock: MockClock) -> None:
-    class Timer(Plugin):
+async def test_a_plugin_can_allow_its_waiting_pod_from_a_background_task(autojump_clock: MockClock) -> None:
+    class Timer(PluginBase):
         @hookimpl
         def permit(self) -> Wait:
             return Wait(60)

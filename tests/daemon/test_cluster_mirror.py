@@ -1,8 +1,7 @@
-from typing import Any
-
 import pytest
 import trio
 from msgspec.structs import replace
+from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
 
 from trio_sched.daemon.pending_pods import PendingPods
@@ -26,14 +25,14 @@ def deleting(one: Pod) -> Pod:
     return replace(one, metadata=replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
 
 
-def labelled(thing: Any, **labels: str) -> Any:
+def labelled(thing: Pod, **labels: str) -> Pod:
     return replace(thing, metadata=replace(thing.metadata, labels={**(thing.metadata.labels or {}), **labels}))
 
 
-# --- pods that come -------------------------------------------------------------------------------------------------
+# --- added pods -----------------------------------------------------------------------------------------------------
 
 
-async def test_the_first_list_fills_cache_and_queue(stage: Any, autojump_clock: MockClock) -> None:
+async def test_the_first_list_fills_cache_and_queue(stage: Stage, autojump_clock: MockClock) -> None:
     stage.mirror.nodes_changed(Listed([node("n")], "1"))
     stage.mirror.pods_changed(Listed([pod("runs", cpu=1, node_name="n"), pod("waits")], "1"))
     assert stage.cpu("n") == 1000
@@ -41,15 +40,15 @@ async def test_the_first_list_fills_cache_and_queue(stage: Any, autojump_clock: 
     assert len(stage.pending) == 1
 
 
-async def test_a_pod_without_a_node_is_queued_and_known_as_pending(stage: Any, autojump_clock: MockClock) -> None:
+async def test_a_pod_without_a_node_is_queued_and_pending(stage: Stage, autojump_clock: MockClock) -> None:
     (added,) = stage.add(pod("p"))
     assert stage.where(added) == "active"
     assert stage.pending.get("default/p") is added
     assert stage.cache.get(added.uid) is None
 
 
-async def test_a_pod_of_another_scheduler_is_none_of_our_business_until_it_has_a_node(
-    stage: Any, autojump_clock: MockClock
+async def test_a_pod_of_another_scheduler_is_ignored_until_it_has_a_node(
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
     (foreign,) = stage.add(pod("p", cpu=1, scheduler_name="somebody-else"))
@@ -61,8 +60,8 @@ async def test_a_pod_of_another_scheduler_is_none_of_our_business_until_it_has_a
     assert stage.cpu("n") == 0
 
 
-async def test_a_deleted_pod_of_another_scheduler_that_never_had_a_node_changes_nothing(
-    stage: Any, autojump_clock: MockClock
+async def test_deleting_an_unbound_pod_of_another_scheduler_changes_nothing(
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     (foreign,) = stage.add(pod("p", scheduler_name="somebody-else"))
     (ours,) = stage.add(pod("q"))
@@ -70,10 +69,10 @@ async def test_a_deleted_pod_of_another_scheduler_that_never_had_a_node_changes_
     assert (stage.where(ours), len(stage.pending)) == ("active", 1)
 
 
-async def test_a_pod_with_a_node_counts_there_and_brings_back_who_waited_for_one(
-    staged: Any, picky: Any, autojump_clock: MockClock
+async def test_a_new_bound_pod_is_cached_and_requeues_pods_that_wait_for_assigned_pods(
+    staged: MakeStage, autojump_clock: MockClock
 ) -> None:
-    stage = staged(picky((Resource.ASSIGNED_POD, Action.ADD)))
+    stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.ADD)))
     stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
     stage.add(pod("another-without"))
@@ -83,16 +82,16 @@ async def test_a_pod_with_a_node_counts_there_and_brings_back_who_waited_for_one
     assert stage.cpu("n") == 2000
 
 
-async def test_a_pod_that_comes_before_its_node_counts_when_the_node_is_there(
-    stage: Any, autojump_clock: MockClock
+async def test_a_pod_added_before_its_node_counts_once_the_node_is_added(
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(pod("early", cpu=1, node_name="n"))
     stage.add(node("n"))
     assert stage.cpu("n") == 1000
 
 
-async def test_a_pod_that_is_added_twice_counts_once_and_is_a_matter_for_the_log(
-    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+async def test_a_pod_added_twice_counts_once_and_is_logged(
+    stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
     stage.add(pod("p", cpu=1, node_name="n"), pod("p", cpu=1, node_name="n"))
@@ -100,7 +99,7 @@ async def test_a_pod_that_is_added_twice_counts_once_and_is_a_matter_for_the_log
     assert "Scheduler cache: pod uid-of-default/p(default/p) was already in added state" in caplog.text
 
 
-async def test_every_batch_wakes_the_scheduler_up(stage: Any, autojump_clock: MockClock) -> None:
+async def test_every_batch_wakes_the_scheduler(stage: Stage, autojump_clock: MockClock) -> None:
     ready = stage.assembly.ready
     for happens in (
         lambda: stage.mirror.nodes_changed(Listed([], "1")),
@@ -115,10 +114,10 @@ async def test_every_batch_wakes_the_scheduler_up(stage: Any, autojump_clock: Mo
         assert patience.cancelled_caught
 
 
-# --- pods that change while they have no node -----------------------------------------------------------------------
+# --- updates of pods without a node ---------------------------------------------------------------------------------
 
 
-async def test_a_pending_pod_is_known_and_queued_in_its_newest_version(stage: Any, autojump_clock: MockClock) -> None:
+async def test_an_updated_pending_pod_is_queued_in_its_newest_version(stage: Stage, autojump_clock: MockClock) -> None:
     (old,) = stage.add(pod("p"))
     new = stage.update(old, labelled(old, a="b"))
     queued = stage.queue.find(new.key)
@@ -127,16 +126,14 @@ async def test_a_pending_pod_is_known_and_queued_in_its_newest_version(stage: An
     assert stage.pending.get(new.key) is new
 
 
-async def test_an_update_that_the_queue_has_not_heard_the_beginning_of_queues_the_pod(
-    stage: Any, autojump_clock: MockClock
-) -> None:
+async def test_an_update_of_a_pod_that_is_not_queued_queues_it(stage: Stage, autojump_clock: MockClock) -> None:
     old, new = stage.stamp(pod("p")), stage.stamp(pod("p"))
     stage.mirror.pods_changed(Changes([Change("MODIFIED", old, new)], "1"))
     assert stage.where(new) == "active"
 
 
-async def test_the_same_version_again_does_not_queue_a_pod_that_is_being_scheduled(
-    stage: Any, autojump_clock: MockClock
+async def test_an_update_to_the_same_version_does_not_queue_a_pod_in_flight(
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     (old,) = stage.add(pod("p"))
     info = stage.queue.pop()
@@ -146,7 +143,7 @@ async def test_the_same_version_again_does_not_queue_a_pod_that_is_being_schedul
     assert stage.where(old) == ""
 
 
-async def test_a_pod_that_was_assumed_and_is_confirmed_counts_once(stage: Any, autojump_clock: MockClock) -> None:
+async def test_an_assumed_pod_that_is_confirmed_counts_once(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
     assumed = stage.assume(pod("p", cpu=1))
     assert stage.cpu("n") == 1000
@@ -155,7 +152,9 @@ async def test_a_pod_that_was_assumed_and_is_confirmed_counts_once(stage: Any, a
     assert (stage.cpu("n"), len(stage.pending), stage.where(assumed)) == (1000, 0, "")
 
 
-async def test_a_pod_that_somebody_else_put_elsewhere_counts_there(stage: Any, autojump_clock: MockClock) -> None:
+async def test_an_assumed_pod_bound_to_another_node_counts_on_that_node(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
     stage.add(node("ours"))
     assumed = stage.assume(pod("p", cpu=1))
     stage.add(node("theirs"))
@@ -164,9 +163,7 @@ async def test_a_pod_that_somebody_else_put_elsewhere_counts_there(stage: Any, a
     assert not stage.cache.is_assumed(assumed.uid)
 
 
-async def test_a_queued_pod_that_somebody_else_has_bound_leaves_the_queue(
-    stage: Any, autojump_clock: MockClock
-) -> None:
+async def test_a_queued_pod_bound_by_another_client_leaves_the_queue(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
     (refused,) = stage.refuse(pod("big", cpu=64))
     (active,) = stage.add(pod("next", cpu=1))
@@ -176,10 +173,10 @@ async def test_a_queued_pod_that_somebody_else_has_bound_leaves_the_queue(
     assert (len(stage.pending), stage.cpu("n")) == (0, 65_000)
 
 
-async def test_a_pod_that_gets_a_node_brings_back_who_waited_for_one(
-    staged: Any, picky: Any, autojump_clock: MockClock
+async def test_a_pod_that_is_bound_requeues_pods_that_wait_for_assigned_pods(
+    staged: MakeStage, autojump_clock: MockClock
 ) -> None:
-    stage = staged(picky((Resource.ASSIGNED_POD, Action.ADD)))
+    stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.ADD)))
     stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
     (other,) = stage.add(pod("other"))
@@ -187,7 +184,7 @@ async def test_a_pod_that_gets_a_node_brings_back_who_waited_for_one(
     assert stage.where(waiting) == "backoff"
 
 
-async def test_changes_of_an_assumed_pod_are_left_to_its_binding(stage: Any, autojump_clock: MockClock) -> None:
+async def test_an_update_of_an_assumed_pod_does_not_queue_it(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
     assumed = stage.assume(pod("p", cpu=1))
     newer = stage.update(assumed, labelled(assumed, a="b"))
@@ -196,8 +193,8 @@ async def test_changes_of_an_assumed_pod_are_left_to_its_binding(stage: Any, aut
     assert stage.pending.get(assumed.key) is newer
 
 
-async def test_an_assumed_pod_that_is_to_go_gives_its_room_back_once(
-    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+async def test_an_assumed_pod_being_deleted_frees_its_resources_once(
+    stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", cpu=1))
     assumed = stage.assume(pod("p", cpu=1))
@@ -210,8 +207,8 @@ async def test_an_assumed_pod_that_is_to_go_gives_its_room_back_once(
     assert caplog.text == ""
 
 
-async def test_a_pod_that_waits_for_permission_and_is_to_go_is_rejected_and_given_back_by_its_binding(
-    stage: Any, autojump_clock: MockClock
+async def test_a_waiting_pod_being_deleted_is_rejected_and_forgotten_by_its_binding_cycle(
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", cpu=1))
     assumed = stage.assume(pod("p", cpu=1))
@@ -227,25 +224,25 @@ async def test_a_pod_that_waits_for_permission_and_is_to_go_is_rejected_and_give
 
 
 @pytest.mark.parametrize("elsewhere", ["", "other"])
-async def test_a_place_that_is_promised_no_more_brings_back_who_is_not_more_important(
-    stage: Any, elsewhere: str, autojump_clock: MockClock
+async def test_a_removed_nomination_requeues_pods_of_the_same_or_lower_priority(
+    stage: Stage, elsewhere: str, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
-    (promised,) = stage.refuse(pod("promised", cpu=64, priority=5, nominated_node_name="n"))
+    (preemptor,) = stage.refuse(pod("preemptor", cpu=64, priority=5, nominated_node_name="n"))
     waiting = stage.refuse(*(pod(f"p{priority}", cpu=64, priority=priority) for priority in (4, 5, 6)))
-    renamed = stage.update(promised, labelled(promised, a="b"))
+    renamed = stage.update(preemptor, labelled(preemptor, a="b"))
     assert {stage.where(each) for each in waiting} == {"unschedulable"}
     stage.update(renamed, nominated(renamed, elsewhere))
     assert [stage.where(each) for each in waiting] == ["backoff", "backoff", "unschedulable"]
 
 
-# --- pods that change on their node ---------------------------------------------------------------------------------
+# --- updates of bound pods ------------------------------------------------------------------------------------------
 
 
-async def test_new_labels_of_a_running_pod_bring_back_who_waited_for_labels(
-    staged: Any, picky: Any, autojump_clock: MockClock
+async def test_new_labels_of_a_running_pod_requeue_pods_that_wait_for_label_updates(
+    staged: MakeStage, autojump_clock: MockClock
 ) -> None:
-    stage = staged(picky((Resource.ASSIGNED_POD, Action.UPDATE_POD_LABEL)))
+    stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.UPDATE_POD_LABEL)))
     stage.add(node("n"))
     (running,) = stage.add(pod("running", cpu=1, node_name="n"))
     (waiting,) = stage.refuse(PICKY)
@@ -258,7 +255,9 @@ async def test_new_labels_of_a_running_pod_bring_back_who_waited_for_labels(
     assert cached.pod is running
 
 
-async def test_a_running_pod_that_shrinks_leaves_room_for_others(stage: Any, autojump_clock: MockClock) -> None:
+async def test_a_running_pod_that_scales_down_requeues_pods_that_wait_for_resources(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
     stage.add(node("n", cpu=4))
     (running,) = stage.add(pod("running", cpu=4, node_name="n"))
     (waiting,) = stage.refuse(pod("waiting", cpu=2))
@@ -266,19 +265,19 @@ async def test_a_running_pod_that_shrinks_leaves_room_for_others(stage: Any, aut
     assert (stage.cpu("n"), stage.where(waiting)) == (1000, "backoff")
 
 
-async def test_an_update_of_a_running_pod_that_nobody_has_heard_of_is_a_matter_for_the_log(
-    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+async def test_an_update_of_an_unknown_running_pod_is_logged(
+    stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.update(pod("p", node_name="n"), pod("p", node_name="n"))
     assert "pod uid-of-default/p(default/p) is not added to scheduler cache, so cannot be updated" in caplog.text
 
 
-# --- pods that go ---------------------------------------------------------------------------------------------------
+# --- deleted pods ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_last_state_known", [True, False])
-async def test_a_running_pod_that_goes_leaves_room_for_others(
-    stage: Any, is_last_state_known: bool, autojump_clock: MockClock
+async def test_a_deleted_running_pod_requeues_pods_that_wait_for_resources(
+    stage: Stage, is_last_state_known: bool, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", cpu=1))
     (running,) = stage.add(pod("running", cpu=1, node_name="n"))
@@ -287,14 +286,16 @@ async def test_a_running_pod_that_goes_leaves_room_for_others(
     assert (stage.cpu("n"), stage.where(waiting), len(stage.cache)) == (0, "backoff", 0)
 
 
-async def test_the_end_of_a_running_pod_that_nobody_has_heard_of_is_a_matter_for_the_log(
-    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+async def test_the_deletion_of_an_unknown_running_pod_is_logged(
+    stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.delete(pod("p", node_name="n"))
     assert "pod uid-of-default/p is not found in scheduler cache" in caplog.text
 
 
-async def test_queued_pods_that_go_are_forgotten_and_free_nobody(stage: Any, autojump_clock: MockClock) -> None:
+async def test_deleted_queued_pods_leave_the_queue_and_requeue_no_others(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
     stage.add(node("n"))
     refused, other = stage.refuse(pod("refused", cpu=64), pod("other", cpu=64))
     (active,) = stage.add(pod("active"))
@@ -304,8 +305,8 @@ async def test_queued_pods_that_go_are_forgotten_and_free_nobody(stage: Any, aut
     assert len(stage.pending) == 1
 
 
-async def test_a_queued_pod_that_got_a_node_and_went_before_we_heard_of_it_leaves_the_queue(
-    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+async def test_a_queued_pod_bound_and_deleted_between_two_lists_leaves_the_queue(
+    stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
     (queued,) = stage.add(pod("p", cpu=1))
@@ -314,7 +315,7 @@ async def test_a_queued_pod_that_got_a_node_and_went_before_we_heard_of_it_leave
     assert caplog.text == ""
 
 
-async def test_an_assumed_pod_that_goes_gives_its_room_back(stage: Any, autojump_clock: MockClock) -> None:
+async def test_a_deleted_assumed_pod_frees_its_resources(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n", cpu=1))
     assumed = stage.assume(pod("p", cpu=1))
     (waiting,) = stage.refuse(pod("waiting", cpu=1))
@@ -322,18 +323,18 @@ async def test_an_assumed_pod_that_goes_gives_its_room_back(stage: Any, autojump
     assert (stage.cpu("n"), stage.where(waiting), stage.cache.get(assumed.uid)) == (0, "backoff", None)
 
 
-async def test_a_pod_that_goes_and_was_promised_a_place_brings_back_who_is_not_more_important(
-    stage: Any, autojump_clock: MockClock
+async def test_a_deleted_nominated_pod_requeues_pods_of_the_same_or_lower_priority(
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n"))
-    (promised,) = stage.refuse(pod("promised", cpu=64, priority=5, nominated_node_name="n"))
+    (preemptor,) = stage.refuse(pod("preemptor", cpu=64, priority=5, nominated_node_name="n"))
     waiting = stage.refuse(*(pod(f"p{priority}", cpu=64, priority=priority) for priority in (4, 5, 6)))
-    stage.delete(promised)
+    stage.delete(preemptor)
     assert [stage.where(each) for each in waiting] == ["backoff", "backoff", "unschedulable"]
     assert not stage.queue.nominator.nodes.get("n")
 
 
-async def test_a_pod_made_anew_under_the_same_name_is_another_pod(stage: Any, autojump_clock: MockClock) -> None:
+async def test_a_pod_recreated_under_the_same_name_is_another_pod(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n", cpu=1))
     (refused,) = stage.refuse(pod("p", cpu=64, uid="first"))
     (running,) = stage.add(pod("q", cpu=1, uid="first-q", node_name="n"))
@@ -351,7 +352,7 @@ async def test_a_pod_made_anew_under_the_same_name_is_another_pod(stage: Any, au
     assert stage.cpu("n") == 0
 
 
-async def test_the_list_of_pending_pods_is_not_misled_by_the_end_of_an_earlier_pod_of_that_name() -> None:
+async def test_deleting_an_earlier_pod_of_the_same_name_does_not_remove_the_pending_one() -> None:
     pending, second = PendingPods(), pod("p", uid="second")
     pending.put(second)
     pending.drop(pod("p", uid="first"))

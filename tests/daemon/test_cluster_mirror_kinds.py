@@ -1,10 +1,12 @@
-"""Kinds besides pods and nodes, and what becomes of answers that were kept when one of them changes."""
+"""Kinds besides pods and nodes, and which of their changes drop the signature cache."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from plugin_base import PluginBase
+from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
 
 from trio_sched.engine.decision import Placed, Unplaced
@@ -14,8 +16,11 @@ from trio_sched.objects.device_class import DeviceClass, DeviceClassSpec
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.plugin_api import (
     Action,
+    EventRegistration,
     Input,
     LabelSelector,
+    NodeColumns,
+    Pod,
     Resource,
     TopologySpreadConstraint,
     Verdicts,
@@ -42,11 +47,13 @@ def device_class(name: str, resource: str | None = GPU) -> DeviceClass:
     return DeviceClass(metadata=ObjectMeta(name=name), spec=DeviceClassSpec(extended_resource_name=resource))
 
 
-def known(stage: Any, kind: str) -> list[Any]:
+def known(stage: Stage, kind: str) -> list[Any]:
     return list(stage.mirror.object_cache.objects(kind))
 
 
-async def test_objects_are_kept_in_their_newest_version_until_they_go(stage: Any, autojump_clock: MockClock) -> None:
+async def test_objects_are_cached_in_their_newest_version_until_they_are_deleted(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
     take = stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL)
     assert known(stage, "Widget") == []
     here, there = widget("w", namespace="here"), widget("w", namespace="there")
@@ -60,7 +67,7 @@ async def test_objects_are_kept_in_their_newest_version_until_they_go(stage: Any
     assert known(stage, "Widget") == []
 
 
-async def test_an_object_made_anew_under_the_same_name_stays_known(stage: Any, autojump_clock: MockClock) -> None:
+async def test_an_object_recreated_under_the_same_name_stays_cached(stage: Stage, autojump_clock: MockClock) -> None:
     take = stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL)
     old, new = widget("w"), widget("w", size=2)
     take(Listed([old], "1"))
@@ -86,18 +93,18 @@ CHANGES: dict[str, Callable[[AnyObject], Any]] = {
     ],
 )
 @pytest.mark.parametrize("change", CHANGES)
-async def test_only_what_plugins_have_registered_for_moves_pods(
-    staged: Any, picky: Any, change: str, registered: Action, moving: set[str], autojump_clock: MockClock
+async def test_only_registered_events_move_pods(
+    staged: MakeStage, change: str, registered: Action, moving: set[str], autojump_clock: MockClock
 ) -> None:
-    stage = staged(picky(("widgets.v1.example.com", Action.ALL)))
+    stage = staged(picky_plugin(("widgets.v1.example.com", Action.ALL)))
     stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
     stage.mirror.handler("Widget", "widgets.v1.example.com", registered)(CHANGES[change](widget("w")))
     assert stage.where(waiting) == ("backoff" if change in moving else "unschedulable")
 
 
-async def test_a_device_class_that_appears_takes_over_a_resource_that_was_there(
-    stage: Any, autojump_clock: MockClock
+async def test_a_new_device_class_takes_over_an_extended_resource_of_a_node(
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", allocatable={GPU: 1}))
     take = stage.mirror.handler("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
@@ -115,7 +122,7 @@ async def test_a_device_class_that_appears_takes_over_a_resource_that_was_there(
     assert not stage.cache.is_assumed(third.uid)
 
 
-async def test_a_device_class_of_something_else_moves_nobody(stage: Any, autojump_clock: MockClock) -> None:
+async def test_a_device_class_of_another_resource_moves_no_pods(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
     take = stage.mirror.handler("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
     (waiting,) = stage.refuse(pod("p", requests={GPU: 1}))
@@ -125,32 +132,28 @@ async def test_a_device_class_of_something_else_moves_nobody(stage: Any, autojum
     assert stage.where(waiting) == "backoff"
 
 
-class Licences:
-    """Lets pods through while there is a licence, and says that its answers may be kept."""
+class Licences(PluginBase):
+    """Passes pods while there is a licence, and signs them, so that its verdicts are cached."""
 
-    name: ClassVar[str] = "Licences"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
 
-    def __init__(self, args: None, handle: Any) -> None:
-        self.handle = handle
-
     @hookimpl
-    def filter(self, nodes: Any) -> Verdicts:
+    def filter(self, nodes: NodeColumns) -> Verdicts:
         has_licence = bool(list(self.handle.objects("Licence")))
         return Verdicts.where(np.full(len(nodes), has_licence), unschedulable("no licence"))
 
     @hookimpl
-    def sign(self, pod: Any) -> tuple[()]:
+    def sign(self, pod: Pod) -> tuple[()]:
         return ()
 
     @hookimpl
-    def events_to_register(self) -> list[Any]:
+    def events_to_register(self) -> list[EventRegistration]:
         return []
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("Licence", Placed), ("Other", Unplaced)])
-async def test_kept_answers_are_forgotten_when_a_kind_changes_that_plugins_ask_about(
-    staged: Any, kind: str, expected: type[Any], autojump_clock: MockClock
+async def test_the_signature_cache_is_dropped_when_a_kind_changes_that_signing_plugins_read(
+    staged: MakeStage, kind: str, expected: type[Any], autojump_clock: MockClock
 ) -> None:
     stage = staged(Licences)
     stage.add(node("n"))
@@ -161,15 +164,15 @@ async def test_kept_answers_are_forgotten_when_a_kind_changes_that_plugins_ask_a
     if kind == "Licence":
         take_licences(Changes([Change("ADDED", None, widget("l"))], "1"))
     else:
-        # Nothing would tell the engine of a licence that slips in like this: it goes on with what it has kept.
+        # A licence put into the cache like this is no event, so the signature cache stays as it is.
         stage.mirror.object_cache.put("Licence", "l", "", widget("l"))
         take_others(Changes([Change("ADDED", None, widget("o"))], "1"))
         take_licences(Changes([], "2"))
     assert isinstance(stage.attempt(), expected)
 
 
-async def test_a_new_version_in_which_nothing_else_is_new_leaves_kept_answers_alone(
-    staged: Any, autojump_clock: MockClock
+async def test_a_new_version_without_other_changes_leaves_the_signature_cache_alone(
+    staged: MakeStage, autojump_clock: MockClock
 ) -> None:
     stage = staged(Licences)
     stage.add(node("n"))
@@ -186,7 +189,9 @@ async def test_a_new_version_in_which_nothing_else_is_new_leaves_kept_answers_al
     assert stage.assembly.scheduler.signature_epoch == epoch + 1
 
 
-async def test_a_licence_that_goes_is_noticed_although_answers_are_kept(staged: Any, autojump_clock: MockClock) -> None:
+async def test_a_deleted_licence_is_noticed_despite_the_signature_cache(
+    staged: MakeStage, autojump_clock: MockClock
+) -> None:
     stage = staged(Licences)
     stage.add(*(node(name) for name in ("k", "m", "n")))
     take = stage.mirror.handler("Licence", "licences.v1.example.com", Action.ADD)
@@ -199,8 +204,8 @@ async def test_a_licence_that_goes_is_noticed_although_answers_are_kept(staged: 
 
 
 @pytest.mark.parametrize("kind", ["Service", "ReplicaSet", "Namespace", "PodDisruptionBudget"])
-async def test_kinds_that_only_plugins_of_every_attempt_ask_about_leave_kept_answers_alone(
-    kind: str, stage: Any, autojump_clock: MockClock
+async def test_kinds_read_outside_cached_evaluations_leave_the_signature_cache_alone(
+    kind: str, stage: Stage, autojump_clock: MockClock
 ) -> None:
     """On a busy cluster these change all the time."""
     take = stage.mirror.handler(kind, kind.lower(), Action.ALL)

@@ -1,7 +1,6 @@
-from typing import Any
-
 import pytest
 from msgspec.structs import replace
+from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
 
 from trio_sched.kube_client.watch import Change, Changes
@@ -17,7 +16,7 @@ def annotated(one: Node, **annotations: str) -> Node:
     return replace(one, metadata=replace(one.metadata, annotations=annotations))
 
 
-async def test_a_new_node_has_room_for_who_waited_for_room(stage: Any, autojump_clock: MockClock) -> None:
+async def test_a_new_node_requeues_pods_that_wait_for_resources(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("small", cpu=1))
     (waiting,) = stage.refuse(pod("waiting", cpu=2))
     stage.add(node("still-too-small", cpu=1))
@@ -27,7 +26,9 @@ async def test_a_new_node_has_room_for_who_waited_for_room(stage: Any, autojump_
     assert set(stage.cache.table.row_of) == {"small", "still-too-small", "large"}
 
 
-async def test_a_node_that_grows_has_room_for_who_waited_for_room(stage: Any, autojump_clock: MockClock) -> None:
+async def test_more_allocatable_resources_requeue_pods_that_wait_for_resources(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
     (small,) = stage.add(node("n", cpu=1))
     (waiting,) = stage.refuse(pod("waiting", cpu=2))
     stage.update(small, node("n", cpu=4))
@@ -37,8 +38,8 @@ async def test_a_node_that_grows_has_room_for_who_waited_for_room(stage: Any, au
     assert stage.cpu("n") == 2000
 
 
-async def test_a_node_that_is_fit_again_brings_back_who_could_not_stand_it(
-    stage: Any, autojump_clock: MockClock
+async def test_a_node_without_its_taint_requeues_pods_that_did_not_tolerate_it(
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     (tainted,) = stage.add(node("n", taints=["broken:NoSchedule"]))
     (waiting,) = stage.refuse(pod("waiting"))
@@ -46,10 +47,8 @@ async def test_a_node_that_is_fit_again_brings_back_who_could_not_stand_it(
     assert stage.where(waiting) == "backoff"
 
 
-async def test_each_thing_that_changed_is_an_event_of_its_own(
-    staged: Any, picky: Any, autojump_clock: MockClock
-) -> None:
-    stage = staged(picky((Resource.NODE, Action.UPDATE_NODE_ANNOTATION)))
+async def test_each_changed_property_of_a_node_is_an_event(staged: MakeStage, autojump_clock: MockClock) -> None:
+    stage = staged(picky_plugin((Resource.NODE, Action.UPDATE_NODE_ANNOTATION)))
     (old,) = stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
     old = stage.update(old, replace(old, spec=replace(old.spec, taints=(taint("a=b:NoExecute"),))))
@@ -58,10 +57,8 @@ async def test_each_thing_that_changed_is_an_event_of_its_own(
     assert stage.where(waiting) == "backoff"
 
 
-async def test_a_node_that_only_reports_that_it_lives_moves_nobody(
-    staged: Any, picky: Any, autojump_clock: MockClock
-) -> None:
-    stage = staged(picky((Resource.NODE, Action.ALL)))
+async def test_a_heartbeat_of_a_node_moves_no_pods(staged: MakeStage, autojump_clock: MockClock) -> None:
+    stage = staged(picky_plugin((Resource.NODE, Action.ALL)))
     (old,) = stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
     stage.update(old, old)
@@ -69,10 +66,10 @@ async def test_a_node_that_only_reports_that_it_lives_moves_nobody(
 
 
 @pytest.mark.parametrize(("is_enabled", "expected"), [(True, "backoff"), (False, "unschedulable")])
-async def test_declared_features_are_heard_of_if_their_gate_is_on(
-    staged: Any, picky: Any, is_enabled: bool, expected: str, autojump_clock: MockClock
+async def test_declared_features_are_an_event_only_with_their_gate(
+    staged: MakeStage, is_enabled: bool, expected: str, autojump_clock: MockClock
 ) -> None:
-    listening = picky((Resource.NODE, Action.UPDATE_NODE_DECLARED_FEATURE))
+    listening = picky_plugin((Resource.NODE, Action.UPDATE_NODE_DECLARED_FEATURE))
     stage = staged(listening, gates={"NodeDeclaredFeatures": is_enabled})
     (old,) = stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
@@ -80,10 +77,10 @@ async def test_declared_features_are_heard_of_if_their_gate_is_on(
     assert stage.where(waiting) == expected
 
 
-async def test_a_node_that_goes_brings_back_who_waited_for_that_and_is_no_choice_any_more(
-    staged: Any, picky: Any, autojump_clock: MockClock
+async def test_a_deleted_node_requeues_pods_that_wait_for_it_and_is_not_chosen(
+    staged: MakeStage, autojump_clock: MockClock
 ) -> None:
-    stage = staged(picky((Resource.NODE, Action.DELETE)))
+    stage = staged(picky_plugin((Resource.NODE, Action.DELETE)))
     first, second = stage.add(node("first"), node("second"))
     (waiting,) = stage.refuse(PICKY)
     stage.delete(first)
@@ -92,7 +89,7 @@ async def test_a_node_that_goes_brings_back_who_waited_for_that_and_is_no_choice
     assert len(stage.cache.table.row_of) == 0
 
 
-async def test_pods_of_a_node_that_went_and_came_back_count_again(stage: Any, autojump_clock: MockClock) -> None:
+async def test_pods_of_a_node_deleted_and_added_again_count_again(stage: Stage, autojump_clock: MockClock) -> None:
     (here,) = stage.add(node("n"))
     stage.add(pod("p", cpu=1, node_name="n"))
     stage.delete(here)
@@ -100,8 +97,8 @@ async def test_pods_of_a_node_that_went_and_came_back_count_again(stage: Any, au
     assert stage.cpu("n") == 1000
 
 
-async def test_a_node_made_anew_under_the_same_name_is_taken_as_it_is_now(
-    stage: Any, autojump_clock: MockClock
+async def test_a_node_recreated_under_the_same_name_is_cached_as_it_is_now(
+    stage: Stage, autojump_clock: MockClock
 ) -> None:
     (old,) = stage.add(node("n", cpu=1))
     stage.add(pod("runs", cpu="500m", node_name="n"))
@@ -114,8 +111,8 @@ async def test_a_node_made_anew_under_the_same_name_is_taken_as_it_is_now(
     assert stage.cpu("n") == 2500
 
 
-async def test_the_end_of_a_node_that_nobody_has_heard_of_is_a_matter_for_the_log(
-    stage: Any, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+async def test_the_deletion_of_an_unknown_node_is_logged(
+    stage: Stage, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     stage.delete(node("n"))
     assert "Scheduler cache: node n is not found" in caplog.text

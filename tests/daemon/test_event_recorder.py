@@ -1,25 +1,26 @@
 from random import Random
-from typing import Any
 
 import httpx
 import pytest
 import trio
 from msgspec.structs import replace
+from stored_objects import Store
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon import event_recorder
 from trio_sched.daemon.event_recorder import EventRecorder, cut_note
 from trio_sched.daemon.scheduler_events import became_leader, failed_scheduling, scheduled
-from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.objects.pod import Pod
-from trio_sched.simulator import InProcessTransport
+from trio_sched.simulator import ApiServer, InProcessTransport
+from trio_sched.simulator.object_store import Change as StoreChange
 from trio_sched.testing import pod
 
 
 @pytest.fixture
-async def recorder(api: Any, client: Any, nursery: trio.Nursery) -> EventRecorder:
+async def recorder(api: ApiServer, client: KubeClient, nursery: trio.Nursery) -> EventRecorder:
     recorder = EventRecorder(client, "host", api.now, Random(1))
     await nursery.start(recorder.run)
     return recorder
@@ -34,7 +35,9 @@ def fail(recorder: EventRecorder, p: Pod, note: str = "no room") -> None:
     recorder.record(failed_scheduling(p, note))
 
 
-async def test_an_event_says_who_what_and_why(recorder: EventRecorder, store: Any, autojump_clock: MockClock) -> None:
+async def test_an_event_names_pod_action_reason_and_message(
+    recorder: EventRecorder, store: Store, autojump_clock: MockClock
+) -> None:
     fail(recorder, at_version("7"))
     await recorder.pool.drained()
     (event,) = store.events()
@@ -48,8 +51,8 @@ async def test_an_event_says_who_what_and_why(recorder: EventRecorder, store: An
         "apiVersion": "v1",
         "resourceVersion": "7",
     }
-    told = {name: event[name] for name in ("type", "reason", "action", "message", "reportingComponent")}
-    assert told == {
+    described = {name: event[name] for name in ("type", "reason", "action", "message", "reportingComponent")}
+    assert described == {
         "type": "Warning",
         "reason": "FailedScheduling",
         "action": "Scheduling",
@@ -60,8 +63,8 @@ async def test_an_event_says_who_what_and_why(recorder: EventRecorder, store: An
     assert event["eventTime"] == "2026-01-01T00:00:00.000000Z"
 
 
-async def test_events_of_one_moment_have_different_names(
-    recorder: EventRecorder, store: Any, autojump_clock: MockClock
+async def test_events_of_the_same_moment_have_different_names(
+    recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:
     for version in range(50):
         fail(recorder, at_version(str(version)))
@@ -69,8 +72,8 @@ async def test_events_of_one_moment_have_different_names(
     assert len(store.events()) == 50
 
 
-async def test_a_repetition_becomes_a_series_and_is_then_only_counted(
-    recorder: EventRecorder, store: Any, autojump_clock: MockClock
+async def test_a_repeated_event_becomes_a_series_and_is_then_only_counted(
+    recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:
     for note in ("one", "two", "three", "four"):
         fail(recorder, at_version("1"), note)
@@ -81,8 +84,8 @@ async def test_a_repetition_becomes_a_series_and_is_then_only_counted(
     assert event["series"]["lastObservedTime"] == "2026-01-01T00:00:10.000000Z"
 
 
-async def test_the_last_count_of_a_series_is_told_when_it_is_over(
-    recorder: EventRecorder, store: Any, autojump_clock: MockClock
+async def test_the_last_count_of_a_series_is_sent_when_it_ends(
+    recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:
     for _ in range(5):
         fail(recorder, at_version("1"))
@@ -94,13 +97,13 @@ async def test_the_last_count_of_a_series_is_told_when_it_is_over(
     assert len(store.events()) == 2
 
 
-async def test_a_series_that_goes_on_is_told_every_half_hour(
-    recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock
+async def test_a_continuing_series_is_sent_every_half_hour(
+    recorder: EventRecorder, store: Store, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     counts: list[tuple[float, int]] = []
     began = trio.current_time()
 
-    def see(change: Any) -> None:
+    def see(change: StoreChange) -> None:
         count = (change.current.fields.get("series") or {}).get("count", 1)
         counts.append((round(trio.current_time() - began), count))
 
@@ -115,7 +118,7 @@ async def test_a_series_that_goes_on_is_told_every_half_hour(
 
 
 async def test_another_version_of_the_pod_is_another_event(
-    recorder: EventRecorder, store: Any, autojump_clock: MockClock
+    recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:
     fail(recorder, at_version("1"))
     fail(recorder, at_version("2"))
@@ -123,8 +126,8 @@ async def test_another_version_of_the_pod_is_another_event(
     assert len(store.events()) == 2
 
 
-async def test_what_can_happen_once_only_is_never_counted(
-    recorder: EventRecorder, store: Any, autojump_clock: MockClock
+async def test_events_that_cannot_repeat_form_no_series(
+    recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:
     for _ in range(2):
         recorder.record(scheduled(pod("p"), "n"))
@@ -132,8 +135,8 @@ async def test_what_can_happen_once_only_is_never_counted(
     assert [event.get("series") for event in store.events()] == [None, None]
 
 
-async def test_a_series_whose_event_the_server_forgot_begins_anew(
-    recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock
+async def test_a_series_whose_event_has_expired_starts_again(
+    recorder: EventRecorder, store: Store, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     fail(recorder, at_version("1"))
     await recorder.pool.drained()
@@ -147,7 +150,7 @@ async def test_a_series_whose_event_the_server_forgot_begins_anew(
 
 @pytest.mark.parametrize("seconds", [0.0, 1.0])
 async def test_a_repetition_may_arrive_before_the_event_itself(
-    seconds: float, recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock
+    seconds: float, recorder: EventRecorder, store: Store, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     api.faults.set_latency(seconds, verb="create", resource="events")
     fail(recorder, at_version("1"))
@@ -158,7 +161,9 @@ async def test_a_repetition_may_arrive_before_the_event_itself(
     assert event["series"]["count"] == 2
 
 
-async def test_an_outage_is_outlived(recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock) -> None:
+async def test_events_are_sent_after_an_outage(
+    recorder: EventRecorder, store: Store, api: ApiServer, autojump_clock: MockClock
+) -> None:
     api.stop()
     fail(recorder, at_version("1"))
     await trio.sleep(60)
@@ -168,8 +173,8 @@ async def test_an_outage_is_outlived(recorder: EventRecorder, store: Any, api: A
     assert len(store.events()) == 1
 
 
-async def test_twelve_tries_are_enough(
-    recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+async def test_an_event_is_dropped_after_twelve_tries(
+    recorder: EventRecorder, store: Store, api: ApiServer, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     began = trio.current_time()
     api.stop()
@@ -179,8 +184,8 @@ async def test_twelve_tries_are_enough(
     assert "gave up sending an event after 12 tries" in caplog.text
 
 
-async def test_a_lost_reply_makes_no_second_event(
-    recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock
+async def test_a_lost_reply_creates_no_second_event(
+    recorder: EventRecorder, store: Store, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     api.faults.drop_next(1, verb="create", resource="events")
     fail(recorder, at_version("1"))
@@ -188,8 +193,8 @@ async def test_a_lost_reply_makes_no_second_event(
     assert len(store.events()) == 1
 
 
-async def test_what_the_server_rejects_is_not_sent_again(
-    recorder: EventRecorder, store: Any, api: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+async def test_a_rejected_event_is_not_sent_again(
+    recorder: EventRecorder, store: Store, api: ApiServer, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.faults.fail_next(1, verb="create", resource="events", code=403, reason="Forbidden", message="quota")
     fail(recorder, at_version("1"))
@@ -198,7 +203,7 @@ async def test_what_the_server_rejects_is_not_sent_again(
     assert "Server rejected event (will not retry!)" in caplog.text
 
 
-async def test_too_many_events_are_dropped_aloud(
+async def test_dropped_events_are_logged(
     recorder: EventRecorder,
     autojump_clock: MockClock,
     monkeypatch: pytest.MonkeyPatch,
@@ -211,8 +216,8 @@ async def test_too_many_events_are_dropped_aloud(
     assert caplog.text.count("too many events wait to be sent") == 1
 
 
-async def test_a_leader_is_announced_on_the_lease(
-    recorder: EventRecorder, store: Any, autojump_clock: MockClock
+async def test_becoming_leader_is_an_event_about_the_lease(
+    recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:
     event = became_leader(LeaderElection(), identity="me", component="default-scheduler")
     recorder.record_on_lease(event)
@@ -233,13 +238,13 @@ async def test_a_leader_is_announced_on_the_lease(
     ],
     ids=["short", "just fits", "a byte too long", "two bytes each", "cut inside a character"],
 )
-def test_notes_are_cut_to_a_kilobyte(note: str, expected: str) -> None:
+def test_messages_are_cut_to_a_kilobyte(note: str, expected: str) -> None:
     assert cut_note(note) == expected
     assert len(expected.encode()) <= 1024
 
 
-async def test_a_server_without_the_newer_shape_gets_the_older_one(
-    api: Any, client: Any, store: Any, nursery: trio.Nursery, autojump_clock: MockClock
+async def test_a_server_without_events_k8s_io_gets_core_events(
+    api: ApiServer, client: KubeClient, store: Store, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     """The paths of the newer shape are hidden by a transport that knows nothing of them."""
 

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -6,51 +5,47 @@ import pytest
 import trio
 from attrs import define, field
 from msgspec.structs import replace
+from reporting import ReportingAssembly
+from stage import Assemble
+from stored_objects import Store
 from trio.testing import MockClock
 
-from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.evictions import Evictions
 from trio_sched.daemon.limits import MAX_PARALLEL_PREEMPTORS
 from trio_sched.kube_client.pods import patch_pod_status
-from trio_sched.kube_client.watch import Change, Changes
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.plugin_api import Code, Status
-from trio_sched.testing import node, pod
+from trio_sched.simulator.object_store import Change as StoreChange
+from trio_sched.testing import pod
 
 GRAND = pod("grand", cpu=2, priority=100)
 PLUGIN = "DefaultPreemption"
 
 
 @define(eq=False)
-class Evicting:
-    """Evictions between an API server and one node, and what the server has seen of them."""
+class Evicting(ReportingAssembly):
+    """Evictions from one node through an API server, and the changes of pods that the server saw."""
 
-    assembly: Assembly
-    store: Any
     moves: list[tuple[float, str, str]] = field(factory=list)
-    """(when, whose, what): marked, told to go, gone."""
+    """(time, pod, what happened): condition, deletion, removal."""
 
     def __attrs_post_init__(self) -> None:
         self.store.api.store.collection("pods").listen(self._note)
 
-    def _note(self, change: Any) -> None:
+    def _note(self, change: StoreChange) -> None:
         now, name = round(trio.current_time(), 3), change.current.fields["metadata"]["name"]
         if change.type == "DELETED":
-            self.moves.append((now, name, "gone"))
+            self.moves.append((now, name, "removal"))
         elif change.type == "MODIFIED":
             before, after = (msgspec.convert(one.fields, Pod) for one in (change.previous, change.current))
             if before.metadata.deletion_timestamp != after.metadata.deletion_timestamp:
-                self.moves.append((now, name, "told to go"))
+                self.moves.append((now, name, "deletion"))
             elif before.status.conditions != after.status.conditions:
-                self.moves.append((now, name, "marked"))
+                self.moves.append((now, name, "condition"))
 
     @property
     def evictions(self) -> Evictions:
         return self.assembly.evictions
-
-    def show(self, type: str, old: Pod | None, new: Pod | None) -> None:
-        """Let the watch of pods deliver a change."""
-        self.assembly.mirror.pods_changed(Changes([Change(type, old, new)], "1"))
 
     async def running(self, *names: str, seen: bool = True, **more: Any) -> list[Pod]:
         made = [await self.store.create_pod(pod(name, node_name="n", **more)) for name in names]
@@ -62,17 +57,13 @@ class Evicting:
         return await self.evictions.evict(preemptor, victims, "n", PLUGIN, in_background=in_background)
 
     async def evicted(self, *victims: Pod) -> None:
-        """Evict in the background, and wait until that is done and said."""
+        """Evict in the background, and wait until that is done and reported."""
         assert await self.evict(*victims) is None
         await self.evictions.pool.drained()
-        await self.told()
-
-    async def told(self) -> None:
-        await self.assembly.recorder.pool.drained()
-        await self.assembly.status_writers.drained()
+        await self.reported()
 
     def going(self, one: Pod) -> Pod:
-        """The watch shows that *one* is going."""
+        """Let the watch of pods show that *one* is terminating."""
         metadata = replace(one.metadata, deletion_timestamp="2026-01-01T00:00:00Z", resource_version="99")
         changed = replace(one, metadata=metadata)
         self.show("MODIFIED", one, changed)
@@ -86,11 +77,9 @@ class Evicting:
 
 
 @pytest.fixture
-async def evicting(assembled: Callable[..., Assembly], store: Any, nursery: trio.Nursery) -> Evicting:
+async def evicting(assembled: Assemble, store: Store, nursery: trio.Nursery) -> Evicting:
     made = Evicting(assembled(), store)
-    made.assembly.scheduler.cache.add_node(node("n"))
-    await nursery.start(made.assembly.recorder.run)
-    nursery.start_soon(made.assembly.status_writers.run)
+    await made.start(nursery)
     nursery.start_soon(made.evictions.pool.run)
     return made
 
@@ -98,12 +87,12 @@ async def evicting(assembled: Callable[..., Assembly], store: Any, nursery: trio
 # --- through the API server -----------------------------------------------------------------------------------------
 
 
-async def test_a_victim_is_marked_then_deleted_and_an_event_says_for_whom(
+async def test_a_victim_gets_a_condition_and_is_deleted_and_an_event_names_the_preemptor(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     (low,) = await evicting.running("low")
     await evicting.evicted(low)
-    assert evicting.what() == [("low", "marked"), ("low", "told to go")]
+    assert evicting.what() == [("low", "condition"), ("low", "deletion")]
     (condition,) = [
         one for one in evicting.store.pod("low")["status"]["conditions"] if one["type"] == "DisruptionTarget"
     ]
@@ -114,7 +103,7 @@ async def test_a_victim_is_marked_then_deleted_and_an_event_says_for_whom(
     assert (event["type"], event["reason"], event["action"]) == ("Normal", "Preempted", "Preempting")
 
 
-async def test_in_the_background_the_others_go_side_by_side_and_the_last_one_after_them(
+async def test_in_the_background_victims_are_evicted_in_parallel_and_the_last_one_after_them(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
@@ -122,25 +111,25 @@ async def test_in_the_background_the_others_go_side_by_side_and_the_last_one_aft
     assert await evicting.evict(*victims) is None
     assert trio.current_time() < 0.1  # the scheduling cycle goes on at once
     await evicting.evictions.pool.drained()
-    told = sorted((when, name) for when, name, what in evicting.moves if what == "told to go")
-    assert [name for _when, name in told] == ["a", "b", "c"]
-    times = [when for when, _name in told]
+    deletions = sorted((when, name) for when, name, what in evicting.moves if what == "deletion")
+    assert [name for _when, name in deletions] == ["a", "b", "c"]
+    times = [when for when, _name in deletions]
     assert times == pytest.approx([1.0, 1.0, 2.0], abs=0.05)
-    marked = [when for when, name, what in evicting.moves if (name, what) == ("c", "marked")]
+    marked = [when for when, name, what in evicting.moves if (name, what) == ("c", "condition")]
     assert marked == pytest.approx([1.0], abs=0.05)
 
 
-async def test_in_the_cycle_all_go_side_by_side_and_are_waited_for(
+async def test_in_the_cycle_all_victims_are_evicted_in_parallel_and_awaited(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
     victims = await evicting.running("a", "b", "c")
     assert await evicting.evict(*victims, in_background=False) is None
     assert trio.current_time() == pytest.approx(1.0, abs=0.05)
-    assert sorted(name for name, what in evicting.what() if what == "told to go") == ["a", "b", "c"]
+    assert sorted(name for name, what in evicting.what() if what == "deletion") == ["a", "b", "c"]
 
 
-async def test_pods_that_are_going_already_are_left_alone(evicting: Evicting, autojump_clock: MockClock) -> None:
+async def test_terminating_pods_are_not_evicted_again(evicting: Evicting, autojump_clock: MockClock) -> None:
     low, other = await evicting.running("low", "other")
     await evicting.evicted(evicting.going(low))
     assert evicting.moves == []
@@ -149,7 +138,7 @@ async def test_pods_that_are_going_already_are_left_alone(evicting: Evicting, au
     assert {name for name, _what in evicting.what()} == {"third"}
 
 
-async def test_a_victim_that_is_marked_already_is_only_deleted(evicting: Evicting, autojump_clock: MockClock) -> None:
+async def test_a_victim_that_has_the_condition_is_only_deleted(evicting: Evicting, autojump_clock: MockClock) -> None:
     (low,) = await evicting.running("low", seen=False)
     message = "default-scheduler: preempting to accommodate a higher priority pod"
     condition = PodCondition(
@@ -160,32 +149,32 @@ async def test_a_victim_that_is_marked_already_is_only_deleted(evicting: Evictin
         observed_generation=low.metadata.generation or None,
     )
     await evicting.evicted(replace(low, status=replace(low.status, conditions=(condition,))))
-    assert evicting.what() == [("low", "told to go")]
+    assert evicting.what() == [("low", "deletion")]
 
 
 @pytest.mark.parametrize("verb", ["patch", "delete"])
-async def test_a_victim_that_is_gone_is_no_failure_and_no_news(
+async def test_a_victim_that_does_not_exist_is_no_failure_and_no_event(
     verb: str, evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     gone, low = await evicting.running("gone", "low")
     evicting.store.api.faults.fail_next(verb=verb, resource="pods", code=404, reason="NotFound")
     await evicting.evicted(gone, low)
     assert [name for name, _text in evicting.notes()] == ["low"]
-    assert ("low", "told to go") in evicting.what()
+    assert ("low", "deletion") in evicting.what()
 
 
-async def test_of_one_preemptor_so_many_victims_are_evicted_at_once_as_the_configuration_says(
+async def test_parallelism_limits_how_many_victims_of_one_preemptor_are_evicted_at_once(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
     assert evicting.evictions.parallelism == 16
     victims = await evicting.running(*(f"v{number}" for number in range(20)))
     assert await evicting.evict(*victims, in_background=False) is None
-    told = sorted(when for when, _name, what in evicting.moves if what == "told to go")
-    assert told == pytest.approx([1.0] * 16 + [2.0] * 4, abs=0.05)
+    deletions = sorted(when for when, _name, what in evicting.moves if what == "deletion")
+    assert deletions == pytest.approx([1.0] * 16 + [2.0] * 4, abs=0.05)
 
 
-async def test_more_preemptors_than_can_be_served_at_once_are_all_served(
+async def test_more_preemptors_than_eviction_tasks_are_all_served(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
@@ -193,15 +182,15 @@ async def test_more_preemptors_than_can_be_served_at_once_are_all_served(
     for victim in victims:
         assert await evicting.evict(victim, preemptor=pod(f"for-{victim.name}", priority=100)) is None
     await evicting.evictions.pool.drained()
-    told = sorted(when for when, _name, what in evicting.moves if what == "told to go")
-    assert told == pytest.approx(sorted([1.0, 2.0] * MAX_PARALLEL_PREEMPTORS + [3.0]), abs=0.1)
+    deletions = sorted(when for when, _name, what in evicting.moves if what == "deletion")
+    assert deletions == pytest.approx(sorted([1.0, 2.0] * MAX_PARALLEL_PREEMPTORS + [3.0]), abs=0.1)
 
 
 # --- failures -------------------------------------------------------------------------------------------------------
 
 
 def queued(evicting: Evicting) -> None:
-    """The preemptor waits for its victims to leave."""
+    """Queue the preemptor as unschedulable."""
     queue = evicting.assembly.scheduler.queue
     evicting.show("ADDED", None, GRAND)
     info = queue.pop()
@@ -211,14 +200,14 @@ def queued(evicting: Evicting) -> None:
 
 
 @pytest.mark.parametrize("verb", ["patch", "delete"])
-async def test_if_the_server_refuses_the_preemptor_is_tried_again_and_the_last_victim_spared(
+async def test_a_failed_eviction_requeues_the_preemptor_and_spares_the_last_victim(
     verb: str, evicting: Evicting, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     low, last = await evicting.running("low", "last", cpu=2)
     queued(evicting)
     queue = evicting.assembly.scheduler.queue
     assert GRAND.key in queue.unschedulable
-    await evicting.told()
+    await evicting.reported()
     evicting.store.api.faults.fail_next(verb=verb, resource="pods", code=403, reason="Forbidden", message="not you")
     assert await evicting.evict(low, last) is None
     assert evicting.evictions.is_evicting_for(GRAND.uid)
@@ -229,9 +218,7 @@ async def test_if_the_server_refuses_the_preemptor_is_tried_again_and_the_last_v
     assert "Error evicting pods for default/grand" in caplog.text
 
 
-async def test_if_the_server_refuses_in_the_cycle_that_is_the_answer(
-    evicting: Evicting, autojump_clock: MockClock
-) -> None:
+async def test_a_failed_eviction_in_the_cycle_is_returned(evicting: Evicting, autojump_clock: MockClock) -> None:
     victims = await evicting.running("a", "b")
     evicting.store.api.faults.fail_next(verb="delete", resource="pods", code=403, reason="Forbidden", message="not you")
     status = await evicting.evict(*victims, in_background=False)
@@ -241,15 +228,15 @@ async def test_if_the_server_refuses_in_the_cycle_that_is_the_answer(
     assert not evicting.evictions.is_evicting_for(GRAND.uid)
 
 
-async def test_a_server_in_trouble_is_asked_to_mark_again(evicting: Evicting, autojump_clock: MockClock) -> None:
+async def test_setting_the_condition_is_retried(evicting: Evicting, autojump_clock: MockClock) -> None:
     (low,) = await evicting.running("low")
     evicting.store.api.faults.fail_next(3, verb="patch", resource="pods", code=409, reason="Conflict")
     await evicting.evicted(low)
-    assert evicting.what() == [("low", "marked"), ("low", "told to go")]
+    assert evicting.what() == [("low", "condition"), ("low", "deletion")]
     assert 0.31 <= evicting.moves[0][0] <= 0.341  # 10, 50 and 250 ms, each up to a tenth longer
 
 
-async def test_after_four_refusals_it_is_given_up(evicting: Evicting, autojump_clock: MockClock) -> None:
+async def test_an_eviction_fails_after_four_refusals(evicting: Evicting, autojump_clock: MockClock) -> None:
     (low,) = await evicting.running("low")
     evicting.store.api.faults.fail_next(4, verb="patch", resource="pods", code=409, reason="Conflict")
     status = await evicting.evict(low, in_background=False)
@@ -257,10 +244,10 @@ async def test_after_four_refusals_it_is_given_up(evicting: Evicting, autojump_c
     assert evicting.what() == []
 
 
-# --- while they leave -----------------------------------------------------------------------------------------------
+# --- while victims terminate ----------------------------------------------------------------------------------------
 
 
-async def test_the_preemptor_waits_until_every_victim_is_seen_to_be_going(
+async def test_the_preemptor_is_gated_until_every_victim_is_terminating(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     a, b = await evicting.running("a", "b")
@@ -277,16 +264,14 @@ async def test_the_preemptor_waits_until_every_victim_is_seen_to_be_going(
     assert not evicting.evictions.is_evicting_for(GRAND.uid)
 
 
-async def test_a_victim_that_is_seen_to_be_gone_is_waited_for_no_longer(
-    evicting: Evicting, autojump_clock: MockClock
-) -> None:
+async def test_a_deleted_victim_no_longer_gates_the_preemptor(evicting: Evicting, autojump_clock: MockClock) -> None:
     (low,) = await evicting.running("low")
     await evicting.evicted(low)
     evicting.show("DELETED", low, None)
     assert not evicting.evictions.is_evicting_for(GRAND.uid)
 
 
-async def test_victims_seen_to_be_going_do_not_end_the_wait_before_the_last_one_was_told(
+async def test_terminating_victims_do_not_open_the_gate_before_the_last_one_is_evicted(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     evicting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
@@ -300,10 +285,10 @@ async def test_victims_seen_to_be_going_do_not_end_the_wait_before_the_last_one_
     assert not evicting.evictions.is_evicting_for(GRAND.uid)
 
 
-# --- pods that only exist here --------------------------------------------------------------------------------------
+# --- victims that are not bound yet ---------------------------------------------------------------------------------
 
 
-async def test_a_pod_that_waits_for_permission_is_stopped_and_not_deleted(
+async def test_a_waiting_victim_is_rejected_and_not_deleted(
     evicting: Evicting, autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     (low,) = await evicting.running("low")
@@ -324,19 +309,17 @@ async def test_a_pod_that_waits_for_permission_is_stopped_and_not_deleted(
     assert not evicting.evictions.is_evicting_for(GRAND.uid)
 
 
-async def test_a_pod_that_has_permission_by_now_is_evicted_through_the_server(
+async def test_a_victim_that_no_longer_waits_is_evicted_through_the_server(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     (low,) = await evicting.running("low")
     evicting.evictions.waiting.add(low, {"Doorman": 60.0})
     evicting.evictions.waiting.by_uid[low.uid].allow("Doorman")
     await evicting.evicted(low)
-    assert evicting.what() == [("low", "marked"), ("low", "told to go")]
+    assert evicting.what() == [("low", "condition"), ("low", "deletion")]
 
 
-async def test_a_pod_that_prepares_to_be_bound_is_stopped_and_not_deleted(
-    evicting: Evicting, autojump_clock: MockClock
-) -> None:
+async def test_a_victim_in_pre_bind_is_cancelled_and_not_deleted(evicting: Evicting, autojump_clock: MockClock) -> None:
     (low,) = await evicting.running("low")
     under_way = evicting.evictions.pre_binding.add(low.uid)
     await evicting.evicted(low)
@@ -346,20 +329,20 @@ async def test_a_pod_that_prepares_to_be_bound_is_stopped_and_not_deleted(
     assert evicting.notes() == [("low", f"Preempted by pod {GRAND.uid} on node n (in kube-scheduler memory).")]
 
 
-async def test_a_pod_that_is_past_its_preparations_is_evicted_through_the_server(
+async def test_a_victim_past_pre_bind_is_evicted_through_the_server(
     evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     (low,) = await evicting.running("low")
     evicting.evictions.pre_binding.add(low.uid).is_done = True
     await evicting.evicted(low)
-    assert ("low", "told to go") in evicting.what()
+    assert ("low", "deletion") in evicting.what()
 
 
-# --- promises to others ---------------------------------------------------------------------------------------------
+# --- nominations of other pods --------------------------------------------------------------------------------------
 
 
-async def promise(evicting: Evicting, name: str, priority: int, where: str) -> None:
-    """A pod that waits, and to which the node *where* is promised."""
+async def nominate(evicting: Evicting, name: str, priority: int, where: str) -> None:
+    """A pending pod, nominated to the node *where*."""
     made = await evicting.store.create_pod(pod(name))
     status = {"nominatedNodeName": where}
     await patch_pod_status(evicting.store.client, namespace="default", name=name, status=status)
@@ -369,21 +352,21 @@ async def promise(evicting: Evicting, name: str, priority: int, where: str) -> N
     evicting.show("ADDED", None, shown)
 
 
-def promised(evicting: Evicting, name: str) -> str | None:
+def nominated_node(evicting: Evicting, name: str) -> str | None:
     return evicting.store.pod(name)["status"].get("nominatedNodeName")  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("in_background", [True, False])
-async def test_less_important_pods_lose_their_promise_of_the_node(
+async def test_nominations_of_lower_priority_pods_to_the_node_are_cleared(
     in_background: bool, evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     (low,) = await evicting.running("low")
     for name, priority, where in (("modest", 5, "n"), ("equal", 100, "n"), ("elsewhere", 5, "other")):
-        await promise(evicting, name, priority, where)
+        await nominate(evicting, name, priority, where)
     assert await evicting.evict(low, in_background=in_background) is None
     await evicting.evictions.pool.drained()
-    await evicting.told()
-    assert {name: promised(evicting, name) for name in ("modest", "equal", "elsewhere")} == {
+    await evicting.reported()
+    assert {name: nominated_node(evicting, name) for name in ("modest", "equal", "elsewhere")} == {
         "modest": None,
         "equal": "n",
         "elsewhere": "other",
@@ -391,12 +374,12 @@ async def test_less_important_pods_lose_their_promise_of_the_node(
 
 
 @pytest.mark.parametrize(("in_background", "left"), [(True, "n"), (False, None)])
-async def test_if_all_victims_are_going_already_promises_are_withdrawn_only_within_the_cycle(
+async def test_if_all_victims_are_terminating_nominations_are_cleared_only_within_the_cycle(
     in_background: bool, left: str | None, evicting: Evicting, autojump_clock: MockClock
 ) -> None:
     (low,) = await evicting.running("low")
-    await promise(evicting, "modest", 5, "n")
+    await nominate(evicting, "modest", 5, "n")
     assert await evicting.evict(evicting.going(low), in_background=in_background) is None
     await evicting.evictions.pool.drained()
-    await evicting.told()
-    assert promised(evicting, "modest") == left
+    await evicting.reported()
+    assert nominated_node(evicting, "modest") == left

@@ -1,13 +1,25 @@
-"""Pods in which extenders are interested, in a cluster on a clock that jumps."""
+"""Pods that extenders are interested in, in a cluster on a clock that jumps."""
 
 import json
 from typing import Any
 
 import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.plugin_api import Action, Resource, Status, hookimpl, on, unschedulable
+from trio_sched.plugin_api import (
+    Action,
+    Diagnosis,
+    EventRegistration,
+    NodeView,
+    Pod,
+    Resource,
+    Status,
+    hookimpl,
+    on,
+    unschedulable,
+)
 from trio_sched.simulator import Asked, PretendExtender, leaving, scoring
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
@@ -28,7 +40,7 @@ PRIORITIZES = {"prioritizeVerb": "prioritize", "weight": 1, "nodeCacheCapable": 
 MANAGES = {"managedResources": [{"name": GPU, "ignoredByScheduler": True}]}
 
 
-def gpu_pod(name: str, **more: Any) -> Any:
+def gpu_pod(name: str, **more: Any) -> Pod:
     return pod(name, cpu="1", requests={GPU: 1}, **more)
 
 
@@ -41,7 +53,7 @@ def reason(cluster: VirtualCluster, name: str) -> tuple[str, str]:
 # --- filter ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_filter_by_names_leaves_the_node_it_wants(autojump_clock: MockClock) -> None:
+async def test_a_filter_by_node_names_leaves_the_nodes_it_answers(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"filter": leaving(lambda name: name == "node-2")})
     async with virtual_cluster(nodes=3, config=config(FILTERS), extenders=[extender]) as cluster:
         await cluster.create(pod("p"))
@@ -84,7 +96,7 @@ async def test_a_filter_by_objects_sees_whole_pods_and_nodes(autojump_clock: Moc
     assert asked.request["Pod"]["metadata"]["namespace"] == "default"
 
 
-async def test_objects_that_change_are_sent_as_they_are_now(autojump_clock: MockClock) -> None:
+async def test_changed_objects_are_sent_in_their_newest_version(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"filter": leaving(lambda name: True)})
     async with virtual_cluster(nodes=[node("n")], config=config({"filterVerb": "filter"}), extenders=[extender]) as c:
         await c.patch(node("n"), {"metadata": {"annotations": {"rack": "8"}}})
@@ -95,7 +107,7 @@ async def test_objects_that_change_are_sent_as_they_are_now(autojump_clock: Mock
     assert asked.request["Nodes"]["items"][0]["metadata"]["annotations"]["rack"] == "8"
 
 
-async def test_two_extenders_filter_in_order_and_the_one_to_be_ignored_comes_last(autojump_clock: MockClock) -> None:
+async def test_extenders_filter_in_order_and_ignorable_ones_come_last(autojump_clock: MockClock) -> None:
     first = PretendExtender("http://first.test", {"filter": leaving(lambda name: name != "node-1")})
     last = PretendExtender("http://last.test:9000/path/", {"filter": leaving(lambda name: name != "node-2")})
     settings = config(
@@ -110,7 +122,7 @@ async def test_two_extenders_filter_in_order_and_the_one_to_be_ignored_comes_las
     assert sorted(last.asked[0].nodes) == ["node-2", "node-3"]
 
 
-async def test_what_extenders_turned_away_is_told_and_any_event_brings_the_pod_back(autojump_clock: MockClock) -> None:
+async def test_rejections_by_extenders_are_reported_and_any_event_requeues_the_pod(autojump_clock: MockClock) -> None:
     def answer(asked: Asked) -> Any:
         if "new" in asked.nodes:
             return {"nodeNames": ["new"]}
@@ -136,24 +148,20 @@ async def test_what_extenders_turned_away_is_told_and_any_event_brings_the_pod_b
         assert cluster.pod("p").node_name == "new"
 
 
-async def test_post_filter_hears_what_extenders_said(autojump_clock: MockClock) -> None:
-    heard: list[Any] = []
+async def test_post_filter_gets_the_statuses_of_extenders(autojump_clock: MockClock) -> None:
+    diagnoses: list[Any] = []
 
-    class Rescue:
-        name = "Rescue"
-
-        def __init__(self, args: None, handle: Any) -> None: ...
-
+    class Rescue(PluginBase):
         @hookimpl
-        def post_filter(self, pod: Any, diagnosis: Any) -> None:
-            heard.append(diagnosis)
+        def post_filter(self, pod: Pod, diagnosis: Diagnosis) -> None:
+            diagnoses.append(diagnosis)
 
     extender = PretendExtender(URL, {"filter": leaving(lambda name: False, "full")})
     async with virtual_cluster(nodes=1, config=config(FILTERS), extenders=[extender], plugins=[Rescue]) as cluster:
         await cluster.create(pod("p"))
         await cluster.settle()
-    assert heard[0].unschedulable_plugins == {"Extender"}
-    assert heard[0].statuses.by_node() == {"node-1": unschedulable("full")}
+    assert diagnoses[0].unschedulable_plugins == {"Extender"}
+    assert diagnoses[0].statuses.by_node() == {"node-1": unschedulable("full")}
 
 
 @pytest.mark.parametrize(
@@ -170,7 +178,7 @@ async def test_post_filter_hears_what_extenders_said(autojump_clock: MockClock) 
         ),
     ],
 )
-async def test_an_answer_that_is_none_fails_the_pod_until_there_is_a_better_one(
+async def test_an_invalid_answer_fails_the_attempt_until_there_is_a_valid_one(
     autojump_clock: MockClock, answer: Any, status: int, text: str
 ) -> None:
     extender = PretendExtender(URL, {"filter": answer}, status=status)
@@ -184,7 +192,7 @@ async def test_an_answer_that_is_none_fails_the_pod_until_there_is_a_better_one(
         assert cluster.pod("p").node_name == "node-1"
 
 
-async def test_nobody_is_asked_about_nothing(autojump_clock: MockClock) -> None:
+async def test_extenders_are_not_called_without_nodes(autojump_clock: MockClock) -> None:
     first = PretendExtender("http://first.test", {"filter": leaving(lambda name: False)})
     last = PretendExtender(URL, {"filter": leaving(lambda name: True)})
     settings = config({**FILTERS, "urlPrefix": first.url}, FILTERS, {**FILTERS, **MANAGES})
@@ -197,7 +205,7 @@ async def test_nobody_is_asked_about_nothing(autojump_clock: MockClock) -> None:
     assert last.asked == []
 
 
-async def test_no_nodes_and_no_names_mean_that_none_is_left(autojump_clock: MockClock) -> None:
+async def test_an_answer_without_nodes_and_names_leaves_no_node(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"filter": {}})
     async with virtual_cluster(nodes=2, config=config(FILTERS), extenders=[extender]) as cluster:
         await cluster.create(pod("p"))
@@ -248,7 +256,7 @@ async def test_scores_of_extenders_are_added_to_those_of_plugins(autojump_clock:
         assert cluster.pod("q").node_name == "full"
 
 
-async def test_nobody_is_asked_to_rank_a_single_node(autojump_clock: MockClock) -> None:
+async def test_prioritize_is_not_called_for_a_single_node(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"filter": leaving(lambda name: name == "node-1"), "prioritize": scoring({})})
     settings = config({**FILTERS, **PRIORITIZES})
     async with virtual_cluster(nodes=2, config=settings, extenders=[extender]) as cluster:
@@ -258,7 +266,7 @@ async def test_nobody_is_asked_to_rank_a_single_node(autojump_clock: MockClock) 
     assert [asked.verb for asked in extender.asked] == ["filter"]
 
 
-async def test_who_cannot_rank_has_no_opinion(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_prioritize_is_ignored(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     extender = PretendExtender(URL, {"prioritize": b"oops"})
     async with virtual_cluster(nodes=2, config=config(PRIORITIZES), extenders=[extender]) as cluster:
         await cluster.create(pod("p"))
@@ -268,7 +276,7 @@ async def test_who_cannot_rank_has_no_opinion(autojump_clock: MockClock, caplog:
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == ["Extender failed"]
 
 
-async def test_scores_beyond_all_measure_do_no_harm(autojump_clock: MockClock) -> None:
+async def test_scores_at_the_limits_of_int64_do_no_harm(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"prioritize": scoring({"node-1": 2**63 - 1, "node-2": -(2**63)})})
     async with virtual_cluster(nodes=3, config=config({**PRIORITIZES, "weight": 99}), extenders=[extender]) as cluster:
         await cluster.create(pod("p"))
@@ -276,10 +284,10 @@ async def test_scores_beyond_all_measure_do_no_harm(autojump_clock: MockClock) -
         assert cluster.pod("p").node_name
 
 
-# --- slow and dead --------------------------------------------------------------------------------------------------
+# --- slow and unreachable -------------------------------------------------------------------------------------------
 
 
-async def test_a_dead_extender_delays_its_own_pods_only(
+async def test_an_unreachable_extender_delays_only_pods_it_is_interested_in(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     extender = PretendExtender(URL, {"filter": leaving(lambda name: True)}, is_dead=True)
@@ -298,7 +306,7 @@ async def test_a_dead_extender_delays_its_own_pods_only(
     assert (line.extender, line.verb, line.pod, line.seconds) == (URL, "filter", "default/gpu-0", 0.0)  # type: ignore[attr-defined]
 
 
-async def test_an_extender_to_be_ignored_may_be_dead(autojump_clock: MockClock) -> None:
+async def test_an_ignorable_extender_may_be_unreachable(autojump_clock: MockClock) -> None:
     dead = PretendExtender("http://dead.test", is_dead=True)
     alive = PretendExtender(URL, {"filter": leaving(lambda name: name == "node-2")})
     settings = config({**FILTERS, "urlPrefix": dead.url, "ignorable": True}, FILTERS)
@@ -308,7 +316,7 @@ async def test_an_extender_to_be_ignored_may_be_dead(autojump_clock: MockClock) 
         assert cluster.pod("p").node_name == "node-2"
 
 
-async def test_a_slow_extender_is_asked_about_one_pod_after_the_other_and_others_do_not_wait(
+async def test_a_slow_extender_is_called_for_one_pod_at_a_time_and_other_pods_do_not_wait(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     extender = PretendExtender(URL, {"filter": leaving(lambda name: True)}, delay_seconds=3)
@@ -332,7 +340,7 @@ async def test_a_slow_extender_is_asked_about_one_pod_after_the_other_and_others
     assert [(line.pod, line.seconds) for line in lines] == [("default/gpu-0", 3.0)]  # type: ignore[attr-defined]
 
 
-async def test_an_extender_that_takes_too_long_has_failed(autojump_clock: MockClock) -> None:
+async def test_an_extender_that_exceeds_its_timeout_has_failed(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"filter": leaving(lambda name: True)}, delay_seconds=60)
     settings = config({**FILTERS, "httpTimeout": "2s"})
     async with virtual_cluster(nodes=1, config=settings, extenders=[extender]) as cluster:
@@ -346,7 +354,7 @@ async def test_an_extender_that_takes_too_long_has_failed(autojump_clock: MockCl
 # --- the cluster changes during the call ----------------------------------------------------------------------------
 
 
-async def test_a_node_that_has_gone_meanwhile_is_not_chosen(autojump_clock: MockClock) -> None:
+async def test_a_node_deleted_during_the_call_is_not_chosen(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"filter": leaving(lambda name: True)}, delay_seconds=3)
     async with virtual_cluster(nodes=2, config=config(FILTERS), extenders=[extender]) as cluster:
         await cluster.create(pod("p"))
@@ -357,7 +365,7 @@ async def test_a_node_that_has_gone_meanwhile_is_not_chosen(autojump_clock: Mock
     assert len(extender.asked) == 1
 
 
-async def test_a_node_that_has_filled_up_meanwhile_is_not_chosen(autojump_clock: MockClock) -> None:
+async def test_a_node_filled_up_during_the_call_is_not_chosen(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"filter": leaving(lambda name: True, "")}, delay_seconds=3)
     nodes = [node("n", cpu="2")]
     async with virtual_cluster(nodes=nodes, config=config({**FILTERS, **MANAGES}), extenders=[extender]) as cluster:
@@ -372,7 +380,7 @@ async def test_a_node_that_has_filled_up_meanwhile_is_not_chosen(autojump_clock:
         assert cluster.pod("gpu").node_name == "n"
 
 
-async def test_a_pod_that_is_deleted_during_the_call_is_forgotten(autojump_clock: MockClock) -> None:
+async def test_a_pod_deleted_during_the_call_is_not_scheduled(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"filter": leaving(lambda name: True)}, delay_seconds=3)
     async with virtual_cluster(nodes=1, config=config(FILTERS), extenders=[extender]) as cluster:
         for name in ("asked", "waiting", "last"):
@@ -386,7 +394,7 @@ async def test_a_pod_that_is_deleted_during_the_call_is_forgotten(autojump_clock
         assert cluster.events("FailedScheduling") == []
 
 
-async def test_a_pod_that_somebody_else_binds_during_the_call_is_left_alone(autojump_clock: MockClock) -> None:
+async def test_a_pod_bound_by_another_client_during_the_call_is_not_scheduled(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"filter": leaving(lambda name: name == "node-1")}, delay_seconds=3)
     async with virtual_cluster(nodes=2, config=config(FILTERS), extenders=[extender]) as cluster:
         await cluster.create(pod("p"))
@@ -401,19 +409,15 @@ async def test_a_pod_that_somebody_else_binds_during_the_call_is_left_alone(auto
         assert cluster.events() == []
 
 
-async def test_a_pod_that_changes_during_the_call_is_decided_on_as_it_is_now(autojump_clock: MockClock) -> None:
-    class Coloured:
-        name = "Coloured"
-
-        def __init__(self, args: None, handle: Any) -> None: ...
-
+async def test_a_pod_updated_during_the_call_is_decided_in_its_newest_version(autojump_clock: MockClock) -> None:
+    class Coloured(PluginBase):
         @hookimpl
-        def filter_node(self, pod: Any, node: Any) -> Status | None:
+        def filter_node(self, pod: Pod, node: NodeView) -> Status | None:
             colour = pod.labels.get("colour")
             return None if colour in (None, node.labels.get("colour")) else unschedulable("wrong colour")
 
         @hookimpl
-        def events_to_register(self) -> list[Any]:
+        def events_to_register(self) -> list[EventRegistration]:
             return [on(Resource.NODE, Action.ADD)]
 
     extender = PretendExtender(URL, {"filter": leaving(lambda name: True)}, delay_seconds=3)
@@ -439,7 +443,7 @@ async def nominate(cluster: VirtualCluster, name: str, node_name: str) -> None:
     await cluster.patch(pod(name), {"status": {"nominatedNodeName": node_name}}, subresource="status")
 
 
-async def test_the_nominated_node_is_asked_about_first_and_is_enough(autojump_clock: MockClock) -> None:
+async def test_the_nominated_node_is_sent_first_and_suffices(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"filter": leaving(lambda name: True)})
     async with virtual_cluster(nodes=3, config=config(FILTERS), extenders=[extender], scheduler=False) as cluster:
         await nominate(cluster, "p", "node-2")
@@ -450,9 +454,7 @@ async def test_the_nominated_node_is_asked_about_first_and_is_enough(autojump_cl
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_all_nodes_are_asked_about_if_the_nominated_one_is_turned_away(
-    autojump_clock: MockClock, fails: bool
-) -> None:
+async def test_all_nodes_are_sent_if_the_nominated_node_is_rejected(autojump_clock: MockClock, fails: bool) -> None:
     def answer(asked: Asked) -> Any:
         if asked.nodes == ["node-2"] and fails:
             return {"Error": "not now"}
@@ -470,7 +472,7 @@ async def test_all_nodes_are_asked_about_if_the_nominated_one_is_turned_away(
 # --- managed resources, bind ----------------------------------------------------------------------------------------
 
 
-async def test_managed_resources_say_whose_pods_are_whose_and_fit_leaves_them_alone(autojump_clock: MockClock) -> None:
+async def test_managed_resources_select_pods_and_are_ignored_by_node_resources_fit(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"filter": leaving(lambda name: True)})
     async with virtual_cluster(nodes=1, config=config({**FILTERS, **MANAGES}), extenders=[extender]) as cluster:
         await cluster.create(pod("plain"))
@@ -510,7 +512,7 @@ async def test_an_extender_binds_in_place_of_the_plugins(autojump_clock: MockClo
     assert asked.request == wanted
 
 
-async def test_an_extender_that_cannot_bind_gives_everything_back(autojump_clock: MockClock) -> None:
+async def test_a_failing_bind_of_an_extender_unreserves_the_pod(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"bind": {"Error": "no hands"}})
     async with virtual_cluster(nodes=1, config=config({"bindVerb": "bind"}), extenders=[extender]) as cluster:
         await cluster.create(pod("p"))
@@ -522,7 +524,7 @@ async def test_an_extender_that_cannot_bind_gives_everything_back(autojump_clock
         assert cluster.pod("p").node_name == "node-1"
 
 
-async def test_if_a_binder_to_be_ignored_fails_the_plugins_bind(autojump_clock: MockClock) -> None:
+async def test_if_bind_of_an_ignorable_extender_fails_the_plugins_bind(autojump_clock: MockClock) -> None:
     extender = PretendExtender(URL, {"bind": {"Error": "no hands"}})
     settings = config({"bindVerb": "bind", "ignorable": True})
     async with virtual_cluster(nodes=1, config=settings, extenders=[extender]) as cluster:
@@ -531,7 +533,7 @@ async def test_if_a_binder_to_be_ignored_fails_the_plugins_bind(autojump_clock: 
         assert cluster.pod("p").node_name == "node-1"
 
 
-async def test_slow_binds_of_an_extender_hold_up_nobody_elses(autojump_clock: MockClock) -> None:
+async def test_slow_binds_of_an_extender_do_not_delay_other_binds(autojump_clock: MockClock) -> None:
     clusters: list[VirtualCluster] = []
     extender = PretendExtender(URL, {"bind": binder(clusters)}, delay_seconds=4)
     settings = config({"bindVerb": "bind", **MANAGES})
@@ -544,7 +546,7 @@ async def test_slow_binds_of_an_extender_hold_up_nobody_elses(autojump_clock: Mo
         assert cluster.pod("plain").node_name == "node-1"
 
 
-# --- the end --------------------------------------------------------------------------------------------------------
+# --- stopping -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_stop_does_not_wait_for_an_extender(autojump_clock: MockClock) -> None:

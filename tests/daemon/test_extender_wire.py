@@ -17,7 +17,7 @@ from trio_sched.daemon.extender_wire import (
 from trio_sched.testing import node, pod
 
 
-def test_requests_spell_their_keys_as_go_does_and_leave_out_nothing() -> None:
+def test_requests_have_the_keys_of_go_and_omit_none() -> None:
     nodes = {name: node(name) for name in ("a", "b")}
     by_name = json.loads(request_about_nodes(pod("p"), nodes, names_only=True))
     assert (by_name["Nodes"], by_name["NodeNames"]) == (None, ["a", "b"])
@@ -33,7 +33,7 @@ def test_requests_spell_their_keys_as_go_does_and_leave_out_nothing() -> None:
     }
 
 
-def test_victims_are_named_or_sent_whole() -> None:
+def test_victims_are_sent_as_uids_or_as_objects() -> None:
     victims = {"a": ([pod("v", uid="1"), pod("w", uid="2")], 1), "b": ([], 0)}
     named = json.loads(request_about_victims(pod("p"), victims, uids_only=True))
     assert named["NodeNameToVictims"] is None
@@ -46,7 +46,7 @@ def test_victims_are_named_or_sent_whole() -> None:
     assert [one["metadata"]["name"] for one in whole["NodeNameToVictims"]["a"]["Pods"]] == ["v", "w"]
 
 
-def test_answers_are_read_whatever_the_case_of_their_keys() -> None:
+def test_answers_are_read_with_keys_of_any_case() -> None:
     answer = read_filter_result(
         b'{"nodenames":["a"],"NODES":{"Items":[{"metadata":{"name":"b"},"spec":{}}]},"failedNodes":{"C":"why"},'
         b'"FailedAndUnresolvableNodes":{"d":"never"},"error":null,"more":1}'
@@ -61,7 +61,7 @@ def test_answers_are_read_whatever_the_case_of_their_keys() -> None:
     }
 
 
-def test_what_is_not_there_is_none_and_null_is_an_answer() -> None:
+def test_a_missing_key_is_none_and_null_is_an_answer() -> None:
     for body in (b"{}", b"null", b'{"Nodes":null,"NodeNames":null,"FailedNodes":null}'):
         answer = read_filter_result(body)
         assert (answer.names, answer.listed, answer.failed, answer.unresolvable) == (None, None, {}, {})
@@ -85,7 +85,7 @@ def test_what_is_not_there_is_none_and_null_is_an_answer() -> None:
         (b'{"x":' + b"[" * 100_000, ""),
     ],
 )
-def test_what_is_no_answer_is_refused(read: Any, body: bytes, text: str) -> None:
+def test_an_invalid_answer_is_refused(read: Any, body: bytes, text: str) -> None:
     with pytest.raises(InvalidResponse) as caught:
         read(body)
     assert str(caught.value).startswith(text)

@@ -10,7 +10,7 @@ from trio_sched.daemon.extender import Extender, ExtenderError, tls_settings
 from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.kube_client.settings import TlsSettings
-from trio_sched.objects.pod import Container, ResourceRequirements
+from trio_sched.objects.pod import Container, Pod, ResourceRequirements
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.objects.whole import WholePod
 from trio_sched.simulator import Asked, ExtenderTransport, PretendExtender, leaving
@@ -57,7 +57,7 @@ async def test_victims_are_replaced_by_those_of_the_answer(autojump_clock: MockC
     assert request[key]["a"]["NumPDBViolations"] == 1
 
 
-async def test_each_extender_is_asked_about_what_those_before_it_left(autojump_clock: MockClock) -> None:
+async def test_each_extender_gets_the_victims_that_earlier_ones_left(autojump_clock: MockClock) -> None:
     def all_but_first(asked: Asked) -> Any:
         return {"NodeNameToMetaVictims": dict(list(asked.request["NodeNameToMetaVictims"].items())[1:])}
 
@@ -79,7 +79,7 @@ async def test_each_extender_is_asked_about_what_those_before_it_left(autojump_c
         ({"a": []}, 'expected at least one victim pod on node "a"'),
     ],
 )
-async def test_answers_that_make_no_sense_end_the_preemption(
+async def test_invalid_answers_end_the_preemption(
     autojump_clock: MockClock, by_node: dict[str, list[str]], text: str
 ) -> None:
     asked = extenders(preempts(), served=[PretendExtender(URL, {"preempt": victims(by_node)})])
@@ -89,7 +89,7 @@ async def test_answers_that_make_no_sense_end_the_preemption(
 
 
 @pytest.mark.parametrize("by_node", [{"elsewhere": ["u0"]}, {"b": ["u0"]}])
-async def test_or_are_skipped_if_the_extender_may_be_ignored(
+async def test_invalid_answers_of_an_ignorable_extender_are_skipped(
     autojump_clock: MockClock, by_node: dict[str, list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     served = PretendExtender(URL, {"preempt": victims(by_node)})
@@ -98,13 +98,13 @@ async def test_or_are_skipped_if_the_extender_may_be_ignored(
     assert [record.message for record in caplog.records] == ["Extender failed"]
 
 
-async def test_nodes_without_victims_are_dropped_if_the_extender_may_be_ignored(autojump_clock: MockClock) -> None:
+async def test_nodes_without_victims_are_dropped_for_an_ignorable_extender(autojump_clock: MockClock) -> None:
     served = PretendExtender(URL, {"preempt": victims({"a": [], "b": ["u2"]})})
     asked = extenders(preempts(ignorable=True), served=[served])
     assert await asked.process_preemption(pod("p"), CANDIDATES) == {"b": ([V2], 3)}
 
 
-async def test_who_is_not_concerned_is_not_asked(autojump_clock: MockClock) -> None:
+async def test_extenders_that_are_not_interested_are_not_called(autojump_clock: MockClock) -> None:
     served = PretendExtender(URL)
     gpu = preempts(managed_resources=(ManagedResource(name="example.com/gpu"),))
     filtering = Config(url_prefix=URL, filter_verb="filter")
@@ -127,24 +127,26 @@ async def test_who_is_not_concerned_is_not_asked(autojump_clock: MockClock) -> N
         (pod("p", requests={"example.com/other": 1}), False),
     ],
 )
-async def test_an_extender_is_interested_in_pods_that_ask_for_what_it_manages(waiting: Any, interested: bool) -> None:
+async def test_an_extender_is_interested_in_pods_that_request_its_managed_resources(
+    waiting: Pod, interested: bool
+) -> None:
     managed = (ManagedResource(name="example.com/gpu"), ManagedResource(name="example.com/tpu"))
     config = Config(url_prefix=URL, filter_verb="filter", bind_verb="bind", managed_resources=managed)
     asked = extenders(config, served=[])
     assert asked.is_interested(waiting) is asked.binds(waiting) is interested
 
 
-async def test_only_verbs_make_an_extender_interested() -> None:
+async def test_an_extender_without_verbs_is_never_interested() -> None:
     assert not extenders(Config(url_prefix=URL, bind_verb="bind"), served=[]).is_interested(pod("p"))
     assert not extenders(Config(url_prefix=URL, filter_verb="f"), served=[]).binds(pod("p"))
     for verb in ("filter_verb", "prioritize_verb", "preempt_verb"):
         assert extenders(Config(url_prefix=URL, **{verb: "v"}), served=[]).is_interested(pod("p"))
 
 
-# --- what is said ---------------------------------------------------------------------------------------------------
+# --- log lines ------------------------------------------------------------------------------------------------------
 
 
-async def test_lines_about_one_extender_are_few_and_count_the_others(
+async def test_log_lines_about_one_extender_are_limited_and_count_the_others(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     served = PretendExtender(URL, {"filter": leaving(lambda name: True)}, is_dead=True)
@@ -167,7 +169,7 @@ async def test_lines_about_one_extender_are_few_and_count_the_others(
     assert lines[0].err == f'Post "{URL}/filter": dial tcp extender.test:80: connect: connection refused'
 
 
-# --- how it is reached ----------------------------------------------------------------------------------------------
+# --- connection -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -186,35 +188,37 @@ async def test_lines_about_one_extender_are_few_and_count_the_others(
         ),
     ],
 )
-def test_what_is_trusted_and_shown(https: bool, tls: ExtenderTls | None, settings: TlsSettings | None) -> None:
+def test_the_tls_configuration_decides_what_is_trusted_and_presented(
+    https: bool, tls: ExtenderTls | None, settings: TlsSettings | None
+) -> None:
     assert tls_settings(Config(enable_https=https, tls_config=tls)) == settings
 
 
-async def test_certificates_that_cannot_be_used_end_the_start() -> None:
+async def test_unusable_certificates_fail_the_start() -> None:
     config = Config(url_prefix="https://x", tls_config=ExtenderTls(ca_file="/nonexistent"))
     with pytest.raises(ExtenderError, match="couldn't build extenders: open /nonexistent: no such file"):
         Extender.from_config(config)
 
 
-# --- what has to be kept whole --------------------------------------------------------------------------------------
+# --- objects kept whole ---------------------------------------------------------------------------------------------
 
 
-def test_nodes_are_kept_whole_only_for_those_who_are_sent_them() -> None:
+def test_nodes_are_kept_whole_only_if_an_extender_is_sent_them() -> None:
     unneeded = [Config(filter_verb="f", node_cache_capable=True), Config(bind_verb="b"), Config(preempt_verb="p")]
     assert node_kind(unneeded) is NODE_KIND
     for config in (Config(filter_verb="f"), Config(prioritize_verb="p")):
         assert node_kind([*unneeded, config]).keep_whole is not None
 
 
-def test_pods_are_kept_whole_while_they_wait_and_as_victims_if_need_be() -> None:
+def test_pods_are_kept_whole_while_pending_and_as_victims_if_needed() -> None:
     waiting, running, foreign = pod("w"), pod("r", node_name="a"), pod("f", scheduler_name="other")
 
-    def kept(*configs: Config) -> list[bool]:
+    def keeps_whole(*configs: Config) -> list[bool]:
         keep = pod_kind(configs, ["default-scheduler"]).keep_whole
         assert keep is not None
         return [isinstance(keep(one, b"{}"), WholePod) for one in (waiting, running, foreign)]
 
     assert pod_kind([Config(bind_verb="b")], []) is POD_KIND
-    assert kept(Config(filter_verb="f", node_cache_capable=True)) == [True, False, False]
-    assert kept(Config(preempt_verb="p", node_cache_capable=True)) == [True, False, False]
-    assert kept(Config(preempt_verb="p")) == [True, True, True]
+    assert keeps_whole(Config(filter_verb="f", node_cache_capable=True)) == [True, False, False]
+    assert keeps_whole(Config(preempt_verb="p", node_cache_capable=True)) == [True, False, False]
+    assert keeps_whole(Config(preempt_verb="p")) == [True, True, True]

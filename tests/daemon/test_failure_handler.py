@@ -1,17 +1,19 @@
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
 from attrs import define, evolve, field
 from msgspec.structs import replace
+from reporting import ReportingAssembly
+from stage import Assemble
+from stored_objects import Store
 from trio.testing import MockClock
 
-from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.limits import MAX_EVENT_NOTE_BYTES
 from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.kube_client.pods import patch_pod_status
 from trio_sched.kube_client.watch import Change, Changes
@@ -28,11 +30,9 @@ def failed(message: str = "disk not found", *, nominated: str | None = "") -> Un
 
 
 @define(eq=False)
-class Failing:
-    """The handler, with everything that it has to do with, between an API server and one node."""
+class Failing(ReportingAssembly):
+    """The failure handler with its queue, recorder and status writer, an API server and one node."""
 
-    assembly: Assembly
-    store: Any
     calls: list[float] = field(factory=list)
     handler: FailureHandler = field(init=False)
 
@@ -47,17 +47,13 @@ class Failing:
         )
 
     @property
-    def queue(self) -> Any:
+    def queue(self) -> SchedulingQueue:
         return self.assembly.scheduler.queue
-
-    def show(self, type: str, old: Pod | None, new: Pod | None) -> None:
-        """Let the watch of pods deliver a change."""
-        self.assembly.mirror.pods_changed(Changes([Change(type, old, new)], "1"))
 
     async def popped(self, made: Pod = HUGE) -> QueuedPodInfo:
         """Create a pod on the server; returns it in flight."""
         created = await self.store.create_pod(made)
-        if made.nominated_node_name:  # what a new pod brings of a status is not kept
+        if made.nominated_node_name:  # the status of a created pod is not stored
             status = {"nominatedNodeName": made.nominated_node_name}
             await patch_pod_status(self.store.client, namespace=made.namespace, name=made.name, status=status)
             created = replace(created, status=replace(created.status, nominated_node_name=made.nominated_node_name))
@@ -71,29 +67,22 @@ class Failing:
         assert isinstance(decision, Unplaced)
         return decision
 
-    async def told(self) -> None:
-        """Wait until events and conditions have been sent."""
-        await self.assembly.recorder.pool.drained()
-        await self.assembly.status_writers.drained()
-
     def condition(self) -> dict[str, Any]:
         (condition,) = self.store.pod("p")["status"]["conditions"]
         return condition  # type: ignore[no-any-return]
 
 
 @pytest.fixture
-async def failing(assembled: Callable[..., Assembly], store: Any, nursery: trio.Nursery) -> Failing:
+async def failing(assembled: Assemble, store: Store, nursery: trio.Nursery) -> Failing:
     made = Failing(assembled(), store)
-    made.assembly.scheduler.cache.add_node(node("n"))
-    await nursery.start(made.assembly.recorder.run)
-    nursery.start_soon(made.assembly.status_writers.run)
+    await made.start(nursery)
     return made
 
 
 # --- back to the queue ----------------------------------------------------------------------------------------------
 
 
-async def test_a_refused_pod_waits_for_events_of_the_plugins_that_refused_it(
+async def test_an_unschedulable_pod_waits_for_events_of_the_plugins_that_rejected_it(
     failing: Failing, autojump_clock: MockClock
 ) -> None:
     info = await failing.popped()
@@ -106,19 +95,21 @@ async def test_a_refused_pod_waits_for_events_of_the_plugins_that_refused_it(
     assert info.unschedulable_count == 1
 
 
-async def test_what_an_earlier_attempt_came_to_is_forgotten(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_the_rejectors_of_an_earlier_attempt_are_replaced(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     info.unschedulable_plugins, info.pending_plugins = {"Earlier"}, {"Earlier"}
     failing.handler.handle(info, failed())
     assert info.rejectors == set()
 
 
-async def test_plugins_that_bring_something_about_are_told_apart(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_pending_plugins_are_recorded_apart_from_unschedulable_ones(
+    failing: Failing, autojump_clock: MockClock
+) -> None:
     info = await failing.popped()
     outcome = failing.decide(info)
     assert outcome.diagnosis is not None
-    told = evolve(outcome.diagnosis, pending_plugins=frozenset({"Provisioner"}))
-    failing.handler.handle(info, evolve(outcome, diagnosis=told))
+    diagnosis = evolve(outcome.diagnosis, pending_plugins=frozenset({"Provisioner"}))
+    failing.handler.handle(info, evolve(outcome, diagnosis=diagnosis))
     assert (info.unschedulable_plugins, info.pending_plugins) == ({"NodeResourcesFit"}, {"Provisioner"})
 
 
@@ -130,7 +121,7 @@ async def test_a_pod_whose_attempt_failed_backs_off(failing: Failing, autojump_c
     assert info.uid not in failing.queue.in_flight
 
 
-async def test_what_happened_during_the_attempt_counts(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_events_during_the_attempt_are_taken_into_account(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     outcome = failing.decide(info)
     failing.assembly.mirror.nodes_changed(Changes([Change("ADDED", None, node("large", cpu=128))], "1"))
@@ -139,21 +130,21 @@ async def test_what_happened_during_the_attempt_counts(failing: Failing, autojum
     assert info.key not in failing.queue.unschedulable
 
 
-async def test_the_version_that_came_in_during_the_attempt_is_queued(
-    failing: Failing, autojump_clock: MockClock
-) -> None:
+async def test_the_version_received_during_the_attempt_is_queued(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     outcome, old = failing.decide(info), info.pod
     new = replace(old, metadata=replace(old.metadata, resource_version="77", labels={"a": "b"}))
     failing.show("MODIFIED", old, new)
     failing.handler.handle(info, outcome)
     assert info.pod is new
-    await failing.told()
+    await failing.reported()
     (event,) = failing.store.events()
     assert event["involvedObject"]["resourceVersion"] == "77"
 
 
-async def test_a_pod_made_anew_under_the_same_name_is_left_alone(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_a_pod_recreated_during_the_attempt_is_not_queued_by_its_predecessor(
+    failing: Failing, autojump_clock: MockClock
+) -> None:
     info = await failing.popped(replace(HUGE, metadata=replace(HUGE.metadata, uid="first")))
     outcome = failing.decide(info)
     failing.show("DELETED", info.pod, None)
@@ -161,15 +152,16 @@ async def test_a_pod_made_anew_under_the_same_name_is_left_alone(failing: Failin
     failing.show("ADDED", None, again)
     failing.handler.handle(info, outcome)
     queued = failing.queue.find("default/p")
+    assert queued is not None
     assert (queued.uid, queued.unschedulable_plugins) == ("another", set())
     assert info.uid not in failing.queue.in_flight
     assert len(failing.calls) == 1
-    await failing.told()
+    await failing.reported()
     assert failing.store.events() == []
     assert "conditions" not in failing.store.pod("p").get("status", {})
 
 
-async def test_a_pod_that_is_gone_is_not_queued_and_people_are_told_all_the_same(
+async def test_a_deleted_pod_is_not_queued_but_its_failure_is_reported(
     failing: Failing, autojump_clock: MockClock
 ) -> None:
     info = await failing.popped()
@@ -180,12 +172,12 @@ async def test_a_pod_that_is_gone_is_not_queued_and_people_are_told_all_the_same
     assert info.uid not in failing.queue.in_flight
     assert failing.queue.nominator.node_of(info.uid) is None
     assert len(failing.calls) == 1
-    await failing.told()
+    await failing.reported()
     (event,) = failing.store.events()
     assert event["reason"] == "FailedScheduling"
 
 
-async def test_a_pod_that_is_queued_already_is_a_matter_for_the_log(
+async def test_a_pod_that_is_queued_already_is_logged(
     failing: Failing, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     info = await failing.popped()
@@ -197,7 +189,7 @@ async def test_a_pod_that_is_queued_already_is_a_matter_for_the_log(
     assert len(failing.calls) == 1
 
 
-async def test_the_timers_are_told_once_the_pod_is_back(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_the_scheduler_is_woken_once_the_pod_is_queued(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     await trio.sleep(5)
     failing.handler.requeued = lambda: failing.calls.append(failing.queue.next_backoff_check())
@@ -209,18 +201,18 @@ async def test_the_timers_are_told_once_the_pod_is_back(failing: Failing, autoju
 # --- nominations ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_promised_place_is_kept_free_and_written_into_the_pod(
+async def test_a_nomination_is_added_to_the_nominator_and_written_into_the_status(
     failing: Failing, autojump_clock: MockClock
 ) -> None:
     info = await failing.popped()
     failing.handler.handle(info, failed(nominated="n"))
     assert failing.queue.nominator.node_of(info.uid) == "n"
-    await failing.told()
+    await failing.reported()
     assert failing.store.pod("p")["status"]["nominatedNodeName"] == "n"
 
 
 @pytest.mark.parametrize(("outcome", "place", "written"), [(None, "n", "n"), ("", "", None), ("m", "m", "m")])
-async def test_a_promise_of_an_earlier_attempt_is_kept_withdrawn_or_replaced(
+async def test_a_nomination_of_an_earlier_attempt_is_kept_cleared_or_replaced(
     failing: Failing, outcome: str | None, place: str, written: str | None, autojump_clock: MockClock
 ) -> None:
     info = await failing.popped(pod("p", nominated_node_name="n"))
@@ -228,12 +220,12 @@ async def test_a_promise_of_an_earlier_attempt_is_kept_withdrawn_or_replaced(
     failing.handler.handle(info, failed(nominated=outcome))
     assert failing.queue.nominator.node_of(info.uid) == place
     assert bool(failing.queue.nominated_pods("n")) == (place == "n")
-    await failing.told()
+    await failing.reported()
     assert failing.store.pod("p")["status"].get("nominatedNodeName") == written
 
 
 @pytest.mark.parametrize(("outcome", "place"), [(None, "n"), ("", ""), ("m", "m")])
-async def test_a_promise_that_the_status_has_not_heard_of_yet_counts_too(
+async def test_a_nomination_not_yet_in_the_status_counts_too(
     failing: Failing, outcome: str | None, place: str, autojump_clock: MockClock
 ) -> None:
     info = await failing.popped()
@@ -242,13 +234,13 @@ async def test_a_promise_that_the_status_has_not_heard_of_yet_counts_too(
     assert (failing.queue.nominator.node_of(info.uid) or "") == place
 
 
-# --- what people are told -------------------------------------------------------------------------------------------
+# --- events, conditions and logs ------------------------------------------------------------------------------------
 
 
-async def test_a_refusal_is_told_by_an_event_and_a_condition(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_an_unschedulable_pod_gets_an_event_and_a_condition(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     failing.handler.handle(info, failing.decide(info))
-    await failing.told()
+    await failing.reported()
     (event,) = failing.store.events()
     assert (event["type"], event["reason"], event["action"]) == ("Warning", "FailedScheduling", "Scheduling")
     assert event["message"] == NO_ROOM
@@ -258,10 +250,10 @@ async def test_a_refusal_is_told_by_an_event_and_a_condition(failing: Failing, a
     assert (condition["reason"], condition["message"]) == ("Unschedulable", NO_ROOM)
 
 
-async def test_a_failure_is_told_as_one(failing: Failing, autojump_clock: MockClock) -> None:
+async def test_an_error_is_reported_as_scheduler_error(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     failing.handler.handle(info, failed())
-    await failing.told()
+    await failing.reported()
     assert failing.condition()["reason"] == "SchedulerError"
 
 
@@ -270,7 +262,7 @@ async def test_a_long_message_is_cut_in_the_event_and_whole_in_the_condition(
 ) -> None:
     info, message = await failing.popped(), "no room on any of them, " * 100
     failing.handler.handle(info, Unplaced(Status(Code.UNSCHEDULABLE, (message,))))
-    await failing.told()
+    await failing.reported()
     (event,) = failing.store.events()
     assert event["message"] == message[: MAX_EVENT_NOTE_BYTES - 4] + " ..."
     assert failing.condition()["message"] == message
@@ -283,7 +275,7 @@ async def test_a_long_message_is_cut_in_the_event_and_whole_in_the_condition(
         (failed("no room"), "ERROR", "Error scheduling pod; retrying"),
     ],
 )
-async def test_refusals_are_news_and_failures_are_errors_in_the_log(
+async def test_unschedulable_pods_are_logged_as_info_and_failures_as_errors(
     failing: Failing,
     autojump_clock: MockClock,
     caplog: pytest.LogCaptureFixture,

@@ -10,6 +10,7 @@ from trio_sched.engine.hook_steps import post_filter_steps
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.plugin_api import (
     Diagnosis,
+    Handle,
     NodeStatuses,
     PostFilterResult,
     failure,
@@ -28,7 +29,7 @@ def saying(name: str, answer: Any, *, later: bool = False) -> type[Any]:
     """A plugin that answers *answer*, or raises it."""
 
     class Saying:
-        def __init__(self, args: None, handle: Any) -> None:
+        def __init__(self, args: None, handle: Handle) -> None:
             self.asked = 0
 
         def _answer(self) -> Any:
@@ -59,35 +60,35 @@ async def outcome(*plugins: type[Any]) -> tuple[tuple[str, str | None], list[int
     found = await run_steps(post_filter_steps(profile, pod(), unfit(NOWHERE), PluginFailures()))
     assert isinstance(found, Unplaced)
     assert found.diagnosis is not None
-    told = found.diagnosis.post_filter_message, found.nominated_node_name
-    return told, [profile.plugins[plugin.name].asked for plugin in plugins]
+    result = found.diagnosis.post_filter_message, found.nominated_node_name
+    return result, [profile.plugins[plugin.name].asked for plugin in plugins]
 
 
 def no(text: str, nominated: str | None = None) -> PostFilterResult:
     return PostFilterResult(unschedulable(text), nominated)
 
 
-async def test_reasons_of_all_who_could_not_help_are_told_together() -> None:
+async def test_the_reasons_of_all_unschedulable_post_filters_are_joined() -> None:
     found, asked = await outcome(saying("A", no("a")), saying("B", no("b")), saying("C", None))
     assert (found, asked) == (("a, b", None), [1, 1, 1])
 
 
-async def test_the_first_one_that_makes_room_has_the_last_word() -> None:
+async def test_the_first_successful_post_filter_ends_the_phase() -> None:
     found, asked = await outcome(saying("A", no("a")), saying("B", PostFilterResult(None, "n")), saying("C", no("c")))
     assert (found, asked) == (("", "n"), [1, 1, 0])
 
 
-async def test_a_firm_no_is_a_last_word_too() -> None:
+async def test_an_unresolvable_post_filter_ends_the_phase() -> None:
     firm = PostFilterResult(unresolvable("never"), "")
     found, asked = await outcome(saying("A", firm), saying("B", no("b")))
     assert (found, asked) == (("never", ""), [1, 0])
 
 
-async def test_a_promise_that_is_withdrawn_stays_so_if_nobody_makes_another() -> None:
+async def test_a_cleared_nomination_stays_cleared_unless_a_later_plugin_nominates() -> None:
     found, _asked = await outcome(saying("A", no("a", "")), saying("B", no("b")))
     assert found == ("a, b", "")
-    kept, _asked = await outcome(saying("A", no("a")), saying("B", no("b")))
-    assert kept[1] is None
+    found, _asked = await outcome(saying("A", no("a")), saying("B", no("b")))
+    assert found[1] is None
 
 
 @pytest.mark.parametrize(
@@ -99,18 +100,18 @@ async def test_a_promise_that_is_withdrawn_stays_so_if_nobody_makes_another() ->
     ],
 )
 async def test_a_failure_ends_the_phase_and_leaves_the_nomination_as_it_was(answer: Any, message: str) -> None:
-    (told, nominated), asked = await outcome(saying("A", no("a", "")), saying("B", answer), saying("C", no("c")))
-    assert told.startswith(message)
+    (reported, nominated), asked = await outcome(saying("A", no("a", "")), saying("B", answer), saying("C", no("c")))
+    assert reported.startswith(message)
     assert (nominated, asked) == (None, [1, 1, 0])
 
 
-async def test_one_that_brings_something_about_lets_others_have_a_try() -> None:
+async def test_a_pending_post_filter_does_not_end_the_phase() -> None:
     soon = PostFilterResult(pending("wait for it"))
     found, asked = await outcome(saying("A", soon), saying("B", no("b")))
     assert (found, asked) == (("wait for it, b", None), [1, 1])
 
 
-async def test_plugins_may_take_their_time(autojump_clock: MockClock) -> None:
+async def test_post_filter_may_be_async(autojump_clock: MockClock) -> None:
     found, _asked = await outcome(
         saying("A", no("a"), later=True), saying("B", PostFilterResult(None, "n"), later=True)
     )

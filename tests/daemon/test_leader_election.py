@@ -10,15 +10,18 @@ from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.leader_election import Elector, LostLease
 from trio_sched.daemon.scheduler_events import LeaseEvent
 from trio_sched.kube_client import leases
+from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.lease import LeaseSpec
 from trio_sched.objects.timestamps import SECOND_NS
+from trio_sched.simulator import ApiServer
+from trio_sched.simulator.object_store import Change as StoreChange
 
 KEY = "kube-system/kube-scheduler"
 
 
 @define(eq=False)
 class Draws(Random):
-    """A die that always shows the same."""
+    """A random generator that always draws the same."""
 
     value: float
 
@@ -28,10 +31,10 @@ class Draws(Random):
 
 @define(eq=False)
 class Election:
-    """Electors for one lease, and everything that was written into it."""
+    """Electors of one lease, and every version of it."""
 
-    api: Any
-    client: Any
+    api: ApiServer
+    client: KubeClient
     settings: LeaderElection = field(factory=LeaderElection)
     written: list[tuple[float, dict[str, Any]]] = field(factory=list)
     recorded: list[LeaseEvent] = field(factory=list)
@@ -39,7 +42,7 @@ class Election:
     def __attrs_post_init__(self) -> None:
         began = trio.current_time()
 
-        def see(change: Any) -> None:
+        def see(change: StoreChange) -> None:
             self.written.append((trio.current_time() - began, change.current.fields["spec"]))
 
         self.api.store.collection("leases.coordination.k8s.io").listen(see)
@@ -75,7 +78,7 @@ class Election:
 
 
 @pytest.fixture
-async def election(api: Any, client: Any) -> Election:
+async def election(api: ApiServer, client: KubeClient) -> Election:
     return Election(api, client)
 
 
@@ -112,17 +115,17 @@ async def test_a_lease_that_does_not_exist_is_created_and_then_renewed_every_oth
 
 
 @pytest.mark.parametrize("draw", [0.0, 0.5, 0.999])
-async def test_a_lease_of_somebody_who_is_silent_is_taken_the_moment_it_expires(
+async def test_a_lease_that_is_not_renewed_is_acquired_the_moment_it_expires(
     election: Election, autojump_clock: MockClock, draw: float
 ) -> None:
-    """Whatever the pause between two looks would have been."""
+    """Whatever the pause between two retries would have been."""
     await election.put("other")
     await election.elector(draw=draw).acquire()
     assert election.moments == [0, 15]
     assert (election.spec["holderIdentity"], election.spec["leaseTransitions"]) == ("me", 5)
 
 
-async def test_the_time_of_a_holder_counts_from_its_last_renewal(election: Election, autojump_clock: MockClock) -> None:
+async def test_a_lease_expires_counted_from_its_last_renewal(election: Election, autojump_clock: MockClock) -> None:
     living = trio.CancelScope()
 
     async def live() -> None:
@@ -138,12 +141,14 @@ async def test_the_time_of_a_holder_counts_from_its_last_renewal(election: Elect
         living.cancel()
         await trio.sleep(1)
         election.api.faults.clear()
-    # The last renewal was at 4 s, and the one who was cut off could not give the lease back.
+    # The last renewal was at 4 s, and the holder was cut off and could not release the lease.
     assert election.moments[-1] == 19
     assert election.spec["holderIdentity"] == "follower"
 
 
-async def test_a_lease_that_is_given_back_is_taken_at_once(election: Election, autojump_clock: MockClock) -> None:
+async def test_a_lease_released_while_waiting_is_acquired_at_the_next_retry(
+    election: Election, autojump_clock: MockClock
+) -> None:
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(election.elector("leader").lead, stop.wait, stop)
@@ -155,7 +160,7 @@ async def test_a_lease_that_is_given_back_is_taken_at_once(election: Election, a
     assert election.spec["holderIdentity"] == "follower"
 
 
-async def test_a_lease_that_is_renewed_is_not_taken(election: Election, autojump_clock: MockClock) -> None:
+async def test_a_renewed_lease_is_not_acquired(election: Election, autojump_clock: MockClock) -> None:
     async with trio.open_nursery() as nursery:
         leader, follower = election.elector("leader"), election.elector("follower")
         stop = trio.Event()
@@ -167,16 +172,14 @@ async def test_a_lease_that_is_renewed_is_not_taken(election: Election, autojump
         nursery.cancel_scope.cancel()
 
 
-async def test_a_lease_that_was_given_back_is_taken_at_the_next_look(
-    election: Election, autojump_clock: MockClock
-) -> None:
+async def test_a_released_lease_is_acquired_at_once(election: Election, autojump_clock: MockClock) -> None:
     await election.put("")
     await election.elector().acquire()
     assert election.moments == [0, 0]
     assert election.spec["leaseTransitions"] == 5
 
 
-async def test_of_two_who_are_equally_fast_one_loses(election: Election, autojump_clock: MockClock) -> None:
+async def test_of_two_simultaneous_acquisitions_one_fails(election: Election, autojump_clock: MockClock) -> None:
     won: list[str] = []
 
     async def run(name: str) -> None:
@@ -204,7 +207,7 @@ async def test_a_stop_while_waiting_ends_the_waiting_and_writes_nothing(
     assert election.notes == []
 
 
-async def test_refusals_for_less_than_the_renew_deadline_are_survived(
+async def test_renewal_failures_shorter_than_the_renew_deadline_keep_the_lease(
     election: Election, autojump_clock: MockClock
 ) -> None:
     async def work() -> None:
@@ -219,7 +222,7 @@ async def test_refusals_for_less_than_the_renew_deadline_are_survived(
     assert election.moments == [0, 10, 12, 14, 15]
 
 
-async def test_the_lease_is_lost_when_it_could_not_be_renewed_for_the_renew_deadline(
+async def test_the_lease_is_lost_after_the_renew_deadline_without_renewal(
     election: Election, autojump_clock: MockClock
 ) -> None:
     ended: list[float] = []
@@ -239,9 +242,7 @@ async def test_the_lease_is_lost_when_it_could_not_be_renewed_for_the_renew_dead
     assert election.notes == ["me became leader", "me stopped leading"]
 
 
-async def test_a_server_that_does_not_answer_loses_the_lease_just_as_well(
-    election: Election, autojump_clock: MockClock
-) -> None:
+async def test_the_lease_is_lost_if_the_server_does_not_answer(election: Election, autojump_clock: MockClock) -> None:
     began = trio.current_time()
     election.settings = evolve(election.settings, renew_deadline_ns=5 * SECOND_NS)
 
@@ -254,7 +255,7 @@ async def test_a_server_that_does_not_answer_loses_the_lease_just_as_well(
     assert trio.current_time() - began <= 7.0
 
 
-async def test_a_lost_reply_to_a_renewal_costs_one_more_look(election: Election, autojump_clock: MockClock) -> None:
+async def test_a_lost_reply_to_a_renewal_costs_one_more_read(election: Election, autojump_clock: MockClock) -> None:
     async def work() -> None:
         await trio.sleep(1)
         election.api.faults.drop_next(1, verb="update", resource="leases")
@@ -264,7 +265,7 @@ async def test_a_lost_reply_to_a_renewal_costs_one_more_look(election: Election,
     assert election.moments == [0, 2, 4, 5]
 
 
-async def test_a_lease_that_is_deleted_is_made_anew(election: Election, autojump_clock: MockClock) -> None:
+async def test_a_deleted_lease_is_created_again(election: Election, autojump_clock: MockClock) -> None:
     async def work() -> None:
         await trio.sleep(1)
         store = election.api.store
@@ -276,7 +277,7 @@ async def test_a_lease_that_is_deleted_is_made_anew(election: Election, autojump
     await election.elector().lead(work, trio.Event())
 
 
-async def test_what_work_raises_gives_the_lease_back(election: Election, autojump_clock: MockClock) -> None:
+async def test_the_lease_is_released_when_the_work_raises(election: Election, autojump_clock: MockClock) -> None:
     async def work() -> None:
         await trio.sleep(1)
         raise ZeroDivisionError
@@ -286,7 +287,7 @@ async def test_what_work_raises_gives_the_lease_back(election: Election, autojum
     assert election.spec["holderIdentity"] == ""
 
 
-async def test_somebody_elses_lease_is_not_given_back(election: Election, autojump_clock: MockClock) -> None:
+async def test_the_lease_of_another_holder_is_not_released(election: Election, autojump_clock: MockClock) -> None:
     async def work() -> None:
         await trio.sleep(1)
         store = election.api.store
@@ -299,7 +300,7 @@ async def test_somebody_elses_lease_is_not_given_back(election: Election, autoju
     assert election.spec["holderIdentity"] == "thief"
 
 
-async def test_a_server_that_is_away_at_the_end_is_waited_for_only_so_long(
+async def test_releasing_the_lease_is_bounded_in_time(
     election: Election, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     began = trio.current_time()

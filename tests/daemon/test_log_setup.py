@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
+from restored_logging import restored_logging
 
 from trio_sched.daemon.log_setup import JsonFormatter, TextFormatter, set_up_logging
 
@@ -15,16 +16,8 @@ log = logging.getLogger("trio_sched.daemon.test_log_setup")
 
 @pytest.fixture(autouse=True)
 def _logging_as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level, raised = list(root.handlers), root.level, logging.raiseExceptions
-    levels = {name: logging.getLogger(name).level for name in ("trio_sched", "plugins_builtin")}
-    yield
-    logging.captureWarnings(False)
-    logging.raiseExceptions = raised
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for name, former in levels.items():
-        logging.getLogger(name).setLevel(former)
+    with restored_logging():
+        yield
 
 
 def record(message: str, level: int = logging.INFO, **fields: object) -> logging.LogRecord:
@@ -55,7 +48,7 @@ def test_values_of_several_lines_are_indented() -> None:
     assert text("Failed", err="one\ntwo").endswith('] "Failed" err=<\n\tone\n\ttwo\n >')
 
 
-def test_an_exception_is_told_with_its_traceback() -> None:
+def test_an_exception_is_logged_with_its_traceback() -> None:
     made = record("Failed", logging.ERROR)
     try:
         raise ValueError("no")
@@ -79,7 +72,7 @@ def test_json_has_klogs_keys() -> None:
 
 
 @pytest.mark.parametrize(("verbosity", "shown"), [(0, ["info"]), (3, ["info"]), (4, ["debug", "info"])])
-def test_verbosity_opens_debug_lines(verbosity: int, shown: list[str]) -> None:
+def test_verbosity_enables_debug_lines(verbosity: int, shown: list[str]) -> None:
     stream = io.StringIO()
     set_up_logging("json", verbosity, stream)
     log.debug("debug")
@@ -88,7 +81,7 @@ def test_verbosity_opens_debug_lines(verbosity: int, shown: list[str]) -> None:
     assert [json.loads(line)["msg"] for line in stream.getvalue().splitlines()] == shown
 
 
-def test_libraries_are_heard_from_warnings_on_and_python_s_own_warnings_too() -> None:
+def test_libraries_log_from_warnings_on_and_python_warnings_are_captured() -> None:
     stream = io.StringIO()
     set_up_logging("text", 0, stream)
     logging.getLogger("httpx").warning("careful")
@@ -101,7 +94,7 @@ def test_libraries_are_heard_from_warnings_on_and_python_s_own_warnings_too() ->
     assert "UserWarning: deprecated" in stream.getvalue()
 
 
-def test_setting_up_twice_says_everything_once() -> None:
+def test_setting_up_twice_logs_everything_once() -> None:
     stream = io.StringIO()
     set_up_logging("text", 0, io.StringIO())
     set_up_logging("text", 0, stream)

@@ -1,9 +1,10 @@
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
 import pytest
 import trio
+from stage import Assemble
+from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
@@ -13,19 +14,20 @@ from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.persistent_volume import PersistentVolumeClaim
 from trio_sched.plugin_api import Action, Code, Handle, hookimpl
+from trio_sched.simulator import ApiServer
 from trio_sched.simulator.lifecycle import create
 from trio_sched.testing import node, pod
 
 
 @pytest.fixture
 def curious() -> type[Any]:
-    """A plugin that does nothing but keep its handle."""
+    """A plugin that does nothing but store its handle on the class."""
 
     class Curious:
         name: ClassVar[str] = "Curious"
-        handle: ClassVar[Any]
+        handle: ClassVar[Handle]
 
-        def __init__(self, args: None, handle: Any) -> None:
+        def __init__(self, args: None, handle: Handle) -> None:
             type(self).handle = handle
 
         @hookimpl
@@ -35,7 +37,7 @@ def curious() -> type[Any]:
 
 
 @pytest.fixture
-def assembly(assembled: Callable[..., Assembly], curious: type[Any]) -> Assembly:
+def assembly(assembled: Assemble, curious: type[Any]) -> Assembly:
     return assembled(curious, gates={"GenericWorkload": True, "SchedulerPopFromBackoffQ": False})
 
 
@@ -60,7 +62,7 @@ async def test_nodes_are_those_of_now(assembly: Assembly, handle: Handle) -> Non
     assert handle.nodes.requested[0].tolist() == [0, 1000]
 
 
-async def test_asking_for_a_kind_is_remembered_while_answers_are_given_that_will_be_kept(
+async def test_reading_a_kind_inside_a_cached_evaluation_records_the_dependency(
     assembly: Assembly, handle: Handle
 ) -> None:
     asked = assembly.scheduler.dependencies
@@ -76,7 +78,7 @@ async def test_asking_for_a_kind_is_remembered_while_answers_are_given_that_will
     assert handle.object("Widget", "w", "elsewhere") is None
 
 
-async def test_who_waits_for_permission_can_be_looked_at_and_decided_about(
+async def test_waiting_pods_can_be_listed_allowed_and_rejected(
     assembly: Assembly, handle: Handle, autojump_clock: MockClock
 ) -> None:
     assert handle.waiting_pods() == {}
@@ -90,7 +92,7 @@ async def test_who_waits_for_permission_can_be_looked_at_and_decided_about(
     assert handle.waiting_pods() == {}
 
 
-async def test_activated_pods_are_tried_next_and_whoever_schedules_wakes_up(
+async def test_activated_pods_are_queued_and_the_scheduler_is_woken(
     assembly: Assembly, handle: Handle, autojump_clock: MockClock
 ) -> None:
     queue = assembly.scheduler.queue
@@ -109,15 +111,17 @@ async def test_activated_pods_are_tried_next_and_whoever_schedules_wakes_up(
         await assembly.ready.wait()
 
 
-async def test_a_plugin_can_bind_through_the_api_server(handle: Handle, store: Any, autojump_clock: MockClock) -> None:
+async def test_a_plugin_can_bind_through_the_api_server(
+    handle: Handle, store: Store, autojump_clock: MockClock
+) -> None:
     await store.create_node(node("n"))
     created = await store.create_pod(pod("p"))
     assert await handle.bind(created, "n") is None
     assert store.pod("p")["spec"]["nodeName"] == "n"
 
 
-async def test_a_plugin_that_binds_to_no_node_at_all_hears_that_it_has_failed(
-    handle: Handle, store: Any, autojump_clock: MockClock
+async def test_binding_to_an_empty_node_name_is_an_error(
+    handle: Handle, store: Store, autojump_clock: MockClock
 ) -> None:
     refusal = await handle.bind(await store.create_pod(pod("p")), "")
     assert refusal is not None
@@ -134,11 +138,11 @@ def show(assembly: Assembly, change: str, claim: PersistentVolumeClaim) -> None:
     if change == "ADDED":
         take(Listed([claim], "1"))
     else:
-        take(Changes([Change(change, claim, None if change == "DELETED" else claim)], "2"))  # type: ignore[arg-type]
+        take(Changes([Change(change, claim, None if change == "DELETED" else claim)], "2"))
 
 
-async def test_objects_are_patched_on_condition_that_they_are_as_they_were(
-    handle: Handle, api: Any, autojump_clock: MockClock
+async def test_objects_are_patched_only_at_the_given_resource_version(
+    handle: Handle, api: ApiServer, autojump_clock: MockClock
 ) -> None:
     stored = create(api.state, api.state.types.core("persistentvolumeclaims"), "default", dict(CLAIM))
     patch = {"metadata": {"annotations": {"a": "b"}, "resourceVersion": str(stored.version)}}
@@ -154,7 +158,7 @@ async def test_objects_are_patched_on_condition_that_they_are_as_they_were(
         await handle.patch("Nonsense", "data", patch)
 
 
-async def test_a_change_of_one_object_is_waited_for(
+async def test_waiting_for_a_change_of_one_object(
     assembly: Assembly, handle: Handle, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     claim = msgspec.convert(CLAIM, PersistentVolumeClaim)
@@ -178,7 +182,7 @@ async def test_a_change_of_one_object_is_waited_for(
     assert seen[-1] == (15.0, True)
 
 
-async def test_versions_tell_whether_anything_has_changed(
+async def test_the_version_of_a_kind_changes_with_every_change(
     assembly: Assembly, handle: Handle, autojump_clock: MockClock
 ) -> None:
     claim = msgspec.convert(CLAIM, PersistentVolumeClaim)

@@ -5,11 +5,14 @@ import pytest
 import trio
 from attrs import define, field
 from msgspec.structs import replace
+from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.pod_status import PodStatusWriter, condition_patch, status_patch
 from trio_sched.daemon.work_pool import WorkPool
+from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.pod import Pod, PodCondition
+from trio_sched.simulator import ApiServer
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
@@ -31,7 +34,7 @@ def with_conditions(*conditions: PodCondition, nominated: str = "") -> Pod:
     return replace(p, status=replace(p.status, conditions=conditions))
 
 
-def test_a_pod_without_conditions_gets_the_whole_one() -> None:
+def test_a_pod_without_conditions_gets_the_whole_condition() -> None:
     assert patch_of(pod("p")) == {
         "conditions": [
             {
@@ -46,28 +49,28 @@ def test_a_pod_without_conditions_gets_the_whole_one() -> None:
     }
 
 
-def test_the_generation_that_was_looked_at_is_named() -> None:
+def test_the_observed_generation_is_written() -> None:
     p = pod("p")
     patch = patch_of(replace(p, metadata=replace(p.metadata, generation=3)))
     assert patch["conditions"][0]["observedGeneration"] == 3
 
 
-def test_what_is_said_already_is_not_said_again() -> None:
+def test_an_unchanged_condition_is_not_patched() -> None:
     assert patch_of(with_conditions(said())) == {}
 
 
-def test_another_message_keeps_the_time_since_when_it_is_unscheduled() -> None:
+def test_a_new_message_keeps_the_last_transition_time() -> None:
     patch = patch_of(with_conditions(said(message="before")))
     assert patch["conditions"][0]["lastTransitionTime"] == "2025-12-31T23:00:00Z"
     assert patch["conditions"][0]["message"] == "no room"
 
 
-def test_turning_from_scheduled_to_unscheduled_is_a_transition() -> None:
+def test_a_changed_status_sets_the_last_transition_time() -> None:
     patch = patch_of(with_conditions(said(status="True")))
     assert patch["conditions"][0]["lastTransitionTime"] == NOW
 
 
-def test_conditions_of_others_keep_their_order() -> None:
+def test_other_conditions_keep_their_order() -> None:
     other = PodCondition(type="Ready", status="False")
     last = patch_of(with_conditions(other))
     assert last["$setElementOrder/conditions"] == [{"type": "Ready"}, {"type": "PodScheduled"}]
@@ -119,9 +122,9 @@ def test_the_order_of_conditions_is_sent_unless_there_were_none() -> None:
 
 @define(eq=False)
 class Writing:
-    """A writer at work on one pod of an API server."""
+    """A writer of one pod's status, and the versions that the API server stored."""
 
-    store: Any
+    store: Store
     writer: PodStatusWriter
     pod: Pod
     versions: list[dict[str, Any]] = field(factory=list)
@@ -131,12 +134,12 @@ class Writing:
 
     @property
     def messages(self) -> list[str]:
-        """What was said, in the order in which it arrived."""
+        """The messages written, in order."""
         return [status["conditions"][0]["message"] for status in self.versions]
 
 
 @pytest.fixture
-async def writing(store: Any, client: Any, api: Any, nursery: trio.Nursery) -> Writing:
+async def writing(store: Store, client: KubeClient, api: ApiServer, nursery: trio.Nursery) -> Writing:
     writer = PodStatusWriter(client, WorkPool(8), api.now, Random(1))
     made = Writing(store, writer, await store.create_pod(pod("p")))
     api.store.collection("pods").listen(lambda change: made.versions.append(change.current.fields["status"]))
@@ -144,7 +147,7 @@ async def writing(store: Any, client: Any, api: Any, nursery: trio.Nursery) -> W
     return made
 
 
-async def test_a_patch_arrives(writing: Writing, autojump_clock: MockClock) -> None:
+async def test_a_patch_is_written(writing: Writing, autojump_clock: MockClock) -> None:
     writing.say("no room", nominated="n1")
     await writing.writer.pool.drained()
     status = writing.store.pod("p")["status"]
@@ -153,8 +156,8 @@ async def test_a_patch_arrives(writing: Writing, autojump_clock: MockClock) -> N
 
 
 @pytest.mark.parametrize(("code", "reason"), [(500, "InternalError"), (409, "Conflict")])
-async def test_trouble_is_outlived(
-    writing: Writing, autojump_clock: MockClock, api: Any, code: int, reason: str
+async def test_failed_patches_are_retried(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer, code: int, reason: str
 ) -> None:
     api.faults.fail_next(3, verb="patch", code=code, reason=reason)
     writing.say("no room")
@@ -163,8 +166,8 @@ async def test_trouble_is_outlived(
     assert 0.31 <= trio.current_time() <= 0.341  # 10, 50 and 250 ms, up to a tenth more
 
 
-async def test_four_failures_are_enough(
-    writing: Writing, autojump_clock: MockClock, api: Any, caplog: pytest.LogCaptureFixture
+async def test_a_patch_is_dropped_after_four_failures(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.faults.fail_next(4, verb="patch")
     writing.say("no room")
@@ -176,8 +179,8 @@ async def test_four_failures_are_enough(
     assert writing.messages == ["still no room"]
 
 
-async def test_a_refusal_is_not_argued_with(
-    writing: Writing, autojump_clock: MockClock, api: Any, caplog: pytest.LogCaptureFixture
+async def test_a_rejected_patch_is_not_retried(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.faults.fail_next(1, verb="patch", code=403, reason="Forbidden", message="not you")
     writing.say("no room")
@@ -186,8 +189,8 @@ async def test_a_refusal_is_not_argued_with(
     assert "not you" in caplog.text
 
 
-async def test_a_pod_that_is_gone_needs_no_status(
-    writing: Writing, autojump_clock: MockClock, api: Any, caplog: pytest.LogCaptureFixture
+async def test_a_patch_of_a_deleted_pod_is_dropped(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.faults.fail_next(1, verb="patch", code=404, reason="NotFound")
     writing.say("no room")
@@ -195,8 +198,8 @@ async def test_a_pod_that_is_gone_needs_no_status(
     assert caplog.text == ""
 
 
-async def test_a_newer_reason_never_arrives_before_an_older_one(
-    writing: Writing, autojump_clock: MockClock, api: Any
+async def test_patches_of_one_pod_are_written_in_order(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer
 ) -> None:
     api.faults.set_latency(5, verb="patch")
     writing.say("first")
@@ -207,8 +210,8 @@ async def test_a_newer_reason_never_arrives_before_an_older_one(
     assert writing.messages == ["first", "second"]
 
 
-async def test_what_waits_behind_a_patch_becomes_one_patch(
-    writing: Writing, autojump_clock: MockClock, api: Any
+async def test_patches_queued_behind_a_running_one_are_merged(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer
 ) -> None:
     api.faults.set_latency(5, verb="patch")
     writing.say("first")
@@ -220,7 +223,9 @@ async def test_what_waits_behind_a_patch_becomes_one_patch(
     assert writing.versions[-1]["nominatedNodeName"] == "n1"
 
 
-async def test_a_failed_patch_gives_way_to_a_newer_one(writing: Writing, autojump_clock: MockClock, api: Any) -> None:
+async def test_a_failed_patch_is_replaced_by_a_newer_one(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer
+) -> None:
     api.faults.fail_next(1, verb="patch")
     api.faults.set_latency(1, verb="patch")
     writing.say("first", nominated="n1")
@@ -231,7 +236,7 @@ async def test_a_failed_patch_gives_way_to_a_newer_one(writing: Writing, autojum
     assert writing.versions[-1]["nominatedNodeName"] == "n1"
 
 
-async def test_what_was_not_sent_can_be_withdrawn(writing: Writing, autojump_clock: MockClock) -> None:
+async def test_a_queued_patch_can_be_withdrawn(writing: Writing, autojump_clock: MockClock) -> None:
     writing.say("obsolete")
     await writing.writer.withdraw(writing.pod.uid)
     await writing.writer.pool.drained()
@@ -241,8 +246,8 @@ async def test_what_was_not_sent_can_be_withdrawn(writing: Writing, autojump_clo
     assert writing.messages == ["news"]
 
 
-async def test_what_is_on_its_way_arrives_before_a_withdrawal_returns(
-    writing: Writing, autojump_clock: MockClock, api: Any
+async def test_a_withdrawal_waits_for_the_patch_under_way(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer
 ) -> None:
     api.faults.set_latency(5, verb="patch")
     writing.say("sent")
@@ -254,8 +259,8 @@ async def test_what_is_on_its_way_arrives_before_a_withdrawal_returns(
     assert writing.messages == ["sent"]
 
 
-async def test_a_patch_that_failed_is_not_tried_again_once_withdrawn(
-    writing: Writing, autojump_clock: MockClock, api: Any
+async def test_a_failed_patch_is_not_retried_once_withdrawn(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer
 ) -> None:
     api.faults.fail_next(1, verb="patch")
     api.faults.set_latency(5, verb="patch")
@@ -272,7 +277,7 @@ async def test_a_withdrawal_of_nothing_returns_at_once(writing: Writing, autojum
     assert trio.current_time() == 0
 
 
-async def test_a_late_reason_does_not_overwrite_that_the_pod_was_bound(autojump_clock: MockClock) -> None:
+async def test_a_late_condition_does_not_overwrite_that_the_pod_is_bound(autojump_clock: MockClock) -> None:
     async with virtual_cluster(kubelets=False) as cluster:
         cluster.api.faults.set_latency(5, verb="patch", resource="pods")
         await cluster.create(pod("p"))

@@ -1,26 +1,25 @@
-from typing import Any
-
 import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.daemon.pre_binding import PreBindingPods
-from trio_sched.plugin_api import PreFlight, Wait, hookimpl
+from trio_sched.plugin_api import Pod, PreFlight, Wait, hookimpl
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
-async def test_a_pod_that_is_under_way_can_be_stopped_once() -> None:
+async def test_a_pod_in_pre_bind_can_be_cancelled_once() -> None:
     pods = PreBindingPods()
     entered = pods.add("uid")
-    assert pods.cancel("uid", "preempted by somebody")
+    assert pods.cancel("uid", "preempted by DefaultPreemption")
     assert entered.scope.cancel_called
-    assert entered.cause == "preempted by somebody"
+    assert entered.cause == "preempted by DefaultPreemption"
     assert pods.cancel("uid", "preempted by another")
-    assert entered.cause == "preempted by somebody"
+    assert entered.cause == "preempted by DefaultPreemption"
 
 
-async def test_a_pod_that_is_past_that_point_cannot() -> None:
+async def test_a_pod_past_pre_bind_cannot_be_cancelled() -> None:
     pods = PreBindingPods()
     entered = pods.add("uid")
     entered.is_done = True
@@ -29,7 +28,7 @@ async def test_a_pod_that_is_past_that_point_cannot() -> None:
     assert entered.cause is None
 
 
-def test_a_pod_that_is_bound_or_has_failed_is_not_here() -> None:
+def test_a_pod_that_is_bound_or_has_failed_is_not_in_pre_bind() -> None:
     pods = PreBindingPods()
     pods.add("uid")
     pods.remove("uid")
@@ -41,24 +40,15 @@ def test_a_pod_that_is_bound_or_has_failed_is_not_here() -> None:
 # --- in a cluster ---------------------------------------------------------------------------------------------------
 
 
-class Plugin:
-    log: list[Any]
-
-    def __init__(self, args: None, handle: Any) -> None: ...
-
-    def __init_subclass__(cls) -> None:
-        cls.name, cls.log = cls.__name__, []
-
-
-class Preparing(Plugin):
-    """Takes a minute before modest pods are bound."""
+class Preparing(PluginBase):
+    """Its pre_bind of pods named modest takes a minute."""
 
     @hookimpl
-    def pre_bind_pre_flight(self, pod: Any) -> PreFlight | None:
+    def pre_bind_pre_flight(self, pod: Pod) -> PreFlight | None:
         return PreFlight()
 
     @hookimpl
-    async def pre_bind(self, pod: Any) -> None:
+    async def pre_bind(self, pod: Pod) -> None:
         if pod.name != "modest":
             return
         try:
@@ -68,11 +58,11 @@ class Preparing(Plugin):
             raise
 
 
-class Doorman(Plugin):
-    """Lets modest pods wait for a minute."""
+class Doorman(PluginBase):
+    """Lets pods named modest wait for a minute in permit."""
 
     @hookimpl
-    def permit(self, pod: Any) -> Wait | None:
+    def permit(self, pod: Pod) -> Wait | None:
         return Wait(60) if pod.name == "modest" else None
 
 
@@ -83,8 +73,8 @@ class Doorman(Plugin):
         (Doorman, "waiting on permit for pod: preempted"),
     ],
 )
-async def test_a_pod_that_is_not_bound_yet_makes_room_without_being_deleted(
-    plugin: type[Plugin], failure: str, autojump_clock: MockClock
+async def test_preempting_a_pod_in_its_binding_cycle_does_not_delete_it(
+    plugin: type[PluginBase], failure: str, autojump_clock: MockClock
 ) -> None:
     Preparing.log.clear()
     async with virtual_cluster(nodes=[node("n", cpu=3)], plugins=[plugin]) as cluster:
@@ -105,7 +95,7 @@ async def test_a_pod_that_is_not_bound_yet_makes_room_without_being_deleted(
     assert Preparing.log == (["stopped"] if plugin is Preparing else [])
 
 
-async def test_a_pod_that_made_room_is_tried_again_and_bound_where_there_is_room(autojump_clock: MockClock) -> None:
+async def test_a_pod_preempted_in_its_binding_cycle_is_scheduled_again(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=3)], plugins=[Preparing]) as cluster:
         await cluster.create(pod("modest", cpu=2, priority=0))
         await trio.sleep(5)

@@ -1,30 +1,31 @@
 from itertools import pairwise
-from typing import Any
 
 import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.plugin_api import hookimpl, unschedulable
+from trio_sched.plugin_api import EventRegistration, Handle, NodeView, Pod, Status, hookimpl, unschedulable
+from trio_sched.simulator.object_store import Change as StoreChange
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
 
 class Choosy:
-    """Refuses until it is told not to; no event is of any interest to it."""
+    """Rejects every pod while ``refuses`` is set, and registers for no event."""
 
     name = "Choosy"
     refuses = True
 
-    def __init__(self, args: None, handle: Any) -> None:
+    def __init__(self, args: None, handle: Handle) -> None:
         self.attempts: list[float] = []
 
     @hookimpl
-    def filter_node(self, node: Any) -> Any:
+    def filter_node(self, node: NodeView) -> Status | None:
         return unschedulable("I do not feel like it") if Choosy.refuses else None
 
     @hookimpl
-    def events_to_register(self) -> list[Any]:
+    def events_to_register(self) -> list[EventRegistration]:
         return []
 
 
@@ -32,7 +33,7 @@ async def bound_at(cluster: VirtualCluster, name: str, *, within_seconds: float)
     """When the pod got its node."""
     bound = trio.Event()
 
-    def see(change: Any) -> None:
+    def see(change: StoreChange) -> None:
         fields = change.current.fields
         if fields["metadata"]["name"] == name and fields["spec"].get("nodeName"):
             bound.set()
@@ -45,7 +46,7 @@ async def bound_at(cluster: VirtualCluster, name: str, *, within_seconds: float)
 
 
 @pytest.mark.parametrize("pops_from_backoff", [True, False])
-async def test_a_pod_freed_while_it_backs_off_goes_on_when_that_is_over(
+async def test_a_pod_requeued_in_backoff_is_scheduled_when_the_backoff_ends(
     autojump_clock: MockClock, pops_from_backoff: bool
 ) -> None:
     async with virtual_cluster(gates={"SchedulerPopFromBackoffQ": pops_from_backoff}, nodes=1) as cluster:
@@ -57,16 +58,12 @@ async def test_a_pod_freed_while_it_backs_off_goes_on_when_that_is_over(
         assert moment < 0.5 if pops_from_backoff else 1.0 <= moment < 2.5
 
 
-async def test_a_pod_that_failed_backs_off_longer_each_time(autojump_clock: MockClock) -> None:
+async def test_the_backoff_doubles_with_each_failure(autojump_clock: MockClock) -> None:
     failures: list[float] = []
 
-    class Failing:
-        name = "Failing"
-
-        def __init__(self, args: None, handle: Any) -> None: ...
-
+    class Failing(PluginBase):
         @hookimpl
-        def reserve(self, pod: Any) -> None:
+        def reserve(self, pod: Pod) -> None:
             failures.append(trio.current_time())
             raise RuntimeError("again")
 
@@ -80,7 +77,7 @@ async def test_a_pod_that_failed_backs_off_longer_each_time(autojump_clock: Mock
     assert len(failures) >= 5
 
 
-async def test_a_pod_nobody_frees_is_tried_again_after_five_minutes(autojump_clock: MockClock) -> None:
+async def test_an_unschedulable_pod_is_retried_after_five_minutes(autojump_clock: MockClock) -> None:
     Choosy.refuses = True
     async with virtual_cluster(nodes=1, plugins=[Choosy]) as cluster:
         await cluster.create(pod("p"))

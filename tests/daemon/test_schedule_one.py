@@ -1,30 +1,32 @@
-from typing import Any
-
 import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.plugin_api import Action, PostFilterResult, Resource, Status, failure, hookimpl, on, unschedulable
+from trio_sched.plugin_api import (
+    Action,
+    EventRegistration,
+    Hint,
+    NodeView,
+    Pod,
+    PostFilterResult,
+    Resource,
+    Status,
+    failure,
+    hookimpl,
+    on,
+    unschedulable,
+)
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
-
-
-class Plugin:
-    log: list[str]
-
-    def __init__(self, args: None, handle: Any) -> None:
-        self.handle = handle
-
-    def __init_subclass__(cls) -> None:
-        cls.name, cls.log = cls.__name__, []
 
 
 async def test_a_plugin_that_fails_at_pre_enqueue_is_named_in_the_log(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Stumbling(Plugin):
+    class Stumbling(PluginBase):
         @hookimpl
-        def pre_enqueue(self, pod: Any) -> None:
+        def pre_enqueue(self, pod: Pod) -> None:
             raise RuntimeError("cannot tell")
 
     async with virtual_cluster(nodes=1, plugins=[Stumbling]) as cluster:
@@ -34,17 +36,17 @@ async def test_a_plugin_that_fails_at_pre_enqueue_is_named_in_the_log(
         assert caplog.text.count(text) == 1
 
 
-async def test_a_hint_that_fails_is_named_in_the_log_and_the_pod_is_tried_all_the_same(
+async def test_a_failing_hint_is_logged_and_the_pod_is_requeued(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Hinting(Plugin):
+    class Hinting(PluginBase):
         @hookimpl
-        def filter_node(self, node: Any) -> Status | None:
+        def filter_node(self, node: NodeView) -> Status | None:
             return None if node.name == "good" else unschedulable("not good")
 
         @hookimpl
-        def events_to_register(self) -> list[Any]:
-            def hint(pod: Any, old: Any, new: Any) -> Any:
+        def events_to_register(self) -> list[EventRegistration]:
+            def hint(pod: Pod, old: object, new: object) -> Hint:
                 raise RuntimeError("no idea")
 
             return [on(Resource.NODE, Action.ADD, hint)]
@@ -58,7 +60,7 @@ async def test_a_hint_that_fails_is_named_in_the_log_and_the_pod_is_tried_all_th
         assert "plugin Hinting failed at hint: hint raised RuntimeError: no idea" in caplog.text
 
 
-async def test_a_pod_that_is_being_deleted_is_not_scheduled(autojump_clock: MockClock) -> None:
+async def test_a_terminating_pod_is_not_scheduled(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1, scheduler=False) as cluster:
         manifest = {
             "apiVersion": "v1",
@@ -75,17 +77,17 @@ async def test_a_pod_that_is_being_deleted_is_not_scheduled(autojump_clock: Mock
         assert (event.reason, event.message) == ("FailedScheduling", "skip schedule deleting pod: default/p")
 
 
-async def test_post_filter_plugins_speak_in_turn_until_one_has_an_answer(autojump_clock: MockClock) -> None:
-    class First(Plugin):
+async def test_post_filter_plugins_are_called_in_order_until_one_succeeds(autojump_clock: MockClock) -> None:
+    class First(PluginBase):
         @hookimpl
-        async def post_filter(self, pod: Any) -> PostFilterResult:
+        async def post_filter(self, pod: Pod) -> PostFilterResult:
             await trio.sleep(1)
             self.log.append("first")
             return PostFilterResult(unschedulable("First sees no way"))
 
-    class Second(Plugin):
+    class Second(PluginBase):
         @hookimpl
-        def post_filter(self, pod: Any) -> PostFilterResult:
+        def post_filter(self, pod: Pod) -> PostFilterResult:
             self.log.append("second")
             return PostFilterResult(unschedulable("nor does Second"))
 
@@ -109,13 +111,13 @@ profiles:
 """
 
 
-async def test_a_nomination_is_written_and_the_place_is_kept_free(autojump_clock: MockClock) -> None:
-    class Promise(Plugin):
+async def test_a_nomination_is_written_and_its_resources_are_kept_free(autojump_clock: MockClock) -> None:
+    class Nominating(PluginBase):
         @hookimpl
-        def post_filter(self, pod: Any) -> PostFilterResult:
+        def post_filter(self, pod: Pod) -> PostFilterResult:
             return PostFilterResult(nominated_node_name="node-1")
 
-    async with virtual_cluster(nodes=1, plugins=[Promise], config=WITHOUT_PREEMPTION) as cluster:
+    async with virtual_cluster(nodes=1, plugins=[Nominating], config=WITHOUT_PREEMPTION) as cluster:
         lodger = await cluster.create(pod("lodger", cpu=3))
         await trio.sleep(3)
         await cluster.create(pod("important", cpu=3, priority=10))
@@ -128,15 +130,15 @@ async def test_a_nomination_is_written_and_the_place_is_kept_free(autojump_clock
         assert cluster.pod("important").nominated_node_name == ""
 
 
-async def test_a_post_filter_that_fails_has_the_last_word(autojump_clock: MockClock) -> None:
-    class Raising(Plugin):
+async def test_a_failing_post_filter_ends_the_phase(autojump_clock: MockClock) -> None:
+    class Raising(PluginBase):
         @hookimpl
-        async def post_filter(self, pod: Any) -> PostFilterResult:
+        async def post_filter(self, pod: Pod) -> PostFilterResult:
             raise RuntimeError("out of order")
 
-    class Never(Plugin):
+    class Never(PluginBase):
         @hookimpl
-        def post_filter(self, pod: Any) -> PostFilterResult:
+        def post_filter(self, pod: Pod) -> PostFilterResult:
             self.log.append("asked")
             return PostFilterResult(failure("never"))
 
@@ -149,10 +151,10 @@ async def test_a_post_filter_that_fails_has_the_last_word(autojump_clock: MockCl
         assert event.message == f"0/1 nodes are available: 1 Insufficient cpu. {problem}"
 
 
-async def test_a_pod_deleted_while_post_filter_thinks_is_not_queued_again(autojump_clock: MockClock) -> None:
-    class Thinker(Plugin):
+async def test_a_pod_deleted_during_post_filter_is_not_queued_again(autojump_clock: MockClock) -> None:
+    class Thinker(PluginBase):
         @hookimpl
-        async def post_filter(self, pod: Any) -> None:
+        async def post_filter(self, pod: Pod) -> None:
             self.log.append(pod.name)
             await trio.sleep(5)
 

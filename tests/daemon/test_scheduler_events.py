@@ -48,7 +48,7 @@ def test_the_event_of_a_victim_is_reported_by_the_profile_of_the_preemptor(befor
     assert as_text(event) == ("Normal", "Preempted", "Preempting", note, "mine")
 
 
-def test_only_a_binding_cannot_be_repeated() -> None:
+def test_only_scheduled_events_cannot_repeat() -> None:
     assert scheduled(POD, "n").once
     repeatable = [failed_scheduling(POD, ""), skipped_deleting(POD), preempted(POD, PREEMPTOR, "n")]
     assert not any(event.once for event in repeatable)

@@ -25,7 +25,7 @@ trio.run(main)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_the_first_signal_asks_for_the_end(number: signal.Signals) -> None:
+async def test_the_first_signal_requests_the_stop(number: signal.Signals) -> None:
     before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
@@ -38,7 +38,7 @@ async def test_the_first_signal_asks_for_the_end(number: signal.Signals) -> None
     assert {one: signal.getsignal(one) for one in before} == before
 
 
-def test_the_second_ends_the_process_even_if_it_is_stuck() -> None:
+def test_the_second_signal_ends_the_process_even_if_it_is_stuck() -> None:
     with subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

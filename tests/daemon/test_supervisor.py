@@ -1,32 +1,21 @@
 import logging
-from typing import Any
 
 import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.daemon.supervisor import DRAIN_SECONDS, PluginTaskFailed
 from trio_sched.engine.plugin_errors import PluginError
-from trio_sched.plugin_api import Wait, hookimpl
+from trio_sched.plugin_api import Handle, NodeView, Pod, Wait, hookimpl
+from trio_sched.simulator.object_store import Change as StoreChange
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
 LEASES = "leases.coordination.k8s.io"
 
 
-class Plugin:
-    """What plugins of these tests have in common; *log* is what they noted."""
-
-    log: list[str]
-
-    def __init__(self, args: None, handle: Any) -> None:
-        self.handle = handle
-
-    def __init_subclass__(cls) -> None:
-        cls.name, cls.log = cls.__name__, []
-
-
-async def test_nothing_is_scheduled_before_the_first_lists_are_in(autojump_clock: MockClock) -> None:
+async def test_nothing_is_scheduled_before_the_first_lists_are_complete(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)], scheduler=False) as cluster:
         await cluster.create(pod("there", cpu=1, node_name="n"))
         await cluster.create(pod("new", cpu=1))
@@ -56,7 +45,7 @@ delayCacheUntilActive: {delay_cache}
             await scheduler.stop()
 
 
-async def test_a_stop_while_the_leader_fills_its_caches_gives_the_lease_back(autojump_clock: MockClock) -> None:
+async def test_a_stop_during_the_first_lists_releases_the_lease(autojump_clock: MockClock) -> None:
     config = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -84,7 +73,7 @@ async def test_binds_under_way_are_finished_before_it_stops(autojump_clock: Mock
         assert len(cluster.events("Scheduled")) == 1
 
 
-async def test_pods_that_come_after_the_stop_are_left_to_others(autojump_clock: MockClock) -> None:
+async def test_pods_created_after_the_stop_are_not_scheduled(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1, bind_latency_seconds=5) as cluster:
         await cluster.create(pod("before"))
         await trio.sleep(1)
@@ -96,19 +85,19 @@ async def test_pods_that_come_after_the_stop_are_left_to_others(autojump_clock: 
         assert cluster.placements() == {"default/before": "node-1", "default/after": ""}
 
 
-async def test_once_the_lease_is_given_back_nothing_is_bound_any_more(
+async def test_nothing_is_bound_after_the_lease_is_released(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Or the next leader, who cannot know of it, would give the same room away again."""
+    """A bind after the release could overcommit a node that the next leader has already used."""
     async with virtual_cluster(nodes=2, leader_elect=True, kubelets=False) as cluster:
         bound: list[float] = []
         released: list[float] = []
 
-        def see_pod(change: Any) -> None:
+        def see_pod(change: StoreChange) -> None:
             if change.current.fields["spec"].get("nodeName"):
                 bound.append(trio.current_time())
 
-        def see_lease(change: Any) -> None:
+        def see_lease(change: StoreChange) -> None:
             if not change.current.fields["spec"]["holderIdentity"]:
                 released.append(trio.current_time())
 
@@ -128,7 +117,7 @@ async def test_once_the_lease_is_given_back_nothing_is_bound_any_more(
         assert "binds still under way after 10 s are given up" in caplog.text
 
 
-async def test_a_stop_waits_no_longer_than_it_may_for_events(autojump_clock: MockClock) -> None:
+async def test_a_stop_waits_for_events_only_up_to_its_limit(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1) as cluster:
         cluster.api.faults.set_latency(1000, verb="create", resource="events")
         await cluster.create(pod("p"))
@@ -139,10 +128,10 @@ async def test_a_stop_waits_no_longer_than_it_may_for_events(autojump_clock: Moc
         assert cluster.events("Scheduled") == []
 
 
-async def test_pods_that_wait_for_permission_hold_up_a_stop_only_for_so_long(autojump_clock: MockClock) -> None:
-    class Gate(Plugin):
+async def test_waiting_pods_delay_a_stop_only_up_to_its_limit(autojump_clock: MockClock) -> None:
+    class Gate(PluginBase):
         @hookimpl
-        def permit(self, pod: Any) -> Wait:
+        def permit(self, pod: Pod) -> Wait:
             return Wait(600)
 
     async with virtual_cluster(nodes=1, plugins=[Gate]) as cluster:
@@ -155,9 +144,9 @@ async def test_pods_that_wait_for_permission_hold_up_a_stop_only_for_so_long(aut
 
 
 async def test_background_tasks_of_plugins_run_from_the_first_list_to_the_stop(autojump_clock: MockClock) -> None:
-    class Ticker(Plugin):
+    class Ticker(PluginBase):
         @hookimpl
-        def score_node(self, node: Any) -> int:
+        def score_node(self, node: NodeView) -> int:
             return 0
 
         @hookimpl
@@ -176,9 +165,9 @@ async def test_background_tasks_of_plugins_run_from_the_first_list_to_the_stop(a
 
 
 async def test_a_background_task_that_ends_is_no_failure(autojump_clock: MockClock) -> None:
-    class Once(Plugin):
+    class Once(PluginBase):
         @hookimpl
-        def score_node(self, node: Any) -> int:
+        def score_node(self, node: NodeView) -> int:
             return 0
 
         @hookimpl
@@ -191,10 +180,10 @@ async def test_a_background_task_that_ends_is_no_failure(autojump_clock: MockClo
         assert (Once.log, cluster.pod("p").node_name) == (["ran"], "node-1")
 
 
-async def test_a_background_task_that_fails_ends_the_scheduler_in_its_plugins_name(autojump_clock: MockClock) -> None:
-    class Doomed(Plugin):
+async def test_a_failing_background_task_ends_the_scheduler_and_names_its_plugin(autojump_clock: MockClock) -> None:
+    class Doomed(PluginBase):
         @hookimpl
-        def score_node(self, node: Any) -> int:
+        def score_node(self, node: NodeView) -> int:
             return 0
 
         @hookimpl
@@ -212,13 +201,13 @@ async def test_a_background_task_that_fails_ends_the_scheduler_in_its_plugins_na
         assert lease.fields["spec"]["holderIdentity"] == ""
 
 
-async def test_a_plugin_that_cannot_be_made_keeps_the_scheduler_from_starting(autojump_clock: MockClock) -> None:
-    class Broken(Plugin):
-        def __init__(self, args: None, handle: Any) -> None:
+async def test_a_plugin_whose_constructor_raises_keeps_the_scheduler_from_starting(autojump_clock: MockClock) -> None:
+    class Broken(PluginBase):
+        def __init__(self, args: None, handle: Handle) -> None:
             raise ValueError("I need a GPU")
 
         @hookimpl
-        def score_node(self, node: Any) -> int:
+        def score_node(self, node: NodeView) -> int:
             return 0
 
     with pytest.raises(PluginError, match="I need a GPU"):
@@ -226,7 +215,9 @@ async def test_a_plugin_that_cannot_be_made_keeps_the_scheduler_from_starting(au
             pass
 
 
-async def test_the_log_says_when_the_lists_are_in(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_says_when_the_lists_are_complete(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "trio_sched.daemon.supervisor")
     async with virtual_cluster(nodes=1):
         assert [r.message for r in caplog.records if r.name.endswith("supervisor")] == [

@@ -1,8 +1,8 @@
 """What no API server would store must not stop what it does store."""
 
-from typing import Any
-
+import pytest
 from msgspec.structs import replace
+from stage import Stage
 from trio.testing import MockClock
 
 from trio_sched.kube_client.watch import Change, Changes, Listed
@@ -15,8 +15,8 @@ def nonsense(one: Node) -> Node:
     return replace(one, status=replace(one.status, allocatable={"cpu": "lots", "pods": "10"}))
 
 
-async def test_a_node_with_unreadable_resources_is_left_out_and_named(
-    stage: Any, autojump_clock: MockClock, caplog: Any
+async def test_a_node_with_unreadable_resources_is_left_out_and_logged(
+    stage: Stage, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.mirror.pods_changed(Listed([pod("early", cpu=1, node_name="bad")], "1"))
     stage.mirror.nodes_changed(Listed([nonsense(node("bad")), node("good")], "1"))
@@ -28,11 +28,11 @@ async def test_a_node_with_unreadable_resources_is_left_out_and_named(
     stage.mirror.nodes_changed(Changes([Change("MODIFIED", nonsense(node("bad")), mended)], "2"))
 
     assert sorted(stage.cache.table.names) == ["bad", "good"]
-    assert stage.cpu("bad") == 1000  # its pod had been kept in mind
+    assert stage.cpu("bad") == 1000  # its pod was cached before the node
 
 
 async def test_an_update_that_cannot_be_read_changes_nothing(
-    stage: Any, autojump_clock: MockClock, caplog: Any
+    stage: Stage, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = node("n", cpu=4)
     stage.mirror.nodes_changed(Listed([good], "1"))
@@ -43,7 +43,7 @@ async def test_an_update_that_cannot_be_read_changes_nothing(
 
 
 async def test_a_running_pod_with_unreadable_requests_is_left_out_and_the_others_are_not(
-    stage: Any, autojump_clock: MockClock, caplog: Any
+    stage: Stage, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.mirror.nodes_changed(Listed([node("n")], "1"))
     bad, good = pod("bad", node_name="n"), pod("good", cpu=1, node_name="n")

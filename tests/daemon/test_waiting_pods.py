@@ -14,11 +14,13 @@ def waiting(**timeouts: float) -> WaitingPods:
     return pods
 
 
-async def test_a_pod_that_does_not_wait_has_permission_at_once() -> None:
+async def test_a_pod_that_does_not_wait_is_allowed_at_once() -> None:
     assert await WaitingPods().permission("nobody") is None
 
 
-async def test_the_last_plugin_to_allow_it_gives_permission(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+async def test_a_pod_is_allowed_when_the_last_plugin_allows_it(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
     pods = waiting(A=60, B=60)
     one = pods.by_uid[POD.uid]
 
@@ -45,7 +47,7 @@ async def test_one_plugin_that_rejects_is_enough(nursery: trio.Nursery) -> None:
     assert (status.code, status.plugin, status.message) == (Code.UNSCHEDULABLE, "B", "not today")
 
 
-async def test_the_first_word_is_the_last() -> None:
+async def test_the_first_decision_is_final() -> None:
     pods = waiting(A=60)
     one = pods.by_uid[POD.uid]
     one.allow("A")
@@ -54,7 +56,7 @@ async def test_the_first_word_is_the_last() -> None:
     assert await pods.permission(POD.uid) is None
 
 
-async def test_the_plugin_with_the_shortest_patience_rejects_in_its_own_name(autojump_clock: MockClock) -> None:
+async def test_the_shortest_timeout_rejects_in_the_name_of_its_plugin(autojump_clock: MockClock) -> None:
     status = await waiting(A=90, B=1.5, C=60).permission(POD.uid)
     assert status is not None
     assert trio.current_time() == 1.5
@@ -69,20 +71,20 @@ async def test_a_plugin_that_has_allowed_it_times_out_no_more(autojump_clock: Mo
     assert (status.plugin, trio.current_time()) == ("B", 3.0)
 
 
-async def test_patience_counts_from_permit_on_and_not_from_the_first_look(autojump_clock: MockClock) -> None:
+async def test_timeouts_count_from_permit_and_not_from_the_first_wait(autojump_clock: MockClock) -> None:
     pods = waiting(A=5)
     await trio.sleep(4)
     await pods.permission(POD.uid)
     assert trio.current_time() == 5.0
 
 
-async def test_allowing_in_the_name_of_somebody_else_changes_nothing(autojump_clock: MockClock) -> None:
+async def test_allowing_for_a_plugin_that_does_not_wait_changes_nothing(autojump_clock: MockClock) -> None:
     pods = waiting(A=5)
     pods.by_uid[POD.uid].allow("B")
     assert await pods.permission(POD.uid) is not None
 
 
-async def test_a_pod_that_makes_room_for_another_fails_with_an_error() -> None:
+async def test_a_preempted_waiting_pod_fails_with_an_error() -> None:
     pods = waiting(A=5)
     assert pods.by_uid[POD.uid].preempt("DefaultPreemption", "preempted")
     status = await pods.permission(POD.uid)
@@ -90,7 +92,7 @@ async def test_a_pod_that_makes_room_for_another_fails_with_an_error() -> None:
     assert (status.code, status.message, status.plugin) == (Code.ERROR, "preempted", "DefaultPreemption")
 
 
-async def test_a_deleted_pod_waits_no_longer() -> None:
+async def test_a_deleted_pod_stops_waiting() -> None:
     pods = waiting(A=5)
     assert pods.remove_deleted(POD.uid)
     assert not pods.remove_deleted("another")

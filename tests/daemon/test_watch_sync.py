@@ -1,27 +1,33 @@
 from random import Random
 from typing import Any
 
+import pytest
 import trio
+from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.limits import WATCH_CATCH_UP_SECONDS, WATCH_SYNC_SECONDS
 from trio_sched.daemon.watch_sync import WatchSync
+from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.kinds import POD_KIND
-from trio_sched.kube_client.watch import Listed, Reflector
+from trio_sched.kube_client.watch import Changes, Listed, Reflector
+from trio_sched.simulator import ApiServer
 from trio_sched.testing import pod
 
 
-def follow(client: Any) -> tuple[Reflector[Any], list[str]]:
+def follow(client: KubeClient) -> tuple[Reflector[Any], list[str]]:
     names: list[str] = []
 
-    def take(batch: Any) -> None:
+    def take(batch: Listed[Any] | Changes[Any]) -> None:
         objects = batch.objects if isinstance(batch, Listed) else [change.new for change in batch.changes]
         names.extend(one.name for one in objects)
 
     return Reflector(client, POD_KIND, take, Random(1), on_trouble=lambda *_: None), names
 
 
-async def test_open_watches_are_not_waited_for(client: Any, nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+async def test_open_watches_are_not_waited_for(
+    client: KubeClient, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
     reflector, _names = follow(client)
     await nursery.start(reflector.run)
     await reflector.connected.wait()
@@ -32,8 +38,8 @@ async def test_open_watches_are_not_waited_for(client: Any, nursery: trio.Nurser
     assert trio.current_time() == began
 
 
-async def test_a_watch_that_pauses_after_an_outage_reconnects_now_and_catches_up(
-    api: Any, client: Any, store: Any, nursery: trio.Nursery, autojump_clock: MockClock
+async def test_a_watch_that_pauses_after_an_outage_reconnects_at_once(
+    api: ApiServer, client: KubeClient, store: Store, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     reflector, names = follow(client)
     await nursery.start(reflector.run)
@@ -52,8 +58,12 @@ async def test_a_watch_that_pauses_after_an_outage_reconnects_now_and_catches_up
     assert trio.current_time() - began <= WATCH_CATCH_UP_SECONDS + 0.1
 
 
-async def test_a_server_that_does_not_come_back_is_not_waited_for_for_ever(
-    api: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock, caplog: Any
+async def test_waiting_for_the_watches_is_bounded_in_time(
+    api: ApiServer,
+    client: KubeClient,
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     reflector, _names = follow(client)
     await nursery.start(reflector.run)

@@ -1,32 +1,41 @@
 import logging
-from typing import Any
 
 import pytest
 import trio
+from stage import Assemble, picky_plugin
+from stored_objects import Store
 from trio.testing import MockClock
 
+from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.watched_kinds import KINDS
 from trio_sched.daemon.watches import run_watches
+from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.plugin_api import Action, Resource
+from trio_sched.simulator import ApiServer
 from trio_sched.testing import node, pod
 
 DEVICE_CLASSES = "deviceclasses"
 
 
-async def create_device_class(api: Any, name: str) -> None:
+async def create_device_class(api: ApiServer, name: str) -> None:
     body = b'{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{"name":"%s"}}' % name.encode()
     path = "/apis/resource.k8s.io/v1/deviceclasses"
     response = await api.handle("POST", path, "", {"content-type": "application/json"}, body)
     assert response.status == 201
 
 
-def names(assembly: Any, kind: str) -> set[str]:
+def names(assembly: Assembly, kind: str) -> set[str]:
     return {one.metadata.name for one in assembly.object_cache.objects(kind)}
 
 
-async def test_everything_is_known_when_they_have_started_and_followed_from_then_on(
-    assembled: Any, api: Any, store: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
+async def test_watches_have_started_once_the_first_lists_are_complete(
+    assembled: Assemble,
+    api: ApiServer,
+    store: Store,
+    client: KubeClient,
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,
 ) -> None:
     assembly = assembled()
     cache = assembly.scheduler.cache
@@ -50,11 +59,11 @@ async def test_everything_is_known_when_they_have_started_and_followed_from_then
 
 
 @pytest.mark.parametrize("slow", ["nodes", DEVICE_CLASSES])
-async def test_pods_are_looked_at_when_nodes_and_further_kinds_are_known(
-    assembled: Any,
-    api: Any,
-    store: Any,
-    client: Any,
+async def test_pods_are_listed_after_nodes_and_further_kinds(
+    assembled: Assemble,
+    api: ApiServer,
+    store: Store,
+    client: KubeClient,
     nursery: trio.Nursery,
     autojump_clock: MockClock,
     slow: str,
@@ -72,7 +81,7 @@ async def test_pods_are_looked_at_when_nodes_and_further_kinds_are_known(
 
 
 async def test_a_new_leader_waits_for_the_watches_of_nodes_and_pods(
-    assembled: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
+    assembled: Assemble, client: KubeClient, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     assembly = assembled()
     await nursery.start(run_watches, assembly, client)
@@ -82,16 +91,15 @@ async def test_a_new_leader_waits_for_the_watches_of_nodes_and_pods(
     assert [reflector.kind.plural for reflector in assembly.watch_sync.reflectors] == ["nodes", "pods"]
 
 
-async def test_a_kind_that_the_server_does_not_have_holds_nothing_up(
-    assembled: Any,
-    picky: Any,
-    client: Any,
+async def test_a_kind_that_the_server_does_not_serve_delays_nothing(
+    assembled: Assemble,
+    client: KubeClient,
     nursery: trio.Nursery,
     autojump_clock: MockClock,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING)
-    assembly = assembled(picky(("widgets.v1.example.com", Action.ADD)))
+    assembly = assembled(picky_plugin(("widgets.v1.example.com", Action.ADD)))
     await nursery.start(run_watches, assembly, client)
     assert trio.current_time() < 1
     assert names(assembly, "widgets.v1.example.com") == set()
@@ -100,10 +108,10 @@ async def test_a_kind_that_the_server_does_not_have_holds_nothing_up(
     assert "Failed to watch" not in caplog.text
 
 
-async def test_a_kind_that_we_may_not_see_holds_nothing_up_and_is_known_when_we_may(
-    assembled: Any,
-    api: Any,
-    client: Any,
+async def test_a_forbidden_kind_delays_nothing_and_is_listed_once_allowed(
+    assembled: Assemble,
+    api: ApiServer,
+    client: KubeClient,
     nursery: trio.Nursery,
     autojump_clock: MockClock,
     caplog: pytest.LogCaptureFixture,
@@ -120,10 +128,10 @@ async def test_a_kind_that_we_may_not_see_holds_nothing_up_and_is_known_when_we_
     assert names(assembly, "DeviceClass") == {"gpus"}
 
 
-async def test_a_server_in_trouble_is_waited_for_and_the_trouble_is_logged(
-    assembled: Any,
-    api: Any,
-    client: Any,
+async def test_failing_lists_are_retried_and_logged(
+    assembled: Assemble,
+    api: ApiServer,
+    client: KubeClient,
     nursery: trio.Nursery,
     autojump_clock: MockClock,
     caplog: pytest.LogCaptureFixture,
@@ -137,26 +145,26 @@ async def test_a_server_in_trouble_is_waited_for_and_the_trouble_is_logged(
     assert caplog.text.count("Failed to watch deviceclasses") == 3
 
 
-async def test_only_kinds_that_somebody_waits_for_or_looks_at_are_watched(
-    assembled: Any, picky: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
+async def test_only_kinds_that_plugins_register_for_or_read_are_watched(
+    assembled: Assemble, client: KubeClient, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    assembly = assembled(picky((Resource.POD, Action.ALL), ("widgets.v1.example.com", Action.ADD)), bare=True)
+    assembly = assembled(picky_plugin((Resource.POD, Action.ALL), ("widgets.v1.example.com", Action.ADD)), bare=True)
     await nursery.start(run_watches, assembly, client)
     assert set(assembly.object_cache.kinds) == {"widgets.v1.example.com"}
 
 
-async def test_the_default_plugins_have_everything_watched_that_they_wait_for_or_look_at(
-    assembled: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
+async def test_all_kinds_that_the_default_plugins_register_for_or_read_are_watched(
+    assembled: Assemble, client: KubeClient, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     assembly = assembled()
     await nursery.start(run_watches, assembly, client)
     assert set(assembly.object_cache.kinds) == set(KINDS)
 
 
-async def test_objects_of_any_kind_can_be_asked_for(
-    assembled: Any, picky: Any, api: Any, client: Any, nursery: trio.Nursery, autojump_clock: MockClock
+async def test_objects_of_any_kind_can_be_read(
+    assembled: Assemble, api: ApiServer, client: KubeClient, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    assembly = assembled(picky(("priorityclasses.v1.scheduling.k8s.io", Action.ADD)))
+    assembly = assembled(picky_plugin(("priorityclasses.v1.scheduling.k8s.io", Action.ADD)))
     body = b'{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"high"},"value":9}'
     await api.handle(
         "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", "", {"content-type": "application/json"}, body

@@ -38,7 +38,7 @@ async def test_no_more_jobs_run_at_once_than_there_are_tasks(nursery: trio.Nurse
     assert (most, trio.current_time(), pool.unfinished) == (3, 3.0, 0)
 
 
-async def test_idle_tasks_wake_up_for_later_jobs(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+async def test_idle_tasks_run_later_jobs(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
     pool, done = WorkPool(2), trio.Event()
 
     async def job() -> None:
@@ -52,7 +52,9 @@ async def test_idle_tasks_wake_up_for_later_jobs(nursery: trio.Nursery, autojump
     assert trio.current_time() == 0
 
 
-async def test_all_that_wait_for_the_end_are_woken(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+async def test_all_tasks_that_wait_for_the_pool_to_drain_are_woken(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
     pool = WorkPool(1)
     nursery.start_soon(pool.run)
     pool.submit(partial(trio.sleep, 5))
@@ -68,9 +70,7 @@ async def test_waiting_for_an_idle_pool_returns_at_once(autojump_clock: MockCloc
     assert trio.current_time() == 0
 
 
-async def test_a_job_that_is_given_while_others_drain_is_waited_for(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
+async def test_a_job_added_while_draining_is_waited_for(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
     pool = WorkPool(1)
     nursery.start_soon(pool.run)
 

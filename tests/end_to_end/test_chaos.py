@@ -1,4 +1,4 @@
-"""Minutes of random life and random trouble, under several seeds; afterwards everything must add up."""
+"""Minutes of random operations and faults under several seeds; afterwards cache and cluster must agree."""
 
 from random import Random
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import define, field
+from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
@@ -32,7 +33,7 @@ extenders:
 
 @define(eq=False)
 class Chaos:
-    """Users, administrators and Murphy, acting on *cluster* as *dice* say."""
+    """Random operations of users and administrators and random faults, drawn from *dice*."""
 
     cluster: VirtualCluster
     dice: Random
@@ -58,7 +59,7 @@ class Chaos:
         try:
             await action()
         except Refused as refused:
-            if refused.code not in (404, 409):  # somebody was faster
+            if refused.code not in (404, 409):  # another operation was faster
                 raise
         except ReplyDropped:
             pass  # meant for the scheduler, but it has hit a user for once
@@ -150,7 +151,7 @@ class Chaos:
 
 
 async def calm_down(cluster: VirtualCluster, chaos: Chaos) -> None:
-    """Repair everything, so that whoever fits can be placed."""
+    """Remove all faults and restore all nodes, so that every pod that fits can be placed."""
     cluster.api.faults.clear()
     cluster.api.resume()
     for name in sorted(chaos.missing):
@@ -160,8 +161,8 @@ async def calm_down(cluster: VirtualCluster, chaos: Chaos) -> None:
     await cluster.settle()
 
 
-def check_nobody_is_forgotten(cluster: VirtualCluster) -> None:
-    """Whoever waits fits on no node, counted without the scheduler."""
+def check_pending_pods_fit_nowhere(cluster: VirtualCluster) -> None:
+    """Every pending pod fits on no node, counted without the scheduler."""
     free = {f"node-{number}": parse_nano(str(NODE_CPU)) for number in range(1, 9)}
     seats = dict.fromkeys(free, 10)
     waiting = []
@@ -178,24 +179,22 @@ def check_nobody_is_forgotten(cluster: VirtualCluster) -> None:
     assert forgotten == []
 
 
-def check_cache_is_true(cluster: VirtualCluster, assembly: Assembly) -> None:
-    """What the scheduler believes is what the API server says."""
-    believed = {cached.pod.uid: cached.node_name for cached in assembly.scheduler.cache}
-    true = {
+def check_cache_equals_server(cluster: VirtualCluster, assembly: Assembly) -> None:
+    """The cache of the scheduler equals the bound pods of the API server."""
+    cached_nodes = {cached.pod.uid: cached.node_name for cached in assembly.scheduler.cache}
+    stored_nodes = {
         one.uid: one.node_name
         for one in cluster.pods()
         if one.node_name and one.status.phase not in ("Succeeded", "Failed")
     }
-    assert believed == true
+    assert cached_nodes == stored_nodes
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_random_life_and_trouble(
-    seed: int, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_random_operations_and_faults(seed: int, autojump_clock: MockClock) -> None:
     nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         chaos = Chaos(cluster, Random(seed))
         while trio.current_time() < MINUTES * 60:
             await chaos.act()
@@ -203,15 +202,13 @@ async def test_random_life_and_trouble(
         await calm_down(cluster, chaos)
         assert chaos.count > 100
         history.check()
-        check_nobody_is_forgotten(cluster)
+        check_pending_pods_fit_nowhere(cluster)
         check_nothing_left(cluster)
-        check_cache_is_true(cluster, cluster.schedulers[0].assembly)
+        check_cache_equals_server(cluster, cluster.schedulers[0].assembly)
 
 
 @pytest.mark.parametrize("seed", range(200, 204))
-async def test_random_life_and_trouble_with_an_extender_that_has_moods(
-    seed: int, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_random_operations_and_faults_with_an_unreliable_extender(seed: int, autojump_clock: MockClock) -> None:
     extender = PretendExtender(
         answers={
             "filter": leaving(lambda name: dice.random() < 0.8, "not in the mood"),
@@ -223,7 +220,7 @@ async def test_random_life_and_trouble_with_an_extender_that_has_moods(
     async with virtual_cluster(
         nodes=nodes, seed=seed, config=WITH_EXTENDER, extenders=[extender], bind_latency_seconds=0.2
     ) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         chaos = Chaos(cluster, Random(seed), extender)
         while trio.current_time() < MINUTES * 60:
             await chaos.act()
@@ -234,21 +231,19 @@ async def test_random_life_and_trouble_with_an_extender_that_has_moods(
         extender.answers = {"filter": leaving(lambda name: True)}
         await calm_down(cluster, chaos)
         history.check()
-        check_nobody_is_forgotten(cluster)
+        check_pending_pods_fit_nowhere(cluster)
         check_nothing_left(cluster)
-        check_cache_is_true(cluster, cluster.schedulers[0].assembly)
+        check_cache_equals_server(cluster, cluster.schedulers[0].assembly)
         assert extender.most_at_once == 1
         assert len(extender.asked_about("filter")) > 50
         assert cluster.schedulers[0].assembly.schedule_one.extended.waiting == 0
 
 
 @pytest.mark.parametrize("seed", range(100, 104))
-async def test_random_life_and_trouble_under_changing_leaders(
-    seed: int, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_random_operations_and_faults_under_changing_leaders(seed: int, autojump_clock: MockClock) -> None:
     nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
     async with virtual_cluster(nodes=nodes, seed=seed, bind_latency_seconds=0.2, leader_elect=True) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         chaos = Chaos(cluster, Random(seed))
         await cluster.start_scheduler()
         next_change = 30.0
@@ -267,8 +262,8 @@ async def test_random_life_and_trouble_under_changing_leaders(
                 await cluster.start_scheduler(wait=False)
         await calm_down(cluster, chaos)
         history.check()
-        check_nobody_is_forgotten(cluster)
+        check_pending_pods_fit_nowhere(cluster)
         for process in cluster.schedulers:
             assembly = process.assembly
             if process.running:
-                check_cache_is_true(cluster, assembly)
+                check_cache_equals_server(cluster, assembly)

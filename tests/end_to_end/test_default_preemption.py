@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 import trio
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.plugin_api import Status, hookimpl
+from trio_sched.plugin_api import Pod, Status, hookimpl
 from trio_sched.simulator import KubeletPace
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
@@ -14,39 +15,36 @@ from trio_sched.testing.virtual_cluster import virtual_cluster
 HOSTNAME = "kubernetes.io/hostname"
 
 
-def low(name: str, **options: Any) -> Any:
+def low(name: str, **options: Any) -> Pod:
     return pod(name, **{"cpu": 2, "priority": 0, "grace_seconds": 30, **options})
 
 
-def high(name: str, **options: Any) -> Any:
+def high(name: str, **options: Any) -> Pod:
     return pod(name, **{"cpu": 2, "priority": 100, **options})
 
 
-class Counting:
+class Counting(PluginBase):
     """Counts the attempts of each pod."""
 
-    name = "Counting"
     tried: list[tuple[str, float]] = []  # noqa: RUF012  # one for all instances, cleared by each test
 
-    def __init__(self, args: None, handle: Any) -> None: ...
-
     @hookimpl
-    def pre_filter(self, pod: Any) -> Status | None:
+    def pre_filter(self, pod: Pod) -> Status | None:
         self.tried.append((pod.name, trio.current_time()))
         return None
 
 
 @pytest.fixture(autouse=True)
-def _nobody_tried() -> None:
+def _no_attempts() -> None:
     Counting.tried.clear()
 
 
 def tries(name: str) -> list[float]:
-    """When it was tried; one attempt may ask twice."""
+    """When the pod was attempted; one attempt may call pre_filter twice."""
     return sorted({when for who, when in Counting.tried if who == name})
 
 
-async def test_while_evictions_go_on_the_pod_is_gated(autojump_clock: MockClock) -> None:
+async def test_the_preemptor_is_gated_during_evictions(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=4)], plugins=[Counting]) as cluster:
         for name in ("a", "b"):
             await cluster.create(low(name))
@@ -55,7 +53,7 @@ async def test_while_evictions_go_on_the_pod_is_gated(autojump_clock: MockClock)
         begin = trio.current_time()
         await cluster.create(high("grand", cpu=4))
         await trio.sleep(9)
-        # What else happens in the cluster cannot bring it back before its victims are told to go.
+        # Other events cannot requeue it before its victims are deleted.
         await cluster.create(node("too-small", cpu=1))
         await trio.sleep(9)
         assert len(tries("grand")) == 1
@@ -65,7 +63,7 @@ async def test_while_evictions_go_on_the_pod_is_gated(autojump_clock: MockClock)
         assert tries("grand")[1] - begin > 20.0
 
 
-async def test_if_an_eviction_fails_the_pod_is_tried_again_and_evicts_again(
+async def test_after_a_failed_eviction_the_preemptor_is_retried_and_preempts_again(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=3)], plugins=[Counting]) as cluster:
@@ -79,7 +77,7 @@ async def test_if_an_eviction_fails_the_pod_is_tried_again_and_evicts_again(
         assert len(cluster.events("Preempted")) == 1
 
 
-async def test_a_pod_does_not_preempt_again_while_its_victims_are_still_leaving(autojump_clock: MockClock) -> None:
+async def test_a_pod_does_not_preempt_again_while_its_victims_are_terminating(autojump_clock: MockClock) -> None:
     pace = KubeletPace(stop_seconds=25.0)
     nodes = [node("n", cpu=3), node("small", cpu=1)]
     async with virtual_cluster(nodes=nodes, kubelets=pace, plugins=[Counting]) as cluster:
@@ -89,7 +87,7 @@ async def test_a_pod_does_not_preempt_again_while_its_victims_are_still_leaving(
         await cluster.create(high("grand"))
         await trio.sleep(5)
         assert len(tries("grand")) == 1
-        # Somebody leaves, so there could be room; and the victim has not left yet.
+        # Another pod leaves, which requeues the preemptor while its victim is still terminating.
         await cluster.delete(bystander, grace_seconds=0)
         await trio.sleep(10)
         assert len(tries("grand")) == 2
@@ -122,7 +120,7 @@ async def test_without_the_gate_victims_are_evicted_within_the_cycle(autojump_cl
         assert len(cluster.events("Preempted")) == 2
 
 
-async def test_without_the_gate_a_failure_is_told_in_the_message_of_the_pod(autojump_clock: MockClock) -> None:
+async def test_without_the_gate_a_failed_eviction_is_in_the_condition_of_the_pod(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=3)], gates={"SchedulerAsyncPreemption": False}) as cluster:
         await cluster.create(low("modest"))
         await cluster.settle()
@@ -135,7 +133,7 @@ async def test_without_the_gate_a_failure_is_told_in_the_message_of_the_pod(auto
         assert cluster.pod("grand").nominated_node_name == ""
 
 
-async def test_a_more_important_pod_takes_the_promised_place_and_the_promise_is_withdrawn(
+async def test_a_pod_of_higher_priority_takes_the_nominated_node_and_clears_the_nomination(
     autojump_clock: MockClock,
 ) -> None:
     pace = KubeletPace(stop_seconds=25.0)

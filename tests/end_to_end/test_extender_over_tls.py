@@ -1,4 +1,4 @@
-"""An extender on a real connection: TLS, keep-alive, the real clock; then it dies."""
+"""An extender on a real connection: TLS, keep-alive, the real clock; then it fails."""
 
 import base64
 import json
@@ -10,16 +10,14 @@ from typing import Any
 
 import trio
 import trustme
+from certificate_files import write_certificate
+from real_time_daemon import daemon_settings, manifest, node_manifests
 
 from trio_sched.config.extenders import apply_extenders
-from trio_sched.config.feature_gates import DEFAULT_GATES
-from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
-from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.supervisor import run_daemon
-from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator import (
@@ -37,10 +35,6 @@ HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 GPU = "example.com/gpu"
 
 
-def manifest(kind: str, name: str, **fields: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **fields}
-
-
 def pod_manifest(name: str, gpus: str = "") -> dict[str, Any]:
     amounts = {GPU: gpus} if gpus else {}
     resources = {"requests": amounts, "limits": amounts}
@@ -50,21 +44,15 @@ def pod_manifest(name: str, gpus: str = "") -> dict[str, Any]:
 def settings(extender: dict[str, Any]) -> DaemonSettings:
     text = f"{HEAD}leaderElection: {{leaderElect: false}}\nextenders: {json.dumps([extender])}\n"
     config = apply_extenders(load_configuration(text))
-    registry = PluginRegistry.discover()
-    profiles = tuple(resolved.limited_to(registry) for resolved in resolve_profiles(config, KNOWN_PLUGINS))
-    return DaemonSettings(config=config, gates=DEFAULT_GATES, profiles=profiles, registry=registry, identity="me")
+    return daemon_settings(config)
 
 
-async def test_an_extender_is_asked_over_tls_and_its_death_concerns_its_pods_only(tmp_path: Path) -> None:
+async def test_an_extender_is_called_over_tls_and_its_failure_concerns_only_its_pods(tmp_path: Path) -> None:
     authority = trustme.CA()
-    leaf = authority.issue_cert("extender.test")
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    certificate.write_bytes(leaf.cert_chain_pems[0].bytes())
-    key.write_bytes(leaf.private_key_pem.bytes())
+    certificate, key = write_certificate(authority, "extender.test", tmp_path)
     extender = PretendExtender(answers={"filter": leaving(lambda name: name != "n1"), "rank": scoring({"n3": 10})})
     api, stop = ApiServer(), trio.Event()
-    amounts = {"cpu": "32", "memory": "64Gi", "pods": "110"}
-    populate(api, [manifest("Node", f"n{n}", status={"allocatable": amounts, "capacity": amounts}) for n in range(5)])
+    populate(api, node_manifests(5))
 
     def fields(name: str) -> dict[str, Any]:
         stored = api.store.get("pods", f"default/{name}")

@@ -1,12 +1,16 @@
-"""Several schedulers, of which one schedules."""
+"""Several schedulers, of which only the leader schedules."""
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import trio
+from cluster_pods import create_pods
+from ledger import Ledger
 from trio.testing import MockClock
 
 from trio_sched.daemon.leader_election import LostLease
 from trio_sched.testing import node, pod
+from trio_sched.testing.scheduler_process import SchedulerProcess
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
 LEASES = "leases.coordination.k8s.io"
@@ -19,15 +23,12 @@ def holder(cluster: VirtualCluster) -> str:
     return stored.fields["spec"]["holderIdentity"] if stored is not None else ""
 
 
-async def keep_creating(cluster: VirtualCluster, count: int, *, every_seconds: float = 0.25) -> None:
-    for number in range(count):
-        await cluster.create(pod(f"p{number}", cpu="100m"))
-        await trio.sleep(every_seconds)
+keep_creating = partial(create_pods, cpu="100m", every_seconds=0.25)
 
 
-async def test_only_the_leader_schedules(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_only_the_leader_schedules(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=5, leader_elect=True) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await trio.sleep(1)
         await cluster.start_scheduler()
         await keep_creating(cluster, 40)
@@ -43,9 +44,9 @@ async def test_only_the_leader_schedules(autojump_clock: MockClock, watch_histor
         assert len(second.queue.active) == 0
 
 
-async def test_of_two_that_start_together_one_leads(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_of_two_schedulers_started_together_one_leads(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2, leader_elect=True, scheduler=False) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         async with trio.open_nursery() as nursery:
             for _ in range(3):
                 nursery.start_soon(cluster.start_scheduler)
@@ -56,59 +57,49 @@ async def test_of_two_that_start_together_one_leads(autojump_clock: MockClock, w
         history.check()
 
 
-async def test_after_a_kill_the_other_takes_over_within_the_lease_duration(
-    autojump_clock: MockClock, watch_history: Any
-) -> None:
+async def gap_seconds(cluster: VirtualCluster, end: Callable[[SchedulerProcess], Awaitable[None]]) -> float:
+    """End the leader while pods are created, and give the time until the follower's first bind."""
+    history = Ledger(cluster)
+    await trio.sleep(1)
+    leader = cluster.scheduler
+    await cluster.start_scheduler()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(keep_creating, cluster, 200)
+        await trio.sleep(10)
+        ended = trio.current_time()
+        await end(leader)
+    await cluster.settle()
+    assert holder(cluster) == "scheduler-2"
+    assert len(history.binds) == 200
+    history.check()
+    return min(moment for moment in history.bound_at if moment > ended) - ended
+
+
+async def test_after_a_kill_the_follower_leads_within_the_lease_duration(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=50, leader_elect=True) as cluster:
-        history = watch_history(cluster)
-        await trio.sleep(1)
-        leader = cluster.scheduler
-        await cluster.start_scheduler()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(keep_creating, cluster, 200)
-            await trio.sleep(10)
-            killed = trio.current_time()
+
+        async def kill(leader: SchedulerProcess) -> None:
             await leader.kill()
             assert holder(cluster) == "scheduler-1"
-        await cluster.settle()
-        assert holder(cluster) == "scheduler-2"
-        assert len(history.binds) == 200
-        history.check()
-        gap = min(moment for moment in history.bound_at if moment > killed) - killed
+
+        gap = await gap_seconds(cluster, kill)
         assert LEASE_SECONDS - 2 <= gap <= LEASE_SECONDS + LONGEST_RETRY_SECONDS
 
 
-async def test_after_a_stop_the_other_takes_over_at_its_next_look(
-    autojump_clock: MockClock, watch_history: Any
-) -> None:
+async def test_after_a_stop_the_follower_leads_at_its_next_retry(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=50, leader_elect=True) as cluster:
-        history = watch_history(cluster)
-        await trio.sleep(1)
-        leader = cluster.scheduler
-        await cluster.start_scheduler()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(keep_creating, cluster, 200)
-            await trio.sleep(10)
-            stopped = trio.current_time()
-            await leader.stop()
-        await cluster.settle()
-        assert holder(cluster) == "scheduler-2"
-        assert len(history.binds) == 200
-        history.check()
-        gap = min(moment for moment in history.bound_at if moment > stopped) - stopped
-        assert gap <= LONGEST_RETRY_SECONDS + 1
+        assert await gap_seconds(cluster, SchedulerProcess.stop) <= LONGEST_RETRY_SECONDS + 1
 
 
-async def test_a_leader_killed_while_it_binds_loses_nothing(autojump_clock: MockClock, watch_history: Any) -> None:
-    """A tight cluster: whoever gave the same room away twice would be found out."""
+async def test_a_leader_killed_during_binds_loses_no_pod(autojump_clock: MockClock) -> None:
+    """The cluster is tight: using the same resources twice would overcommit a node."""
     nodes = [node(f"n{number}", cpu=10) for number in range(20)]
     async with virtual_cluster(nodes=nodes, leader_elect=True, bind_latency_seconds=3) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await trio.sleep(1)
         leader = cluster.scheduler
         await cluster.start_scheduler()
-        for number in range(200):
-            await cluster.create(pod(f"p{number}", cpu=1))
+        await create_pods(cluster, 200, cpu=1)
         await trio.sleep(7)
         assert 0 < len(history.binds) < 200
         await leader.kill()
@@ -117,12 +108,11 @@ async def test_a_leader_killed_while_it_binds_loses_nothing(autojump_clock: Mock
         history.check()
 
 
-async def test_one_leader_after_the_other_in_a_tight_cluster(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_one_leader_after_the_other_in_a_tight_cluster(autojump_clock: MockClock) -> None:
     nodes = [node(f"n{number}", cpu=10) for number in range(20)]
     async with virtual_cluster(nodes=nodes, leader_elect=True, bind_latency_seconds=2) as cluster:
-        history = watch_history(cluster)
-        for number in range(220):
-            await cluster.create(pod(f"p{number}", cpu=1))
+        history = Ledger(cluster)
+        await create_pods(cluster, 220, cpu=1)
         for round_ in range(6):
             await trio.sleep(2.5)
             following = await cluster.start_scheduler()
@@ -135,9 +125,9 @@ async def test_one_leader_after_the_other_in_a_tight_cluster(autojump_clock: Moc
         history.check()
 
 
-async def test_whoever_takes_the_lease_away_ends_the_leader(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_a_leader_whose_lease_is_taken_ends(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2, leader_elect=True, bind_latency_seconds=30) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await trio.sleep(5)
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
@@ -159,11 +149,9 @@ async def test_whoever_takes_the_lease_away_ends_the_leader(autojump_clock: Mock
         assert holder(cluster) == "thief"
 
 
-async def test_a_leader_that_cannot_renew_ends_before_another_can_lead(
-    autojump_clock: MockClock, watch_history: Any
-) -> None:
+async def test_a_leader_that_cannot_renew_ends_before_another_can_lead(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=5, leader_elect=True) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await trio.sleep(5)
         cluster.api.faults.set_latency(1000, resource="leases")
         failed = trio.current_time()
@@ -188,11 +176,9 @@ async def test_the_same_identity_that_comes_back_leads_at_once(autojump_clock: M
         assert cluster.pod("p").node_name == "node-1"
 
 
-async def test_an_outage_shorter_than_the_renew_deadline_costs_nobody_the_lead(
-    autojump_clock: MockClock, watch_history: Any
-) -> None:
+async def test_an_outage_shorter_than_the_renew_deadline_keeps_the_leader(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=5, leader_elect=True) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await trio.sleep(1)
         await cluster.start_scheduler()
         await trio.sleep(4)

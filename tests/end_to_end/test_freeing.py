@@ -1,4 +1,4 @@
-"""What lets a pod that fitted nowhere go on, and when."""
+"""Which events requeue an unschedulable pod, and when."""
 
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
@@ -8,11 +8,13 @@ import msgspec
 import pytest
 import trio
 from attrs import frozen
+from cluster_pods import create_pods
+from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.plugin_api import Action, EventRegistration, Resource, Status, hookimpl, on, unschedulable
+from trio_sched.plugin_api import Action, EventRegistration, Handle, Resource, Status, hookimpl, on, unschedulable
 from trio_sched.testing import node, node_affinity, pod, term
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
@@ -21,7 +23,7 @@ FULL = node("n", cpu=2)
 
 @frozen
 class Case:
-    """A node on which *waiting* cannot run, until *change* happens."""
+    """A node that rejects *waiting* until *change* happens."""
 
     node: Node
     waiting: Pod
@@ -68,9 +70,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-async def test_a_pod_goes_on_when(
-    case: Case, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_pod_is_scheduled_after(case: Case, autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[case.node]) as cluster:
         if case.lodger is not None:
             await cluster.create(case.lodger)
@@ -79,7 +79,7 @@ async def test_a_pod_goes_on_when(
         await trio.sleep(20)
         assert cluster.pod("p").node_name == ""
         changed = trio.current_time()
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await case.change(cluster)
         await trio.sleep(5)
         assert cluster.pod("p").node_name
@@ -96,7 +96,7 @@ IRRELEVANT = {
 
 
 @pytest.mark.parametrize("change", IRRELEVANT.values(), ids=IRRELEVANT.keys())
-async def test_a_pod_is_not_tried_again_when(change: Any, autojump_clock: MockClock) -> None:
+async def test_a_pod_is_not_retried_after(change: Any, autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[FULL]) as cluster:
         await cluster.create(pod("elsewhere", cpu="1m", scheduler_name="other", node_name="gone"))
         await cluster.create(pod("p", cpu=3))
@@ -109,12 +109,12 @@ async def test_a_pod_is_not_tried_again_when(change: Any, autojump_clock: MockCl
 
 
 class Never:
-    """Refuses, and wants to be asked again whenever a label of a node changes."""
+    """Rejects every pod, and registers for label updates of nodes."""
 
     name = "Never"
     asked: list[float]
 
-    def __init__(self, args: None, handle: Any) -> None:
+    def __init__(self, args: None, handle: Handle) -> None:
         Never.asked = []
 
     @hookimpl
@@ -127,7 +127,7 @@ class Never:
         return [on(Resource.NODE, Action.UPDATE_NODE_LABEL)]
 
 
-async def test_a_pod_that_was_freed_in_vain_waits_longer_each_time(autojump_clock: MockClock) -> None:
+async def test_the_backoff_of_a_pod_requeued_in_vain_doubles(autojump_clock: MockClock) -> None:
     gates = {"SchedulerPopFromBackoffQ": False}  # with it, a pod that is alone is tried at once
     async with virtual_cluster(nodes=1, plugins=[Never], gates=gates) as cluster:
         await cluster.create(pod("p"))
@@ -140,11 +140,10 @@ async def test_a_pod_that_was_freed_in_vain_waits_longer_each_time(autojump_cloc
         assert nominal <= pause <= nominal + 0.11
 
 
-async def test_many_waiting_pods_fill_up_what_is_added(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_many_unschedulable_pods_fill_added_nodes(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[FULL]) as cluster:
-        history = watch_history(cluster)
-        for number in range(60):
-            await cluster.create(pod(f"p{number}", cpu=1))
+        history = Ledger(cluster)
+        await create_pods(cluster, 60, cpu=1)
         await cluster.settle()
         for number in range(5):
             await cluster.create(node(f"more-{number}", cpu=4))

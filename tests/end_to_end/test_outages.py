@@ -1,30 +1,23 @@
-"""The API server goes away, forgets, loses replies, refuses; pods get bound all the same, once."""
-
-from typing import Any
+"""The API server is down, loses its watch history, drops replies or refuses; every pod is bound once."""
 
 import pytest
 import trio
+from cluster_pods import create_pods
+from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
-
-
-async def create_pods(cluster: VirtualCluster, count: int, **details: Any) -> None:
-    for number in range(count):
-        await cluster.create(pod(f"p{number}", cpu="100m", **details))
+from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
 @pytest.mark.parametrize("loses_history", [False, True])
 async def test_an_outage_of_30_seconds_in_the_middle_of_2000_pods(
     loses_history: bool,
     autojump_clock: MockClock,
-    watch_history: Any,
-    check_nothing_left: Any,
 ) -> None:
     async with virtual_cluster(nodes=100) as cluster:
-        history = watch_history(cluster)
-        await create_pods(cluster, 2000)
+        history = Ledger(cluster)
+        await create_pods(cluster, 2000, cpu="100m")
         await trio.sleep(15)
         assert 100 < len(history.binds) < 1900
         cluster.api.stop()
@@ -39,11 +32,9 @@ async def test_an_outage_of_30_seconds_in_the_middle_of_2000_pods(
         check_nothing_left(cluster)
 
 
-async def test_what_was_deleted_while_the_history_was_lost_is_forgotten(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_pods_deleted_while_the_watch_history_was_lost_are_removed(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("a", cpu=2), node("b", cpu=2)], kubelets=False) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for name in ("placed-1", "placed-2", "placed-3", "placed-4"):
             await cluster.create(pod(name, cpu=1))
         await trio.sleep(3)
@@ -66,11 +57,9 @@ async def test_what_was_deleted_while_the_history_was_lost_is_forgotten(
         check_nothing_left(cluster)
 
 
-async def test_watches_that_break_all_the_time_lose_nothing(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_constantly_breaking_watches_lose_no_change(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=10) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(100):
             await cluster.create(pod(f"p{number}", cpu="100m"))
             await trio.sleep(0.5)
@@ -81,13 +70,11 @@ async def test_watches_that_break_all_the_time_lose_nothing(
         check_nothing_left(cluster)
 
 
-async def test_a_bind_whose_reply_is_lost_counts_as_done(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_bind_whose_reply_is_lost_counts_as_bound(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         cluster.api.faults.drop_next(20, verb="bind", resource="pods")
-        await create_pods(cluster, 50)
+        await create_pods(cluster, 50, cpu="100m")
         await cluster.settle()
         assert len(history.binds) == 50
         history.check()
@@ -96,14 +83,12 @@ async def test_a_bind_whose_reply_is_lost_counts_as_done(
         check_nothing_left(cluster)
 
 
-async def test_a_lost_reply_and_then_no_server_to_ask(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_bind_whose_reply_is_lost_before_an_outage_is_verified_afterwards(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         cluster.api.faults.drop_next(1, verb="bind", resource="pods")
         cluster.api.faults.fail_next(3, verb="get", resource="pods", code=503, reason="ServiceUnavailable")
-        await create_pods(cluster, 1)
+        await create_pods(cluster, 1, cpu="100m")
         await trio.sleep(0.01)
         cluster.api.stop()
         await trio.sleep(20)
@@ -120,13 +105,11 @@ async def test_refused_binds_are_tried_again_after_a_backoff(
     code: int,
     reason: str,
     autojump_clock: MockClock,
-    watch_history: Any,
-    check_nothing_left: Any,
 ) -> None:
     async with virtual_cluster(nodes=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         cluster.api.faults.fail_next(30, verb="bind", resource="pods", code=code, reason=reason)
-        await create_pods(cluster, 20)
+        await create_pods(cluster, 20, cpu="100m")
         await cluster.settle()
         assert len(history.binds) == 20
         assert 1.0 <= max(history.bound_at) < 10.0
@@ -139,25 +122,23 @@ async def test_refused_binds_are_tried_again_after_a_backoff(
         check_nothing_left(cluster)
 
 
-async def test_a_server_that_is_too_busy_is_waited_for(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_too_many_requests_are_retried_after_the_given_time(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         cluster.api.faults.fail_next(
             10, verb="bind", resource="pods", code=429, reason="TooManyRequests", retry_after_seconds=2
         )
-        await create_pods(cluster, 10)
+        await create_pods(cluster, 10, cpu="100m")
         await cluster.settle()
         assert len(history.binds) == 10
         assert min(history.bound_at) == pytest.approx(2, abs=0.5)
         assert cluster.events("FailedScheduling") == []
 
 
-async def test_binds_that_take_too_long_are_looked_up(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_binds_that_time_out_are_verified(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2, bind_latency_seconds=400) as cluster:
-        history = watch_history(cluster)
-        await create_pods(cluster, 3)
+        history = Ledger(cluster)
+        await create_pods(cluster, 3, cpu="100m")
         await trio.sleep(30)
         cluster.api.faults.clear()
         await cluster.settle()
@@ -166,12 +147,10 @@ async def test_binds_that_take_too_long_are_looked_up(
         check_nothing_left(cluster)
 
 
-async def test_lost_replies_to_everything_that_is_written(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_lost_replies_to_all_writes_lose_no_pod(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2) as cluster:
-        history = watch_history(cluster)
-        await create_pods(cluster, 5)
+        history = Ledger(cluster)
+        await create_pods(cluster, 5, cpu="100m")
         for number in range(5):
             await cluster.create(pod(f"big{number}", cpu=64))
         for verb, resource in (("bind", "pods"), ("patch", "pods"), ("create", "events"), ("patch", "events")):
@@ -186,12 +165,10 @@ async def test_lost_replies_to_everything_that_is_written(
         check_nothing_left(cluster)
 
 
-async def test_a_scheduler_that_starts_without_a_server_waits_for_it(
-    autojump_clock: MockClock, watch_history: Any
-) -> None:
+async def test_a_scheduler_started_during_an_outage_waits_for_the_server(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1, scheduler=False) as cluster:
-        history = watch_history(cluster)
-        await create_pods(cluster, 3)
+        history = Ledger(cluster)
+        await create_pods(cluster, 3, cpu="100m")
         cluster.api.stop()
         scheduler = await cluster.start_scheduler(wait=False)
         await trio.sleep(300)

@@ -1,4 +1,4 @@
-"""Plugins of somebody else: how they are chosen and told, and what they have to say about where a pod goes."""
+"""Third-party plugins: how profiles enable and configure them, and how they filter and score."""
 
 from collections import Counter
 from typing import Any
@@ -6,37 +6,29 @@ from typing import Any
 import pytest
 import trio
 from attrs import frozen
+from cluster_pods import create_pods
+from ledger import Ledger, check_nothing_left
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.config.errors import ConfigError
-from trio_sched.plugin_api import PostFilterResult, Status, hookimpl, unschedulable
+from trio_sched.plugin_api import EventRegistration, NodeView, Pod, PostFilterResult, Status, hookimpl, unschedulable
 from trio_sched.testing import pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
-class Plugin:
-    log: list[Any]
-
-    def __init__(self, args: Any, handle: Any) -> None:
-        self.args, self.handle = args, handle
-
-    def __init_subclass__(cls) -> None:
-        cls.name, cls.log = cls.__name__, []
-
-
 async def test_a_plugin_filters_and_scores(autojump_clock: MockClock) -> None:
-    class OddOnly(Plugin):
+    class OddOnly(PluginBase):
         @hookimpl
-        def filter_node(self, pod: Any, node: Any) -> Status | None:
+        def filter_node(self, pod: Pod, node: NodeView) -> Status | None:
             return None if int(node.name[-1]) % 2 else unschedulable("node is even")
 
         @hookimpl
-        def score_node(self, node: Any) -> int:
+        def score_node(self, node: NodeView) -> int:
             return 100 if node.name == "node-3" else 0
 
     async with virtual_cluster(nodes=6, plugins=[OddOnly]) as cluster:
-        for number in range(10):
-            await cluster.create(pod(f"p{number}", cpu="10m"))
+        await create_pods(cluster, 10, cpu="10m")
         await cluster.create(pod("big", cpu=64))
         await cluster.settle()
         assert Counter(cluster.placements().values()) == {"node-3": 10, "": 1}
@@ -52,11 +44,11 @@ async def test_a_plugin_gets_its_arguments(autojump_clock: MockClock) -> None:
     class FavouriteArgs:
         node: str
 
-    class Favourite(Plugin):
+    class Favourite(PluginBase):
         Args = FavouriteArgs
 
         @hookimpl
-        def filter_node(self, node: Any) -> Status | None:
+        def filter_node(self, node: NodeView) -> Status | None:
             return None if node.name == self.args.node else unschedulable("not my favourite")
 
     config = """
@@ -68,16 +60,15 @@ profiles:
     args: {node: node-2}
 """
     async with virtual_cluster(nodes=5, plugins=[Favourite], config=config) as cluster:
-        for number in range(5):
-            await cluster.create(pod(f"p{number}"))
+        await create_pods(cluster, 5)
         await cluster.settle()
         assert set(cluster.placements().values()) == {"node-2"}
 
 
 async def test_a_plugin_named_by_one_profile_runs_in_that_alone(autojump_clock: MockClock) -> None:
-    class Second(Plugin):
+    class Second(PluginBase):
         @hookimpl
-        def filter_node(self, node: Any) -> Status | None:
+        def filter_node(self, node: NodeView) -> Status | None:
             return None if node.name == "node-2" else unschedulable("not the second")
 
     config = """
@@ -100,7 +91,7 @@ profiles:
         assert len({placements[f"default/plain-{number}"] for number in range(5)}) > 1
 
 
-async def test_a_plugin_that_nobody_offers_keeps_the_scheduler_from_starting(autojump_clock: MockClock) -> None:
+async def test_an_unknown_plugin_keeps_the_scheduler_from_starting(autojump_clock: MockClock) -> None:
     config = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -114,12 +105,10 @@ profiles:
             pass
 
 
-async def test_a_nomination_made_by_post_filter_keeps_the_place(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
-    class Evictor(Plugin):
+async def test_a_nomination_by_post_filter_reserves_the_node(autojump_clock: MockClock) -> None:
+    class Evictor(PluginBase):
         @hookimpl
-        async def post_filter(self, pod: Any) -> PostFilterResult | None:
+        async def post_filter(self, pod: Pod) -> PostFilterResult | None:
             if pod.priority < 10:
                 return PostFilterResult(unschedulable("not important enough"))
             await trio.sleep(0.5)
@@ -133,7 +122,7 @@ profiles:
 - plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}
 """
     async with virtual_cluster(nodes=2, plugins=[Evictor], config=config) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for name in ("a", "b"):
             await cluster.create(pod(name, cpu=4))
         await trio.sleep(5)
@@ -150,7 +139,7 @@ profiles:
 
 
 async def test_a_background_task_feeds_a_filter(autojump_clock: MockClock) -> None:
-    class Weather(Plugin):
+    class Weather(PluginBase):
         sunny = False
 
         @hookimpl
@@ -160,12 +149,12 @@ async def test_a_background_task_feeds_a_filter(autojump_clock: MockClock) -> No
             self.handle.activate([p for p in self.waiting])
 
         @hookimpl
-        def filter_node(self, pod: Any) -> Status | None:
+        def filter_node(self, pod: Pod) -> Status | None:
             self.waiting = [pod]
             return None if self.sunny else unschedulable("it rains")
 
         @hookimpl
-        def events_to_register(self) -> list[Any]:
+        def events_to_register(self) -> list[EventRegistration]:
             return []
 
     async with virtual_cluster(nodes=1, plugins=[Weather]) as cluster:
@@ -177,10 +166,10 @@ async def test_a_background_task_feeds_a_filter(autojump_clock: MockClock) -> No
 
 
 @pytest.mark.parametrize("hook", ["filter_node", "score_node", "pre_filter", "reserve", "permit", "post_bind"])
-async def test_a_plugin_that_fails_at_first_costs_the_pod_an_attempt_and_nobody_else_anything(
-    hook: str, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
+async def test_a_failing_hook_costs_the_pod_one_attempt_and_other_pods_none(
+    hook: str, autojump_clock: MockClock
 ) -> None:
-    def stumble(self: Any, pod: Any) -> Any:
+    def stumble(self: PluginBase, pod: Pod) -> Any:
         if pod.name == "unlucky" and self.handle.now() < began + 0.5:
             self.log.append(hook)
             raise RuntimeError("stumbled")
@@ -189,12 +178,11 @@ async def test_a_plugin_that_fails_at_first_costs_the_pod_an_attempt_and_nobody_
     began = trio.current_time()
     stumble.__name__ = hook
     members = {"__module__": __name__, hook: hookimpl(stumble)}
-    stumbling = type("Stumbling", (Plugin,), members)
+    stumbling = type("Stumbling", (PluginBase,), members)
     async with virtual_cluster(nodes=2, plugins=[stumbling]) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await cluster.create(pod("unlucky"))
-        for number in range(5):
-            await cluster.create(pod(f"p{number}"))
+        await create_pods(cluster, 5)
         await cluster.settle()
         assert set(stumbling.log) == {hook}
         assert len(history.binds) == 6

@@ -1,12 +1,16 @@
-"""Plugins of somebody else between the choice of a node and the binding: reserve, permit, prepare, bind."""
+"""Third-party plugins between the choice of a node and the binding: reserve, permit, pre_bind, bind."""
 
 from typing import Any
 
 import trio
+from ledger import Ledger, check_nothing_left
+from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.plugin_api import (
     Action,
+    EventRegistration,
+    Pod,
     PreFlight,
     Resource,
     Status,
@@ -20,21 +24,11 @@ from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
-class Plugin:
-    log: list[Any]
-
-    def __init__(self, args: None, handle: Any) -> None:
-        self.handle = handle
-
-    def __init_subclass__(cls) -> None:
-        cls.name, cls.log = cls.__name__, []
-
-
-class Gang(Plugin):
-    """Pods start three at a time."""
+class Gang(PluginBase):
+    """Binds pods three at a time."""
 
     @hookimpl
-    def permit(self, pod: Any) -> Wait | None:
+    def permit(self, pod: Pod) -> Wait | None:
         waiting = list(self.handle.waiting_pods().values())
         if len(waiting) < 2:
             return Wait(60)
@@ -43,26 +37,24 @@ class Gang(Plugin):
         return None
 
     @hookimpl
-    def unreserve(self, pod: Any, node_name: str) -> None:
+    def unreserve(self, pod: Pod, node_name: str) -> None:
         self.log.append(pod.name)
         for other in self.handle.waiting_pods().values():
             other.reject(self.name, f"{pod.name} has failed")
 
     @hookimpl
-    def reserve(self, pod: Any) -> None:
+    def reserve(self, pod: Pod) -> None:
         return None
 
     @hookimpl
-    def events_to_register(self) -> list[Any]:
+    def events_to_register(self) -> list[EventRegistration]:
         return [on(Resource.POD, Action.ADD)]
 
 
-async def test_a_gang_starts_when_all_of_it_is_there(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_gang_is_bound_when_all_its_pods_are_permitted(autojump_clock: MockClock) -> None:
     Gang.log.clear()
     async with virtual_cluster(nodes=3, plugins=[Gang]) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(3):
             await trio.sleep(10)
             assert history.binds == {}
@@ -74,7 +66,7 @@ async def test_a_gang_starts_when_all_of_it_is_there(
         check_nothing_left(cluster)
 
 
-async def test_a_gang_that_is_not_complete_in_time_gives_its_room_back(autojump_clock: MockClock) -> None:
+async def test_an_incomplete_gang_frees_its_resources_after_the_timeout(autojump_clock: MockClock) -> None:
     Gang.log.clear()
     async with virtual_cluster(nodes=[node("n", cpu=2)], plugins=[Gang]) as cluster:
         await cluster.create(pod("a", cpu=1))
@@ -89,12 +81,10 @@ async def test_a_gang_that_is_not_complete_in_time_gives_its_room_back(autojump_
         )
 
 
-async def test_a_waiting_pod_that_is_deleted_gives_its_room_back_at_once(
-    autojump_clock: MockClock, check_nothing_left: Any
-) -> None:
-    class Doorman(Plugin):
+async def test_a_deleted_waiting_pod_frees_its_resources_at_once(autojump_clock: MockClock) -> None:
+    class Doorman(PluginBase):
         @hookimpl
-        def permit(self, pod: Any) -> Wait | None:
+        def permit(self, pod: Pod) -> Wait | None:
             return Wait(600) if pod.name == "slow" else None
 
     async with virtual_cluster(nodes=[node("n", cpu=1)], plugins=[Doorman]) as cluster:
@@ -109,21 +99,19 @@ async def test_a_waiting_pod_that_is_deleted_gives_its_room_back_at_once(
         check_nothing_left(cluster)
 
 
-async def test_slow_preparations_hold_up_nobody_else(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
-    class Volume(Plugin):
+async def test_a_slow_pre_bind_delays_no_other_pod(autojump_clock: MockClock) -> None:
+    class Volume(PluginBase):
         @hookimpl
-        def pre_bind_pre_flight(self, pod: Any) -> Any:
+        def pre_bind_pre_flight(self, pod: Pod) -> Any:
             return None if pod.name.startswith("slow") else Status(5)
 
         @hookimpl
-        async def pre_bind(self, pod: Any, node_name: str) -> None:
+        async def pre_bind(self, pod: Pod, node_name: str) -> None:
             self.log.append((pod.name, node_name))
             await trio.sleep(50)
 
     async with virtual_cluster(nodes=4, plugins=[Volume]) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(40):
             await cluster.create(pod(f"slow-{number}", cpu="10m"))
         await cluster.create(pod("quick", cpu="10m"))
@@ -137,12 +125,10 @@ async def test_slow_preparations_hold_up_nobody_else(
         check_nothing_left(cluster)
 
 
-async def test_a_preparation_that_fails_gives_everything_back_in_reverse_order(
-    autojump_clock: MockClock, check_nothing_left: Any
-) -> None:
+async def test_a_failing_pre_bind_unreserves_in_reverse_order(autojump_clock: MockClock) -> None:
     log: list[str] = []
 
-    class First(Plugin):
+    class First(PluginBase):
         @hookimpl
         def reserve(self) -> None:
             log.append("reserve First")
@@ -152,7 +138,7 @@ async def test_a_preparation_that_fails_gives_everything_back_in_reverse_order(
             log.append("unreserve First")
             raise RuntimeError("cannot")
 
-    class Second(Plugin):
+    class Second(PluginBase):
         @hookimpl
         def reserve(self) -> None:
             log.append("reserve Second")
@@ -188,17 +174,17 @@ async def test_a_preparation_that_fails_gives_everything_back_in_reverse_order(
         check_nothing_left(cluster)
 
 
-async def test_a_pod_whose_condition_a_plugin_brings_about_comes_back_without_backoff(
+async def test_a_pod_with_a_pending_plugin_is_requeued_without_backoff(
     autojump_clock: MockClock,
 ) -> None:
-    class Provisioner(Plugin):
+    class Provisioner(PluginBase):
         @hookimpl
-        def reserve(self, pod: Any) -> Status | None:
+        def reserve(self, pod: Pod) -> Status | None:
             self.log.append(trio.current_time())
             return pending("disk is being made") if len(self.log) < 4 else None
 
         @hookimpl
-        def events_to_register(self) -> list[Any]:
+        def events_to_register(self) -> list[EventRegistration]:
             return [on(Resource.NODE, Action.UPDATE_NODE_LABEL)]
 
     async with virtual_cluster(nodes=1, plugins=[Provisioner], kubelets=False) as cluster:
@@ -210,16 +196,16 @@ async def test_a_pod_whose_condition_a_plugin_brings_about_comes_back_without_ba
         assert cluster.pod("p").node_name == "node-1"
 
 
-async def test_a_binder_of_ones_own_takes_over(autojump_clock: MockClock) -> None:
-    class OwnBinder(Plugin):
+async def test_a_custom_bind_plugin_replaces_the_default_binder(autojump_clock: MockClock) -> None:
+    class OwnBinder(PluginBase):
         @hookimpl
-        async def bind(self, pod: Any, node_name: str) -> Status | None:
+        async def bind(self, pod: Pod, node_name: str) -> Status | None:
             if pod.name == "theirs":
                 return Status(5)
             self.log.append(pod.name)
             if len(self.log) == 1:
                 return failure("not yet")
-            return await self.handle.bind(pod, node_name)  # type: ignore[no-any-return]
+            return await self.handle.bind(pod, node_name)
 
     config = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -240,9 +226,9 @@ profiles:
         assert event.message == 'running Bind plugin "OwnBinder": not yet'
 
 
-async def test_preparations_that_allow_it_run_side_by_side(autojump_clock: MockClock) -> None:
+async def test_pre_binds_that_allow_it_run_in_parallel(autojump_clock: MockClock) -> None:
     def made(name: str, seconds: float) -> Any:
-        class Preparing(Plugin):
+        class Preparing(PluginBase):
             @hookimpl
             def pre_bind_pre_flight(self) -> PreFlight:
                 return PreFlight(allow_parallel=True)

@@ -1,4 +1,4 @@
-"""Extenders that have a say in who is preempted."""
+"""Extenders that take part in the choice of victims."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from trio_sched.simulator import Asked, PretendExtender
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
 URL = "http://extender.test"
 
@@ -31,7 +31,7 @@ def only(name: str) -> Any:
     return choose
 
 
-async def full(cluster: Any) -> dict[str, str]:
+async def full(cluster: VirtualCluster) -> dict[str, str]:
     for i in range(2):
         await cluster.create(pod(f"low-{i}", cpu="1"))
     await trio.sleep(5)
@@ -50,7 +50,9 @@ async def test_an_extender_chooses_the_node_of_the_victim(autojump_clock: MockCl
 
 
 @pytest.mark.parametrize(("ignorable", "victims"), [(True, 1), (False, 0)])
-async def test_what_a_broken_extender_costs(ignorable: bool, victims: int, autojump_clock: MockClock) -> None:
+async def test_an_invalid_answer_ends_the_preemption_unless_the_extender_is_ignorable(
+    ignorable: bool, victims: int, autojump_clock: MockClock
+) -> None:
     extender = PretendExtender(URL, {"preempt": lambda _asked: {"NodeNameToMetaVictims": {"gone": {"Pods": []}}}})
     nodes = [node("a", cpu="1"), node("b", cpu="1")]
     async with virtual_cluster(nodes=nodes, config=config(ignorable=ignorable), extenders=[extender]) as cluster:

@@ -1,23 +1,24 @@
-"""Less important pods make room for more important ones: whom it hits, how they are told, and that nothing is lost."""
+"""Preemption of pods of lower priority: which become victims, how they are evicted, and that none is lost."""
 
 from collections import Counter
 from typing import Any
 
 import pytest
 import trio
+from ledger import Ledger
 from trio.testing import MockClock
 
-from trio_sched.plugin_api import LabelSelector, TopologySpreadConstraint
+from trio_sched.plugin_api import LabelSelector, Pod, TopologySpreadConstraint
 from trio_sched.simulator import KubeletPace
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
-def low(name: str, **options: Any) -> Any:
+def low(name: str, **options: Any) -> Pod:
     return pod(name, **{"cpu": 2, "priority": 0, **options})
 
 
-def high(name: str, **options: Any) -> Any:
+def high(name: str, **options: Any) -> Pod:
     return pod(name, **{"cpu": 2, "priority": 100, **options})
 
 
@@ -57,7 +58,7 @@ def budget(name: str, allowed: int, **labels: str) -> dict[str, Any]:
     }
 
 
-async def test_a_more_important_pod_takes_the_place_of_a_less_important_one(autojump_clock: MockClock) -> None:
+async def test_a_pod_of_higher_priority_preempts_one_of_lower_priority(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=3)]) as cluster:
         await cluster.create(low("modest"))
         await cluster.settle()
@@ -72,7 +73,7 @@ async def test_a_more_important_pod_takes_the_place_of_a_less_important_one(auto
         assert cluster.pod("grand").nominated_node_name == ""
 
 
-async def test_a_victim_is_told_why_it_goes_before_it_is_deleted(autojump_clock: MockClock) -> None:
+async def test_a_victim_gets_a_disruption_condition_before_it_is_deleted(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=3)], kubelets=SLOW) as cluster:
         await cluster.create(low("modest", grace_seconds=30))
         await cluster.settle()
@@ -89,7 +90,7 @@ async def test_a_victim_is_told_why_it_goes_before_it_is_deleted(autojump_clock:
         assert cluster.placements() == {"default/grand": "n"}
 
 
-async def test_while_its_victim_leaves_the_place_is_kept_for_the_preemptor(autojump_clock: MockClock) -> None:
+async def test_the_node_is_reserved_for_the_preemptor_while_its_victim_terminates(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=3)], kubelets=SLOW) as cluster:
         await cluster.create(low("modest", grace_seconds=30))
         await cluster.settle()
@@ -100,7 +101,7 @@ async def test_while_its_victim_leaves_the_place_is_kept_for_the_preemptor(autoj
         assert cluster.placements() == {"default/grand": "n", "default/upstart": ""}
 
 
-async def test_pods_that_may_not_preempt_wait(autojump_clock: MockClock) -> None:
+async def test_pods_with_preemption_policy_never_do_not_preempt(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=3)]) as cluster:
         await cluster.create(low("modest"))
         await cluster.settle()
@@ -112,7 +113,7 @@ async def test_pods_that_may_not_preempt_wait(autojump_clock: MockClock) -> None
         assert refused.message.endswith("preemption: not eligible due to preemptionPolicy=Never.")
 
 
-async def test_pods_that_a_budget_protects_are_spared_where_others_can_go(autojump_clock: MockClock) -> None:
+async def test_pods_protected_by_a_disruption_budget_are_spared_if_possible(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("a", cpu=3), node("b", cpu=3)]) as cluster:
         await cluster.create(budget("guard", 0, app="db"))
         await cluster.create(low("db", labels={"app": "db"}))
@@ -125,7 +126,7 @@ async def test_pods_that_a_budget_protects_are_spared_where_others_can_go(autoju
         assert after == {"default/db": where["default/db"], "default/grand": where["default/web"]}
 
 
-async def test_a_preemptor_that_is_deleted_gives_up_its_claim(autojump_clock: MockClock) -> None:
+async def test_a_deleted_preemptor_loses_its_nomination(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=3)], kubelets=SLOW) as cluster:
         await cluster.create(low("modest", grace_seconds=30))
         await cluster.settle()
@@ -137,7 +138,7 @@ async def test_a_preemptor_that_is_deleted_gives_up_its_claim(autojump_clock: Mo
         assert cluster.placements() == {"default/next": "n"}
 
 
-async def test_spread_constraints_are_mended_by_preemption(autojump_clock: MockClock) -> None:
+async def test_preemption_can_satisfy_spread_constraints(autojump_clock: MockClock) -> None:
     zones = [node(f"n{zone}", cpu=3, labels={"zone": zone}) for zone in ("a", "b")]
     constraint = TopologySpreadConstraint(
         max_skew=1,
@@ -159,14 +160,12 @@ async def test_spread_constraints_are_mended_by_preemption(autojump_clock: MockC
 
 
 @pytest.mark.parametrize("asynchronous", [True, False])
-async def test_many_preemptors_on_a_full_cluster_all_find_a_place(
-    asynchronous: bool, watch_history: Any, autojump_clock: MockClock
-) -> None:
+async def test_many_preemptors_on_a_full_cluster_are_all_bound(asynchronous: bool, autojump_clock: MockClock) -> None:
     nodes, each = 100, 2
     async with virtual_cluster(
         nodes=[node(f"n{i}", cpu=4) for i in range(nodes)], gates={"SchedulerAsyncPreemption": asynchronous}
     ) as cluster:
-        ledger = watch_history(cluster)
+        ledger = Ledger(cluster)
         for i in range(nodes * each):
             await cluster.create(low(f"low-{i}", labels={"app": "precious" if i % 4 == 0 else "cheap"}))
         await cluster.create(budget("guard", 0, app="precious"))

@@ -1,9 +1,9 @@
-"""Pods and nodes come and go while somebody is deciding about them."""
-
-from typing import Any
+"""Pods and nodes are created and deleted during their scheduling and binding."""
 
 import pytest
 import trio
+from cluster_pods import create_pods
+from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
 from trio_sched.testing import node, pod
@@ -12,10 +12,10 @@ from trio_sched.testing.virtual_cluster import Refused, virtual_cluster
 
 @pytest.mark.parametrize("after_seconds", [0.0, 0.001, 1.0, 4.999, 5.0, 5.001, 7.0])
 async def test_a_pod_deleted_at_any_moment_leaves_nothing_behind(
-    after_seconds: float, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
+    after_seconds: float, autojump_clock: MockClock
 ) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)], bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         doomed = await cluster.create(pod("p", cpu=1))
         await trio.sleep(after_seconds)
         await cluster.delete(doomed, grace_seconds=0)
@@ -27,11 +27,9 @@ async def test_a_pod_deleted_at_any_moment_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("after_seconds", [0.0, 0.001, 1.0, 4.999, 5.0, 5.001, 7.0])
-async def test_a_pod_recreated_under_its_name_is_another_pod(
-    after_seconds: float, autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_pod_recreated_under_its_name_is_another_pod(after_seconds: float, autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)], bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         first = await cluster.create(pod("p", cpu=1))
         await trio.sleep(after_seconds)
         await cluster.delete(first, grace_seconds=0)
@@ -43,14 +41,11 @@ async def test_a_pod_recreated_under_its_name_is_another_pod(
         check_nothing_left(cluster)
 
 
-async def test_pods_deleted_in_every_state_at_once(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
-    """Bound, being bound, waiting in line to be bound, and unschedulable."""
+async def test_pods_deleted_in_every_state_at_once(autojump_clock: MockClock) -> None:
+    """Bound, being bound, queued for a bind, and unschedulable."""
     async with virtual_cluster(nodes=[node("n", cpu=100)], bind_latency_seconds=2) as cluster:
-        history = watch_history(cluster)
-        for number in range(120):
-            await cluster.create(pod(f"p{number}", cpu=1))
+        history = Ledger(cluster)
+        await create_pods(cluster, 120, cpu=1)
         await trio.sleep(3)
         for number in range(0, 120, 2):
             await cluster.delete(pod(f"p{number}"), grace_seconds=0)
@@ -61,11 +56,9 @@ async def test_pods_deleted_in_every_state_at_once(
         check_nothing_left(cluster)
 
 
-async def test_a_pod_with_a_finalizer_deleted_while_it_is_bound_gives_its_room_back(
-    autojump_clock: MockClock, watch_history: Any
-) -> None:
+async def test_a_pod_with_a_finalizer_deleted_during_its_bind_frees_its_resources(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)], bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         doomed = pod("p", cpu=1)
         manifest = {
             "apiVersion": "v1",
@@ -87,12 +80,10 @@ async def test_a_pod_with_a_finalizer_deleted_while_it_is_bound_gives_its_room_b
         assert len(cluster.schedulers[0].assembly.mirror.pending) == 0
 
 
-async def test_somebody_else_binds_our_pod_first(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_another_client_binds_the_pod_first(autojump_clock: MockClock) -> None:
     nodes = [node("favourite", cpu=8), node("elsewhere", cpu=2)]
     async with virtual_cluster(nodes=nodes, bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         created = await cluster.create(pod("p", cpu=1))
         await trio.sleep(1)
         binding = b'{"target": {"kind": "Node", "name": "elsewhere"}, "metadata": {"name": "p"}}'
@@ -108,17 +99,15 @@ async def test_somebody_else_binds_our_pod_first(
         check_nothing_left(cluster)
 
 
-async def test_a_node_deleted_while_a_pod_is_bound_to_it(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_node_deleted_during_a_bind_to_it(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=2)], bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await cluster.create(pod("p", cpu=1))
         await trio.sleep(1)
         await cluster.delete(node("n"))
         await trio.sleep(5)
         assert cluster.pod("p").node_name == "n"
-        # It counts on the node that comes back under the name, as the API server says.
+        # It counts on the node recreated under the name, as in the API server.
         await cluster.create(node("n", cpu=2))
         await cluster.create(pod("two", cpu=2))
         await cluster.create(pod("one", cpu=1))
@@ -128,11 +117,9 @@ async def test_a_node_deleted_while_a_pod_is_bound_to_it(
         check_nothing_left(cluster)
 
 
-async def test_a_node_deleted_while_its_bind_fails(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_node_deleted_while_its_bind_fails(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=2)], bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         cluster.api.faults.fail_next(1, verb="bind")
         await cluster.create(pod("p", cpu=2))
         await trio.sleep(1)
@@ -146,16 +133,13 @@ async def test_a_node_deleted_while_its_bind_fails(
         check_nothing_left(cluster)
 
 
-async def test_a_node_recreated_smaller_is_believed(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_a_node_recreated_with_less_allocatable_is_not_overcommitted(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=8)]) as cluster:
-        for number in range(3):
-            await cluster.create(pod(f"p{number}", cpu=1))
+        await create_pods(cluster, 3, cpu=1)
         await cluster.settle()
         await cluster.delete(node("n"))
         await cluster.create(node("n", cpu=4))
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await cluster.create(pod("two", cpu=2))
         await cluster.create(pod("one", cpu=1))
         await cluster.settle()
@@ -164,10 +148,9 @@ async def test_a_node_recreated_smaller_is_believed(
         check_nothing_left(cluster)
 
 
-async def test_pods_of_a_deleted_node_leave_without_harm(autojump_clock: MockClock, check_nothing_left: Any) -> None:
+async def test_pods_of_a_deleted_node_leave_without_harm(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=2)]) as cluster:
-        for number in range(2):
-            await cluster.create(pod(f"p{number}", cpu=1))
+        await create_pods(cluster, 2, cpu=1)
         await cluster.settle()
         await cluster.delete(node("n"))
         for number in range(2):
@@ -180,11 +163,9 @@ async def test_pods_of_a_deleted_node_leave_without_harm(autojump_clock: MockClo
         check_nothing_left(cluster)
 
 
-async def test_labels_changed_while_a_pod_is_bound_do_not_disturb_it(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_labels_changed_during_a_bind_do_not_disturb_it(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1, bind_latency_seconds=5) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         created = await cluster.create(pod("p"))
         cluster.api.faults.fail_next(1, verb="bind")
         await trio.sleep(1)
@@ -196,16 +177,15 @@ async def test_labels_changed_while_a_pod_is_bound_do_not_disturb_it(
         check_nothing_left(cluster)
 
 
-async def test_a_namespace_that_refuses_events_does_not_stop_anybody(autojump_clock: MockClock) -> None:
+async def test_a_namespace_that_refuses_events_delays_no_pod(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1) as cluster:
         cluster.api.faults.fail_next(1000, verb="create", resource="events", code=403, reason="Forbidden")
-        for number in range(5):
-            await cluster.create(pod(f"p{number}"))
+        await create_pods(cluster, 5)
         await cluster.settle()
         assert all(cluster.placements().values())
 
 
-async def test_what_the_virtual_cluster_refuses_is_said(autojump_clock: MockClock) -> None:
+async def test_the_virtual_cluster_raises_what_the_server_refuses(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1) as cluster:
         await cluster.create(pod("p"))
         with pytest.raises(Refused, match='409: pods "p" already exists'):

@@ -7,16 +7,15 @@ as ``setup-envtest use -p env`` prints it.
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 import trio
-from real_servers import ASSETS, Files, etcd, eventually, on_both
+from real_servers import ASSETS, Files, StartServer, etcd, eventually, on_both
 
 
 @on_both
-async def test_pods_are_bound_and_explained(start_server: Any, tmp_path: Path) -> None:
+async def test_pods_are_bound_and_explained(start_server: StartServer, tmp_path: Path) -> None:
     async with start_server(Files(tmp_path)) as server, server.scheduler("one"):
         await server.create_nodes()
         await server.create_pods("fits", server.pods)
@@ -41,7 +40,7 @@ async def test_pods_are_bound_and_explained(start_server: Any, tmp_path: Path) -
 
 
 @on_both
-async def test_after_kill_9_the_other_takes_over(start_server: Any, tmp_path: Path) -> None:
+async def test_after_sigkill_the_follower_leads(start_server: StartServer, tmp_path: Path) -> None:
     async with start_server(Files(tmp_path)) as server:
         await server.create_nodes()
         async with server.scheduler("one", leader_elect=True) as leader:
@@ -66,7 +65,9 @@ async def test_after_kill_9_the_other_takes_over(start_server: Any, tmp_path: Pa
 
 
 @on_both
-async def test_an_api_server_that_comes_back_finds_the_scheduler_at_work(start_server: Any, tmp_path: Path) -> None:
+async def test_the_scheduler_continues_after_a_restart_of_the_api_server(
+    start_server: StartServer, tmp_path: Path
+) -> None:
     async with start_server(Files(tmp_path)) as server, server.scheduler("one") as scheduler:
         await server.create_nodes()
         await server.create_pods("before", 10)
@@ -83,6 +84,6 @@ ETCD = Path(ASSETS) / "etcd" if ASSETS else Path("/usr/bin/etcd")
 
 
 @pytest.mark.skipif(not ETCD.exists(), reason=f"there is no etcd at {ETCD} (Debian's package etcd-server brings it)")
-async def test_the_etcd_of_this_machine_understands_its_flags(tmp_path: Path) -> None:
+async def test_the_installed_etcd_accepts_its_flags(tmp_path: Path) -> None:
     async with etcd(ETCD, tmp_path) as url, httpx.AsyncClient() as client:
         assert (await client.get(f"{url}/version")).json()["etcdserver"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_servers import Files, Server, eventually, on_both
+from real_servers import Files, Server, StartServer, eventually, on_both
 
 ZONE = "topology.kubernetes.io/zone"
 PODS = "/api/v1/namespaces/default/pods"
@@ -28,7 +28,7 @@ async def zones(server: Server, *names: str) -> None:
 
 def pod(name: str, cpu: str = "100m", labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
     container = {"name": "c", "image": "registry.test/app:1", "resources": {"requests": {"cpu": cpu}}}
-    # Without kubelets nobody else would end them.
+    # There are no kubelets that would end them.
     spec = {"containers": [container], "terminationGracePeriodSeconds": 0, **spec}
     return {"metadata": {"name": name, "labels": labels or {}}, "spec": spec}
 
@@ -44,7 +44,7 @@ async def patch(server: Server, path: str, changes: dict[str, Any]) -> None:
 
 
 @on_both
-async def test_replicas_are_spread_and_the_last_one_waits(start_server: Any, tmp_path: Path) -> None:
+async def test_replicas_are_spread_and_the_last_one_waits(start_server: StartServer, tmp_path: Path) -> None:
     web = {"app": "web"}
     spread = {
         "maxSkew": 1,
@@ -74,7 +74,7 @@ async def test_replicas_are_spread_and_the_last_one_waits(start_server: Any, tmp
 
 
 @on_both
-async def test_less_important_pods_make_room(start_server: Any, tmp_path: Path) -> None:
+async def test_pods_of_lower_priority_are_preempted(start_server: StartServer, tmp_path: Path) -> None:
     async with start_server(Files(tmp_path)) as server, server.scheduler("one"):
         await zones(server, "a", "b")
         high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}}
@@ -100,7 +100,9 @@ async def test_less_important_pods_make_room(start_server: Any, tmp_path: Path) 
 
 @pytest.mark.parametrize("fails_first", [False, True])
 @on_both
-async def test_a_claim_is_bound_where_its_pod_goes(start_server: Any, fails_first: bool, tmp_path: Path) -> None:
+async def test_a_claim_is_bound_on_the_node_of_its_pod(
+    start_server: StartServer, fails_first: bool, tmp_path: Path
+) -> None:
     async with start_server(Files(tmp_path)) as server, server.scheduler("one"):
         await zones(server, "a")
         late = {"metadata": {"name": "late"}, "provisioner": "csi.test", "volumeBindingMode": "WaitForFirstConsumer"}

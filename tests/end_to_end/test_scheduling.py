@@ -2,21 +2,19 @@
 
 from collections import Counter
 from itertools import pairwise
-from typing import Any
 
+from cluster_pods import create_pods
+from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
-async def test_every_pod_is_bound_once_and_has_one_scheduled_event(
-    autojump_clock: MockClock, watch_history: Any, check_nothing_left: Any
-) -> None:
+async def test_every_pod_is_bound_once_and_has_one_scheduled_event(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=100) as cluster:
-        history = watch_history(cluster)
-        for number in range(500):
-            await cluster.create(pod(f"p{number}", cpu="500m", memory="1Gi"))
+        history = Ledger(cluster)
+        await create_pods(cluster, 500, cpu="500m", memory="1Gi")
         await cluster.settle()
         assert all(cluster.placements().values())
         assert len(history.binds) == 500
@@ -32,8 +30,7 @@ async def test_every_pod_is_bound_once_and_has_one_scheduled_event(
 
 async def test_pods_are_spread_over_nodes_that_are_equally_good(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=10) as cluster:
-        for number in range(50):
-            await cluster.create(pod(f"p{number}", cpu="100m", memory="64Mi"))
+        await create_pods(cluster, 50, cpu="100m", memory="64Mi")
         await cluster.settle()
         assert set(Counter(cluster.placements().values()).values()) == {5}
 
@@ -41,15 +38,14 @@ async def test_pods_are_spread_over_nodes_that_are_equally_good(autojump_clock: 
 async def test_equal_seeds_give_equal_clusters(autojump_clock: MockClock) -> None:
     async def place(seed: int) -> dict[str, str]:
         async with virtual_cluster(nodes=20, seed=seed) as cluster:
-            for number in range(30):
-                await cluster.create(pod(f"p{number}", cpu="100m"))
+            await create_pods(cluster, 30, cpu="100m")
             await cluster.settle()
             return cluster.placements()
 
     assert await place(1) == await place(1) != await place(2)
 
 
-async def test_a_pod_that_fits_nowhere_says_why(autojump_clock: MockClock, check_nothing_left: Any) -> None:
+async def test_an_unschedulable_pod_has_a_reason(autojump_clock: MockClock) -> None:
     nodes = [
         node("small", cpu=1),
         node("tainted", cpu=8, taints=["gpu=yes:NoSchedule"]),
@@ -71,7 +67,7 @@ async def test_a_pod_that_fits_nowhere_says_why(autojump_clock: MockClock, check
         check_nothing_left(cluster)
 
 
-async def test_without_nodes_there_is_a_reason_too(autojump_clock: MockClock) -> None:
+async def test_without_nodes_a_pod_has_a_reason(autojump_clock: MockClock) -> None:
     async with virtual_cluster() as cluster:
         await cluster.create(pod("p"))
         await cluster.settle()
@@ -79,9 +75,9 @@ async def test_without_nodes_there_is_a_reason_too(autojump_clock: MockClock) ->
         assert condition.message == "no nodes available to schedule pods"
 
 
-async def test_more_important_pods_go_first(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_pods_of_higher_priority_are_scheduled_first(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=10)], scheduler=False) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(20):
             await cluster.create(pod(f"p{number:02}", cpu=1, priority=number))
         await cluster.start_scheduler()
@@ -90,7 +86,7 @@ async def test_more_important_pods_go_first(autojump_clock: MockClock, watch_his
         assert sorted(p.name for p in cluster.pods() if p.node_name) == [f"p{number}" for number in range(10, 20)]
 
 
-async def test_a_gated_pod_is_left_alone_until_its_gates_are_gone(autojump_clock: MockClock) -> None:
+async def test_a_gated_pod_is_not_scheduled_until_its_gates_are_removed(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1) as cluster:
         gated = await cluster.create(pod("p", gates=["a", "b"]))
         await cluster.settle()
@@ -121,7 +117,7 @@ profiles:
 """
 
 
-async def test_each_profile_schedules_its_own_pods_and_nobody_elses(autojump_clock: MockClock) -> None:
+async def test_each_profile_schedules_only_its_own_pods(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=4, config=TWO_PROFILES) as cluster:
         for number in range(4):
             await cluster.create(pod(f"spread-{number}", cpu="500m", memory="1Gi", scheduler_name="spreading"))
@@ -139,9 +135,9 @@ async def test_each_profile_schedules_its_own_pods_and_nobody_elses(autojump_clo
         assert {event.reporting_component for event in cluster.events("Scheduled")} == {"spreading", "packing"}
 
 
-async def test_profiles_see_what_the_others_have_placed(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_profiles_see_pods_placed_by_other_profiles(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=4)], config=TWO_PROFILES) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(8):
             await cluster.create(pod(f"p{number}", cpu=1, scheduler_name=("spreading", "packing")[number % 2]))
         await cluster.settle()
@@ -149,9 +145,9 @@ async def test_profiles_see_what_the_others_have_placed(autojump_clock: MockCloc
         assert len(history.binds) == 4
 
 
-async def test_pods_that_somebody_else_binds_count(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_pods_bound_by_other_clients_count(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=4)]) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         await cluster.create(pod("foreign", cpu=3, scheduler_name="somebody-else", node_name="n"))
         await cluster.create(pod("ours", cpu=2))
         await cluster.settle()
@@ -159,9 +155,9 @@ async def test_pods_that_somebody_else_binds_count(autojump_clock: MockClock, wa
         assert cluster.pod("ours").node_name == ""
 
 
-async def test_a_pod_that_has_run_its_course_makes_room(autojump_clock: MockClock, watch_history: Any) -> None:
+async def test_a_finished_pod_frees_its_resources(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("n", cpu=1)]) as cluster:
-        history = watch_history(cluster)
+        history = Ledger(cluster)
         for number in range(5):
             job = pod(f"job-{number}", cpu=1, annotations={"trio-sched.dev/run-seconds": "30"})
             await cluster.create(job)

@@ -1,4 +1,4 @@
-"""Pods that look at other pods: where they go, and what brings back those that had to wait."""
+"""Spread and affinity between pods: where pods go, and which events requeue those that had to wait."""
 
 from collections import Counter
 from typing import Any
@@ -8,6 +8,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_sched.objects.metadata import OwnerReference
+from trio_sched.objects.node import Node
 from trio_sched.plugin_api import LabelSelector, TopologySpreadConstraint
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
@@ -16,7 +17,7 @@ ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 WEB = {"app": "web"}
 
 
-def zoned(name: str, zone: str, **options: Any) -> Any:
+def zoned(name: str, zone: str, **options: Any) -> Node:
     return node(name, labels={ZONE: zone, HOST: name}, **options)
 
 
@@ -51,7 +52,9 @@ async def test_replicas_are_spread_evenly_over_zones_of_different_size(autojump_
         assert Counter(zone[where] for where in cluster.placements().values()) == {"a": 3, "b": 3, "c": 3}
 
 
-async def test_a_pod_that_spread_keeps_out_comes_back_when_one_of_its_kind_leaves(autojump_clock: MockClock) -> None:
+async def test_a_pod_rejected_by_spread_constraints_is_requeued_when_a_matching_pod_is_deleted(
+    autojump_clock: MockClock,
+) -> None:
     nodes = [zoned("a", "a", pods=1), zoned("b", "b", pods=3)]
     async with virtual_cluster(nodes=nodes) as cluster:
         made = []
@@ -69,7 +72,7 @@ async def test_a_pod_that_spread_keeps_out_comes_back_when_one_of_its_kind_leave
         assert cluster.placements()[waiting] == "b"
 
 
-async def test_a_new_zone_takes_the_pods_that_waited_for_one(autojump_clock: MockClock) -> None:
+async def test_a_node_in_a_new_zone_requeues_pods_that_wait_for_one(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[zoned("a", "a", pods=1)]) as cluster:
         for i in range(2):
             await cluster.create(pod(f"web-{i}", labels=WEB, spread=[spread()]))
@@ -105,7 +108,7 @@ async def test_without_constraints_of_their_own_pods_of_a_replica_set_prefer_oth
         assert {where for name, where in cluster.placements().items() if "lone" in name} == {"big"}
 
 
-async def test_pods_that_shun_each_other_take_a_node_each_and_the_last_one_waits(autojump_clock: MockClock) -> None:
+async def test_pods_with_anti_affinity_take_a_node_each_and_the_last_one_waits(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[zoned("a", "a"), zoned("b", "b")]) as cluster:
         for i in range(3):
             await cluster.create(affine(f"web-{i}", "podAntiAffinity", term(), **WEB))
@@ -120,7 +123,7 @@ async def test_pods_that_shun_each_other_take_a_node_each_and_the_last_one_waits
         assert cluster.pod("web-2").node_name == first.node_name
 
 
-async def test_a_pod_waits_for_the_one_it_wants_to_be_near_and_follows_it(autojump_clock: MockClock) -> None:
+async def test_a_pod_with_affinity_waits_for_a_matching_pod_and_joins_it(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[zoned("a", "a"), zoned("b", "b"), zoned("b2", "b")]) as cluster:
         await cluster.create(affine("follower", "podAffinity", term(ZONE)))
         await trio.sleep(10)
@@ -130,7 +133,7 @@ async def test_a_pod_waits_for_the_one_it_wants_to_be_near_and_follows_it(autoju
         assert cluster.pod("follower").node_name in ("b", "b2")
 
 
-async def test_the_first_of_its_kind_may_be_alone(autojump_clock: MockClock) -> None:
+async def test_the_first_pod_of_a_self_affine_group_is_scheduled(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[zoned("a", "a"), zoned("b", "b")]) as cluster:
         for i in range(4):
             await cluster.create(affine(f"web-{i}", "podAffinity", term(ZONE), **WEB))
@@ -139,7 +142,7 @@ async def test_the_first_of_its_kind_may_be_alone(autojump_clock: MockClock) -> 
         assert "" not in cluster.placements().values()
 
 
-async def test_a_label_that_changes_frees_a_pod(autojump_clock: MockClock) -> None:
+async def test_a_changed_label_requeues_a_pod(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[zoned("a", "a")]) as cluster:
         bully = await cluster.create(pod("bully", labels=WEB))
         await trio.sleep(2)
@@ -152,7 +155,7 @@ async def test_a_label_that_changes_frees_a_pod(autojump_clock: MockClock) -> No
 
 
 @pytest.mark.parametrize(("team", "expected"), [("red", ""), ("blue", "a")])
-async def test_namespaces_are_chosen_by_their_labels(team: str, expected: str, autojump_clock: MockClock) -> None:
+async def test_namespaces_are_selected_by_their_labels(team: str, expected: str, autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[zoned("a", "a")]) as cluster:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other", "labels": {"team": team}}}
         await cluster.create(namespace)

@@ -1,4 +1,4 @@
-"""Claims and volumes from end to end: the real daemon, and a pretend volume controller."""
+"""Claims and volumes from end to end: the real daemon, and a simulated volume controller."""
 
 from typing import Any
 
@@ -104,7 +104,7 @@ async def seen_bound(cluster: VirtualCluster, name: str = "p", *, within: float 
     return cluster.pod(name)
 
 
-async def test_a_volume_is_made_where_the_pod_goes(autojump_clock: MockClock) -> None:
+async def test_a_volume_is_provisioned_on_the_node_of_the_pod(autojump_clock: MockClock) -> None:
     nodes = [node("a", labels={ZONE: "east"}), node("b", labels={ZONE: "west"}, unschedulable=True)]
     async with virtual_cluster(nodes=nodes) as cluster:
         for one in (storage_class(), claim(), pod_with("data")):
@@ -118,7 +118,7 @@ async def test_a_volume_is_made_where_the_pod_goes(autojump_clock: MockClock) ->
         assert failures(cluster) == []
 
 
-async def test_the_next_pod_follows_the_volume(autojump_clock: MockClock) -> None:
+async def test_the_next_pod_goes_to_the_node_of_the_volume(autojump_clock: MockClock) -> None:
     nodes = [node("a", labels={ZONE: "east"}), node("b", labels={ZONE: "west"})]
     async with virtual_cluster(nodes=nodes) as cluster:
         for one in (storage_class(), claim(), pod_with("data", nodeSelector={ZONE: "west"})):
@@ -130,7 +130,7 @@ async def test_the_next_pod_follows_the_volume(autojump_clock: MockClock) -> Non
         assert "1 node(s) didn't match PersistentVolume's node affinity" in failures(cluster, "q")[0]
 
 
-async def test_a_slow_provisioner_is_waited_for_and_others_are_bound_meanwhile(autojump_clock: MockClock) -> None:
+async def test_a_slow_provisioner_delays_only_its_pod(autojump_clock: MockClock) -> None:
     slow = {"annotations": {"trio-sched.dev/provision-seconds": "300"}}
     async with virtual_cluster(nodes=2) as cluster:
         for one in (storage_class(metadata=slow), claim(), pod_with("data")):
@@ -146,7 +146,7 @@ async def test_a_slow_provisioner_is_waited_for_and_others_are_bound_meanwhile(a
         assert failures(cluster) == []
 
 
-async def test_a_failing_provisioner_costs_attempts_until_it_succeeds(autojump_clock: MockClock) -> None:
+async def test_a_failing_provisioner_is_retried_until_it_succeeds(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=3, volumes=VolumePace(provision_failures=2)) as cluster:
         for one in (storage_class(), claim(), pod_with("data")):
             await cluster.create(one)
@@ -157,7 +157,7 @@ async def test_a_failing_provisioner_costs_attempts_until_it_succeeds(autojump_c
         assert len(cluster.events("ProvisioningFailed", about="data")) == 2
 
 
-async def test_a_provisioner_that_never_answers_costs_the_bind_timeout(autojump_clock: MockClock) -> None:
+async def test_without_a_provisioner_the_attempt_ends_at_the_bind_timeout(autojump_clock: MockClock) -> None:
     config = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "profiles: [{pluginConfig: [{name: VolumeBinding, args: {bindTimeoutSeconds: 30}}]}]\n"
@@ -174,7 +174,7 @@ async def test_a_provisioner_that_never_answers_costs_the_bind_timeout(autojump_
         assert claim_of(cluster)["metadata"]["annotations"][SELECTED_NODE]
 
 
-async def test_local_volumes_go_to_the_pods_that_fit_where_they_are(autojump_clock: MockClock) -> None:
+async def test_local_volumes_are_bound_to_pods_that_fit_on_their_nodes(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("a"), node("b"), node("c")]) as cluster:
         await cluster.create(storage_class(provisioner="kubernetes.io/no-provisioner"))
         for name, on in (("on-a", "a"), ("on-b", "b")):
@@ -194,7 +194,7 @@ async def test_local_volumes_go_to_the_pods_that_fit_where_they_are(autojump_clo
         assert (await seen_bound(cluster, waiting, within=20)).node_name == "c"
 
 
-async def test_a_claim_that_comes_late_frees_its_pod(autojump_clock: MockClock) -> None:
+async def test_a_claim_created_later_requeues_its_pod(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=1) as cluster:
         await cluster.create(storage_class("now", mode="Immediate"))
         await cluster.create(pod_with("data"))
@@ -205,7 +205,7 @@ async def test_a_claim_that_comes_late_frees_its_pod(autojump_clock: MockClock) 
         await seen_bound(cluster, within=30)
 
 
-async def test_an_immediate_claim_is_waited_for(autojump_clock: MockClock) -> None:
+async def test_a_pod_waits_for_its_immediate_claim(autojump_clock: MockClock) -> None:
     slow = {"annotations": {"trio-sched.dev/provision-seconds": "20"}}
     async with virtual_cluster(nodes=1) as cluster:
         for one in (storage_class("now", mode="Immediate", metadata=slow), claim(of="now"), pod_with("data")):
@@ -232,7 +232,7 @@ async def test_an_ephemeral_volume_lives_as_long_as_its_pod(autojump_clock: Mock
         assert stored(cluster, "persistentvolumes", name) is None
 
 
-async def test_a_pod_that_is_deleted_while_its_volume_is_made_gives_everything_back(autojump_clock: MockClock) -> None:
+async def test_a_pod_deleted_during_provisioning_frees_its_resources(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=[node("a", cpu=1)], volumes=VolumePace(provision_seconds=100)) as cluster:
         requests = {"requests": {"cpu": "1"}}
         for one in (storage_class(), claim(), pod_with("data")):
@@ -249,7 +249,7 @@ async def test_a_pod_that_is_deleted_while_its_volume_is_made_gives_everything_b
         cluster.scheduler.raise_failure()
 
 
-async def test_a_claim_for_one_pod_only_is_waited_for(autojump_clock: MockClock) -> None:
+async def test_a_pod_waits_for_a_read_write_once_pod_claim(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=2) as cluster:
         for one in (storage_class(), claim(mode="ReadWriteOncePod"), pod_with("data")):
             await cluster.create(one)
@@ -291,7 +291,7 @@ async def test_two_pods_never_get_the_same_volume(autojump_clock: MockClock) -> 
 
 
 @pytest.mark.parametrize("is_local", [False, True])
-async def test_pods_that_share_a_claim_meet_where_its_volume_is(autojump_clock: MockClock, is_local: bool) -> None:
+async def test_pods_that_share_a_claim_run_on_the_node_of_its_volume(autojump_clock: MockClock, is_local: bool) -> None:
     async with virtual_cluster(nodes=[node("a"), node("b")]) as cluster:
         if is_local:
             await cluster.create(local_volume("disk", "b"))
@@ -307,7 +307,7 @@ async def test_pods_that_share_a_claim_meet_where_its_volume_is(autojump_clock: 
         assert claim_of(cluster)["status"]["phase"] == "Bound"
 
 
-async def test_a_restarted_scheduler_goes_on_with_what_was_written(autojump_clock: MockClock) -> None:
+async def test_a_restarted_scheduler_continues_from_the_stored_claims(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=3, volumes=VolumePace(provision_seconds=60)) as cluster:
         for one in (storage_class(), claim(), pod_with("data")):
             await cluster.create(one)
@@ -327,7 +327,7 @@ async def test_a_pod_may_mount_a_claim_twice(autojump_clock: MockClock) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_trouble_of_all_kinds_delays_volumes_but_loses_none(autojump_clock: MockClock, seed: int) -> None:
+async def test_faults_of_all_kinds_delay_volumes_but_lose_none(autojump_clock: MockClock, seed: int) -> None:
     pace = VolumePace(bind_seconds=0.5, provision_seconds=3, provision_failures=1)
     async with virtual_cluster(nodes=5, volumes=pace, seed=seed) as cluster:
         await cluster.create(storage_class())

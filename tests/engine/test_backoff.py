@@ -5,21 +5,21 @@ import pytest
 from trio_sched.engine.backoff import Backoff
 
 
-def test_waits_double_up_to_the_longest() -> None:
+def test_the_backoff_doubles_up_to_the_maximum() -> None:
     backoff = Backoff()
     assert [backoff.duration(failures) for failures in range(8)] == [0, 1, 2, 4, 8, 10, 10, 10]
     assert backoff.duration(10_000) == 10
     assert Backoff(0.5, 3.0).duration(2) == 1.0
 
 
-def test_a_longest_wait_of_nothing_switches_it_off() -> None:
+def test_a_maximum_backoff_of_zero_disables_backoff() -> None:
     off = Backoff(max_seconds=0)
     assert off.duration(5) == 0
     assert off.expiry(12.3, 5) == -math.inf
     assert off.is_over(off.expiry(12.3, 5), 12.3)
 
 
-def test_times_are_cut_to_whole_seconds_so_that_priority_decides_within_one() -> None:
+def test_backoff_ends_are_cut_to_whole_seconds_so_that_priority_decides_within_one() -> None:
     backoff = Backoff()
     expiry = backoff.expiry(12.3, 1)
     assert expiry == 13
@@ -27,7 +27,7 @@ def test_times_are_cut_to_whole_seconds_so_that_priority_decides_within_one() ->
     assert backoff.next_check(expiry) == 14
 
 
-def test_without_windows_times_are_exact_and_the_end_itself_is_not_over_yet() -> None:
+def test_without_windows_backoff_ends_are_exact_and_exclusive() -> None:
     exact = Backoff(windowed=False)
     expiry = exact.expiry(12.3, 1)
     assert expiry == pytest.approx(13.3)
@@ -35,5 +35,5 @@ def test_without_windows_times_are_exact_and_the_end_itself_is_not_over_yet() ->
     assert exact.next_check(expiry) == expiry
 
 
-def test_a_first_attempt_does_not_wait() -> None:
+def test_the_first_attempt_has_no_backoff() -> None:
     assert Backoff().expiry(5.0, 0) == -math.inf

@@ -40,14 +40,14 @@ def test_pods_leave_in_the_order_in_which_their_backoff_ends_errors_last() -> No
     assert len(found) == 0
 
 
-def test_equal_ends_are_in_the_order_of_the_active_queue_if_that_is_wanted() -> None:
+def test_equal_backoff_ends_follow_the_order_of_the_active_queue_if_configured() -> None:
     low, high = waiting("low", at=0.1, sort_key=2), waiting("high", at=0.9, sort_key=1)
 
     assert names(queues(low, high).rejected) == ["high", "low"]
     assert names(queues(low, high, by_priority=False).rejected) == ["low", "high"]
 
 
-def test_the_next_check_is_the_first_moment_at_which_somebody_can_leave() -> None:
+def test_the_next_check_is_the_first_moment_at_which_a_backoff_ends() -> None:
     found = queues(waiting("a", at=2.5), waiting("b", at=0.5, rejected=False))
 
     moment = found.next_check()
@@ -56,7 +56,7 @@ def test_the_next_check_is_the_first_moment_at_which_somebody_can_leave() -> Non
     assert queues().next_check() == math.inf
 
 
-def test_a_pod_that_changes_while_it_waits_stays_where_it_is() -> None:
+def test_an_updated_pod_keeps_its_place_in_backoff() -> None:
     info = waiting("a", at=0.0)
     found = queues(info)
     info.unschedulable_plugins = set()  # as if it had had an error

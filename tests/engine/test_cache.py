@@ -27,38 +27,38 @@ def bound(waiting: Pod, node_name: str) -> Pod:
 WAITING = pod("p", cpu="1")
 
 
-def test_an_assumed_pod_counts_at_once_and_is_confirmed_without_counting_twice(cache: Cache) -> None:
+def test_an_assumed_pod_counts_at_once_and_not_twice_when_confirmed(cache: Cache) -> None:
     cache.assume(WAITING, "a")
     assert (cpu(cache), cache.is_assumed(WAITING.uid), cache.assumed_count) == ({"a": 1000, "b": 0}, True, 1)
     position = cache.table.usage_log.position
     cache.add(bound(WAITING, "a"))
     assert (cpu(cache), cache.is_assumed(WAITING.uid), cache.assumed_count) == ({"a": 1000, "b": 0}, False, 0)
-    assert cache.table.usage_log.position == position  # nothing changed, so nobody looks again
+    assert cache.table.usage_log.position == position  # nothing changed, so no snapshot is refreshed
     known = cache.get(WAITING.uid)
     assert known is not None
     assert known.pod.node_name == "a"
 
 
-def test_a_forgotten_pod_gives_its_place_back(cache: Cache) -> None:
+def test_a_forgotten_pod_frees_its_resources(cache: Cache) -> None:
     cache.assume(WAITING, "a")
     assert cache.forget(WAITING.uid)
     assert (cpu(cache), len(cache)) == ({"a": 0, "b": 0}, 0)
     assert not cache.forget(WAITING.uid)
 
 
-def test_a_pod_confirmed_elsewhere_counts_there(cache: Cache) -> None:
+def test_a_pod_confirmed_on_another_node_counts_there(cache: Cache) -> None:
     cache.assume(WAITING, "a")
     cache.add(bound(WAITING, "b"))
     assert cpu(cache) == {"a": 0, "b": 1000}
 
 
-def test_a_pod_confirmed_with_other_requests_counts_with_those(cache: Cache) -> None:
+def test_a_pod_confirmed_with_other_requests_counts_with_its_new_ones(cache: Cache) -> None:
     cache.assume(WAITING, "a")
     cache.add(pod("p", cpu="3", node_name="a"))
     assert cpu(cache) == {"a": 3000, "b": 0}
 
 
-def test_steps_that_the_state_does_not_allow_change_nothing(cache: Cache) -> None:
+def test_invalid_transitions_change_nothing(cache: Cache) -> None:
     cache.assume(WAITING, "a")
     with pytest.raises(CacheError, match=r"pod uid-of-default/p\(default/p\) is in the cache, so can't be assumed"):
         cache.assume(WAITING, "b")
@@ -78,7 +78,7 @@ def test_steps_that_the_state_does_not_allow_change_nothing(cache: Cache) -> Non
     assert cpu(cache) == {"a": 1000, "b": 0}
 
 
-def test_an_update_that_takes_the_same_touches_no_column(cache: Cache) -> None:
+def test_an_update_with_the_same_requests_changes_no_column(cache: Cache) -> None:
     cache.add(bound(WAITING, "a"))
     position = cache.table.usage_log.position
     labelled = pod("p", cpu="1", node_name="a", labels={"new": "yes"})
@@ -91,19 +91,19 @@ def test_an_update_that_takes_the_same_touches_no_column(cache: Cache) -> None:
     assert cpu(cache)["a"] == 2000
 
 
-def test_a_removed_pod_is_returned_as_it_was_known(cache: Cache) -> None:
+def test_a_removed_pod_is_returned_as_it_was_cached(cache: Cache) -> None:
     cache.add(bound(WAITING, "a"))
     assert cache.remove(WAITING.uid) == bound(WAITING, "a")
     assert cpu(cache)["a"] == 0
 
 
-def test_an_assumed_pod_that_is_deleted_is_gone(cache: Cache) -> None:
+def test_a_deleted_assumed_pod_leaves_the_cache(cache: Cache) -> None:
     cache.assume(WAITING, "a")
     assert cache.remove(WAITING.uid) is WAITING
     assert (len(cache), cpu(cache)["a"]) == (0, 0)
 
 
-def test_two_pods_of_one_name_are_two_pods(cache: Cache) -> None:
+def test_pods_of_the_same_name_are_told_apart_by_uid(cache: Cache) -> None:
     cache.add(pod("p", uid="1", cpu="1", node_name="a"))
     cache.add(pod("p", uid="2", cpu="1", node_name="a"))
     cache.remove("1")
@@ -111,7 +111,7 @@ def test_two_pods_of_one_name_are_two_pods(cache: Cache) -> None:
     assert cpu(cache)["a"] == 1000
 
 
-def test_pods_that_come_before_their_node_count_once_it_is_there(cache: Cache) -> None:
+def test_pods_added_before_their_node_count_once_it_is_added(cache: Cache) -> None:
     cache.add(pod("early", cpu="1", node_name="c"))
     cache.assume(pod("bold", cpu="1"), "c")
     cache.add(pod("gone", cpu="1", node_name="c"))
@@ -120,7 +120,7 @@ def test_pods_that_come_before_their_node_count_once_it_is_there(cache: Cache) -
     assert cpu(cache)["c"] == 2000
 
 
-def test_pods_of_a_removed_node_are_kept_in_mind_until_they_are_gone(cache: Cache) -> None:
+def test_pods_of_a_removed_node_stay_cached_until_they_are_deleted(cache: Cache) -> None:
     cache.add(bound(WAITING, "a"))
     cache.add(pod("q", cpu="2", node_name="a"))
     cache.remove_node("a")
@@ -131,7 +131,7 @@ def test_pods_of_a_removed_node_are_kept_in_mind_until_they_are_gone(cache: Cach
     assert cpu(cache)["a"] == 1500
 
 
-def test_the_pod_is_shown_with_the_node_that_was_chosen_for_it(cache: Cache) -> None:
+def test_pod_on_node_names_the_chosen_node_until_the_pod_is_confirmed(cache: Cache) -> None:
     cache.assume(WAITING, "b")
     known = cache.get(WAITING.uid)
     assert known is not None
@@ -140,7 +140,7 @@ def test_the_pod_is_shown_with_the_node_that_was_chosen_for_it(cache: Cache) -> 
     assert known.pod_on_node is known.pod
 
 
-def test_a_node_that_comes_again_is_an_update(cache: Cache) -> None:
+def test_adding_a_known_node_is_an_update(cache: Cache) -> None:
     cache.add(bound(WAITING, "a"))
     cache.add_node(node("a", cpu="64"))
     assert NodeColumns(cache.table).allocatable[0].tolist() == [64000, 4000]

@@ -43,11 +43,11 @@ def gated_and_labelled() -> Pod:
         ),
     ],
 )
-def test_an_update_of_a_pod_is_split_into_what_changed(old: Pod, new: Pod, expected: list[str]) -> None:
+def test_an_update_of_a_pod_becomes_one_event_for_each_change(old: Pod, new: Pod, expected: list[str]) -> None:
     assert labels(pod_update_events(old, new)) == expected
 
 
-def test_claims_made_for_a_pod_are_an_event() -> None:
+def test_generated_resource_claims_are_an_event() -> None:
     claimed = msgspec.convert(
         {"spec": {}, "status": {"resourceClaimStatuses": [{"name": "c", "resourceClaimName": "made"}]}}, Pod
     )
@@ -56,7 +56,7 @@ def test_claims_made_for_a_pod_are_an_event() -> None:
     assert labels(pod_update_events(Pod(), extended)) == ["UnschedulablePodUpdatePodGeneratedResourceClaim"]
 
 
-def test_a_resize_that_ends_scales_down() -> None:
+def test_a_finished_resize_is_a_scale_down() -> None:
     def running(cpu: str) -> Pod:
         return msgspec.convert(
             {
@@ -94,9 +94,11 @@ def conditions(**status: str) -> Node:
         (conditions(Ready="True", Disk="False"), conditions(Disk="False", Ready="True"), []),
     ],
 )
-def test_an_update_of_a_node_is_split_into_what_can_matter(old: Node, new: Node, expected: list[str]) -> None:
+def test_an_update_of_a_node_becomes_one_event_for_each_relevant_change(
+    old: Node, new: Node, expected: list[str]
+) -> None:
     assert labels(node_update_events(old, new)) == expected
 
 
-def test_declared_features_are_no_event_where_their_gate_is_off() -> None:
+def test_declared_features_are_no_event_without_their_gate() -> None:
     assert node_update_events(node(), node(declared_features=["F"]), declared_features=False) == []

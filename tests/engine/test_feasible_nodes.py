@@ -2,6 +2,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from plugin_base import PluginBase
 
 from trio_sched.engine.decision import Placed, Unplaced
 from trio_sched.engine.feasible_nodes import (
@@ -12,20 +13,16 @@ from trio_sched.engine.feasible_nodes import (
     num_feasible_nodes_to_find,
 )
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
-from trio_sched.plugin_api import CycleState, Handle, NodeView, PreFilterResult, Status, hookimpl, unschedulable
+from trio_sched.plugin_api import CycleState, NodeView, Pod, PreFilterResult, Status, hookimpl, unschedulable
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing import make_profile, make_table, node, pod
 
 
-class Labelled:
-    """Turns away nodes with the label ``no``, and narrows to what the pod's label names."""
-
-    name = "Labelled"
-
-    def __init__(self, args: None, handle: Handle) -> None: ...
+class Labelled(PluginBase):
+    """Rejects nodes with the label ``no``, and narrows to the nodes that the pod's label names."""
 
     @hookimpl
-    def pre_filter(self, pod: Any) -> PreFilterResult | None:
+    def pre_filter(self, pod: Pod) -> PreFilterResult | None:
         wanted = pod.labels.get("only")
         return PreFilterResult(frozenset(wanted.split("."))) if wanted else None
 
@@ -34,7 +31,7 @@ class Labelled:
         return unschedulable("no") if "no" in node.labels else None
 
 
-def cycle(table: NodeTable, waiting: Any = None, **more: Any) -> SchedulingCycle:
+def cycle(table: NodeTable, waiting: Pod | None = None, **more: Any) -> SchedulingCycle:
     plugins = more.pop("plugins", [Labelled])
     profile = make_profile(plugins, percentage_of_nodes_to_score=more.pop("percentage", 0))
     return SchedulingCycle(profile, table, waiting or pod(), {}, CycleState(), **more)
@@ -53,7 +50,7 @@ def result(*names: str, scores: dict[str, int] | None = None, **statuses: Status
 NODES = [node("a"), node("b"), node("c"), node("bad", labels={"no": ""})]
 
 
-def test_the_best_of_those_left_is_chosen() -> None:
+def test_the_highest_score_among_the_remaining_nodes_wins() -> None:
     table = make_table(NODES)
     found = feasible(cycle(table))
     assert list(found.nodes) == ["a", "b", "c"]
@@ -62,7 +59,7 @@ def test_the_best_of_those_left_is_chosen() -> None:
     assert (decision.node_name, decision.feasible_nodes, decision.evaluated_nodes) == ("c", 2, 4)
 
 
-def test_equals_are_drawn() -> None:
+def test_ties_are_broken_at_random() -> None:
     table, rng = make_table(NODES), Random(0)
     drawn = {
         decide_among(cycle(table), feasible(cycle(table)), result("a", "b"), rng).node_name  # type: ignore[union-attr]
@@ -71,7 +68,7 @@ def test_equals_are_drawn() -> None:
     assert drawn == {"a", "b"}
 
 
-def test_if_none_is_left_everything_that_was_said_is_told() -> None:
+def test_if_no_node_is_left_all_statuses_are_reported() -> None:
     table = make_table(NODES)
     said = result(a=unschedulable("full"), bad=unschedulable("worse"))
     decision = decide_among(cycle(table), feasible(cycle(table)), said, Random(0))
@@ -82,7 +79,7 @@ def test_if_none_is_left_everything_that_was_said_is_told() -> None:
     assert decision.state is not None
 
 
-def test_the_second_look_is_at_the_nodes_as_they_are_then() -> None:
+def test_filters_run_again_on_the_nodes_as_they_are_after_the_call() -> None:
     table = make_table(NODES)
     found = feasible(cycle(table))
     table.remove_node("a")
@@ -95,7 +92,7 @@ def test_the_second_look_is_at_the_nodes_as_they_are_then() -> None:
     assert decision.node_name == "c"
 
 
-def test_what_nobody_turned_away_blames_nobody() -> None:
+def test_extenders_without_rejections_are_not_among_the_rejectors() -> None:
     table = make_table([node("a")])
     found = feasible(cycle(table))
     table.update_node(node("a", labels={"no": ""}))
@@ -105,7 +102,7 @@ def test_what_nobody_turned_away_blames_nobody() -> None:
     assert decision.diagnosis.unschedulable_plugins == {"Labelled"}
 
 
-def test_nodes_that_pre_filters_leave_out_stay_out() -> None:
+def test_nodes_excluded_by_pre_filters_stay_excluded() -> None:
     table = make_table(NODES)
     found = feasible(cycle(table, pod(labels={"only": "a.b"})))
     assert list(found.nodes) == ["a", "b"]
@@ -117,7 +114,7 @@ def test_nodes_that_pre_filters_leave_out_stay_out() -> None:
     assert gone.message == "0/4 nodes are available: 1 x, 3 node(s) didn't satisfy plugin(s) [Labelled]."
 
 
-def test_the_nominated_node_is_listed_alone_whatever_pre_filters_say() -> None:
+def test_the_nominated_node_is_listed_alone_despite_pre_filters() -> None:
     table, waiting = make_table(NODES), pod(nominated_node_name="c", labels={"only": "a"})
     found = feasible(cycle(table, waiting))
     assert (list(found.nodes), found.only_nominated) == (["c"], True)
@@ -127,12 +124,8 @@ def test_the_nominated_node_is_listed_alone_whatever_pre_filters_say() -> None:
     assert list(feasible(cycle(table, waiting), nominated_first=False).nodes) == ["a"]
 
 
-def test_a_plugin_that_fails_ends_the_matter_in_both_halves() -> None:
-    class Broken:
-        name = "Broken"
-
-        def __init__(self, args: None, handle: Handle) -> None: ...
-
+def test_a_failing_plugin_ends_either_half_of_the_cycle() -> None:
+    class Broken(PluginBase):
         @hookimpl
         def filter_node(self, node: NodeView) -> None:
             if "broken" in node.labels:
@@ -150,7 +143,7 @@ def test_a_plugin_that_fails_ends_the_matter_in_both_halves() -> None:
         assert (outcome.message, outcome.reason) == (text, "SchedulerError")
 
 
-def test_nothing_to_ask_about_is_an_outcome() -> None:
+def test_without_feasible_nodes_the_outcome_is_final() -> None:
     for nodes, text in (([], "no nodes available"), ([NODES[3]], "0/1 nodes are available: 1 no.")):
         found = find_feasible_nodes(cycle(make_table(nodes)))
         assert isinstance(found, Unplaced)
@@ -171,11 +164,13 @@ def test_nothing_to_ask_about_is_an_outcome() -> None:
         (6000, 40, 2400),
     ],
 )
-def test_as_many_are_asked_about_as_kube_scheduler_would(count: int, percentage: int, enough: int) -> None:
+def test_the_number_of_feasible_nodes_to_find_is_that_of_kube_scheduler(
+    count: int, percentage: int, enough: int
+) -> None:
     assert num_feasible_nodes_to_find(count, percentage) == enough
 
 
-def test_many_nodes_are_asked_about_in_turns() -> None:
+def test_searches_start_at_the_given_node_and_wrap_around() -> None:
     table = make_table([node(f"n{i:03}", labels={"no": ""} if i % 2 else {}) for i in range(400)])
     first = feasible(cycle(table))
     assert (len(first.nodes), first.evaluated, next(iter(first.nodes))) == (188, 375, "n000")

@@ -51,7 +51,7 @@ def only(*names: str) -> PreFilterResult:
     return PreFilterResult(frozenset(names))
 
 
-def test_pre_filters_narrow_the_nodes_together() -> None:
+def test_the_nodes_of_all_pre_filters_are_intersected() -> None:
     outcome = run_pre_filters(
         pre_filters(A=only("n1", "n2"), B=None, C=PreFilterResult(None), D=only("n2", "n3")),
         pod(),
@@ -73,7 +73,7 @@ def test_pre_filters_that_leave_no_node_reject_the_pod(answers: dict[str, Any], 
     assert outcome.rejected == unresolvable(reason)
 
 
-def test_a_hopeless_pod_ends_the_cycle_at_once_and_an_unlucky_one_after_everybody_was_asked() -> None:
+def test_an_unresolvable_pre_filter_ends_the_cycle_at_once_and_an_unschedulable_one_after_all() -> None:
     asked = []
 
     def note(*_args: Any) -> None:
@@ -87,7 +87,7 @@ def test_a_hopeless_pod_ends_the_cycle_at_once_and_an_unlucky_one_after_everybod
     assert asked == ["C"]
 
 
-def test_plugins_with_nothing_to_do_are_noted() -> None:
+def test_plugins_that_skip_are_recorded() -> None:
     state = CycleState()
     state.skip_filter = frozenset({"Z"})
     run_pre_filters(pre_filters(A=SKIP, B=None), pod(), columns(), state)
@@ -97,7 +97,7 @@ def test_plugins_with_nothing_to_do_are_noted() -> None:
 @pytest.mark.parametrize(
     "answer", [LookupError("broken"), failure(LookupError("broken")), failure("broken"), pending("broken")]
 )
-def test_a_pre_filter_that_fails_fails_the_cycle_in_the_frameworks_words(answer: Any) -> None:
+def test_a_failing_pre_filter_fails_the_cycle_with_the_text_of_kube_scheduler(answer: Any) -> None:
     state = CycleState()
     text = 'running PreFilter plugin "B": (pre_filter raised LookupError: )?broken'
     with pytest.raises(HookFailed, match=text) as caught:
@@ -120,7 +120,7 @@ def single(name: str, answer: Answer) -> FilterHook:
     return FilterHook(name, "filter_node", lambda _pod, node, _state: answer(node), per_node=True)
 
 
-def test_a_node_fails_for_the_first_plugin_that_turns_it_away() -> None:
+def test_a_node_has_the_status_of_the_first_plugin_that_rejects_it() -> None:
     filters = [whole("A", {"n0", "n1"}, "a"), whole("B", {"n1", "n2"}, "b"), whole("C", set(), "c")]
     outcome = run_filters(filters, pod(), columns(), CycleState())
     assert {name: (s.plugin, s.reasons) for name, s in outcome.statuses().items()} == {
@@ -134,7 +134,7 @@ def test_a_node_fails_for_the_first_plugin_that_turns_it_away() -> None:
     assert outcome.status(5) is None
 
 
-def test_an_error_on_a_node_that_is_still_in_the_running_fails_the_cycle() -> None:
+def test_an_error_on_a_node_that_passed_so_far_fails_the_cycle() -> None:
     def broken_on(*names: str) -> FilterHook:
         def call(_pod: Pod, nodes: NodeColumns, _state: CycleState) -> Verdicts:
             codes = np.array([2 if name in names else int(name == "n5") for name in nodes.names])
@@ -149,13 +149,13 @@ def test_an_error_on_a_node_that_is_still_in_the_running_fails_the_cycle() -> No
         run_filters([refusing, broken_on("n0", "n1")], pod(), columns(), CycleState())
 
 
-def test_filters_that_were_skipped_are_not_asked() -> None:
+def test_skipped_filters_are_not_called() -> None:
     state = CycleState()
     state.skip_filter = frozenset({"A"})
     assert run_filters([whole("A", {"n0"}, "a")], pod(), columns(), state).passes.all()
 
 
-def test_nodes_are_looked_at_one_by_one_only_where_all_others_let_them_pass() -> None:
+def test_filter_node_is_called_only_for_nodes_that_pass_all_column_filters() -> None:
     asked = []
 
     def answer(view: NodeView) -> Status | None:
@@ -167,7 +167,7 @@ def test_nodes_are_looked_at_one_by_one_only_where_all_others_let_them_pass() ->
     assert {name: s.plugin for name, s in outcome.statuses().items()} == {"n0": "A", "n3": "A", "n5": "N"}
 
 
-def test_looking_ends_when_enough_are_found_and_begins_where_it_is_told() -> None:
+def test_filtering_starts_at_the_given_node_and_stops_when_enough_are_found() -> None:
     asked = []
 
     def answer(view: NodeView) -> Status | None:
@@ -199,13 +199,13 @@ def raising(*_args: Any) -> Any:
         ),
     ],
 )
-def test_a_filter_that_fails_fails_the_cycle_in_the_frameworks_words(caller: FilterHook, message: str) -> None:
+def test_a_failing_filter_fails_the_cycle_with_the_text_of_kube_scheduler(caller: FilterHook, message: str) -> None:
     with pytest.raises(HookFailed, match=f'^running "F" filter plugin: {message}$') as caught:
         run_filters([caller], pod(), columns(), CycleState())
     assert caught.value.status.plugin == "F"
 
 
-def test_statuses_name_those_that_were_left_out_too() -> None:
+def test_nodes_excluded_by_pre_filters_have_a_status_too() -> None:
     outcome = run_filters([whole("A", {"n0"}, "a")], pod(), columns().take(slice(0, 2)), CycleState())
     statuses = node_statuses(outcome, ["Z", "B"])
     assert statuses.by_node() == {"n0": unschedulable("a").by("A")}

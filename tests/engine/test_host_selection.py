@@ -10,11 +10,11 @@ from trio_sched.engine.host_selection import best_positions, select_host
 @pytest.mark.parametrize(
     ("totals", "best"), [([5], [0]), ([1, 3, 2, 3], [1, 3]), ([0, 0, 0], [0, 1, 2]), ([-1, -2], [0])]
 )
-def test_the_best_are_all_that_have_the_highest_total(totals: list[int], best: list[int]) -> None:
+def test_the_best_nodes_are_all_with_the_highest_total(totals: list[int], best: list[int]) -> None:
     assert best_positions(np.array(totals)).tolist() == best
 
 
-def test_ties_are_drawn_evenly_and_others_never() -> None:
+def test_ties_are_drawn_evenly_and_other_nodes_never() -> None:
     rng = Random(42)
     drawn = Counter(select_host(np.array([7, 9, 3, 9, 9]), rng) for _ in range(3000))
     assert set(drawn) == {1, 3, 4}

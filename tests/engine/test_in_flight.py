@@ -6,7 +6,7 @@ from trio_sched.plugin_api import Action, ClusterEvent, Resource
 ADDED, GONE = (InFlightEvent(ClusterEvent(Resource.NODE, action)) for action in (Action.ADD, Action.DELETE))
 
 
-def test_a_pod_hears_of_what_happened_since_it_was_popped() -> None:
+def test_a_pod_gets_the_events_since_it_was_popped() -> None:
     flying = InFlight()
     flying.start("u1", "ns/a")
     flying.add_event(ADDED)
@@ -18,7 +18,7 @@ def test_a_pod_hears_of_what_happened_since_it_was_popped() -> None:
     assert len(flying) == 2
 
 
-def test_events_that_nobody_is_interested_in_are_dropped() -> None:
+def test_events_before_the_first_pod_in_flight_are_dropped() -> None:
     flying = InFlight()
     flying.start("u1", "ns/a")
     flying.add_event(ADDED)
@@ -30,7 +30,7 @@ def test_events_that_nobody_is_interested_in_are_dropped() -> None:
     assert list(flying) == []
 
 
-def test_what_an_earlier_pod_still_waits_for_is_kept() -> None:
+def test_events_are_kept_while_an_earlier_pod_is_in_flight() -> None:
     flying = InFlight()
     flying.start("u1", "ns/a")
     flying.start("u2", "ns/b")
@@ -41,7 +41,7 @@ def test_what_an_earlier_pod_still_waits_for_is_kept() -> None:
     assert "u2" not in flying
 
 
-def test_nobody_is_in_flight_after_clearing() -> None:
+def test_no_pod_is_in_flight_after_clearing() -> None:
     flying = InFlight()
     flying.start("u1", "ns/a")
     flying.add_event(ADDED)

@@ -3,7 +3,7 @@ import pytest
 from trio_sched.engine.kind_dependencies import KindDependencies
 
 
-def test_what_is_asked_for_an_answer_that_is_kept_is_noted() -> None:
+def test_kinds_read_while_recording_are_noted() -> None:
     asked = KindDependencies()
     with asked.recording():
         asked.note("Service")
@@ -12,7 +12,7 @@ def test_what_is_asked_for_an_answer_that_is_kept_is_noted() -> None:
     assert asked.kinds == {"Service", "Namespace"}
 
 
-def test_what_is_asked_for_the_moment_is_not() -> None:
+def test_kinds_read_outside_a_recording_are_not_noted() -> None:
     asked = KindDependencies()
     asked.note("Service")
     with asked.recording():
@@ -21,7 +21,7 @@ def test_what_is_asked_for_the_moment_is_not() -> None:
     assert asked.kinds == set()
 
 
-def test_one_answer_inside_another_does_not_end_the_outer_one() -> None:
+def test_a_nested_recording_does_not_end_the_outer_one() -> None:
     asked = KindDependencies()
     with asked.recording():
         with asked.recording():
@@ -31,7 +31,7 @@ def test_one_answer_inside_another_does_not_end_the_outer_one() -> None:
     assert not asked._recordings
 
 
-def test_an_answer_that_fails_ends_the_notes_too() -> None:
+def test_an_exception_ends_the_recording() -> None:
     asked = KindDependencies()
     with pytest.raises(LookupError), asked.recording():
         raise LookupError

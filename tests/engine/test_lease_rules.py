@@ -27,13 +27,13 @@ def seen(holder: str | None, at: float = 100.0, *, duration: int | None = 15, tr
         (seen("other", duration=None), 100.0, Step.ACQUIRE),
     ],
 )
-def test_a_lease_is_valid_for_as_long_as_its_record_says_on_our_clock(
+def test_a_lease_is_valid_for_its_duration_on_the_local_clock(
     observed: Observed | None, now: float, step: Step
 ) -> None:
     assert ME.next_step(observed, now) is step
 
 
-def test_only_a_changed_record_starts_its_time_anew() -> None:
+def test_only_a_changed_record_restarts_the_duration() -> None:
     first = seen("other", at=100.0)
     assert first.seen_again(first.spec, b"text", 110.0) is first
     changed = first.seen_again(first.spec, b"renewed", 110.0)
@@ -59,16 +59,16 @@ def test_taking_over_counts_a_transition(observed: Observed | None, transitions:
     )
 
 
-def test_releasing_lets_somebody_else_take_over_at_once() -> None:
+def test_a_released_lease_can_be_acquired_at_once() -> None:
     released = ME.release(seen("me"), "now")
     assert (released.holder_identity, released.lease_duration_seconds, released.lease_transitions) == ("", 1, 3)
     other = Candidate(identity="other", lease_seconds=15)
     assert other.next_step(Observed(released, b"", 100.0), 100.0) is Step.ACQUIRE
 
 
-def test_we_hold_it_as_far_as_we_know() -> None:
+def test_the_lease_is_held_by_the_holder_of_the_last_observed_record() -> None:
     assert [ME.holds(each) for each in (None, seen("me"), seen("other"))] == [False, True, False]
 
 
-def test_those_who_wait_spread_over_the_retry_period() -> None:
+def test_retries_are_spread_over_the_retry_period() -> None:
     assert [retry_pause(2.0, draw) for draw in (0.0, 0.5, 1.0)] == pytest.approx([2.0, 3.2, 4.4])

@@ -1,8 +1,8 @@
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from placed_pods import placed
 
 from trio_sched.engine.filtering import (
     run_filters,
@@ -10,7 +10,6 @@ from trio_sched.engine.filtering import (
 )
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.nominated_pass import NominatedRows, apply_nominated, statuses_with_nominated
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import (
     SKIP,
     CycleState,
@@ -28,14 +27,10 @@ from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing import make_profile, make_table, node, pod
 
 NODES = [node(f"n{i}") for i in range(6)]
-Answer = Callable[..., Any]
-
-NODES = [node(f"n{i}") for i in range(6)]
-Answer = Callable[..., Any]
 
 
 class Counting:
-    """Keeps a count in the cycle's state, as plugins do that look at pods."""
+    """Counts pods in the cycle's state, as plugins do that implement add_pod."""
 
     name: ClassVar[str] = "Counting"
 
@@ -61,26 +56,22 @@ class Counting:
         return Verdicts.where(np.full(len(nodes), len(state.read("seen")) < 2), unschedulable("two are too many"))
 
 
-def placed(waiting: Pod) -> PlacedPod:
-    return PlacedPod(waiting, pod_usage(waiting))
-
-
-def added(waiting: Pod, *promised: Pod) -> tuple[Status | None, CycleState]:
+def added(waiting: Pod, *others: Pod) -> tuple[Status | None, CycleState]:
     profile = make_profile([Counting, "NodeResourcesFit"])
     table, state = make_table(NODES), CycleState()
     run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
-    nominated = {"n1": [placed(p) for p in promised]}
+    nominated = {"n1": [placed(p) for p in others]}
     (status,) = statuses_with_nominated(profile, waiting, state, nominated, ["n1"], NominatedRows(table))
     return status, state
 
 
-def test_pods_that_are_promised_the_node_count_as_if_they_had_arrived() -> None:
+def test_nominated_pods_count_as_if_they_were_on_the_node() -> None:
     assert added(pod(cpu="1"), pod("a", cpu="3"))[0] is None
     status, _state = added(pod(cpu="2"), pod("a", cpu="3"))
     assert status == unschedulable("Insufficient cpu").by("NodeResourcesFit")
 
 
-def test_plugins_that_keep_counts_are_told_of_them_on_a_clone_of_the_state() -> None:
+def test_add_pod_is_called_for_nominated_pods_on_a_clone_of_the_state() -> None:
     status, state = added(pod(), pod("a"), pod("b"))
     assert status == unschedulable("two are too many").by("Counting")
     assert state.read("seen") == []
@@ -90,12 +81,12 @@ def test_plugins_that_keep_counts_are_told_of_them_on_a_clone_of_the_state() -> 
 @pytest.mark.parametrize(
     ("name", "message"), [("exploding", "add_pod raised LookupError: broken"), ("failing", "cannot say")]
 )
-def test_a_plugin_that_fails_at_it_fails_the_cycle(name: str, message: str) -> None:
+def test_a_failing_add_pod_fails_the_cycle(name: str, message: str) -> None:
     with pytest.raises(HookFailed, match=f'running AddPod on PreFilter plugin "Counting": {message}'):
         added(pod(), pod(name))
 
 
-def test_reasons_are_those_with_the_nominated_pods_even_where_the_node_fails_anyway() -> None:
+def test_reasons_are_those_with_nominated_pods_even_if_the_node_fails_without_them() -> None:
     profile = make_profile(["NodeResourcesFit"])
     table = make_table([node("n", cpu="2", pods=2), node("m")], [pod("r", cpu="1", node_name="n")])
     waiting = pod(cpu="1500m")
@@ -103,28 +94,28 @@ def test_reasons_are_those_with_the_nominated_pods_even_where_the_node_fails_any
     run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
     outcome = run_filters(profile.filter, waiting, NodeColumns(table), state)
     assert outcome.statuses()["n"].reasons == ("Insufficient cpu",)
-    nominated = {"n": [placed(pod("promised"))], "gone": []}
+    nominated = {"n": [placed(pod("rival"))], "gone": []}
     apply_nominated(profile, waiting, outcome, state, nominated, NominatedRows(table))
     assert outcome.statuses()["n"].reasons == ("Too many pods", "Insufficient cpu")
     assert outcome.passes.tolist() == [False, True]
 
 
-def test_rows_are_copied_again_when_something_has_changed_and_only_then() -> None:
+def test_rows_with_nominated_pods_are_copied_again_only_after_a_change() -> None:
     table = make_table([node("a", cpu="4"), node("b", cpu="4")])
     rows = NominatedRows(table)
-    promised = {"a": [placed(pod("x", cpu="1"))], "b": [placed(pod("y", cpu="2"))]}
+    nominated = {"a": [placed(pod("x", cpu="1"))], "b": [placed(pod("y", cpu="2"))]}
 
     def requested(nominated: dict[str, list[PlacedPod]]) -> list[int]:
         columns, positions = rows.with_pods(nominated, list(nominated))
         return columns.requested[0][positions].tolist()
 
-    assert requested(promised) == [1000, 2000]
-    assert requested(promised) == [1000, 2000]
+    assert requested(nominated) == [1000, 2000]
+    assert requested(nominated) == [1000, 2000]
     table.add_pod(0, placed(pod("r", cpu="1", node_name="a")))
-    assert requested(promised) == [2000, 2000]
-    assert requested({"b": [*promised["b"], placed(pod("z", cpu="1"))]}) == [3000]
-    assert requested(promised) == [2000, 2000]
+    assert requested(nominated) == [2000, 2000]
+    assert requested({"b": [*nominated["b"], placed(pod("z", cpu="1"))]}) == [3000]
+    assert requested(nominated) == [2000, 2000]
     table.add_node(node("c", cpu="4"))
     table.remove_node("a")
-    assert requested({"c": promised["a"], "b": promised["b"]}) == [1000, 2000]
+    assert requested({"c": nominated["a"], "b": nominated["b"]}) == [1000, 2000]
     assert NodeColumns(table).requested[0].tolist() == [0, 0]

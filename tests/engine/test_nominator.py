@@ -14,63 +14,63 @@ def names(of: Nominator) -> dict[str, list[str]]:
     return {node: [each.name for each in pods.values()] for node, pods in of.nodes.items()}
 
 
-def test_a_pod_is_nominated_where_its_status_says_or_where_it_is_told() -> None:
-    promised = nominator(A, B)
-    assert not promised
-    promised.add(A, None)
-    promised.add(B, "n1")
-    assert names(promised) == {"n1": ["a", "b"]}
-    assert promised.node_of(B.uid) == "n1"
-    assert promised
+def test_a_pod_is_nominated_to_the_given_node_or_that_of_its_status() -> None:
+    nominated = nominator(A, B)
+    assert not nominated
+    nominated.add(A, None)
+    nominated.add(B, "n1")
+    assert names(nominated) == {"n1": ["a", "b"]}
+    assert nominated.node_of(B.uid) == "n1"
+    assert nominated
 
 
 def test_a_new_nomination_replaces_the_old_one() -> None:
-    promised = nominator(A, B)
-    promised.add(A, "n1")
-    promised.add(B, "n1")
-    promised.add(A, "n2")
-    assert names(promised) == {"n1": ["b"], "n2": ["a"]}
-    promised.add(A, None)
-    assert names(promised) == {"n1": ["b", "a"]}
+    nominated = nominator(A, B)
+    nominated.add(A, "n1")
+    nominated.add(B, "n1")
+    nominated.add(A, "n2")
+    assert names(nominated) == {"n1": ["b"], "n2": ["a"]}
+    nominated.add(A, None)
+    assert names(nominated) == {"n1": ["b", "a"]}
 
 
-def test_a_pod_without_nomination_loses_what_it_had() -> None:
-    promised = nominator(B)
-    promised.add(B, "n1")
-    promised.add(B, None)
-    assert names(promised) == {}
-    assert promised.node_of(B.uid) is None
+def test_a_pod_without_nomination_loses_its_earlier_one() -> None:
+    nominated = nominator(B)
+    nominated.add(B, "n1")
+    nominated.add(B, None)
+    assert names(nominated) == {}
+    assert nominated.node_of(B.uid) is None
 
 
-def test_pods_that_are_gone_or_placed_are_promised_nothing() -> None:
-    promised = nominator(pod("a", node_name="n3"))
-    promised.add(A, None)
-    promised.add(B, "n1")
-    assert names(promised) == {}
+def test_deleted_or_bound_pods_are_not_nominated() -> None:
+    nominated = nominator(pod("a", node_name="n3"))
+    nominated.add(A, None)
+    nominated.add(B, "n1")
+    assert names(nominated) == {}
 
 
-def test_the_empty_name_is_a_place_like_any_other() -> None:
-    promised = nominator(B)
-    promised.add(B, "")
-    assert names(promised) == {"": ["b"]}
+def test_a_pod_may_be_nominated_to_the_empty_name() -> None:
+    nominated = nominator(B)
+    nominated.add(B, "")
+    assert names(nominated) == {"": ["b"]}
 
 
-def test_an_update_keeps_what_only_this_process_knows() -> None:
-    promised = nominator(A, B)
-    promised.add(B, "n1")
-    promised.update(B, pod("b", labels={"new": "yes"}))
-    assert names(promised) == {"n1": ["b"]}
-    promised.update(B, pod("b", nominated_node_name="n2"))
-    assert names(promised) == {"n2": ["b"]}
-    promised.update(pod("b", nominated_node_name="n2"), B)
-    assert names(promised) == {}
-    promised.update(None, A)
-    assert names(promised) == {"n1": ["a"]}
+def test_an_update_keeps_a_nomination_that_is_not_in_the_status() -> None:
+    nominated = nominator(A, B)
+    nominated.add(B, "n1")
+    nominated.update(B, pod("b", labels={"new": "yes"}))
+    assert names(nominated) == {"n1": ["b"]}
+    nominated.update(B, pod("b", nominated_node_name="n2"))
+    assert names(nominated) == {"n2": ["b"]}
+    nominated.update(pod("b", nominated_node_name="n2"), B)
+    assert names(nominated) == {}
+    nominated.update(None, A)
+    assert names(nominated) == {"n1": ["a"]}
 
 
-def test_deleting_twice_is_no_matter() -> None:
-    promised = nominator(A)
-    promised.add(A, None)
-    promised.delete(A.uid)
-    promised.delete(A.uid)
-    assert names(promised) == {}
+def test_deleting_twice_does_nothing() -> None:
+    nominated = nominator(A)
+    nominated.add(A, None)
+    nominated.delete(A.uid)
+    nominated.delete(A.uid)
+    assert names(nominated) == {}

@@ -40,7 +40,7 @@ def problems(given: Any) -> list[str]:
     return list(caught.value.problems)
 
 
-def test_what_is_not_said_has_its_default() -> None:
+def test_missing_arguments_have_their_defaults() -> None:
     assert plugin_args("Configured", Configured, None) == plugin_args("Configured", Configured, {}) == Args()
 
 
@@ -65,7 +65,7 @@ def test_keys_are_camel_case_and_values_nest() -> None:
     )
 
 
-def test_an_instance_is_taken_as_it_is() -> None:
+def test_an_instance_is_used_as_it_is() -> None:
     made = Args(seats=9)
     assert plugin_args("Configured", Configured, made) is made
 
@@ -90,12 +90,12 @@ def test_an_instance_is_taken_as_it_is() -> None:
         ([1], "args: expected a mapping, got list"),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_place(given: Any, problem: str) -> None:
+def test_invalid_arguments_are_reported_with_their_path(given: Any, problem: str) -> None:
     (found,) = problems(given)
     assert found == problem
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     assert len(problems({"seats": "x", "strictMode": "y", "nonsense": 1})) == 3
 
 

@@ -13,7 +13,7 @@ from trio_sched.plugin_api import Handle, Input, NodeColumns, NodeView, Pod, hoo
 
 
 class InstalledPackage(Distribution):
-    """A distribution that somebody has installed."""
+    """An installed distribution."""
 
     def __init__(self, name: str, version: str = "1.0") -> None:
         self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
@@ -66,7 +66,7 @@ def load_error(package: ModuleType, plugin: object, name: str = "Mine") -> str:
     return text.removeprefix(start)
 
 
-def test_a_plugin_is_loaded_when_it_is_asked_for_and_not_before(package: ModuleType) -> None:
+def test_a_plugin_is_imported_when_it_is_first_used(package: ModuleType) -> None:
     registry = PluginRegistry.of([offered("Good", "Good"), offered("Broken", "nothing")])
     assert registry.names == ["Broken", "Good"]
     assert "Good" in registry
@@ -77,13 +77,13 @@ def test_a_plugin_is_loaded_when_it_is_asked_for_and_not_before(package: ModuleT
     assert registry.sources("Nobody") == []
 
 
-def test_our_own_plugins_come_through_the_same_door() -> None:
+def test_built_in_plugins_are_found_through_entry_points() -> None:
     registry = PluginRegistry.discover()
     assert registry.sources("NodeName")[0].startswith("trio-sched ")
     assert registry.load("NodeName").__module__ == "plugins_builtin.node_name"
 
 
-def test_an_unknown_name_is_told_with_the_one_that_was_probably_meant() -> None:
+def test_an_unknown_name_is_reported_with_the_closest_match() -> None:
     registry = PluginRegistry.of([offered("NodeAffinity", "x")])
     with pytest.raises(UnknownPlugin) as caught:
         registry.load("NodeAffinty")
@@ -96,7 +96,7 @@ def test_an_unknown_name_is_told_with_the_one_that_was_probably_meant() -> None:
         registry.load("Zebra")
 
 
-def test_two_distributions_that_offer_one_name_are_both_named() -> None:
+def test_two_distributions_with_one_entry_point_name_are_both_reported() -> None:
     registry = PluginRegistry.of([offered("Mine", "A", by="first"), offered("Mine", "B", by="second")])
     with pytest.raises(AmbiguousPlugin) as caught:
         registry.load("Mine")
@@ -111,7 +111,7 @@ def test_one_distribution_that_is_found_twice_is_one(package: ModuleType) -> Non
     assert PluginRegistry.of([offered("Good", "Good"), offered("Good", "Good")]).load("Good") is Good
 
 
-def test_an_import_that_fails_is_the_plugins_failure_with_its_cause() -> None:
+def test_a_failing_import_is_a_plugin_error_with_its_cause() -> None:
     entry_point = EntryPoint("Mine", "no_such_module:Mine", "trio_sched")
     with pytest.raises(PluginLoadError) as caught:
         PluginRegistry.of([entry_point]).load("Mine")
@@ -122,7 +122,7 @@ def test_an_import_that_fails_is_the_plugins_failure_with_its_cause() -> None:
     assert isinstance(caught.value.__cause__, ModuleNotFoundError)
 
 
-def test_a_misspelt_hook_is_told_with_the_one_that_was_meant(package: ModuleType) -> None:
+def test_a_misspelt_hook_is_reported_with_the_closest_match(package: ModuleType) -> None:
     class Mine(Good):
         name: ClassVar[str] = "Mine"
 
@@ -132,7 +132,7 @@ def test_a_misspelt_hook_is_told_with_the_one_that_was_meant(package: ModuleType
     assert load_error(package, Mine) == "there is no hook 'prefilter'; did you mean 'pre_filter'?"
 
 
-def test_a_hook_that_resembles_none_is_told_with_all_there_are(package: ModuleType) -> None:
+def test_an_unknown_hook_is_reported_with_all_hooks(package: ModuleType) -> None:
     class Mine(Good):
         name: ClassVar[str] = "Mine"
 
@@ -142,7 +142,7 @@ def test_a_hook_that_resembles_none_is_told_with_all_there_are(package: ModuleTy
     assert load_error(package, Mine).startswith("there is no hook 'zzz'; hooks are pre_enqueue, queue_sort, ")
 
 
-def test_an_argument_that_is_not_offered_is_told_with_those_that_are(package: ModuleType) -> None:
+def test_an_unknown_hook_argument_is_reported_with_the_known_ones(package: ModuleType) -> None:
     class Mine(Good):
         name: ClassVar[str] = "Mine"
 
@@ -163,7 +163,7 @@ def test_hooks_take_plain_arguments(package: ModuleType, kind: str) -> None:
     assert load_error(package, scope["Mine"]).startswith("hook 'pre_enqueue' must take plain arguments, not ")
 
 
-def test_all_nodes_or_one_at_a_time_but_not_both(package: ModuleType) -> None:
+def test_a_plugin_has_either_filter_or_filter_node(package: ModuleType) -> None:
     class Mine(Good):
         name: ClassVar[str] = "Mine"
 
@@ -173,7 +173,7 @@ def test_all_nodes_or_one_at_a_time_but_not_both(package: ModuleType) -> None:
     assert load_error(package, Mine) == "it has both 'score' and 'score_node'; keep one of them"
 
 
-def test_a_class_says_the_name_of_its_entry_point(package: ModuleType) -> None:
+def test_the_name_of_a_class_equals_that_of_its_entry_point(package: ModuleType) -> None:
     assert load_error(package, Good) == "its class says name = 'Good'; set it to 'Mine', the key of its entry point"
 
 
@@ -183,7 +183,7 @@ def test_an_entry_point_names_a_class(package: ModuleType) -> None:
     )
 
 
-def test_a_plugin_without_hooks_would_never_be_called(package: ModuleType) -> None:
+def test_a_plugin_without_hooks_is_refused(package: ModuleType) -> None:
     class Mine:
         name: ClassVar[str] = "Mine"
 
@@ -192,7 +192,7 @@ def test_a_plugin_without_hooks_would_never_be_called(package: ModuleType) -> No
     assert load_error(package, Mine) == "no method is marked with @hookimpl, so it would never be called"
 
 
-def test_a_class_can_be_offered_directly_unless_its_name_is_taken() -> None:
+def test_a_class_can_be_added_unless_its_name_is_taken() -> None:
     registry = PluginRegistry.of([])
     registry.add(Good)
     assert "Good" in registry
@@ -205,7 +205,7 @@ def test_a_class_can_be_offered_directly_unless_its_name_is_taken() -> None:
         registry.load("Goood")
 
 
-def test_hooks_are_listed_in_the_order_a_pod_meets_them_and_points_as_the_file_names_them() -> None:
+def test_hooks_are_listed_in_call_order_and_points_with_their_names_in_the_configuration() -> None:
     assert hooks_of(Good) == ["pre_enqueue", "score_node"]
     assert points_of(Good) == {"pre_enqueue", "score"}
 

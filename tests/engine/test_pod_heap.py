@@ -22,7 +22,7 @@ def test_the_smallest_key_comes_first_and_equal_keys_in_order_of_arrival() -> No
     assert [each.pod.name if each else None for each in popped] == ["d", "b", "c", "a", None]
 
 
-def test_any_pod_can_be_taken_out_by_its_key() -> None:
+def test_any_pod_can_be_removed_by_its_key() -> None:
     pods = heap()
     pods.push(info("a", 1))
     pods.push(info("b", 2))
@@ -37,7 +37,7 @@ def test_any_pod_can_be_taken_out_by_its_key() -> None:
     assert (first.pod.name, len(pods)) == ("b", 1)
 
 
-def test_pushing_again_moves_the_pod_to_its_new_place() -> None:
+def test_pushing_again_reorders_the_pod() -> None:
     pods = heap()
     moving = info("a", 1)
     pods.push(moving)
@@ -50,7 +50,7 @@ def test_pushing_again_moves_the_pod_to_its_new_place() -> None:
     assert (first and first.pod.name, second and second.pod.name, third) == ("b", "a", None)
 
 
-def test_after_any_history_it_pops_what_a_sorted_list_would() -> None:
+def test_it_pops_in_the_order_of_a_sorted_list_after_any_operations() -> None:
     rng = Random(3)
     pods, model = heap(), dict[str, QueuedPodInfo]()
     for step in range(3000):

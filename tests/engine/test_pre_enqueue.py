@@ -10,7 +10,7 @@ from trio_sched.testing import pod
 
 
 def gates(asked: list[str], *names: str) -> PreEnqueue:
-    """Gates that are closed for pods with their name as a label."""
+    """PreEnqueue plugins *names*, each of which rejects pods labelled with its name."""
 
     def hook(name: str) -> BoundHook:
         def pre_enqueue(waiting: Pod) -> Status | None:
@@ -27,14 +27,14 @@ def info(*closed: str, **more: Any) -> QueuedPodInfo:
     return QueuedPodInfo(pod("p", labels=dict.fromkeys(closed, "closed")), 0.0, **more)
 
 
-def test_all_gates_must_be_open() -> None:
+def test_every_pre_enqueue_must_succeed() -> None:
     asked: list[str] = []
     waiting = info()
     assert gates(asked, "A", "B").run(waiting)
     assert (asked, waiting.gating_plugin) == (["A", "B"], "")
 
 
-def test_the_first_closed_one_keeps_the_pod_back_and_is_counted_once() -> None:
+def test_the_first_failing_pre_enqueue_gates_the_pod_and_is_counted_once() -> None:
     asked: list[str] = []
     closed, waiting = gates(asked, "A", "B", "C"), info("B", "C")
     assert not closed.run(waiting)
@@ -44,13 +44,13 @@ def test_the_first_closed_one_keeps_the_pod_back_and_is_counted_once() -> None:
     assert closed.counters.unschedulable == {("B", "default-scheduler"): 1}
 
 
-def test_who_turned_the_pod_away_before_is_not_counted_again() -> None:
+def test_an_earlier_rejector_is_not_counted_again() -> None:
     closed = gates([], "A")
     assert not closed.run(info("A", pending_plugins={"A"}))
     assert closed.counters.unschedulable["A", "default-scheduler"] == 0
 
 
-def test_an_opened_gate_is_no_longer_named_but_still_among_those_that_turned_the_pod_away() -> None:
+def test_an_opened_gate_is_no_longer_the_gating_plugin_but_still_a_rejector() -> None:
     opening, waiting = gates([], "A"), info("A")
     assert not opening.run(waiting)
     waiting.replace_pod(pod("p"))

@@ -1,4 +1,4 @@
-"""Dry runs of preemption: who would have to go, in what order pods are given back, and what plugins see of it."""
+"""Dry runs of preemption: the victims, the order of reprieves, and the calls of plugins."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from placed_pods import placed
+from plugin_base import PluginBase
 
 from trio_sched.engine.filtering import run_pre_filters
 from trio_sched.engine.preemption import NO_VICTIMS, dry_run
 from trio_sched.objects.affinity import Affinity, PodAffinity, PodAffinityTerm
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.objects.selector import LabelSelector
 from trio_sched.plugin_api import (
     Code,
@@ -29,7 +30,6 @@ from trio_sched.plugin_api import (
 from trio_sched.plugin_api.preemption import Budget, MayEvict
 from trio_sched.snapshot.label_selection import selector_of_map
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing import make_profile, make_table, node, pod
 
 NODE = node("n", cpu=4)
@@ -64,13 +64,13 @@ def try_out(
     table = make_table(nodes, pods) if table is None else table
     profile, state = make_profile(plugins), CycleState()
     run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
-    promised = {name: [PlacedPod(one, pod_usage(one)) for one in many] for name, many in (nominated or {}).items()}
+    nominated_pods = {name: [placed(one) for one in many] for name, many in (nominated or {}).items()}
     return dry_run(
         profile,
         table,
         waiting,
         state,
-        promised,
+        nominated_pods,
         table.names if names is None else names,
         budgets={"default": list(enumerate(budgets))},
         enough=enough,
@@ -82,24 +82,24 @@ def victims(tried: DryRun, on: str = "n") -> list[str]:
     return [one.name for one in tried.candidates[on].pods]
 
 
-# --- who is a victim ------------------------------------------------------------------------------------------------
+# --- victims --------------------------------------------------------------------------------------------------------
 
 
-def test_less_important_pods_have_to_go_and_no_others() -> None:
+def test_only_pods_of_lower_priority_are_victims() -> None:
     tried = try_out(incoming(cpu=2), pods=[running("low", 0, cpu=2), running("equal", 100), running("high", 101)])
     assert victims(tried) == ["low"]
     assert tried.candidates["n"].pdb_violations == 0
     assert (tried.statuses, tried.error) == ({}, None)
 
 
-def test_a_node_without_less_important_pods_is_no_use() -> None:
+def test_a_node_without_pods_of_lower_priority_is_no_candidate() -> None:
     tried = try_out(incoming(), pods=[running("equal", 100)])
     assert tried == DryRun({}, {"n": NO_VICTIMS})
     assert NO_VICTIMS.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert NO_VICTIMS.message == "No preemption victims found for incoming pod"
 
 
-def test_a_node_where_the_pod_does_not_fit_even_alone_says_why() -> None:
+def test_a_node_where_the_pod_does_not_fit_without_victims_has_a_status() -> None:
     tried = try_out(incoming(cpu=4), pods=[running("low", 0), running("high", 101)])
     assert tried.candidates == {}
     assert tried.statuses["n"].message == "Insufficient cpu"
@@ -112,17 +112,17 @@ def test_a_pod_without_a_priority_counts_as_zero() -> None:
     assert try_out(incoming(priority=0), pods=[bare]).candidates == {}
 
 
-def test_pods_of_any_namespace_and_scheduler_and_pods_that_are_going_can_be_victims() -> None:
+def test_pods_of_any_namespace_and_scheduler_and_terminating_pods_can_be_victims() -> None:
     going = running("going", namespace="other", scheduler_name="another")
     going = replace(going, metadata=replace(going.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
     assert victims(try_out(incoming(), pods=[going])) == ["going"]
 
 
-def test_who_may_be_a_victim_can_be_limited_further() -> None:
+def test_eligible_victims_can_be_limited_further() -> None:
     pods = [running("a", cpu=2), running("b", cpu=2)]
     assert victims(try_out(incoming(cpu=2), pods=pods, may_evict=lambda one: one.name == "b")) == ["b"]
-    nobody = try_out(incoming(cpu=2), pods=pods, may_evict=lambda one: False)
-    assert nobody.statuses == {"n": NO_VICTIMS}
+    none_eligible = try_out(incoming(cpu=2), pods=pods, may_evict=lambda one: False)
+    assert none_eligible.statuses == {"n": NO_VICTIMS}
 
 
 def test_a_pod_that_fits_without_any_victim_is_an_error() -> None:
@@ -132,16 +132,16 @@ def test_a_pod_that_fits_without_any_victim_is_an_error() -> None:
     assert (tried.error.code, tried.error.message) == (Code.ERROR, 'expected at least one victim pod on node "n"')
 
 
-# --- giving back ----------------------------------------------------------------------------------------------------
+# --- reprieves ------------------------------------------------------------------------------------------------------
 
 
-def test_the_most_important_pods_are_given_back_first() -> None:
+def test_pods_are_reprieved_from_the_highest_priority_down() -> None:
     pods = [running("low", 1), running("high", 3), running("middle", 2)]
     assert victims(try_out(incoming(cpu=2), pods=pods)) == ["low"]
     assert victims(try_out(incoming(cpu=3), pods=pods)) == ["middle", "low"]
 
 
-def test_of_equally_important_pods_those_that_run_longer_are_given_back_first() -> None:
+def test_of_equal_priority_pods_that_started_earlier_are_reprieved_first() -> None:
     pods = [
         running("new", start="2026-03-01T00:00:00Z"),
         running("old", start="2026-01-01T00:00:00Z"),
@@ -152,12 +152,12 @@ def test_of_equally_important_pods_those_that_run_longer_are_given_back_first() 
     assert victims(try_out(incoming(cpu=3), pods=pods)) == ["new", "newer", "not-started"]
 
 
-def test_a_less_important_pod_stays_if_it_fits_where_a_more_important_one_does_not() -> None:
+def test_a_pod_of_lower_priority_is_reprieved_if_one_of_higher_priority_does_not_fit() -> None:
     pods = [running("large", 5, cpu=3), running("small", 1, cpu=1)]
     assert victims(try_out(incoming(cpu=2), pods=pods)) == ["large"]
 
 
-def test_each_node_is_tried_by_itself() -> None:
+def test_each_node_is_tried_independently() -> None:
     nodes = [node("a", cpu=4), node("b", cpu=2), node("c", cpu=1), node("empty", cpu=1)]
     pods = [running("a1", on="a", cpu=3), running("b1", on="b", cpu=1), running("b2", 5, on="b"), running("c1", on="c")]
     tried = try_out(incoming(cpu=2), nodes, pods)
@@ -169,14 +169,14 @@ def test_each_node_is_tried_by_itself() -> None:
     assert tried.statuses["empty"] == NO_VICTIMS
 
 
-def test_the_cluster_stays_as_it_is() -> None:
+def test_a_dry_run_does_not_change_the_cache() -> None:
     table = make_table([NODE], [running("a"), running("b", cpu=3)])
     try_out(incoming(cpu=2), table=table, nominated={"n": [incoming(cpu=1, priority=200)]})
     assert [one.name for one in NodeColumns(table).node(0).pods] == ["a", "b"]
     assert NodeColumns(table).requested[0].tolist() == [4000]
 
 
-def test_names_of_nodes_that_are_gone_are_passed_over() -> None:
+def test_names_of_unknown_nodes_are_ignored() -> None:
     tried = try_out(incoming(), pods=[running("low")], names=["gone", "n"])
     assert list(tried.candidates) == ["n"]
 
@@ -184,7 +184,7 @@ def test_names_of_nodes_that_are_gone_are_passed_over() -> None:
 # --- budgets --------------------------------------------------------------------------------------------------------
 
 
-def test_pods_that_a_budget_protects_are_given_back_before_all_others() -> None:
+def test_pods_protected_by_a_disruption_budget_are_reprieved_first() -> None:
     pods = [running("protected", 1, cpu=2, labels={"app": "db"}), running("free", 5, cpu=2)]
     tried = try_out(incoming(cpu=2), pods=pods, budgets=[budget(0, app="db")])
     assert victims(tried) == ["free"]
@@ -198,7 +198,7 @@ def test_violations_are_counted_among_the_victims_only() -> None:
     assert tried.candidates["n"].pdb_violations == 2
 
 
-def test_what_a_budget_allows_is_used_up_by_the_most_important_pods() -> None:
+def test_allowed_disruptions_are_used_up_from_the_highest_priority_down() -> None:
     pods = [running(f"db-{i}", i, cpu=2, labels={"app": "db"}) for i in range(2)]
     tried = try_out(incoming(cpu=2), pods=pods, budgets=[budget(1, app="db")])
     # db-1 is covered by the budget; db-0, which is not, comes back first.
@@ -206,21 +206,21 @@ def test_what_a_budget_allows_is_used_up_by_the_most_important_pods() -> None:
     assert tried.candidates["n"].pdb_violations == 0
 
 
-def test_every_node_begins_with_the_whole_budget() -> None:
+def test_every_node_starts_with_all_allowed_disruptions() -> None:
     nodes = [node("a", cpu=1), node("b", cpu=1)]
     pods = [running("db-a", on="a", labels={"app": "db"}), running("db-b", on="b", labels={"app": "db"})]
     tried = try_out(incoming(cpu=1), nodes, pods, budgets=[budget(1, app="db")])
     assert [found.pdb_violations for found in tried.candidates.values()] == [0, 0]
 
 
-def test_nodes_that_violate_no_budget_come_first() -> None:
+def test_candidates_without_budget_violations_come_first() -> None:
     nodes = [node("a", cpu=1), node("b", cpu=1), node("c", cpu=1)]
     pods = [running(f"p-{name}", on=name, labels={"on": name}) for name in "abc"]
     tried = try_out(incoming(cpu=1), nodes, pods, budgets=[budget(0, on="a")])
     assert list(tried.candidates) == ["b", "c", "a"]
 
 
-# --- enough ---------------------------------------------------------------------------------------------------------
+# --- number of candidates -------------------------------------------------------------------------------------------
 
 FIVE = [node(f"n{i}", cpu=1) for i in range(5)]
 FIVE_PODS = [running(f"p{i}", on=f"n{i}", labels={"on": str(i)}) for i in range(5)]
@@ -238,22 +238,22 @@ def test_the_search_goes_on_until_one_candidate_violates_no_budget() -> None:
     assert list(tried.candidates) == ["n4", "n0", "n1"]
 
 
-def test_nodes_beyond_the_first_chunk_are_tried_too() -> None:
+def test_nodes_after_the_first_chunk_are_tried_too() -> None:
     nodes = [node(f"n{i}", cpu=1) for i in range(150)]
     tried = try_out(incoming(cpu=1), nodes, [running("only", on="n149")], enough=1)
     assert list(tried.candidates) == ["n149"]
     assert len(tried.statuses) == 149
 
 
-# --- promised places ------------------------------------------------------------------------------------------------
+# --- nominated pods ------------------------------------------------------------------------------------------------
 
 
-def test_pods_that_are_promised_the_node_take_their_room() -> None:
+def test_pods_nominated_to_the_node_use_its_resources() -> None:
     pods = [running("a", 1), running("b", 2), running("c", 3), running("d", 4)]
     assert victims(try_out(incoming(cpu=1), pods=pods)) == ["a"]
-    promised = pod("promised", cpu=2, priority=200)
-    assert victims(try_out(incoming(cpu=1), pods=pods, nominated={"n": [promised]})) == ["c", "b", "a"]
-    hog = try_out(incoming(cpu=1), pods=pods, nominated={"n": [pod("promised", cpu=4, priority=200)]})
+    rival = pod("rival", cpu=2, priority=200)
+    assert victims(try_out(incoming(cpu=1), pods=pods, nominated={"n": [rival]})) == ["c", "b", "a"]
+    hog = try_out(incoming(cpu=1), pods=pods, nominated={"n": [pod("rival", cpu=4, priority=200)]})
     assert hog.statuses["n"].message == "Insufficient cpu"
 
 
@@ -262,87 +262,78 @@ def near(app: str) -> Affinity:
     return Affinity(pod_affinity=PodAffinity((term,)))
 
 
-def test_the_pod_must_fit_without_those_who_are_only_promised_the_node_too() -> None:
-    promised = pod("promised", cpu=1, priority=200, labels={"app": "web"})
+def test_the_pod_must_also_fit_without_nominated_pods() -> None:
+    rival = pod("rival", cpu=1, priority=200, labels={"app": "web"})
     tried = try_out(
         incoming(cpu=2, affinity=near("web")),
         pods=[running("low", cpu=4)],
         plugins=["NodeResourcesFit", "InterPodAffinity"],
-        nominated={"n": [promised]},
+        nominated={"n": [rival]},
     )
     assert tried.statuses["n"].message == "node(s) didn't match pod affinity rules"
 
 
-def test_places_promised_elsewhere_are_of_no_concern() -> None:
-    promised = pod("promised", cpu=4, priority=200)
-    assert victims(try_out(incoming(), pods=[running("low")], nominated={"other": [promised]})) == ["low"]
+def test_nominations_to_other_nodes_are_ignored() -> None:
+    rival = pod("rival", cpu=4, priority=200)
+    assert victims(try_out(incoming(), pods=[running("low")], nominated={"other": [rival]})) == ["low"]
 
 
 # --- plugins --------------------------------------------------------------------------------------------------------
 
 
-class Plugin:
-    name: ClassVar[str]
+class CountingLoud(PluginBase):
+    """Rejects nodes with a pod labelled ``loud``, from a count of its own."""
 
-    def __init__(self, args: None, handle: Any) -> None: ...
-
-    def __init_subclass__(cls) -> None:
-        cls.name = cls.__name__
-
-
-class Ledger(Plugin):
-    """Refuses nodes with a pod that is labelled ``loud``, from a count of its own."""
-
-    heard: ClassVar[list[str]] = []
+    calls: ClassVar[list[str]] = []
 
     @hookimpl
     def pre_filter(self, nodes: NodeColumns, state: CycleState) -> None:
-        state.write("Ledger", {one.name: sum("loud" in other.labels for other in one.pods) for one in nodes})
+        state.write("CountingLoud", {one.name: sum("loud" in other.labels for other in one.pods) for one in nodes})
 
     @hookimpl
     def add_pod(self, added: Pod, node: NodeView, state: CycleState) -> Status | None:
-        self.heard.append(f"+{added.name}")
-        state.read("Ledger")[node.name] += "loud" in added.labels
+        self.calls.append(f"+{added.name}")
+        state.read("CountingLoud")[node.name] += "loud" in added.labels
         return unschedulable("cannot add") if "bad-add" in added.labels else None
 
     @hookimpl
     def remove_pod(self, removed: Pod, node: NodeView, state: CycleState) -> None:
         if "bad-remove" in removed.labels:
             raise LookupError("lost")
-        self.heard.append(f"-{removed.name}")
-        state.read("Ledger")[node.name] -= "loud" in removed.labels
+        self.calls.append(f"-{removed.name}")
+        state.read("CountingLoud")[node.name] -= "loud" in removed.labels
 
     @hookimpl
     def filter(self, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        quiet = np.array([state.read("Ledger")[name] == 0 for name in nodes.names], dtype=np.bool_)
+        quiet = np.array([state.read("CountingLoud")[name] == 0 for name in nodes.names], dtype=np.bool_)
         return Verdicts.where(quiet, unschedulable("too loud"))
 
 
 @pytest.fixture(autouse=True)
-def _nothing_heard() -> None:
-    Ledger.heard.clear()
+def _no_calls() -> None:
+    CountingLoud.calls.clear()
 
 
-def test_plugins_that_count_hear_of_each_pod_that_goes_and_comes_back() -> None:
+def test_remove_pod_and_add_pod_are_called_for_each_victim_and_reprieve() -> None:
     pods = [running("loud", 1, labels={"loud": ""}), running("quiet", 2)]
-    assert victims(try_out(incoming(cpu=1), pods=pods, plugins=[Ledger])) == ["loud"]
-    assert sorted(Ledger.heard[:2]) == ["-loud", "-quiet"]
-    assert Ledger.heard[2:] == ["+quiet", "+loud", "-loud"]
+    assert victims(try_out(incoming(cpu=1), pods=pods, plugins=[CountingLoud])) == ["loud"]
+    assert sorted(CountingLoud.calls[:2]) == ["-loud", "-quiet"]
+    assert CountingLoud.calls[2:] == ["+quiet", "+loud", "-loud"]
 
 
-def test_plugins_that_count_hear_of_promised_pods_for_the_first_look_only() -> None:
-    promised = pod("promised", priority=200)
+def test_add_pod_is_called_for_nominated_pods_in_the_first_pass_only() -> None:
+    rival = pod("rival", priority=200)
     tried = try_out(
-        incoming(cpu=1), pods=[running("loud", labels={"loud": ""})], plugins=[Ledger], nominated={"n": [promised]}
+        incoming(cpu=1), pods=[running("loud", labels={"loud": ""})], plugins=[CountingLoud], nominated={"n": [rival]}
     )
     assert victims(tried) == ["loud"]
-    assert Ledger.heard == ["-loud", "+promised", "+loud", "+promised", "-loud"]
+    assert CountingLoud.calls == ["-loud", "+rival", "+loud", "+rival", "-loud"]
 
 
-def test_the_counts_of_one_node_are_not_those_of_another() -> None:
+def test_each_node_has_its_own_clone_of_the_state() -> None:
     nodes = [node("a"), node("b")]
     pods = [running("loud-a", on="a", labels={"loud": ""}), running("loud-b", on="b", labels={"loud": ""})]
-    tried = try_out(incoming(cpu=1), nodes, pods, plugins=[Ledger])
+    tried = try_out(incoming(cpu=1), nodes, pods, plugins=[CountingLoud])
     assert {name: [one.name for one in v.pods] for name, v in tried.candidates.items()} == {
         "a": ["loud-a"],
         "b": ["loud-b"],
@@ -352,26 +343,26 @@ def test_the_counts_of_one_node_are_not_those_of_another() -> None:
 @pytest.mark.parametrize(
     ("label", "message"),
     [
-        ("bad-remove", 'running RemovePod on PreFilter plugin "Ledger": remove_pod raised LookupError: lost'),
-        ("bad-add", 'running AddPod on PreFilter plugin "Ledger": cannot add'),
+        ("bad-remove", 'running RemovePod on PreFilter plugin "CountingLoud": remove_pod raised LookupError: lost'),
+        ("bad-add", 'running AddPod on PreFilter plugin "CountingLoud": cannot add'),
     ],
 )
-def test_a_plugin_that_fails_spoils_only_the_node_it_fails_on(label: str, message: str) -> None:
+def test_a_failing_plugin_excludes_only_the_node_it_fails_on(label: str, message: str) -> None:
     nodes = [node("good"), node("spoilt")]
     pods = [
         running("loud", on="good", labels={"loud": ""}),
         running("bad", on="spoilt", labels={"loud": "", label: ""}),
     ]
-    tried = try_out(incoming(cpu=1), nodes, pods, plugins=[Ledger])
+    tried = try_out(incoming(cpu=1), nodes, pods, plugins=[CountingLoud])
     assert victims(tried, "good") == ["loud"]
     assert list(tried.candidates) == ["good"]
     assert tried.error is not None
-    assert (tried.error.code, tried.error.message, tried.error.plugin) == (Code.ERROR, message, "Ledger")
+    assert (tried.error.code, tried.error.message, tried.error.plugin) == (Code.ERROR, message, "CountingLoud")
     assert tried.statuses == {}
 
 
-class Choosy(Plugin):
-    """Asks node by node: two pods at most; and breaks on nodes that are labelled so."""
+class Choosy(PluginBase):
+    """Rejects nodes with two pods in filter_node, and raises on nodes labelled ``broken``."""
 
     @hookimpl
     def filter_node(self, node: NodeView) -> Status | None:
@@ -380,13 +371,13 @@ class Choosy(Plugin):
         return None if len(node.pods) < 3 else unschedulable("crowded")
 
 
-def test_filters_that_look_at_one_node_see_the_pods_that_are_left() -> None:
+def test_filter_node_sees_the_remaining_pods() -> None:
     pods = [running(f"p{i}", i) for i in range(4)]
     assert victims(try_out(incoming(cpu=1), pods=pods, plugins=[Choosy])) == ["p1", "p0"]
 
 
-class Brittle(Plugin):
-    """Looks at all nodes at once, and breaks if one of them is labelled so."""
+class Brittle(PluginBase):
+    """Looks at all nodes at once, and raises if one of them is labelled ``broken``."""
 
     @hookimpl
     def filter(self, nodes: NodeColumns) -> Verdicts:
@@ -398,7 +389,7 @@ class Brittle(Plugin):
 @pytest.mark.parametrize(
     ("plugin", "full"), [(Choosy, 3), (Brittle, 1)], ids=["one node at a time", "all nodes at once"]
 )
-def test_a_filter_that_fails_on_one_node_leaves_the_others_their_chance(plugin: type[Plugin], full: int) -> None:
+def test_a_filter_that_fails_on_one_node_excludes_no_other(plugin: type[PluginBase], full: int) -> None:
     nodes = [node("a"), node("broken", labels={"broken": ""}), node("z")]
     pods = [running(f"{one.name}-{i}", on=one.name) for one in nodes for i in range(full)]
     tried = try_out(incoming(cpu=1), nodes, pods, plugins=[plugin])
@@ -409,15 +400,15 @@ def test_a_filter_that_fails_on_one_node_leaves_the_others_their_chance(plugin: 
     assert tried.error.message.endswith(" raised LookupError: broken")
 
 
-class Idle(Ledger):
-    """Has nothing to do for this pod."""
+class Idle(CountingLoud):
+    """Skips in pre_filter."""
 
     @hookimpl
     def pre_filter(self) -> Status:
         return Status(Code.SKIP)
 
 
-def test_plugins_that_have_nothing_to_do_for_the_pod_are_left_alone() -> None:
+def test_skipped_plugins_are_not_called() -> None:
     tried = try_out(incoming(), pods=[running("low", labels={"loud": ""})], plugins=["NodeResourcesFit", Idle])
     assert tried.candidates == {"n": Victims((running("low", labels={"loud": ""}),))}
-    assert Ledger.heard == []
+    assert CountingLoud.calls == []

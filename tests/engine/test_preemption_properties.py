@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from placed_pods import placed
+from plugin_base import PluginBase
 
 from trio_sched.engine.filtering import run_filters, run_pre_filters
 from trio_sched.engine.preemption import NO_VICTIMS, dry_run
@@ -16,21 +18,24 @@ from trio_sched.objects.affinity import Affinity, PodAffinity, PodAffinityTerm
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.objects.selector import LabelSelector
-from trio_sched.plugin_api import CycleState, DryRun, NodeView, PodDisruptionBudget, Status, hookimpl, unschedulable
+from trio_sched.plugin_api import (
+    CycleState,
+    DryRun,
+    NodeView,
+    PodDisruptionBudget,
+    Status,
+    hookimpl,
+    unschedulable,
+)
 from trio_sched.plugin_api.preemption import budgets_of
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing import make_profile, make_table, node, pod
 
 
-class Crowded:
+class Crowded(PluginBase):
     """Looks at nodes one by one."""
-
-    name: ClassVar[str] = "Crowded"
-
-    def __init__(self, args: None, handle: Any) -> None: ...
 
     @hookimpl
     def filter_node(self, node: NodeView) -> Status | None:
@@ -43,7 +48,7 @@ Found = tuple[list[str], int] | str
 
 
 class Situation:
-    """Random nodes, pods, promises and budgets."""
+    """Random nodes, pods, nominations and budgets."""
 
     def __init__(self, seed: int) -> None:
         self.rng = rng = Random(seed)
@@ -53,8 +58,8 @@ class Situation:
         for i in range(rng.randint(4, 22)):
             self.pods.append(self.a_pod(f"p{i}", node_name=rng.choice(names)))
         self.incoming = self.a_pod("incoming", priority=5, wishes=0.5)
-        self.promised = {
-            rng.choice(names): [self.a_pod("promised", priority=9, wishes=0.3)] for _ in range(rng.randint(0, 1))
+        self.nominated = {
+            rng.choice(names): [self.a_pod("rival", priority=9, wishes=0.3)] for _ in range(rng.randint(0, 1))
         }
         self.budgets = [self.a_budget(f"b{i}") for i in range(rng.randint(0, 2))]
         self.names = rng.sample(names, rng.randint(1, len(names)))
@@ -127,7 +132,7 @@ class Naive:
         self.skipped = state.skip_filter
 
     def problem(self, pods: Sequence[Pod], name: str) -> str:
-        """Why the pod does not fit on *name* if *pods* are all there are; empty if it does."""
+        """Why the pod does not fit on *name* next to *pods*; empty if it does."""
         table, state = make_table(self.given.nodes, pods), CycleState()
         run_pre_filters(self.profile.pre_filter, self.given.incoming, NodeColumns(table), state)
         state.skip_filter |= self.skipped
@@ -137,9 +142,9 @@ class Naive:
         return "" if status is None else status.message
 
     def problem_both_ways(self, pods: Sequence[Pod], name: str) -> str:
-        promised = self.given.promised.get(name, ())
-        if promised:
-            there = [replace(one, spec=replace(one.spec, node_name=name)) for one in promised]
+        nominated = self.given.nominated.get(name, ())
+        if nominated:
+            there = [replace(one, spec=replace(one.spec, node_name=name)) for one in nominated]
             problem = self.problem([*pods, *there], name)
             if problem:
                 return problem
@@ -185,7 +190,7 @@ class Naive:
         return found
 
     def run(self) -> tuple[dict[str, Found], dict[str, str]]:
-        """Candidates in order, and why other nodes are no use."""
+        """Candidates in order, and the statuses of other nodes."""
         good: dict[str, Found] = {}
         violating: dict[str, Found] = {}
         useless: dict[str, str] = {}
@@ -211,11 +216,11 @@ def as_found(tried: DryRun) -> dict[str, Found]:
 def dry(profile: Profile, given: Situation) -> DryRun:
     table, state = make_table(given.nodes, given.pods), CycleState()
     run_pre_filters(profile.pre_filter, given.incoming, NodeColumns(table), state)
-    promised: Mapping[str, Sequence[PlacedPod]] = {
-        name: [PlacedPod(one, pod_usage(one)) for one in pods] for name, pods in given.promised.items()
+    nominated: Mapping[str, Sequence[PlacedPod]] = {
+        name: [placed(one) for one in pods] for name, pods in given.nominated.items()
     }
     budgets = budgets_of(given.budgets)
-    return dry_run(profile, table, given.incoming, state, promised, given.names, budgets=budgets, enough=given.enough)
+    return dry_run(profile, table, given.incoming, state, nominated, given.names, budgets=budgets, enough=given.enough)
 
 
 @pytest.mark.parametrize("block", range(4))

@@ -2,6 +2,7 @@ from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import pytest
+from plugin_base import PluginBase
 
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.schema import PluginRef
@@ -10,6 +11,7 @@ from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.plugin_api import (
     CycleState,
+    EventRegistration,
     Handle,
     Input,
     Int64Array,
@@ -24,14 +26,10 @@ from trio_sched.testing import FakeHandle, make_table, node, pod
 LOG: list[tuple[Any, ...]] = []
 
 
-class First:
+class First(PluginBase):
     """Names its arguments in another order, and not all of them."""
 
-    name: ClassVar[str] = "First"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.USAGE})
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        self.handle = handle
 
     @hookimpl
     def filter(self, nodes: NodeColumns) -> str:
@@ -69,13 +67,8 @@ class First:
         return "prepared"
 
 
-class Second:
+class Second(PluginBase):
     """Looks at nodes one by one; has a sign but does not say what it depends on."""
-
-    name: ClassVar[str] = "Second"
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def filter_node(self, pod: Pod, node: NodeView, state: CycleState) -> Status | None:
@@ -93,7 +86,7 @@ class Second:
     async def run(self) -> None: ...
 
     @hookimpl
-    def events_to_register(self) -> list[Any]:
+    def events_to_register(self) -> list[EventRegistration]:
         return []
 
 
@@ -127,7 +120,7 @@ def test_plugins_are_called_in_the_order_of_the_profile_at_each_point() -> None:
     assert list(forward.plugins) == ["First", "Second"]
 
 
-def test_unreserve_goes_backwards_and_for_plugins_that_only_give_back_too() -> None:
+def test_unreserve_is_called_in_reverse_order_also_without_reserve() -> None:
     profile = build(reserve=["First", "Second"])
     assert [hook.plugin for hook in profile.reserve] == ["First"]
     given_back = [hook.function(pod("p"), "n", CycleState()) for hook in profile.unreserve]
@@ -152,11 +145,11 @@ def test_a_plugin_runs_only_where_the_profile_enables_it() -> None:
     assert dict(profile.add_pod) == dict(profile.remove_pod) == {}
 
 
-def test_a_weight_of_nothing_is_one() -> None:
+def test_a_weight_of_zero_is_one() -> None:
     assert [scorer.weight for scorer in build(score=["First"]).score] == [1]
 
 
-def test_per_node_hooks_are_known_as_such() -> None:
+def test_per_node_hooks_are_marked() -> None:
     profile = build(filter=["First", "Second"], score=["First"])
     assert [hook.per_node for hook in profile.filter] == [False, True]
     (scorer,) = profile.score
@@ -169,12 +162,12 @@ def test_background_tasks_and_events_belong_to_every_plugin_of_the_profile() -> 
     assert [hook.plugin for hook in profile.events] == ["Second"]
 
 
-def test_who_can_turn_pods_away() -> None:
+def test_rejecting_plugins_are_those_with_a_rejecting_hook() -> None:
     assert build(filter=["Second"], reserve=["First"]).rejecting == {"First", "Second"}
     assert build(score=["First"]).rejecting == frozenset()
 
 
-def test_answers_are_kept_of_plugins_that_sign_and_say_what_they_depend_on() -> None:
+def test_the_signature_cache_covers_plugins_with_sign_and_depends_on() -> None:
     profile = build(filter=["First", "Second"])
     assert profile.inputs == {"First": {Input.USAGE}}
     assert profile.signature(pod("p", priority=5)) == (5,)
@@ -183,7 +176,7 @@ def test_answers_are_kept_of_plugins_that_sign_and_say_what_they_depend_on() -> 
     assert build(reserve=["First"]).signature(pod("p", priority=5)) == ()
 
 
-def test_a_constructor_that_raises_is_the_plugins_failure() -> None:
+def test_a_raising_constructor_is_a_plugin_error() -> None:
     with pytest.raises(
         BadPlugin, match=r"'Fussy' from class .*Fussy: initializing failed: OSError: no licence"
     ) as caught:
@@ -191,7 +184,7 @@ def test_a_constructor_that_raises_is_the_plugins_failure() -> None:
     assert isinstance(caught.value.__cause__, OSError)
 
 
-def test_missing_plugins_and_wrong_arguments_are_told() -> None:
+def test_missing_plugins_and_invalid_arguments_are_reported() -> None:
     with pytest.raises(UnknownPlugin):
         build(filter=["Third"])
     with pytest.raises(PluginArgsError):

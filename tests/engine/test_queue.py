@@ -44,7 +44,7 @@ def sorted_by(key: Callable[[QueuedPod], Any]) -> BoundHook:
 
 @define(eq=False)
 class Line:
-    """A queue with a list of the pods that exist, and short words for what happens."""
+    """A queue with the pods that exist, and shorthands for its methods."""
 
     pop_from_backoff: bool = True
     known: dict[str, Pod] = field(factory=dict)
@@ -98,10 +98,10 @@ def line() -> Line:
     return Line()
 
 
-# --- coming and being popped ----------------------------------------------------------------------------------------
+# --- adding and popping ---------------------------------------------------------------------------------------------
 
 
-def test_the_most_important_pod_is_popped_first_then_the_one_that_waits_longest(line: Line) -> None:
+def test_pods_are_popped_by_priority_and_then_by_queueing_time(line: Line) -> None:
     line.add(pod("late"), now=2.0)
     line.add(pod("early"), now=1.0)
     line.add(pod("important", priority=5), now=3.0)
@@ -111,7 +111,7 @@ def test_the_most_important_pod_is_popped_first_then_the_one_that_waits_longest(
     assert line.queue.cycle == 3
 
 
-def test_popping_counts_an_attempt_and_remembers_the_first(line: Line) -> None:
+def test_popping_counts_an_attempt_and_keeps_the_time_of_the_first(line: Line) -> None:
     line.add(pod("p"), now=7.0)
     info = line.pop()
     assert (info.attempts, info.initial_attempt_timestamp, info.timestamp) == (1, 7.0, 7.0)
@@ -120,14 +120,14 @@ def test_popping_counts_an_attempt_and_remembers_the_first(line: Line) -> None:
     assert info.uid not in line.queue.in_flight
 
 
-def test_a_pod_tracked_twice_is_popped_once(line: Line) -> None:
+def test_a_pod_in_flight_is_not_queued_again(line: Line) -> None:
     line.add(pod("p"))
     line.pop()
     line.queue.add(pod("p"), now=1.0)
     assert line.queue.pop() is None
 
 
-def test_a_pod_that_is_kept_back_waits_until_its_gates_are_gone(line: Line) -> None:
+def test_a_gated_pod_waits_until_its_gates_are_removed(line: Line) -> None:
     gated = pod("p", gates=["g"])
     line.add(gated)
     assert line.where == {"gated": ["p"]}
@@ -139,7 +139,7 @@ def test_a_pod_that_is_kept_back_waits_until_its_gates_are_gone(line: Line) -> N
     assert (info.gating_plugin, line.queue.counters.unschedulable["Gates", "default-scheduler"]) == ("", 0)
 
 
-def test_a_gate_that_fails_keeps_the_pod_back_and_is_noted(line: Line) -> None:
+def test_a_failing_pre_enqueue_gates_the_pod_and_is_recorded(line: Line) -> None:
     line.add(pod("p", labels={"gate": "broken"}))
     assert line.where == {"gated": ["p"]}
     (reported,) = line.queue.failures.drain()
@@ -147,15 +147,15 @@ def test_a_gate_that_fails_keeps_the_pod_back_and_is_noted(line: Line) -> None:
     assert str(reported.failed.__cause__) == "the gate is broken"
 
 
-def test_pods_of_an_unknown_profile_meet_no_gates(line: Line) -> None:
+def test_pods_of_an_unknown_profile_are_not_gated(line: Line) -> None:
     line.add(pod("p", scheduler_name="other", gates=["g"]))
     assert line.where == {"active": ["p"]}
 
 
-# --- coming back ----------------------------------------------------------------------------------------------------
+# --- requeueing -----------------------------------------------------------------------------------------------------
 
 
-def test_a_rejected_pod_waits_for_an_event_that_its_rejector_waits_for(line: Line) -> None:
+def test_a_rejected_pod_waits_for_an_event_its_rejector_registered(line: Line) -> None:
     line.reject(pod("p"), "Fit")
     assert line.where == {"waiting": ["p"]}
     line.queue.move_all(NODE_DELETE, now=20.0)
@@ -165,7 +165,7 @@ def test_a_rejected_pod_waits_for_an_event_that_its_rejector_waits_for(line: Lin
     assert line.queue.counters.incoming["active", "NodeAdd"] == 1
 
 
-def test_a_pod_whose_hint_says_no_stays(line: Line) -> None:
+def test_a_pod_whose_hint_skips_the_event_stays(line: Line) -> None:
     line.reject(pod("p", labels={"stubborn": "yes"}), "Fit")
     line.queue.move_all(NODE_ADD, new=node(), now=20.0)
     assert line.where == {"waiting": ["p"]}
@@ -178,7 +178,7 @@ def test_events_can_be_limited_to_some_pods(line: Line) -> None:
     assert line.where == {"active": ["p"], "waiting": ["q"]}
 
 
-def test_a_pod_goes_through_backoff_unless_that_is_over(line: Line) -> None:
+def test_a_requeued_pod_backs_off_unless_its_backoff_has_ended(line: Line) -> None:
     line.reject(pod("p"), "Fit", now=10.0)
     line.queue.move_all(NODE_ADD, new=node(), now=10.5)
     assert line.where == {"backoff": ["p"]}
@@ -202,7 +202,7 @@ def test_the_backoff_doubles_with_every_rejection(line: Line) -> None:
     assert waits == [2.0, 4.0, 8.0, 10.0]
 
 
-def test_an_idle_scheduler_does_not_wait_for_the_backoff_to_end(line: Line) -> None:
+def test_an_empty_active_queue_pops_from_backoff(line: Line) -> None:
     line.reject(pod("p"), "Fit", now=10.0)
     line.queue.move_all(NODE_ADD, new=node(), now=10.0)
     assert line.queue.has_next
@@ -210,7 +210,7 @@ def test_an_idle_scheduler_does_not_wait_for_the_backoff_to_end(line: Line) -> N
     assert line.queue.counters.incoming["active", "PopFromBackoffQ"] == 1
 
 
-def test_without_that_gate_it_does() -> None:
+def test_without_the_gate_nothing_is_popped_from_backoff() -> None:
     line = Line(pop_from_backoff=False)
     line.reject(pod("p"), "Fit", now=10.3)
     line.queue.move_all(NODE_ADD, new=node(), now=10.4)
@@ -221,7 +221,7 @@ def test_without_that_gate_it_does() -> None:
     assert line.where == {"active": ["p"]}
 
 
-def test_a_pod_that_nobody_turned_away_has_failed_and_always_backs_off(line: Line) -> None:
+def test_a_pod_without_rejectors_has_failed_and_always_backs_off(line: Line) -> None:
     line.add(pod("p"))
     info = line.pop()
     line.fail(info, now=5.0)
@@ -232,7 +232,7 @@ def test_a_pod_that_nobody_turned_away_has_failed_and_always_backs_off(line: Lin
     assert (info.consecutive_errors, info.unschedulable_count) == (0, 1)
 
 
-def test_a_pod_with_something_pending_comes_back_at_once(line: Line) -> None:
+def test_a_pod_with_pending_plugins_is_requeued_without_backoff(line: Line) -> None:
     line.add(pod("p"))
     info = line.pop()
     line.fail(info, "Slow", pending=("Slow",), now=10.0)
@@ -240,7 +240,7 @@ def test_a_pod_with_something_pending_comes_back_at_once(line: Line) -> None:
     assert line.where == {"active": ["p"]}
 
 
-def test_what_happened_while_a_pod_was_tried_counts(line: Line) -> None:
+def test_events_during_an_attempt_are_taken_into_account(line: Line) -> None:
     line.add(pod("p"), pod("q"), pod("r"))
     first, second, third = (line.pop() for _ in range(3))
     line.queue.move_all(NODE_ADD, new=node(), now=1.0)
@@ -250,14 +250,14 @@ def test_what_happened_while_a_pod_was_tried_counts(line: Line) -> None:
     assert line.where == {"active": ["r"], "backoff": ["p"], "waiting": ["q"]}
 
 
-def test_what_nobody_registered_is_not_remembered(line: Line) -> None:
+def test_unregistered_events_are_not_recorded(line: Line) -> None:
     line.add(pod("p"))
     info = line.pop()
     line.queue.move_all(NODE_DELETE, now=1.0)
     assert list(line.queue.in_flight) == [("default/p", info.uid)]
 
 
-def test_coming_back_without_having_been_popped_goes_through_backoff(line: Line) -> None:
+def test_adding_an_unschedulable_pod_that_is_not_in_flight_goes_through_backoff(line: Line) -> None:
     line.add(pod("p"))
     info = line.pop()
     line.queue.done(info.uid)
@@ -279,7 +279,7 @@ def test_coming_back_without_having_been_popped_goes_through_backoff(line: Line)
         ),
     ],
 )
-def test_a_pod_cannot_come_back_twice(line: Line, place: Callable[[Line], Any], text: str) -> None:
+def test_a_queued_pod_cannot_be_added_as_unschedulable(line: Line, place: Callable[[Line], Any], text: str) -> None:
     line.add(pod("p"))
     info = line.pop()
     place(line)
@@ -288,17 +288,17 @@ def test_a_pod_cannot_come_back_twice(line: Line, place: Callable[[Line], Any], 
     assert info.uid not in line.queue.in_flight
 
 
-# --- changes --------------------------------------------------------------------------------------------------------
+# --- updates and deletions ------------------------------------------------------------------------------------------
 
 
-def test_a_waiting_pod_that_changes_is_seen_as_it_is_now(line: Line) -> None:
+def test_an_updated_active_pod_is_popped_in_its_newest_version(line: Line) -> None:
     line.add(pod("p"), pod("q", priority=1))
     line.queue.update(pod("p"), pod("p", priority=9), now=1.0)
     info = line.pop()
     assert (info.pod.name, info.pod.priority) == ("p", 9)
 
 
-def test_a_pod_in_backoff_that_changes_stays_there(line: Line) -> None:
+def test_an_updated_pod_stays_in_backoff(line: Line) -> None:
     line.reject(pod("p"), "Fit", now=10.0)
     line.queue.move_all(NODE_ADD, new=node(), now=10.0)
     line.queue.update(pod("p"), pod("p", labels={"a": "b"}), now=10.0)
@@ -306,7 +306,7 @@ def test_a_pod_in_backoff_that_changes_stays_there(line: Line) -> None:
     assert line.pop().pod.labels == {"a": "b"}
 
 
-def test_a_change_while_the_pod_is_tried_is_an_event_for_it(line: Line) -> None:
+def test_an_update_of_a_pod_in_flight_is_an_event_for_it(line: Line) -> None:
     line.add(pod("p"))
     info = line.pop()
     changed = pod("p", labels={"a": "b"})
@@ -323,7 +323,7 @@ def test_an_update_of_an_unknown_pod_is_a_new_pod(line: Line) -> None:
 
 
 @pytest.mark.parametrize("state", ["active", "backoff", "waiting"])
-def test_a_deleted_pod_is_gone_wherever_it_waits(line: Line, state: str) -> None:
+def test_a_deleted_pod_leaves_every_part_of_the_queue(line: Line, state: str) -> None:
     if state == "active":
         line.add(pod("p"))
     else:
@@ -337,11 +337,11 @@ def test_a_deleted_pod_is_gone_wherever_it_waits(line: Line, state: str) -> None
         assert line.queue.counters.unschedulable["Fit", "default-scheduler"] == 0
 
 
-# --- being moved on -------------------------------------------------------------------------------------------------
+# --- activating, flushing, closing ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("event", [None, NODE_ADD], ids=["waiting", "backoff"])
-def test_an_activated_pod_is_tried_next_whatever_it_waits_for(line: Line, event: ClusterEvent | None) -> None:
+def test_an_activated_pod_moves_to_the_active_queue(line: Line, event: ClusterEvent | None) -> None:
     line.reject(pod("p"), "Fit", now=10.0)
     if event is not None:
         line.queue.move_all(event, new=node(), now=10.0)
@@ -356,7 +356,7 @@ def test_activating_does_not_open_gates(line: Line) -> None:
     assert line.where == {"gated": ["p"]}
 
 
-def test_activating_a_pod_that_is_being_tried_helps_it_when_it_comes_back(line: Line) -> None:
+def test_activating_a_pod_in_flight_requeues_it_after_its_attempt(line: Line) -> None:
     line.add(pod("p"), pod("q"))
     first, second = line.pop(), line.pop()
     line.queue.activate([first.pod], now=1.0)
@@ -365,7 +365,7 @@ def test_activating_a_pod_that_is_being_tried_helps_it_when_it_comes_back(line: 
     assert line.where == {"backoff": ["p"], "waiting": ["q"]}
 
 
-def test_a_pod_that_has_waited_too_long_is_tried_again(line: Line) -> None:
+def test_a_pod_unschedulable_for_too_long_is_requeued(line: Line) -> None:
     info = line.reject(pod("p"), "Fit", now=10.0)
     line.add(pod("gated", gates=["g"]), now=10.0)
     line.queue.flush_unschedulable(now=310.0)
@@ -376,7 +376,7 @@ def test_a_pod_that_has_waited_too_long_is_tried_again(line: Line) -> None:
     assert line.queue.counters.incoming["active", "UnschedulableTimeout"] == 1
 
 
-def test_one_very_pod_can_be_taken(line: Line) -> None:
+def test_a_given_pod_can_be_popped(line: Line) -> None:
     line.reject(pod("p"), "Fit")
     line.add(pod("important", priority=5))
     info = line.queue.pop_specific(pod("p"), now=1.0)
@@ -387,7 +387,7 @@ def test_one_very_pod_can_be_taken(line: Line) -> None:
     assert line.queue.pop_specific(pod("gated"), now=1.0) is None
 
 
-def test_a_closed_queue_is_emptied_but_remembers_nobody_in_flight(line: Line) -> None:
+def test_a_closed_queue_still_pops_but_tracks_no_pod_in_flight(line: Line) -> None:
     line.add(pod("p"), pod("q"))
     line.pop()
     line.queue.close()
@@ -395,28 +395,28 @@ def test_a_closed_queue_is_emptied_but_remembers_nobody_in_flight(line: Line) ->
     assert line.pop().pod.name == "q"
 
 
-# --- promises -------------------------------------------------------------------------------------------------------
+# --- nominations ----------------------------------------------------------------------------------------------------
 
 
-def test_a_new_pod_is_promised_what_its_status_says_and_loses_it_when_deleted(line: Line) -> None:
+def test_a_new_pod_is_nominated_by_its_status_until_it_is_deleted(line: Line) -> None:
     waiting = pod("p", nominated_node_name="n")
     line.add(waiting)
-    (promised,) = line.queue.nominated_pods("n")
-    assert isinstance(promised, QueuedPodInfo)
-    assert promised.pod is waiting
+    (nominated,) = line.queue.nominated_pods("n")
+    assert isinstance(nominated, QueuedPodInfo)
+    assert nominated.pod is waiting
     assert line.queue.nominated_pods("elsewhere") == []
     line.queue.delete(waiting)
     assert line.queue.nominated_pods("n") == []
 
 
-def test_a_promised_pod_that_is_not_in_the_queue_is_given_as_it_was_nominated(line: Line) -> None:
+def test_a_nominated_pod_in_flight_is_returned_as_it_was_nominated(line: Line) -> None:
     waiting = pod("p", nominated_node_name="n")
     line.add(waiting)
     line.pop()
     assert line.queue.nominated_pods("n") == [waiting]
 
 
-def test_a_promise_follows_the_pod(line: Line) -> None:
+def test_a_nomination_follows_updates_of_the_pod(line: Line) -> None:
     line.reject(pod("p"), "Fit")
     line.queue.update(pod("p"), pod("p", nominated_node_name="n"), now=1.0)
     assert [each.pod.name for each in line.queue.nominated_pods("n") if isinstance(each, QueuedPodInfo)] == ["p"]
@@ -458,7 +458,7 @@ def test_the_sort_key_is_that_of_the_queue_sort_plugin() -> None:
     assert {key.attempts for key in keys} == {0}
 
 
-def test_a_pod_for_which_the_queue_sort_plugin_fails_is_tried_after_the_others_and_reported() -> None:
+def test_a_pod_whose_sort_key_fails_is_popped_last_and_reported() -> None:
     def no_order(queued: QueuedPod) -> int:
         if queued.pod.name.startswith("odd"):
             raise LookupError("no order")
@@ -478,7 +478,7 @@ def test_a_pod_for_which_the_queue_sort_plugin_fails_is_tried_after_the_others_a
 @pytest.mark.parametrize(
     "keys", [(1, "one", 2), ((1, 2), (1, "a"), (0, 0)), (float("nan"), 1, 2), (None, 1, {}), (b"", "", 0)], ids=repr
 )
-def test_keys_that_cannot_be_compared_cost_their_order_and_no_pod(keys: tuple[Any, ...]) -> None:
+def test_incomparable_sort_keys_lose_their_order_but_no_pod(keys: tuple[Any, ...]) -> None:
     queue = SchedulingQueue(known_pod=lambda _key: None)
     queue.install_queueing({}, sorted_by(lambda queued: keys[int(queued.pod.name) % 3]))
     for number in range(9):
@@ -491,10 +491,10 @@ def test_keys_that_cannot_be_compared_cost_their_order_and_no_pod(keys: tuple[An
     assert "queue_sort" in reported.failed.problem
 
 
-# --- put aside and taken up again -----------------------------------------------------------------------------------
+# --- resuming -------------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_that_was_put_aside_is_in_flight_from_when_it_is_taken_up(line: Line) -> None:
+def test_a_resumed_pod_is_in_flight_from_then_on(line: Line) -> None:
     line.add(pod("p"))
     info = line.pop()
     line.queue.done(info.uid)
@@ -505,7 +505,7 @@ def test_a_pod_that_was_put_aside_is_in_flight_from_when_it_is_taken_up(line: Li
     assert line.where == {"waiting": ["p"]}
 
 
-def test_what_happens_after_it_was_taken_up_counts(line: Line) -> None:
+def test_events_after_resuming_are_taken_into_account(line: Line) -> None:
     line.add(pod("p"))
     info = line.pop()
     line.queue.done(info.uid)
@@ -515,7 +515,7 @@ def test_what_happens_after_it_was_taken_up_counts(line: Line) -> None:
     assert line.where == {"backoff": ["p"]}
 
 
-def test_a_pod_that_a_change_brought_back_meanwhile_is_there_only_once(line: Line) -> None:
+def test_resuming_a_pod_that_an_update_requeued_dequeues_it(line: Line) -> None:
     line.add(pod("p"))
     info = line.pop()
     line.queue.done(info.uid)

@@ -1,6 +1,7 @@
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
+from plugin_base import PluginBase
 
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.plugin_errors import BadPlugin
@@ -17,7 +18,6 @@ from trio_sched.plugin_api import (
     Action,
     ClusterEvent,
     EventRegistration,
-    Handle,
     Hint,
     NodeView,
     Pod,
@@ -72,7 +72,7 @@ TABLE = HintTable(
         (info(pending=("Label",)), NODE_ADD, Strategy.SKIP),
     ],
 )
-def test_only_who_turned_the_pod_away_is_asked(waiting: QueuedPodInfo, event: ClusterEvent, strategy: Strategy) -> None:
+def test_only_hints_of_rejectors_are_called(waiting: QueuedPodInfo, event: ClusterEvent, strategy: Strategy) -> None:
     assert TABLE.worth_requeuing(waiting, event, None, node()) is strategy
 
 
@@ -85,11 +85,11 @@ def test_only_who_turned_the_pod_away_is_asked(waiting: QueuedPodInfo, event: Cl
         (node(), Strategy.SKIP),
     ],
 )
-def test_anything_whatsoever_concerns_everybody_unless_it_names_another_pod(new: Any, strategy: Strategy) -> None:
+def test_the_wildcard_event_matches_every_pod_unless_it_names_another_one(new: Any, strategy: Strategy) -> None:
     assert TABLE.worth_requeuing(info("No"), ANYTHING, None, new) is strategy
 
 
-def test_a_hint_that_fails_counts_as_worth_a_try_and_is_noted() -> None:
+def test_a_failing_hint_counts_as_queue_and_is_recorded() -> None:
     table = HintTable((HintEntry("Broken", NODE_ADD, BoundHook("Broken", "hint", failing)),))
     assert table.worth_requeuing(info("Broken"), NODE_ADD, None, node()) is Strategy.AFTER_BACKOFF
     (reported,) = table.failures.drain()
@@ -97,12 +97,7 @@ def test_a_hint_that_fails_counts_as_worth_a_try_and_is_noted() -> None:
     assert reported.failed.problem == "hint raised LookupError: broken"
 
 
-class Rejecting:
-    name: ClassVar[str] = "Rejecting"
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
-
+class Rejecting(PluginBase):
     @hookimpl
     def filter_node(self, node: NodeView) -> None: ...
 
@@ -115,22 +110,16 @@ class Rejecting:
         ]
 
 
-class Silent:
-    """Can turn pods away but does not say what may free them."""
-
-    name: ClassVar[str] = "Silent"
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
+class Silent(PluginBase):
+    """Can reject pods but has no events_to_register."""
 
     @hookimpl
     def permit(self, pod: Pod) -> None: ...
 
 
 class Ranking(Silent):
-    """Cannot turn pods away, so nobody asks for its events."""
+    """Cannot reject pods, so its events are not registered."""
 
-    name: ClassVar[str] = "Ranking"
     permit = None  # type: ignore[assignment]
 
     @hookimpl
@@ -142,7 +131,7 @@ class Ranking(Silent):
         return [on(Resource.NODE, Action.ALL)]
 
 
-def test_who_waits_for_new_nodes_also_hears_of_taints() -> None:
+def test_registering_for_new_nodes_registers_for_taint_updates() -> None:
     table = build_hint_table(make_profile([Rejecting]))
     assert table.events_of("Rejecting") == [
         NODE_ADD,
@@ -153,24 +142,24 @@ def test_who_waits_for_new_nodes_also_hears_of_taints() -> None:
     assert [entry.event for entry in table.matching(NODE_ADD)] == table.events_of("Rejecting")[:2]
 
 
-def test_who_does_not_say_is_asked_after_everything() -> None:
+def test_a_plugin_without_events_to_register_is_registered_for_all_events() -> None:
     events = build_hint_table(make_profile([Silent]), extra=["scheduling.k8s.io/PodGroup"]).events_of("Silent")
     assert ClusterEvent(Resource.POD, Action.ALL) in events
     assert ClusterEvent(Resource.CSI_DRIVER, Action.ALL) in events
     assert ClusterEvent("scheduling.k8s.io/PodGroup", Action.ALL) in events
 
 
-def test_who_cannot_turn_pods_away_registers_nothing() -> None:
+def test_a_plugin_that_cannot_reject_pods_registers_nothing() -> None:
     assert build_hint_table(make_profile([Ranking])).entries == ()
 
 
-def test_extenders_are_asked_after_everything() -> None:
+def test_extenders_are_registered_for_all_events() -> None:
     table = build_hint_table(make_profile([Ranking]), extenders=True)
     assert {entry.plugin for entry in table.entries} == {EXTENDER}
     assert ClusterEvent(Resource.NODE, Action.ALL) in table.events_of(EXTENDER)
 
 
-def test_what_must_be_watched_is_the_union_over_all_profiles() -> None:
+def test_watched_resources_are_the_union_over_all_profiles() -> None:
     tables = {"a": build_hint_table(make_profile([Rejecting])), "b": HintTable((HintEntry("L", NODE_LABEL, None),))}
     assert watched_resources(tables) == {
         Resource.NODE: Action.ADD | Action.UPDATE_NODE_TAINT | Action.UPDATE_NODE_LABEL,
@@ -178,13 +167,8 @@ def test_what_must_be_watched_is_the_union_over_all_profiles() -> None:
     }
 
 
-def test_a_plugin_that_cannot_say_what_it_waits_for_is_named() -> None:
-    class Mute:
-        name = "Mute"
-
-        def __init__(self, args: None, handle: object) -> None:
-            pass
-
+def test_a_plugin_whose_events_to_register_raises_is_named() -> None:
+    class Mute(PluginBase):
         @hookimpl
         def filter_node(self) -> None:
             return None

@@ -9,7 +9,7 @@ def info(name: str, *plugins: str, pending: str = "") -> QueuedPodInfo:
     )
 
 
-def test_pods_are_found_by_who_turned_them_away_each_once() -> None:
+def test_pods_are_found_by_their_rejectors_each_once() -> None:
     pods = RejectedPods()
     a, b, c = info("a", "X", "Y"), info("b", "Y"), info("c", pending="Z")
     for each in (a, b, c):
@@ -20,7 +20,7 @@ def test_pods_are_found_by_who_turned_them_away_each_once() -> None:
     assert ("default/a" in pods, pods.get("default/b"), len(pods)) == (True, b, 3)
 
 
-def test_new_rejectors_are_noted_when_the_pod_is_put_again() -> None:
+def test_putting_a_pod_again_indexes_its_new_rejectors() -> None:
     pods = RejectedPods()
     a = info("a", "X")
     pods.put(a)
@@ -29,7 +29,7 @@ def test_new_rejectors_are_noted_when_the_pod_is_put_again() -> None:
     assert (pods.rejected_by(["X"]), pods.rejected_by(["Y"])) == ([], [a])
 
 
-def test_removing_forgets_the_pod_even_if_its_rejectors_changed_meanwhile() -> None:
+def test_removing_a_pod_works_after_its_rejectors_have_changed() -> None:
     pods = RejectedPods()
     a = info("a", "X")
     pods.put(a)

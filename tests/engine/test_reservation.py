@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from plugin_base import PluginBase
 
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.schema import PluginRef
@@ -9,12 +10,12 @@ from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.engine.reservation import MAX_PERMIT_WAIT_SECONDS, PermitWaits, run_permit, run_reserve, run_unreserve
-from trio_sched.plugin_api import CycleState, Handle, Pod, Wait, failure, hookimpl, pending, unresolvable, unschedulable
+from trio_sched.plugin_api import CycleState, Pod, Wait, failure, hookimpl, pending, unresolvable, unschedulable
 from trio_sched.testing import FakeHandle, pod
 
 
 def plugin(name: str, log: list[str], **answers: Any) -> type[Any]:
-    """A plugin that says at each hook what *answers* say; an exception is raised."""
+    """A plugin whose hooks return what *answers* has for them, or raise it if it is an exception."""
 
     def answer(hook: str) -> Any:
         log.append(f"{name}.{hook}")
@@ -23,10 +24,7 @@ def plugin(name: str, log: list[str], **answers: Any) -> type[Any]:
             raise found
         return found
 
-    class Answering:
-        def __init__(self, args: None, handle: Handle) -> None:
-            pass
-
+    class Answering(PluginBase):
         @hookimpl
         def reserve(self, pod: Pod, node_name: str) -> Any:
             return answer("reserve")
@@ -39,7 +37,7 @@ def plugin(name: str, log: list[str], **answers: Any) -> type[Any]:
         def permit(self, pod: Pod, node_name: str) -> Any:
             return answer("permit")
 
-    Answering.name = name  # type: ignore[attr-defined]
+    Answering.name = name
     return Answering
 
 
@@ -52,7 +50,7 @@ def profile(*plugins: type[Any]) -> Profile:
     return build_profile(resolved, registry, FakeHandle())
 
 
-def test_everybody_sets_aside_and_gives_back_in_reverse() -> None:
+def test_unreserve_is_called_in_reverse_order_of_reserve() -> None:
     log: list[str] = []
     both = profile(plugin("A", log), plugin("B", log))
     assert run_reserve(both, pod(), "n", CycleState()) is None
@@ -71,7 +69,7 @@ def test_everybody_sets_aside_and_gives_back_in_reverse() -> None:
     ],
 )
 @pytest.mark.parametrize("hook", ["reserve", "permit"])
-def test_a_refusal_ends_it_with_the_plugins_reason(
+def test_a_rejection_ends_the_phase_with_the_reason_of_the_plugin(
     hook: str, answer: Any, message: str, plugins: set[str], waiting: set[str]
 ) -> None:
     log: list[str] = []
@@ -88,7 +86,7 @@ def test_a_refusal_ends_it_with_the_plugins_reason(
 
 @pytest.mark.parametrize("answer", [LookupError("broken"), failure("broken")])
 @pytest.mark.parametrize(("hook", "words"), [("reserve", "Reserve"), ("permit", "Permit")])
-def test_a_failure_is_told_in_the_frameworks_words(hook: str, words: str, answer: Any) -> None:
+def test_a_failure_has_the_text_of_kube_scheduler(hook: str, words: str, answer: Any) -> None:
     run = run_reserve if hook == "reserve" else run_permit
     failed = run(profile(plugin("A", [], **{hook: answer})), pod(), "n", CycleState())
     assert isinstance(failed, Unplaced)
@@ -96,7 +94,7 @@ def test_a_failure_is_told_in_the_frameworks_words(hook: str, words: str, answer
     assert (failed.message, failed.diagnosis) == (f'running {words} plugin "A": {said}', None)
 
 
-def test_giving_back_goes_on_when_somebody_fails_at_it() -> None:
+def test_unreserve_continues_after_a_failure() -> None:
     log: list[str] = []
     broken = LookupError("broken")
     failures = PluginFailures()
@@ -106,7 +104,7 @@ def test_giving_back_goes_on_when_somebody_fails_at_it() -> None:
     assert log == ["B.unreserve", "A.unreserve"]
 
 
-def test_plugins_may_make_the_pod_wait_but_not_for_ever() -> None:
+def test_permit_waits_are_bounded() -> None:
     waiting = run_permit(
         profile(plugin("A", [], permit=Wait(5.0)), plugin("B", []), plugin("C", [], permit=Wait(99999.0))),
         pod(),
@@ -116,10 +114,10 @@ def test_plugins_may_make_the_pod_wait_but_not_for_ever() -> None:
     assert waiting == PermitWaits({"A": 5.0, "C": MAX_PERMIT_WAIT_SECONDS})
 
 
-def test_a_refusal_wins_over_waiting() -> None:
+def test_a_rejection_outweighs_a_wait() -> None:
     both = profile(plugin("A", [], permit=Wait(5.0)), plugin("B", [], permit=unschedulable("no")))
     assert isinstance(run_permit(both, pod(), "n", CycleState()), Unplaced)
 
 
-def test_nobody_minds() -> None:
+def test_a_pod_that_all_plugins_permit_does_not_wait() -> None:
     assert run_permit(profile(plugin("A", [])), pod(), "n", CycleState()) is None

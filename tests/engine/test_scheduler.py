@@ -3,6 +3,7 @@ from typing import Any, ClassVar
 
 import pytest
 from msgspec import structs
+from plugin_base import PluginBase
 
 from trio_sched.engine.cache import Cache, CacheError
 from trio_sched.engine.decision import Placed, Unplaced
@@ -16,7 +17,7 @@ from trio_sched.testing import make_profile, node, pod
 
 
 class Deposit:
-    """Keeps accounts of what is reserved; refuses or waits as the pod's labels say."""
+    """Records what is reserved; rejects or waits as the pod's labels say."""
 
     name: ClassVar[str] = "Deposit"
 
@@ -86,7 +87,7 @@ def deposit(made: Scheduler) -> list[str]:
     return held
 
 
-def test_the_next_pod_already_sees_the_one_before_on_its_node() -> None:
+def test_the_next_pod_sees_the_assumed_pod_on_its_node() -> None:
     made = scheduler()
     nodes = [place(made, pod(f"p{i}", cpu="3"))[0].node_name for i in range(3)]
     assert sorted(nodes) == ["n0", "n1", "n2"]
@@ -95,7 +96,7 @@ def test_the_next_pod_already_sees_the_one_before_on_its_node() -> None:
     assert fourth.message == "0/3 nodes are available: 3 Insufficient cpu."
 
 
-def test_what_fits_nowhere_is_explained_alike_for_every_pod_of_the_kind() -> None:
+def test_unschedulable_pods_of_one_signature_have_the_same_message() -> None:
     made = scheduler()
     first, second = (made.decide(popped(made, pod(f"p{i}", cpu="64"))) for i in range(2))
     assert isinstance(first, Unplaced)
@@ -108,7 +109,7 @@ def test_what_fits_nowhere_is_explained_alike_for_every_pod_of_the_kind() -> Non
     assert third.node_name == "big"
 
 
-def test_a_settled_pod_is_assumed_and_reserved() -> None:
+def test_a_placed_pod_is_assumed_and_reserved() -> None:
     made = scheduler()
     decision, outcome = place(made, pod("p", cpu="1"))
     assert outcome is None
@@ -131,7 +132,7 @@ def test_a_pod_may_have_to_wait_for_permission() -> None:
         ({"permit": "refuse"}, "0/1 nodes are available: 1 not on n0."),
     ],
 )
-def test_a_refusal_leaves_nothing_behind(labels: dict[str, str], message: str) -> None:
+def test_a_failed_reserve_is_undone(labels: dict[str, str], message: str) -> None:
     made = scheduler(nodes=1)
     _decision, outcome = place(made, pod("p", cpu="1", labels=labels))
     assert isinstance(outcome, Unplaced)
@@ -140,7 +141,7 @@ def test_a_refusal_leaves_nothing_behind(labels: dict[str, str], message: str) -
     assert NodeColumns(made.cache.table).requested[0].tolist() == [0]
 
 
-def test_giving_back_names_those_that_failed_at_it() -> None:
+def test_failures_of_unreserve_are_reported() -> None:
     made = scheduler(nodes=1)
     waiting = pod("p", labels={"deposit": "lost"})
     decision, _outcome = place(made, waiting)
@@ -151,7 +152,7 @@ def test_giving_back_names_those_that_failed_at_it() -> None:
     assert len(made.cache) == 0
 
 
-def test_a_confirmed_pod_cannot_be_given_back() -> None:
+def test_a_confirmed_pod_cannot_be_forgotten() -> None:
     made = scheduler(nodes=1)
     decision, _outcome = place(made, pod("p"))
     made.cache.add(structs.replace(pod("p"), spec=structs.replace(pod("p").spec, node_name="n0")))
@@ -159,20 +160,20 @@ def test_a_confirmed_pod_cannot_be_given_back() -> None:
         made.unreserve_and_forget(pod("p"), decision)
 
 
-def test_pods_nominated_elsewhere_keep_their_place_from_those_that_matter_less() -> None:
+def test_nominated_pods_reserve_their_node_against_lower_priority() -> None:
     made = scheduler(nodes=1)
-    made.queue.known_pod = {"default/promised": pod("promised")}.get
+    made.queue.known_pod = {"default/preemptor": pod("preemptor")}.get
     made.queue.nominator = type(made.queue.nominator)(made.queue.known_pod)
-    promised = pod("promised", cpu="3", priority=5, nominated_node_name="n0")
-    made.queue.nominator.add(promised, None)
+    preemptor = pod("preemptor", cpu="3", priority=5, nominated_node_name="n0")
+    made.queue.nominator.add(preemptor, None)
     made.queue.nominator.add(pod("lost", cpu="3", priority=5), "no-such-node")
     assert isinstance(made.decide(popped(made, pod("small", cpu="2"))), Unplaced)
     assert isinstance(made.decide(popped(made, pod("smaller", cpu="1"))), Placed)
     assert isinstance(made.decide(popped(made, pod("above", cpu="2", priority=6))), Placed)
-    assert isinstance(made.decide(popped(made, promised)), Placed)
+    assert isinstance(made.decide(popped(made, preemptor)), Placed)
 
 
-def test_a_placed_pod_is_promised_nothing_any_more() -> None:
+def test_a_placed_pod_is_no_longer_nominated() -> None:
     made = scheduler()
     waiting = pod("p", nominated_node_name="n2")
     made.queue.nominator.add(waiting, "n2")
@@ -183,7 +184,7 @@ def test_a_placed_pod_is_promised_nothing_any_more() -> None:
     assert not made.queue.nominator
 
 
-def test_searches_for_enough_nodes_begin_where_the_last_one_ended() -> None:
+def test_a_search_for_enough_nodes_starts_where_the_last_one_ended() -> None:
     made = scheduler(OneByOne, nodes=300, percentage=40)
     asked = made.profiles["default-scheduler"].plugins["OneByOne"].asked
     made.decide(popped(made, pod("p")))
@@ -199,14 +200,10 @@ def test_pods_of_an_unknown_profile_have_no_signature() -> None:
     assert made.sign(pod()) is not None
 
 
-class Signs:
-    """Signs pods in whatever way the test wants."""
+class Signs(PluginBase):
+    """Signs pods as the test sets it."""
 
-    name: ClassVar[str] = "Signs"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def filter_node(self) -> None:
@@ -223,7 +220,7 @@ class Signs:
     ("name", "problem"),
     [("raises", "sign raised LookupError: no pen"), ("unhashable", "sign answered with list, which is not hashable")],
 )
-def test_a_pod_that_cannot_be_signed_is_scheduled_all_the_same(name: str, problem: str) -> None:
+def test_a_pod_whose_sign_fails_is_scheduled_without_the_cache(name: str, problem: str) -> None:
     engine = scheduler(Signs)
 
     signature = engine.sign(pod(name))

@@ -2,11 +2,12 @@ from random import Random
 from typing import Any, ClassVar
 
 import pytest
+from placed_pods import placed
+from plugin_base import PluginBase
 
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES, Feasible, SchedulingCycle
 from trio_sched.objects.node import Node
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import (
     Code,
     CycleState,
@@ -19,7 +20,6 @@ from trio_sched.plugin_api import (
     pending,
     unschedulable,
 )
-from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.testing import make_profile, make_table, node, pod
 
 
@@ -44,12 +44,7 @@ class PerNode:
         return None
 
 
-class Narrowing:
-    name: ClassVar[str] = "Narrowing"
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
-
+class Narrowing(PluginBase):
     @hookimpl
     def pre_filter(self, pod: Pod) -> PreFilterResult | Status | None:
         if pod.name == "refused":
@@ -71,16 +66,11 @@ def decide(*args: Any, **more: Any) -> Decision:
 NODES = [node(f"n{i}") for i in range(4)]
 
 
-def test_the_only_node_that_fits_is_taken_without_ranking() -> None:
-    class Unranked:
-        name: ClassVar[str] = "Unranked"
-
-        def __init__(self, args: None, handle: Handle) -> None:
-            pass
-
+def test_a_single_feasible_node_is_chosen_without_scoring() -> None:
+    class Unranked(PluginBase):
         @hookimpl
         def score_node(self, node: NodeView) -> int:
-            raise AssertionError("nobody should ask")
+            raise AssertionError("score_node must not be called")
 
     decision = decide(pod(cpu="8"), [node("small"), node("big", cpu="8")], "NodeResourcesFit", Unranked)
     assert isinstance(decision, Placed)
@@ -94,7 +84,7 @@ def test_an_empty_cluster_is_an_error_of_its_own() -> None:
     assert decision.reason == "Unschedulable"
 
 
-def test_a_pod_that_fits_nowhere_says_who_turned_it_away() -> None:
+def test_an_unschedulable_pod_names_the_rejecting_plugins() -> None:
     nodes = [node("a", labels={"say": "no"}), node("b", labels={"say": "wait"}), node("c", cpu="1")]
     decision = decide(pod(cpu="2"), nodes, "NodeResourcesFit", PerNode)
     assert isinstance(decision, Unplaced)
@@ -113,7 +103,7 @@ def test_a_plugin_that_fails_leaves_no_diagnosis() -> None:
     assert (decision.diagnosis, decision.reason) == (None, "SchedulerError")
 
 
-def test_nodes_left_out_by_pre_filter_are_not_looked_at() -> None:
+def test_nodes_excluded_by_pre_filter_are_not_filtered() -> None:
     searching = cycle(pod(cpu="8"), NODES, Narrowing, "NodeResourcesFit")
     decision = searching.decide(Random(0))
     assert isinstance(decision, Unplaced)
@@ -137,7 +127,7 @@ def test_a_pod_rejected_by_pre_filter_has_one_status_for_all_nodes() -> None:
     assert decision.diagnosis.unschedulable_plugins == {"Narrowing"}
 
 
-def test_the_promised_node_is_taken_if_it_still_fits_and_no_other_is_looked_at() -> None:
+def test_the_nominated_node_is_chosen_if_it_fits_and_no_other_is_filtered() -> None:
     waiting = pod(cpu="3", nominated_node_name="n2")
     searching = cycle(waiting, NODES, "NodeResourcesFit")
     found = searching.find_feasible()
@@ -149,11 +139,11 @@ def test_the_promised_node_is_taken_if_it_still_fits_and_no_other_is_looked_at()
     assert (elsewhere.nodes.names, elsewhere.only_nominated) == (["n0", "n1", "n3"], False)
 
 
-@pytest.mark.parametrize("promised", ["gone", "failing"])
-def test_a_promise_that_cannot_be_kept_means_looking_further(promised: str) -> None:
-    nodes = [*NODES, node("failing", labels={"say": "fail"})] if promised == "failing" else NODES
-    outcome = cycle(pod(nominated_node_name=promised), nodes, PerNode)
-    if promised == "gone":
+@pytest.mark.parametrize("nominated_node", ["gone", "failing"])
+def test_if_the_nominated_node_does_not_fit_all_nodes_are_filtered(nominated_node: str) -> None:
+    nodes = [*NODES, node("failing", labels={"say": "fail"})] if nominated_node == "failing" else NODES
+    outcome = cycle(pod(nominated_node_name=nominated_node), nodes, PerNode)
+    if nominated_node == "gone":
         assert isinstance(outcome.find_feasible(), Feasible)
     else:
         decision = outcome.decide(Random(0))
@@ -161,9 +151,9 @@ def test_a_promise_that_cannot_be_kept_means_looking_further(promised: str) -> N
         assert decision.message == 'running "PerNode" filter plugin: filter_node raised LookupError: broken'
 
 
-def test_the_promised_node_must_be_among_those_that_pods_promised_more_leave() -> None:
+def test_the_nominated_node_must_fit_with_nominated_pods_of_higher_priority() -> None:
     rival = pod("rival", cpu="2", priority=9)
-    nominated = {"n2": [PlacedPod(rival, pod_usage(rival))]}
+    nominated = {"n2": [placed(rival)]}
     found = cycle(
         pod(cpu="3", nominated_node_name="n2"), NODES, "NodeResourcesFit", nominated=nominated
     ).find_feasible()
@@ -171,7 +161,7 @@ def test_the_promised_node_must_be_among_those_that_pods_promised_more_leave() -
     assert found.nodes.names == ["n0", "n1", "n3"]
 
 
-def test_a_sample_is_enough_where_per_node_hooks_make_it_worth_while() -> None:
+def test_with_per_node_hooks_a_sample_of_the_nodes_is_filtered() -> None:
     many = [node(f"n{i}") for i in range(300)]
     found = cycle(pod(), many, PerNode, percentage=40, start=290).find_feasible()
     assert isinstance(found, Feasible)
@@ -184,13 +174,15 @@ def test_a_sample_is_enough_where_per_node_hooks_make_it_worth_while() -> None:
 
 
 @pytest.mark.parametrize(("plugins", "count"), [(("NodeResourcesFit",), 300), ((PerNode,), 50)])
-def test_otherwise_all_nodes_are_looked_at(plugins: tuple[Any, ...], count: int) -> None:
+def test_without_per_node_hooks_or_in_small_clusters_all_nodes_are_filtered(
+    plugins: tuple[Any, ...], count: int
+) -> None:
     found = cycle(pod(), [node(f"n{i}") for i in range(count)], *plugins, percentage=40).find_feasible()
     assert isinstance(found, Feasible)
     assert len(found.nodes) == count
 
 
-def test_the_best_node_wins() -> None:
+def test_the_node_with_the_highest_score_is_chosen() -> None:
     nodes = [node("full"), node("empty"), node("half")]
     running = [pod("r", cpu="3", node_name="full"), pod("s", cpu="1", node_name="half")]
     decision = decide(pod(cpu="500m"), nodes, "NodeResourcesFit", running=running)

@@ -61,7 +61,7 @@ def test_normalising_in_place_leaves_the_raw_scores_alone(nodes: NodeColumns) ->
     assert (scores.raw["A"].tolist(), scores.totals.tolist()) == ([1, 2, 3], [2, 4, 6])
 
 
-def test_plugins_without_an_opinion_are_not_asked(nodes: NodeColumns) -> None:
+def test_plugins_that_skip_pre_score_are_not_called(nodes: NodeColumns) -> None:
     state = CycleState()
     run_pre_scores(
         [BoundHook("A", "pre_score", lambda *_: SKIP), BoundHook("B", "pre_score", lambda *_: None)],
@@ -84,7 +84,7 @@ def test_plugins_without_an_opinion_are_not_asked(nodes: NodeColumns) -> None:
         (lambda *_: unschedulable("no"), "no"),
     ],
 )
-def test_a_pre_score_cannot_refuse(nodes: NodeColumns, answer: Any, message: str) -> None:
+def test_pre_score_cannot_reject(nodes: NodeColumns, answer: Any, message: str) -> None:
     with pytest.raises(HookFailed, match=f'^running PreScore plugin "A": {message}$'):
         run_pre_scores([BoundHook("A", "pre_score", answer)], pod(), nodes, CycleState())
 
@@ -116,7 +116,7 @@ def test_a_pre_score_cannot_refuse(nodes: NodeColumns, answer: Any, message: str
         (ScoreHook("A", "score", giving(1, -1, 3)), "returns an invalid score -1, "),
     ],
 )
-def test_a_score_that_fails_fails_the_cycle_in_the_frameworks_words(
+def test_a_failing_score_fails_the_cycle_with_the_text_of_kube_scheduler(
     nodes: NodeColumns, scorer: ScoreHook, message: str
 ) -> None:
     with pytest.raises(HookFailed, match=message) as caught:
@@ -125,7 +125,7 @@ def test_a_score_that_fails_fails_the_cycle_in_the_frameworks_words(
 
 
 @pytest.mark.parametrize("scores", [[], [0], [100], [0, 100]])
-def test_the_ends_of_the_range_belong_to_it(scores: list[int]) -> None:
+def test_the_bounds_of_the_score_range_are_valid(scores: list[int]) -> None:
     check_score_range(ScoreHook("A", "score", giving()), np.array(scores, dtype=np.int64))
 
 

@@ -1,4 +1,4 @@
-"""What is kept per signature must always equal the plain evaluation."""
+"""Decisions from the cache of a signature must always equal the plain evaluation."""
 
 from collections.abc import Hashable, Sequence
 from random import Random
@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from placed_pods import placed
+from plugin_base import PluginBase
 
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.decision import Decision, Placed, Unplaced
@@ -16,7 +18,6 @@ from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.host_selection import best_positions
 from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
 from trio_sched.engine.signature_cache import SignatureCache
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import (
     CycleState,
     Handle,
@@ -50,14 +51,10 @@ BUILT_IN = (
 """Plugins that judge each node by itself; with ImageLocality, which looks at all, every change means starting over."""
 
 
-class Licensed:
-    """Looks at nodes one by one: at their annotations, and at how many pods they have. Its answers are kept."""
+class Licensed(PluginBase):
+    """Looks at nodes one by one: at their annotations, and at how many pods they have. Its verdicts are cached."""
 
-    name: ClassVar[str] = "Licensed"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def filter_node(self, pod: Pod, node: NodeView) -> Status | None:
@@ -77,13 +74,8 @@ class Licensed:
         return len(pod.labels)
 
 
-class Moody:
-    """Says something else for every pod, so nothing it says may be kept."""
-
-    name: ClassVar[str] = "Moody"
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
+class Moody(PluginBase):
+    """Answers differently for every pod and has no sign, so nothing of it may be cached."""
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns) -> Verdicts:
@@ -97,13 +89,8 @@ class Moody:
         return np.array([(7 * int(name[-1]) + int(pod.name[-1])) % 101 for name in nodes.names], dtype=np.int64)
 
 
-class Picky:
-    """Has nothing but a pre_filter, which nobody may forget to ask."""
-
-    name: ClassVar[str] = "Picky"
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
+class Picky(PluginBase):
+    """Has only a pre_filter, which must be called for every pod."""
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns) -> PreFilterResult | Status | None:
@@ -115,14 +102,10 @@ class Picky:
         return None
 
 
-class Zoned:
+class Zoned(PluginBase):
     """Can only rank nodes that its own filter lets pass."""
 
-    name: ClassVar[str] = "Zoned"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def filter_node(self, node: NodeView) -> Status | None:
@@ -272,7 +255,7 @@ class ChangingCluster:
         self.rng = Random(seed)
         self.profile = make_profile(plugins, weights={"TaintToleration": 3, "NodeAffinity": 2})
         self.cache = Cache()
-        self.kept = SignatureCache(self.profile, self.cache.table, max_signatures=6)
+        self.cached = SignatureCache(self.profile, self.cache.table, max_signatures=6)
         self.nominated: dict[str, list[PlacedPod]] = {}
         self.shapes = [a_shape(self.rng) for _ in range(8)]
         self.uids = 0
@@ -338,9 +321,9 @@ class ChangingCluster:
             self.cache.add(msgspec.structs.replace(cached.pod, spec=spec))
 
     def nominate(self) -> None:
-        promised = self.a_pod()
+        other = self.a_pod()
         name = self.rng.choice(NODE_NAMES)
-        self.nominated = self.rng.choice([{}, {name: [PlacedPod(promised, pod_usage(promised))]}])
+        self.nominated = self.rng.choice([{}, {name: [placed(other)]}])
 
     def decide(self) -> None:
         waiting = self.a_pod()
@@ -348,7 +331,7 @@ class ChangingCluster:
             waiting = self.a_pod(nominated_node_name=self.rng.choice(NODE_NAMES))
         nominated = {name: pods for name, pods in self.nominated.items() if name in self.cache.table.row_of}
         signature = self.profile.signature(waiting)
-        decision = self.kept.decide(waiting, signature, nominated, self.rng)
+        decision = self.cached.decide(waiting, signature, nominated, self.rng)
         plain = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState()).decide(self.rng)
         if isinstance(decision, Placed):
             self.placed_from_kept += 1
@@ -359,7 +342,7 @@ class ChangingCluster:
         if isinstance(plain, Placed):
             self.cache.assume(waiting, plain.node_name)
         elif plain.diagnosis is not None and not nominated:
-            self.kept.remember_unfit(signature, plain)
+            self.cached.remember_unfit(signature, plain)
 
     def compare_placed(self, waiting: Pod, nominated: NominatedPods, decision: Placed) -> None:
         cycle = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState())
@@ -390,29 +373,29 @@ class ChangingCluster:
 )
 @settings(derandomize=True, deadline=None, database=None, max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_decisions_from_what_is_kept_equal_plain_ones(plugins: Sequence[str | type[Any]], seed: int) -> None:
+def test_decisions_from_the_cache_equal_plain_ones(plugins: Sequence[str | type[Any]], seed: int) -> None:
     cluster = ChangingCluster(plugins, seed)
     for _ in range(150):
         cluster.step()
 
 
-def test_many_pods_are_decided_from_what_is_kept() -> None:
+def test_many_pods_are_decided_from_the_cache() -> None:
     cluster = ChangingCluster(BUILT_IN, seed=1)
     for _ in range(300):
         cluster.step()
     assert cluster.placed_from_kept > 40
 
 
-def kept_for(*plugins: str | type[Any], nodes: int = 20) -> SignatureCache:
+def cache_for(*plugins: str | type[Any], nodes: int = 20) -> SignatureCache:
     return SignatureCache(make_profile(plugins), make_table([node(f"node-{i}") for i in range(nodes)]))
 
 
-def decide(kept: SignatureCache, waiting: Pod) -> Decision | None:
-    return kept.decide(waiting, kept.profile.signature(waiting), {}, Random(0))
+def decide(cached: SignatureCache, waiting: Pod) -> Decision | None:
+    return cached.decide(waiting, cached.profile.signature(waiting), {}, Random(0))
 
 
 class Asked:
-    """Remembers how many nodes it was asked about."""
+    """Records how many nodes it was called with."""
 
     name: ClassVar[str] = "Asked"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
@@ -430,31 +413,27 @@ class Asked:
         return pod.priority
 
 
-def test_only_nodes_that_changed_are_looked_at_again() -> None:
-    kept = kept_for(Asked)
+def test_only_changed_nodes_are_evaluated_again() -> None:
+    cached = cache_for(Asked)
     for number in range(3):
-        placed = decide(kept, pod(f"p{number}"))
-        assert isinstance(placed, Placed)
-        kept.table.add_pod(kept.table.row_of[placed.node_name], PlacedPod(pod(f"p{number}"), pod_usage(pod())))
-    assert kept.profile.plugins["Asked"].asked == [20, 1, 1]
+        decision = decide(cached, pod(f"p{number}"))
+        assert isinstance(decision, Placed)
+        cached.table.add_pod(cached.table.row_of[decision.node_name], placed(pod(f"p{number}")))
+    assert cached.profile.plugins["Asked"].asked == [20, 1, 1]
 
 
-def test_the_signature_used_longest_ago_is_forgotten_first() -> None:
-    kept = kept_for(Asked)
-    kept.max_signatures = 2
+def test_the_least_recently_used_signature_is_evicted_first() -> None:
+    cached = cache_for(Asked)
+    cached.max_signatures = 2
     for priority in (1, 2, 1, 3, 1, 2):
-        decide(kept, pod(priority=priority))
-    assert kept.profile.plugins["Asked"].asked == [20, 20, 20, 20]  # 1, 2, 3, and 2 again
+        decide(cached, pod(priority=priority))
+    assert cached.profile.plugins["Asked"].asked == [20, 20, 20, 20]  # 1, 2, 3, and 2 again
 
 
-class Fragile:
+class Fragile(PluginBase):
     """Fails on some nodes."""
 
-    name: ClassVar[str] = "Fragile"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def filter(self, nodes: NodeColumns) -> Verdicts:
@@ -467,46 +446,42 @@ class Fragile:
         return ()
 
 
-def test_a_failure_is_left_to_the_plain_evaluation_and_forgotten() -> None:
-    kept = kept_for(Fragile)
-    assert isinstance(decide(kept, pod()), Placed)
-    kept.table.update_node(node("node-7", labels={"broken": "yes"}))
-    assert decide(kept, pod()) is None
-    kept.table.update_node(node("node-7"))
-    assert isinstance(decide(kept, pod()), Placed)
+def test_a_failure_falls_back_to_the_plain_evaluation_and_is_not_cached() -> None:
+    cached = cache_for(Fragile)
+    assert isinstance(decide(cached, pod()), Placed)
+    cached.table.update_node(node("node-7", labels={"broken": "yes"}))
+    assert decide(cached, pod()) is None
+    cached.table.update_node(node("node-7"))
+    assert isinstance(decide(cached, pod()), Placed)
 
 
-def test_pods_that_name_a_nominated_node_are_left_to_the_plain_evaluation() -> None:
-    assert decide(kept_for(Asked), pod(nominated_node_name="node-1")) is None
+def test_nominated_pods_are_evaluated_plainly() -> None:
+    assert decide(cache_for(Asked), pod(nominated_node_name="node-1")) is None
 
 
-def test_an_empty_cluster_is_left_to_the_plain_evaluation() -> None:
-    assert decide(kept_for(Asked, nodes=0), pod()) is None
+def test_an_empty_cluster_is_evaluated_plainly() -> None:
+    assert decide(cache_for(Asked, nodes=0), pod()) is None
 
 
-def test_what_fits_nowhere_is_said_again_until_a_row_changes() -> None:
-    kept = kept_for("NodeResourcesFit")
+def test_an_unschedulable_outcome_is_repeated_until_a_row_changes() -> None:
+    cached = cache_for("NodeResourcesFit")
     huge = pod(cpu="64")
-    signature = kept.profile.signature(huge)
-    assert decide(kept, huge) is None
-    outcome = SchedulingCycle(kept.profile, kept.table, huge, {}, CycleState()).decide(Random(0))
+    signature = cached.profile.signature(huge)
+    assert decide(cached, huge) is None
+    outcome = SchedulingCycle(cached.profile, cached.table, huge, {}, CycleState()).decide(Random(0))
     assert isinstance(outcome, Unplaced)
-    kept.remember_unfit(signature, outcome)
-    again = decide(kept, huge)
+    cached.remember_unfit(signature, outcome)
+    again = decide(cached, huge)
     assert isinstance(again, Unplaced)
     assert again.diagnosis is outcome.diagnosis
-    kept.table.add_pod(0, PlacedPod(pod("other"), pod_usage(pod("other"))))
-    assert decide(kept, huge) is None
+    cached.table.add_pod(0, placed(pod("other")))
+    assert decide(cached, huge) is None
 
 
-class Census:
+class Census(PluginBase):
     """Counts nodes with a label in pre_filter, so it depends on all nodes."""
 
-    name: ClassVar[str] = "Census"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.ALL_NODES})
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        pass
 
     @hookimpl
     def pre_filter(self, nodes: NodeColumns, state: CycleState) -> None:
@@ -522,9 +497,9 @@ class Census:
         return ()
 
 
-def test_pre_filter_is_asked_again_when_a_plugin_depends_on_all_nodes_and_one_changes() -> None:
-    kept = kept_for(Census)
-    assert decide(kept, pod()) is None
+def test_pre_filter_is_called_again_when_a_plugin_depends_on_all_nodes_and_one_changes() -> None:
+    cached = cache_for(Census)
+    assert decide(cached, pod()) is None
     for name in ("node-3", "node-4"):
-        kept.table.update_node(node(name, labels={"ssd": "yes"}))
-    assert isinstance(decide(kept, pod()), Placed)
+        cached.table.update_node(node(name, labels={"ssd": "yes"}))
+    assert isinstance(decide(cached, pod()), Placed)

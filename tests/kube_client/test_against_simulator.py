@@ -1,6 +1,6 @@
 """The whole client against the whole simulated API server: two readings of the API that must agree."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 import trio
 import trustme
 from attrs import define, field
+from certificate_files import write_certificate
 from trio.testing import MockClock
 
 from trio_sched.kube_client import binding, events, leases, pods, verbs
@@ -19,7 +20,7 @@ from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import AlreadyExists, Conflict, ConnectionFailed, NotFound
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
-from trio_sched.kube_client.watch import Listed, follow
+from trio_sched.kube_client.watch import Changes, Listed, follow
 from trio_sched.objects.event import Event, EventSeries, ObjectReference
 from trio_sched.objects.lease import LeaseSpec
 from trio_sched.objects.metadata import ObjectMeta
@@ -45,7 +46,7 @@ class Mirror:
     objects: dict[str, Any] = field(factory=dict)
     news: trio.Event = field(factory=trio.Event)
 
-    def deliver(self, batch: Any) -> None:
+    def deliver(self, batch: Listed[Any] | Changes[Any]) -> None:
         if isinstance(batch, Listed):
             assert not self.objects
             self.objects = {listed.metadata.name: listed for listed in batch.objects}
@@ -59,7 +60,7 @@ class Mirror:
         self.news.set()
         self.news = trio.Event()
 
-    async def until(self, condition: Any) -> None:
+    async def until(self, condition: Callable[[dict[str, Any]], object]) -> None:
         while not condition(self.objects):
             await self.news.wait()
 
@@ -89,10 +90,7 @@ async def near(api: ApiServer) -> AsyncIterator[KubeClient]:
 @pytest.fixture
 async def far(nursery: trio.Nursery, authority: trustme.CA, tmp_path: Path) -> AsyncIterator[KubeClient]:
     """A client at the other end of a TLS connection."""
-    leaf = authority.issue_cert("127.0.0.1")
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    certificate.write_bytes(leaf.cert_chain_pems[0].bytes())
-    key.write_bytes(leaf.private_key_pem.bytes())
+    certificate, key = write_certificate(authority, "127.0.0.1", tmp_path)
     address = await nursery.start(partial(serve, ApiServer(), certificate=certificate, private_key=key))
     settings = ConnectionSettings(server=address, tls=TlsSettings(ca_data=authority.cert_pem.bytes()), token="t")
     async with connect(settings, qps=-1) as client:
@@ -135,7 +133,7 @@ async def test_lists_of_more_than_a_page_arrive_whole_and_compressed(far: KubeCl
         assert len(mirror.objects) == 501
 
 
-async def test_a_restart_that_loses_history_loses_nothing_for_us(
+async def test_a_restart_that_loses_history_loses_no_object(
     api: ApiServer, near: KubeClient, autojump_clock: MockClock
 ) -> None:
     for name in ("a", "b"):
@@ -165,7 +163,7 @@ async def test_a_bind_whose_reply_is_lost_says_that_it_may_have_worked(api: ApiS
     assert (await verbs.get(near, POD_KIND, "p", namespace="default")).node_name == "n1"
 
 
-async def test_a_server_that_takes_too_long_is_not_waited_for(
+async def test_a_request_that_takes_too_long_times_out(
     api: ApiServer, near: KubeClient, autojump_clock: MockClock
 ) -> None:
     api.faults.set_latency(100.0)
@@ -174,7 +172,7 @@ async def test_a_server_that_takes_too_long_is_not_waited_for(
     assert caught.value.timed_out
 
 
-async def test_leases_change_hands(near: KubeClient) -> None:
+async def test_a_lease_can_be_acquired_by_another_holder(near: KubeClient) -> None:
     with pytest.raises(NotFound):
         await leases.get_lease(near, namespace="kube-system", name="l")
     mine = LeaseSpec(holder_identity="me", lease_duration_seconds=15, lease_transitions=0)
@@ -188,7 +186,7 @@ async def test_leases_change_hands(near: KubeClient) -> None:
     assert (await leases.get_lease(near, namespace="kube-system", name="l")).lease.spec == theirs
 
 
-async def test_events_are_kept_and_counted(near: KubeClient) -> None:
+async def test_events_are_stored_and_counted(near: KubeClient) -> None:
     assert await events.has_events_v1(near)
     pod = ObjectReference(kind="Pod", namespace="default", name="p", uid="u", api_version="v1")
     event = Event(

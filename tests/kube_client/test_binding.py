@@ -1,7 +1,6 @@
-from typing import Any
-
 import httpx
 import pytest
+from recording_transport import RecordingTransport
 
 from trio_sched.kube_client import binding
 from trio_sched.kube_client.connection import KubeClient
@@ -10,7 +9,7 @@ from trio_sched.kube_client.errors import (
 )
 
 
-async def test_a_bind_names_pod_uid_and_node(client: KubeClient, server: Any) -> None:
+async def test_a_bind_names_pod_uid_and_node(client: KubeClient, server: RecordingTransport) -> None:
     await binding.bind(client, namespace="shop", name="cart", uid="u-1", node="n1")
     assert server.asked == [
         (
@@ -27,7 +26,7 @@ async def test_a_bind_names_pod_uid_and_node(client: KubeClient, server: Any) ->
     ]
 
 
-async def test_a_refused_bind_keeps_the_servers_words(client: KubeClient, server: Any) -> None:
+async def test_a_refused_bind_has_the_message_of_the_server(client: KubeClient, server: RecordingTransport) -> None:
     text = 'Operation cannot be fulfilled on pods/binding "hi": pod hi is already assigned to node "n2"'
     body = {"kind": "Status", "status": "Failure", "message": text, "reason": "Conflict", "code": 409}
     server.answer = httpx.Response(409, json=body)

@@ -1,10 +1,10 @@
 import logging
-from typing import Any
 
 import httpx
 import pytest
 import trio
 from attrs import evolve
+from raw_server import Exchange, StartServer
 from trio.testing import MockClock
 
 import trio_sched
@@ -38,7 +38,7 @@ def busy(seconds: str, status: int = 429) -> httpx.Response:
     return httpx.Response(status, headers={"Retry-After": seconds}, content=b"busy")
 
 
-async def test_requests_say_who_we_are_and_that_we_speak_json() -> None:
+async def test_requests_have_a_user_agent_and_accept_json() -> None:
     server = Scripted(OK)
     async with connect(SETTINGS, transport=server) as client:
         await client.call(b"GET", b"/api/v1/nodes?limit=1")
@@ -50,7 +50,7 @@ async def test_requests_say_who_we_are_and_that_we_speak_json() -> None:
     assert user_agent("leader-election").endswith("/leader-election")
 
 
-async def test_the_server_decides_how_long_to_wait_before_the_same_request_again(autojump_clock: MockClock) -> None:
+async def test_retry_after_decides_the_pause_before_a_retry(autojump_clock: MockClock) -> None:
     server = Scripted(busy("2"), busy("3", 503), OK)
     async with connect(SETTINGS, transport=server) as client:
         assert await client.call(b"POST", b"/x", body=b"payload") == b"{}"
@@ -58,7 +58,7 @@ async def test_the_server_decides_how_long_to_wait_before_the_same_request_again
     assert {request.content for request, _ in server.asked} == {b"payload"}
 
 
-async def test_after_ten_retries_the_refusal_stands(autojump_clock: MockClock) -> None:
+async def test_after_ten_retries_the_error_is_raised(autojump_clock: MockClock) -> None:
     server = Scripted(busy("1", 503))
     async with connect(SETTINGS, transport=server) as client:
         with pytest.raises(ServerError, match=r"currently unable to handle the request \(POST /x\): busy"):
@@ -86,7 +86,7 @@ async def test_a_read_whose_connection_broke_is_repeated_and_a_write_is_not(auto
     assert caught.value.may_have_reached_server
 
 
-async def test_a_refused_connection_is_not_worth_repeating_here() -> None:
+async def test_a_refused_connection_is_not_retried() -> None:
     server = Scripted(httpx.ConnectError("refused"))
     async with connect(SETTINGS, transport=server) as client:
         with pytest.raises(ConnectionFailed) as caught:
@@ -95,7 +95,7 @@ async def test_a_refused_connection_is_not_worth_repeating_here() -> None:
     assert len(server.asked) == 1
 
 
-async def test_requests_keep_to_the_rate_and_long_waits_are_told_once(
+async def test_requests_keep_to_the_rate_and_long_waits_are_logged_once(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "trio_sched.kube_client.connection")
@@ -108,7 +108,7 @@ async def test_requests_keep_to_the_rate_and_long_waits_are_told_once(
     assert len([text for text in caplog.messages if text.startswith("Waited before sending request")]) == 1
 
 
-async def test_a_status_is_kept_as_it_is() -> None:
+async def test_the_status_of_an_error_is_unchanged() -> None:
     body = {
         "kind": "Status",
         "status": "Failure",
@@ -143,8 +143,8 @@ async def test_httpx_requests_carry_the_same_identity_and_pace(autojump_clock: M
     assert third[0].headers.get_list("authorization") == ["Bearer other"]
 
 
-async def test_httpx_works_over_the_pool(start_server: Any) -> None:
-    async def answer(exchange: Any) -> None:
+async def test_httpx_works_over_the_pool(start_server: StartServer) -> None:
+    async def answer(exchange: Exchange) -> None:
         if "watch=1" in exchange.request.target:
             await exchange.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n")
             await exchange.raw(b"4\r\ntwo\n\r\n0\r\n\r\n")
@@ -162,8 +162,8 @@ async def test_httpx_works_over_the_pool(start_server: Any) -> None:
     assert server.requests[0].headers["host"] == server.url.removeprefix("https://")
 
 
-async def test_httpx_hears_of_broken_connections_in_its_own_terms(start_server: Any) -> None:
-    async def drop(exchange: Any) -> None:
+async def test_broken_connections_are_httpx_errors_for_httpx(start_server: StartServer) -> None:
+    async def drop(exchange: Exchange) -> None:
         await exchange.stream.aclose()
 
     server = await start_server(drop)
@@ -173,8 +173,8 @@ async def test_httpx_hears_of_broken_connections_in_its_own_terms(start_server: 
     assert isinstance(caught.value.__cause__, ConnectionFailed)
 
 
-async def test_what_is_raised_inside_comes_out_without_a_group(start_server: Any) -> None:
-    async def refuse(exchange: Any) -> None:
+async def test_what_is_raised_inside_comes_out_without_a_group(start_server: StartServer) -> None:
+    async def refuse(exchange: Exchange) -> None:
         await exchange.answer(b"", status=418)
 
     server = await start_server(refuse)
@@ -183,14 +183,14 @@ async def test_what_is_raised_inside_comes_out_without_a_group(start_server: Any
             await client.call(b"GET", b"/x")
 
 
-async def test_an_unusable_certificate_is_told_before_the_first_request() -> None:
+async def test_an_unusable_certificate_is_reported_before_the_first_request() -> None:
     settings = ConnectionSettings(server="https://127.0.0.1:1", tls=TlsSettings(ca_data=b"junk"))
     with pytest.raises(KubeconfigError, match="unable to parse bytes as PEM block"):
         async with connect(settings):
             raise AssertionError("must not be reached")
 
 
-async def test_refused_streams_raise_what_the_server_said() -> None:
+async def test_refused_streams_raise_the_status_of_the_server() -> None:
     server = Scripted(httpx.Response(403, json={"kind": "Status", "message": "no", "reason": "Forbidden", "code": 403}))
     async with connect(evolve(SETTINGS, server="http://api.test"), transport=server) as client:
         with pytest.raises(ApiError, match=r"^no$"):

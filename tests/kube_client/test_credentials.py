@@ -2,7 +2,6 @@ import contextlib
 import json
 import ssl
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,8 @@ import pytest
 import trio
 import trustme
 from attrs import evolve
+from file_writer import Write
+from raw_server import Exchange, StartServer
 from trio.testing import MockClock
 
 from trio_sched.kube_client.connection import connect
@@ -18,7 +19,6 @@ from trio_sched.kube_client.errors import CredentialsError, Unauthorized
 from trio_sched.kube_client.exec_plugin import ExecPlugin, parse_credential
 from trio_sched.kube_client.settings import ConnectionSettings, ExecSettings, Impersonation, TlsSettings
 
-Write = Callable[[str, str | bytes], str]
 V1 = "client.authentication.k8s.io/v1"
 SERVER = "https://127.0.0.1:1"
 
@@ -102,7 +102,7 @@ print(json.dumps({{"kind": "ExecCredential", "apiVersion": "{V1}", "status": sta
 """
 
 
-async def test_an_exec_plugin_runs_once_for_all_and_is_told_who_asks(write: Write, tmp_path: Path) -> None:
+async def test_an_exec_plugin_runs_once_for_all_requests_and_gets_exec_info(write: Write, tmp_path: Path) -> None:
     plugin = ExecPlugin(script(write, COUNTING))
     async with trio.open_nursery() as nursery:
         for _ in range(3):
@@ -115,15 +115,15 @@ async def test_an_exec_plugin_runs_once_for_all_and_is_told_who_asks(write: Writ
     }
 
 
-async def test_an_expired_exec_credential_is_fetched_anew(write: Write) -> None:
+async def test_an_expired_exec_credential_is_fetched_again(write: Write) -> None:
     write("extra", '{"expirationTimestamp": "2001-01-01T00:00:00Z"}')
     plugin = ExecPlugin(script(write, COUNTING))
     assert (await plugin.credential()).token == "yes1"
     assert (await plugin.credential()).token == "yes2"
 
 
-async def test_a_401_reruns_the_exec_plugin_for_the_next_request(write: Write, start_server: Any) -> None:
-    async def only_second(exchange: Any) -> None:
+async def test_a_401_reruns_the_exec_plugin_for_the_next_request(write: Write, start_server: StartServer) -> None:
+    async def only_second(exchange: Exchange) -> None:
         accepted = exchange.request.headers.get("authorization") == "Bearer yes2"
         await exchange.answer(status=200 if accepted else 401)
 
@@ -174,14 +174,14 @@ async def test_a_missing_exec_plugin_comes_with_its_hint_once_an_hour(mock_clock
         ({"kind": "Pod"}, "decoding stdout: expected an object of kind ExecCredential"),
     ],
 )
-def test_what_an_exec_plugin_says_wrong_is_told(changes: dict[str, Any], problem: str) -> None:
+def test_invalid_output_of_an_exec_plugin_is_reported(changes: dict[str, Any], problem: str) -> None:
     document = {"kind": "ExecCredential", "apiVersion": V1, "status": {"token": "t"}} | changes
     with pytest.raises(CredentialsError) as caught:
         parse_credential(json.dumps(document).encode(), api_version=V1)
     assert str(caught.value).startswith(f"getting credentials: {problem}")
 
 
-async def test_a_certificate_from_an_exec_plugin_is_shown_and_its_successor_on_a_new_connection(
+async def test_a_certificate_from_an_exec_plugin_is_used_and_its_successor_on_a_new_connection(
     write: Write, authority: trustme.CA, nursery: trio.Nursery
 ) -> None:
     shown: list[str] = []
@@ -223,8 +223,8 @@ async def test_a_certificate_from_an_exec_plugin_is_shown_and_its_successor_on_a
     assert shown == ["one.test", "two.test"]
 
 
-async def test_a_certificate_that_is_none_is_the_exec_plugins_fault(write: Write, start_server: Any) -> None:
-    async def unreachable(exchange: Any) -> None:
+async def test_an_invalid_certificate_is_an_error_of_the_exec_plugin(write: Write, start_server: StartServer) -> None:
+    async def unreachable(exchange: Exchange) -> None:
         raise AssertionError("no request can get here")
 
     write("extra", '{"clientCertificateData": "junk", "clientKeyData": "junk"}')

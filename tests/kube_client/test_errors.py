@@ -24,14 +24,14 @@ from trio_sched.kube_client.errors import (
         (504, "Timeout", ServerError),
     ],
 )
-def test_errors_are_as_different_as_what_one_does_about_them(code: int, reason: str, kind: type[ApiError]) -> None:
+def test_errors_have_a_class_for_each_way_to_handle_them(code: int, reason: str, kind: type[ApiError]) -> None:
     body = msgspec.json.encode({"kind": "Status", "code": code, "reason": reason, "message": "m"})
     error = error_from_reply(code, body, request="GET /x")
     assert type(error) is kind
     assert (error.code, error.reason, str(error)) == (code, reason, "m")
 
 
-def test_a_reply_that_is_no_status_gets_a_sentence_of_ours() -> None:
+def test_a_reply_that_is_no_status_gets_a_generated_message() -> None:
     error = error_from_reply(502, b"<html>Bad gateway</html>", request="GET /x")
     assert type(error) is ServerError
     assert str(error) == "the server responded with the status code 502 (GET /x): <html>Bad gateway</html>"

@@ -1,7 +1,6 @@
-from typing import Any
-
 import httpx
 import pytest
+from recording_transport import RecordingTransport
 
 from trio_sched.kube_client import events
 from trio_sched.kube_client.connection import KubeClient
@@ -21,7 +20,7 @@ EVENT = Event(
 )
 
 
-async def test_events_go_out_in_the_newer_shape(client: KubeClient, server: Any) -> None:
+async def test_events_go_out_in_the_newer_shape(client: KubeClient, server: RecordingTransport) -> None:
     await events.create_event(client, EVENT)
     method, target, content_type, body = server.asked[0]
     assert (method, target, content_type) == ("POST", "/apis/events.k8s.io/v1/namespaces/d/events", "application/json")
@@ -47,7 +46,7 @@ async def test_events_go_out_in_the_newer_shape(client: KubeClient, server: Any)
     }
 
 
-async def test_events_go_out_in_the_older_shape(client: KubeClient, server: Any) -> None:
+async def test_events_go_out_in_the_older_shape(client: KubeClient, server: RecordingTransport) -> None:
     await events.create_core_event(client, events.as_core_event(EVENT))
     _, target, _, body = server.asked[0]
     assert target == "/api/v1/namespaces/d/events"
@@ -56,7 +55,7 @@ async def test_events_go_out_in_the_older_shape(client: KubeClient, server: Any)
     assert (body["count"], body["source"]) == (1, {"component": "default-scheduler"})
 
 
-async def test_a_series_is_a_patch_of_the_first_event(client: KubeClient, server: Any) -> None:
+async def test_a_series_is_a_patch_of_the_first_event(client: KubeClient, server: RecordingTransport) -> None:
     series = EventSeries(count=2, last_observed_time="2026-11-21T06:20:00.000000Z")
     await events.patch_series(client, EVENT, series)
     await events.patch_core_series(client, events.as_core_event(EVENT), series)
@@ -69,8 +68,8 @@ async def test_a_series_is_a_patch_of_the_first_event(client: KubeClient, server
 
 
 @pytest.mark.parametrize(("code", "known"), [(200, True), (404, False), (403, False)])
-async def test_discovery_tells_which_shape_the_server_takes(
-    client: KubeClient, server: Any, code: int, known: bool
+async def test_discovery_decides_the_shape_of_events(
+    client: KubeClient, server: RecordingTransport, code: int, known: bool
 ) -> None:
     server.answer = httpx.Response(code, content=b"{}")
     assert await events.has_events_v1(client) is known

@@ -7,6 +7,7 @@ import httpx
 import pytest
 import trio
 import trustme
+from raw_server import Exchange, StartServer
 from trio.testing import MockClock
 
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
@@ -14,7 +15,7 @@ from trio_sched.kube_client.json_poster import JsonPoster
 from trio_sched.kube_client.settings import TlsSettings
 
 
-async def echo(exchange: Any) -> None:
+async def echo(exchange: Exchange) -> None:
     await exchange.answer(exchange.request.body)
 
 
@@ -27,7 +28,7 @@ async def poster(url: str, **options: Any) -> AsyncIterator[JsonPoster]:
         made.close()
 
 
-async def test_bodies_go_below_the_url_over_one_connection(start_server: Any) -> None:
+async def test_bodies_go_below_the_url_over_one_connection(start_server: StartServer) -> None:
     server = await start_server(echo)
     async with poster(f"{server.url}/sched//") as webhook:
         for body in (b"{}", b"[1]"):
@@ -40,7 +41,7 @@ async def test_bodies_go_below_the_url_over_one_connection(start_server: Any) ->
     assert "authorization" not in headers
 
 
-async def test_a_name_and_a_password_in_the_url_are_shown(start_server: Any) -> None:
+async def test_a_name_and_a_password_in_the_url_are_sent(start_server: StartServer) -> None:
     server = await start_server(echo)
     async with poster(server.url.replace("//", "//me:p%40ss@")) as webhook:
         await webhook.post("filter", b"{}")
@@ -48,8 +49,8 @@ async def test_a_name_and_a_password_in_the_url_are_shown(start_server: Any) -> 
     assert server.requests[0].headers["host"] == f"127.0.0.1:{server.port}"
 
 
-async def test_the_status_is_the_callers_business(start_server: Any) -> None:
-    async def refuse(exchange: Any) -> None:
+async def test_any_status_is_returned_to_the_caller(start_server: StartServer) -> None:
+    async def refuse(exchange: Exchange) -> None:
         await exchange.answer(b"no", status=503)
 
     server = await start_server(refuse)
@@ -58,7 +59,7 @@ async def test_the_status_is_the_callers_business(start_server: Any) -> None:
     assert (reply.status, reply.body) == (503, b"no")
 
 
-async def test_tls_is_spoken_to_whom_the_authority_vouches_for(start_server: Any, authority: trustme.CA) -> None:
+async def test_tls_needs_a_certificate_of_the_authority(start_server: StartServer, authority: trustme.CA) -> None:
     server = await start_server(echo, tls=True)
     trusted = TlsSettings(ca_data=authority.cert_pem.bytes(), server_name="kubernetes.test")
     for tls in (trusted, TlsSettings(insecure_skip_verify=True)):
@@ -74,8 +75,8 @@ def test_unusable_certificates_are_found_at_once() -> None:
         JsonPoster.for_url("https://x", tls=TlsSettings(ca_file="/nonexistent"))
 
 
-async def test_the_limit_holds_for_the_whole_call(start_server: Any) -> None:
-    async def dawdle(exchange: Any) -> None:
+async def test_the_limit_holds_for_the_whole_call(start_server: StartServer) -> None:
+    async def dawdle(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
         for _ in range(100):
             await trio.sleep(0.02)
@@ -113,7 +114,7 @@ async def test_a_server_in_this_process_has_the_same_limit(autojump_clock: MockC
         ("http://nobody.invalid", "dial tcp: lookup nobody.invalid: "),
     ],
 )
-async def test_urls_that_lead_nowhere_fail_every_call(url: str, problem: str) -> None:
+async def test_invalid_urls_fail_every_call(url: str, problem: str) -> None:
     async with poster(url) as webhook:
         for _ in range(2):
             with pytest.raises(ConnectionFailed) as caught:

@@ -1,17 +1,16 @@
 import base64
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
+from file_writer import Write
 
 from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.in_cluster import in_cluster_settings
 from trio_sched.kube_client.kubeconfig import load_kubeconfig
 
-Write = Callable[[str, str | bytes], str]
 NO_CONFIGURATION = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
 )
@@ -112,7 +111,7 @@ V1 = {"apiVersion": "client.authentication.k8s.io/v1", "command": "get-token", "
         (kubeconfig(user={"tokenFile": "/nope"}), "open /nope: no such file or directory"),
     ],
 )
-def test_unusable_settings_are_refused_in_kube_schedulers_words(write: Write, text: str, error: str) -> None:
+def test_unusable_settings_are_refused_with_the_text_of_kube_scheduler(write: Write, text: str, error: str) -> None:
     with pytest.raises(KubeconfigError) as caught:
         load_kubeconfig(write("config", text))
     assert str(caught.value) == error
@@ -129,7 +128,7 @@ def test_unusable_settings_are_refused_in_kube_schedulers_words(write: Write, te
         (kubeconfig(users=[{"name": "u"}, {"name": "u"}]), 'users: duplicate name "u" in list'),
     ],
 )
-def test_a_file_that_is_no_kubeconfig_is_named_with_what_is_wrong(write: Write, text: str, problem: str) -> None:
+def test_an_invalid_kubeconfig_is_reported_with_its_problem(write: Write, text: str, problem: str) -> None:
     path = write("config", text)
     with pytest.raises(KubeconfigError) as caught:
         load_kubeconfig(path)
@@ -149,7 +148,7 @@ def test_unknown_fields_and_duplicate_keys_pass(write: Write) -> None:
     assert load_kubeconfig(write("config", text)).token == "last"
 
 
-def test_a_user_that_is_not_there_is_anonymous(write: Write) -> None:
+def test_a_missing_user_is_anonymous(write: Write) -> None:
     settings = load_kubeconfig(write("config", kubeconfig(users=[])))
     assert (settings.server, settings.namespace, settings.token) == ("https://127.0.0.1:1", "ns", "")
 
@@ -182,7 +181,7 @@ def test_data_wins_over_the_file_of_the_same_thing(write: Write, pem: dict[str, 
         ({"client-certificate-data": "cert", "client-key-data": "junk"}, "failed to find any PEM data in key input"),
     ],
 )
-def test_a_certificate_and_key_that_are_no_pair_are_refused(
+def test_a_mismatched_certificate_and_key_are_refused(
     write: Write, pem: dict[str, str], authority: trustme.CA, user: dict[str, str], problem: str
 ) -> None:
     other = base64.b64encode(authority.issue_cert("other").private_key_pem.bytes()).decode()
@@ -220,7 +219,7 @@ def test_a_master_alone_is_enough() -> None:
     assert load_kubeconfig("", master="http://127.0.0.1:8001").server == "http://127.0.0.1:8001"
 
 
-def test_without_anything_we_must_be_in_a_cluster(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_kubeconfig_and_master_an_in_cluster_environment_is_required(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(KubeconfigError) as caught:
         load_kubeconfig("", environ={})
     assert str(caught.value) == NO_CONFIGURATION
@@ -243,7 +242,7 @@ def test_in_a_cluster_the_service_account_is_used(write: Write, tmp_path: Path) 
     assert settings.tls.ca_file == str(tmp_path / "ca.crt")
 
 
-def test_an_exec_plugin_is_told_of_the_cluster_only_if_it_asks(write: Write, pem: dict[str, str]) -> None:
+def test_exec_info_has_the_cluster_only_if_provide_cluster_info_is_set(write: Write, pem: dict[str, str]) -> None:
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
     cluster = {**HTTPS, "certificate-authority-data": pem["ca"], "extensions": [extension]}
     plugin = {**V1, "command": "./bin/get-token", "provideClusterInfo": True, "env": [{"name": "A", "value": "b"}]}

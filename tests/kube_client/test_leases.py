@@ -1,7 +1,7 @@
 import json
-from typing import Any
 
 import httpx
+from recording_transport import RecordingTransport
 
 from trio_sched.kube_client import leases
 from trio_sched.kube_client.connection import KubeClient
@@ -21,7 +21,7 @@ STORED = {
 }
 
 
-async def test_updating_a_lease_keeps_what_others_put_there(client: KubeClient, server: Any) -> None:
+async def test_updating_a_lease_keeps_unknown_fields(client: KubeClient, server: RecordingTransport) -> None:
     stored = leases.StoredLease.decode(json.dumps(STORED).encode())
     spec = LeaseSpec(holder_identity="me", lease_duration_seconds=15, renew_time="2026-11-21T06:20:00.000000Z")
     updated = await leases.update_lease(client, stored, spec, timeout_seconds=5)
@@ -41,13 +41,13 @@ async def test_updating_a_lease_keeps_what_others_put_there(client: KubeClient, 
     assert updated.record != stored.record
 
 
-async def test_a_released_lease_names_nobody_instead_of_leaving_the_holder_out(client: KubeClient, server: Any) -> None:
+async def test_a_released_lease_has_an_empty_holder_identity(client: KubeClient, server: RecordingTransport) -> None:
     stored = leases.StoredLease.decode(json.dumps(STORED).encode())
     await leases.update_lease(client, stored, LeaseSpec(holder_identity="", lease_duration_seconds=1))
     assert server.asked[0][3]["spec"]["holderIdentity"] == ""
 
 
-async def test_a_lease_is_created_and_read_under_its_name(client: KubeClient, server: Any) -> None:
+async def test_a_lease_is_created_and_read_under_its_name(client: KubeClient, server: RecordingTransport) -> None:
     spec = LeaseSpec(holder_identity="me", lease_transitions=0)
     created = await leases.create_lease(client, namespace="kube-system", name="l", spec=spec, timeout_seconds=2.5)
     assert created.lease.metadata.name == "l"

@@ -1,10 +1,10 @@
 import gzip
 from functools import partial
-from typing import Any
 
 import pytest
 import trio
 import trio.testing
+from raw_server import Exchange, StartServer
 
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.errors import ConnectionFailed
@@ -13,12 +13,12 @@ from trio_sched.kube_client.pool import IDLE_SECONDS
 unlimited = partial(connect, qps=-1)
 
 
-async def answer(exchange: Any) -> None:
+async def answer(exchange: Exchange) -> None:
     await exchange.answer(b'{"echo":"' + exchange.request.body + b'"}')
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
-async def test_one_connection_serves_many_requests(start_server: Any, tls: bool) -> None:
+async def test_one_connection_serves_many_requests(start_server: StartServer, tls: bool) -> None:
     server = await start_server(answer, tls=tls)
     async with unlimited(server.settings) as client:
         for number in range(5):
@@ -28,8 +28,8 @@ async def test_one_connection_serves_many_requests(start_server: Any, tls: bool)
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
-async def test_bodies_of_megabytes_arrive_whole_in_both_directions(start_server: Any, tls: bool) -> None:
-    async def echo(exchange: Any) -> None:
+async def test_bodies_of_megabytes_arrive_whole_in_both_directions(start_server: StartServer, tls: bool) -> None:
+    async def echo(exchange: Exchange) -> None:
         await exchange.answer(exchange.request.body)
 
     server = await start_server(echo, tls=tls)
@@ -38,8 +38,8 @@ async def test_bodies_of_megabytes_arrive_whole_in_both_directions(start_server:
         assert await client.call(b"POST", b"/x", body=body) == body
 
 
-async def test_chunked_bodies_are_put_together(start_server: Any) -> None:
-    async def chunks(exchange: Any) -> None:
+async def test_chunked_bodies_are_joined(start_server: StartServer) -> None:
+    async def chunks(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
         await exchange.raw(b"2\r\nde\r\n0\r\n\r\n")
 
@@ -50,8 +50,8 @@ async def test_chunked_bodies_are_put_together(start_server: Any) -> None:
     assert server.connections == 1
 
 
-async def test_gzip_is_undone(start_server: Any) -> None:
-    async def zipped(exchange: Any) -> None:
+async def test_gzip_is_decompressed(start_server: StartServer) -> None:
+    async def zipped(exchange: Exchange) -> None:
         await exchange.answer(gzip.compress(b"x" * 1000), headers="Content-Encoding: gzip\r\n")
 
     server = await start_server(zipped)
@@ -60,8 +60,8 @@ async def test_gzip_is_undone(start_server: Any) -> None:
     assert server.requests[0].headers["accept-encoding"] == "gzip"
 
 
-async def test_torn_gzip_is_a_failed_connection_not_a_short_body(start_server: Any) -> None:
-    async def torn(exchange: Any) -> None:
+async def test_torn_gzip_is_a_failed_connection_not_a_short_body(start_server: StartServer) -> None:
+    async def torn(exchange: Exchange) -> None:
         await exchange.answer(gzip.compress(b"x" * 1000)[:-9], headers="Content-Encoding: gzip\r\n")
 
     server = await start_server(torn)
@@ -70,8 +70,8 @@ async def test_torn_gzip_is_a_failed_connection_not_a_short_body(start_server: A
             await client.call(b"POST", b"/x")
 
 
-async def test_a_body_without_length_ends_with_the_connection(start_server: Any) -> None:
-    async def until_close(exchange: Any) -> None:
+async def test_a_body_without_length_ends_with_the_connection(start_server: StartServer) -> None:
+    async def until_close(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 200 OK\r\n\r\nsome")
         await exchange.raw(b" text")
         await exchange.stream.aclose()
@@ -81,8 +81,8 @@ async def test_a_body_without_length_ends_with_the_connection(start_server: Any)
         assert await client.call(b"GET", b"/x") == b"some text"
 
 
-async def test_connection_close_is_honoured(start_server: Any) -> None:
-    async def once(exchange: Any) -> None:
+async def test_connection_close_is_honoured(start_server: StartServer) -> None:
+    async def once(exchange: Exchange) -> None:
         await exchange.answer(headers="Connection: close\r\n")
 
     server = await start_server(once)
@@ -92,8 +92,8 @@ async def test_connection_close_is_honoured(start_server: Any) -> None:
     assert server.connections == 2
 
 
-async def test_a_hundred_continue_is_not_the_answer(start_server: Any) -> None:
-    async def hesitant(exchange: Any) -> None:
+async def test_a_hundred_continue_is_not_the_answer(start_server: StartServer) -> None:
+    async def hesitant(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 100 Continue\r\nX-Early: 1\r\n\r\n")
         await exchange.answer(b"done", status=201)
 
@@ -105,11 +105,11 @@ async def test_a_hundred_continue_is_not_the_answer(start_server: Any) -> None:
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 async def test_an_idle_connection_that_the_server_closed_is_replaced_even_for_a_post(
-    start_server: Any, tls: bool
+    start_server: StartServer, tls: bool
 ) -> None:
     hung_up = trio.Event()
 
-    async def answer_and_leave(exchange: Any) -> None:
+    async def answer_and_leave(exchange: Exchange) -> None:
         await exchange.answer()
         await exchange.stream.aclose()
         hung_up.set()
@@ -123,8 +123,8 @@ async def test_an_idle_connection_that_the_server_closed_is_replaced_even_for_a_
     assert [request.target for request in server.requests] == ["/first", "/second"]
 
 
-async def test_a_read_whose_reused_connection_breaks_before_an_answer_is_sent_again(start_server: Any) -> None:
-    async def drop_second(exchange: Any) -> None:
+async def test_a_read_whose_reused_connection_breaks_before_an_answer_is_sent_again(start_server: StartServer) -> None:
+    async def drop_second(exchange: Exchange) -> None:
         if exchange.number == 2:
             await exchange.stream.aclose()
         else:
@@ -136,8 +136,8 @@ async def test_a_read_whose_reused_connection_breaks_before_an_answer_is_sent_ag
         assert await client.call(b"GET", b"/x") == b"3"
 
 
-async def test_a_post_whose_answer_is_lost_is_not_repeated_and_says_so(start_server: Any) -> None:
-    async def drop_second(exchange: Any) -> None:
+async def test_a_post_whose_answer_is_lost_is_not_repeated_and_says_so(start_server: StartServer) -> None:
+    async def drop_second(exchange: Exchange) -> None:
         if exchange.number == 2:
             await exchange.stream.aclose()
         else:
@@ -152,8 +152,8 @@ async def test_a_post_whose_answer_is_lost_is_not_repeated_and_says_so(start_ser
     assert len(server.requests) == 2
 
 
-async def test_half_an_answer_is_a_failure(start_server: Any) -> None:
-    async def half(exchange: Any) -> None:
+async def test_half_an_answer_is_a_failure(start_server: StartServer) -> None:
+    async def half(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
         await exchange.stream.aclose()
 
@@ -163,8 +163,8 @@ async def test_half_an_answer_is_a_failure(start_server: Any) -> None:
             await client.call(b"POST", b"/x")
 
 
-async def test_what_is_not_http_is_a_failure(start_server: Any) -> None:
-    async def nonsense(exchange: Any) -> None:
+async def test_what_is_not_http_is_a_failure(start_server: StartServer) -> None:
+    async def nonsense(exchange: Exchange) -> None:
         await exchange.raw(b"SSH-2.0-OpenSSH_9.6\r\n")
 
     server = await start_server(nonsense)
@@ -173,8 +173,10 @@ async def test_what_is_not_http_is_a_failure(start_server: Any) -> None:
             await client.call(b"POST", b"/x")
 
 
-async def test_a_server_that_never_answers_is_given_up_and_the_next_request_goes_elsewhere(start_server: Any) -> None:
-    async def hang_once(exchange: Any) -> None:
+async def test_a_request_without_an_answer_times_out_and_the_next_one_uses_a_new_connection(
+    start_server: StartServer,
+) -> None:
+    async def hang_once(exchange: Exchange) -> None:
         if exchange.number == 1:
             await trio.sleep_forever()
         await exchange.answer(b"ok")
@@ -188,7 +190,7 @@ async def test_a_server_that_never_answers_is_given_up_and_the_next_request_goes
         assert await client.call(b"POST", b"/x") == b"ok"
 
 
-async def test_nobody_listening_means_that_nothing_was_sent(start_server: Any) -> None:
+async def test_a_refused_connection_means_that_nothing_was_sent(start_server: StartServer) -> None:
     server = await start_server(answer)
     settings = server.settings
     unused = trio.socket.socket()
@@ -201,10 +203,10 @@ async def test_nobody_listening_means_that_nothing_was_sent(start_server: Any) -
     assert not caught.value.may_have_reached_server
 
 
-async def test_requests_beyond_the_limit_wait_in_line(start_server: Any) -> None:
+async def test_requests_beyond_the_limit_are_queued(start_server: StartServer) -> None:
     go_on = trio.Event()
 
-    async def wait(exchange: Any) -> None:
+    async def wait(exchange: Exchange) -> None:
         await go_on.wait()
         await exchange.answer(exchange.request.body)
 
@@ -224,8 +226,8 @@ async def test_requests_beyond_the_limit_wait_in_line(start_server: Any) -> None
     assert [int(request.body) for request in server.requests] == finished == list(range(6))
 
 
-async def test_a_cancelled_wait_and_a_cancelled_request_leave_the_pool_usable(start_server: Any) -> None:
-    async def hang_first(exchange: Any) -> None:
+async def test_a_cancelled_wait_and_a_cancelled_request_leave_the_pool_usable(start_server: StartServer) -> None:
+    async def hang_first(exchange: Exchange) -> None:
         if exchange.number == 1:
             await trio.sleep_forever()
         await exchange.answer(b"ok")
@@ -242,10 +244,10 @@ async def test_a_cancelled_wait_and_a_cancelled_request_leave_the_pool_usable(st
     assert [request.target for request in server.requests] == ["/hangs", "/x"]
 
 
-async def test_a_stream_gives_pieces_as_they_come_on_a_connection_of_its_own(start_server: Any) -> None:
+async def test_a_stream_gives_pieces_as_they_come_on_a_connection_of_its_own(start_server: StartServer) -> None:
     seen_first = trio.Event()
 
-    async def trickle(exchange: Any) -> None:
+    async def trickle(exchange: Exchange) -> None:
         if exchange.request.target == "/short":
             return await exchange.answer(b"short")
         await exchange.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
@@ -262,7 +264,7 @@ async def test_a_stream_gives_pieces_as_they_come_on_a_connection_of_its_own(sta
     assert server.connections == 2
 
 
-async def test_a_connection_that_was_idle_for_long_is_not_trusted_with_a_request(start_server: Any) -> None:
+async def test_a_connection_idle_for_long_is_not_reused(start_server: StartServer) -> None:
     server = await start_server(answer)
     async with unlimited(server.settings) as client:
         await client.call(b"POST", b"/x")
@@ -272,8 +274,8 @@ async def test_a_connection_that_was_idle_for_long_is_not_trusted_with_a_request
     assert server.connections == 2
 
 
-async def test_a_head_request_does_not_wait_for_the_body_it_hears_about(start_server: Any) -> None:
-    async def head(exchange: Any) -> None:
+async def test_a_head_request_does_not_wait_for_a_body(start_server: StartServer) -> None:
+    async def head(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
 
     server = await start_server(head)
@@ -281,7 +283,7 @@ async def test_a_head_request_does_not_wait_for_the_body_it_hears_about(start_se
         assert (await client.http.head("/x")).status_code == 200
 
 
-async def test_the_watchdog_survives_a_request_that_is_over_before_it_wakes(start_server: Any) -> None:
+async def test_the_watchdog_survives_a_request_that_is_over_before_it_wakes(start_server: StartServer) -> None:
     server = await start_server(answer)
     async with unlimited(server.settings) as client:
         pool = client.pool

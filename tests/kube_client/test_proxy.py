@@ -9,6 +9,8 @@ import pytest
 import trio
 import trustme
 from attrs import define, evolve, field
+from file_writer import Write
+from raw_server import Exchange, StartServer
 
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.errors import ConnectionFailed
@@ -23,7 +25,7 @@ class TestProxy:
 
     login: str = ""
     refuse: bool = False
-    heard: list[str] = field(factory=list)
+    received: list[str] = field(factory=list)
     port: int = 0
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -38,7 +40,7 @@ class TestProxy:
             host, port = await self._socks(client, first)
         else:
             head = bytes(first).decode()
-            self.heard.append(head)
+            self.received.append(head)
             if head.startswith("CONNECT"):
                 if self.refuse:
                     await client.send_all(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
@@ -64,7 +66,7 @@ class TestProxy:
         else:
             await client.send_all(b"\x05\x00")
         request = bytes(await client.receive_some())
-        self.heard.append(request.hex())
+        self.received.append(request.hex())
         await client.send_all(b"\x05" + (b"\x05" if self.refuse else b"\x00") + b"\x00\x01\x7f\x00\x00\x01\x00\x00")
         host = "127.0.0.1" if request[3] == 1 else request[5:-2].decode()
         return host, int.from_bytes(request[-2:], "big")
@@ -78,13 +80,13 @@ class TestProxy:
             pass
 
 
-async def answer(exchange: Any) -> None:
+async def answer(exchange: Exchange) -> None:
     await exchange.answer(b"direct")
 
 
 @pytest.mark.parametrize(("scheme", "login"), [("http", ""), ("socks5", ""), ("socks5", "me:p@ss")])
 async def test_tls_goes_through_a_proxy_untouched(
-    start_server: Any, nursery: trio.Nursery, scheme: str, login: str
+    start_server: StartServer, nursery: trio.Nursery, scheme: str, login: str
 ) -> None:
     server, proxy = await start_server(answer, tls=True), TestProxy(login=login)
     await nursery.start(proxy.serve)
@@ -92,27 +94,29 @@ async def test_tls_goes_through_a_proxy_untouched(
     settings = evolve(server.settings, proxy_url=f"{scheme}://{user}127.0.0.1:{proxy.port}")
     async with connect(settings) as client:
         assert await client.call(b"GET", b"/x") == b"direct"
-    assert len(proxy.heard) == 1
+    assert len(proxy.received) == 1
 
 
-async def test_an_http_proxy_is_told_who_asks(start_server: Any, nursery: trio.Nursery) -> None:
+async def test_an_http_proxy_gets_proxy_authorization(start_server: StartServer, nursery: trio.Nursery) -> None:
     server, proxy = await start_server(answer, tls=True), TestProxy()
     await nursery.start(proxy.serve)
     settings = evolve(server.settings, proxy_url=f"http://me:pw@127.0.0.1:{proxy.port}")
     async with connect(settings) as client:
         await client.call(b"GET", b"/x")
-    head = proxy.heard[0].split("\r\n")
+    head = proxy.received[0].split("\r\n")
     assert head[0] == f"CONNECT 127.0.0.1:{server.port} HTTP/1.1"
     assert f"Proxy-Authorization: Basic {base64.b64encode(b'me:pw').decode()}" in head
 
 
-async def test_an_http_proxy_relays_plain_requests_by_their_whole_url(start_server: Any, nursery: trio.Nursery) -> None:
+async def test_an_http_proxy_relays_plain_requests_by_their_whole_url(
+    start_server: StartServer, nursery: trio.Nursery
+) -> None:
     server, proxy = await start_server(answer), TestProxy()
     await nursery.start(proxy.serve)
     settings = evolve(server.settings, proxy_url=f"http://127.0.0.1:{proxy.port}")
     async with connect(settings) as client:
         assert await client.call(b"GET", b"/x?y") == b"relayed"
-    assert proxy.heard[0].startswith(f"GET {server.url}/x?y HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n")
+    assert proxy.received[0].startswith(f"GET {server.url}/x?y HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +124,7 @@ async def test_an_http_proxy_relays_plain_requests_by_their_whole_url(start_serv
     [("http", "answered CONNECT with '407 Proxy Authentication Required'"), ("socks5", "connection refused")],
 )
 async def test_a_proxy_that_refuses_is_named(
-    start_server: Any, nursery: trio.Nursery, scheme: str, problem: str
+    start_server: StartServer, nursery: trio.Nursery, scheme: str, problem: str
 ) -> None:
     server, proxy = await start_server(answer, tls=True), TestProxy(refuse=True)
     await nursery.start(proxy.serve)
@@ -181,8 +185,12 @@ def test_no_proxy_covers_names_addresses_and_networks(server: str, exceptions: s
     assert is_excepted(urlsplit(server), exceptions) is excepted
 
 
-async def test_an_https_proxy_is_spoken_to_in_private(
-    authority: trustme.CA, nursery: trio.Nursery, start_server: Any, monkeypatch: pytest.MonkeyPatch, write: Any
+async def test_an_https_proxy_is_reached_over_tls(
+    authority: trustme.CA,
+    nursery: trio.Nursery,
+    start_server: StartServer,
+    monkeypatch: pytest.MonkeyPatch,
+    write: Write,
 ) -> None:
     server, proxy = await start_server(answer, tls=True), TestProxy()
     await nursery.start(proxy.serve)
@@ -209,4 +217,4 @@ async def test_an_https_proxy_is_spoken_to_in_private(
     settings = evolve(server.settings, proxy_url=f"https://127.0.0.1:{port}")
     async with connect(settings) as client:
         assert await client.call(b"GET", b"/x") == b"direct"
-    assert proxy.heard[0].startswith("CONNECT ")
+    assert proxy.received[0].startswith("CONNECT ")

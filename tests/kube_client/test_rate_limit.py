@@ -29,7 +29,7 @@ async def test_the_bucket_fills_up_but_not_over(autojump_clock: MockClock) -> No
     assert [round(bucket.reserve(), 3) for _ in range(3)] == [0, 0, 0.1]
 
 
-async def test_whoever_gives_up_waiting_leaves_the_token_to_others(autojump_clock: MockClock) -> None:
+async def test_a_cancelled_wait_leaves_its_token_to_others(autojump_clock: MockClock) -> None:
     bucket = TokenBucket(qps=1, burst=1)
     bucket.reserve()
     with trio.move_on_after(0.5):

@@ -32,6 +32,6 @@ def test_pauses_double_up_to_the_cap_and_lie_within_their_jitter() -> None:
         assert nominal <= pause < 2 * nominal
 
 
-def test_two_good_minutes_make_pauses_short_again() -> None:
+def test_two_minutes_without_failure_reset_the_backoff() -> None:
     backoff = Backoff(Random(7), jitter=0.0)
     assert [backoff.pause_seconds(now) for now in (0, 1, 121, 242)] == [0.8, 1.6, 3.2, 0.8]

@@ -1,27 +1,27 @@
 import contextlib
 import ssl
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
 import trustme
 from attrs import evolve
+from file_writer import Write
+from raw_server import Exchange, StartServer
 
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.kube_client.tls import TlsSource
 
-Write = Callable[[str, str | bytes], str]
 SETTINGS = ConnectionSettings(server="https://127.0.0.1:1")
 
 
-async def answer(exchange: Any) -> None:
+async def answer(exchange: Exchange) -> None:
     await exchange.answer()
 
 
-async def test_a_server_that_another_authority_vouches_for_is_not_trusted(start_server: Any) -> None:
+async def test_a_certificate_of_another_authority_is_not_trusted(start_server: StartServer) -> None:
     server = await start_server(answer, tls=True)
     settings = evolve(server.settings, tls=TlsSettings(ca_data=trustme.CA().cert_pem.bytes()))
     async with connect(settings) as client:
@@ -31,7 +31,9 @@ async def test_a_server_that_another_authority_vouches_for_is_not_trusted(start_
     assert server.requests == []
 
 
-async def test_the_name_in_the_certificate_must_be_the_servers_or_the_one_we_were_told(start_server: Any) -> None:
+async def test_the_name_in_the_certificate_must_be_the_hosts_or_the_configured_one(
+    start_server: StartServer,
+) -> None:
     server = await start_server(answer, tls=True)
     for name, trusted in (("kubernetes.test", True), ("other.test", False)):
         settings = evolve(server.settings, tls=evolve(server.settings.tls, server_name=name))
@@ -43,7 +45,7 @@ async def test_the_name_in_the_certificate_must_be_the_servers_or_the_one_we_wer
                     await client.call(b"GET", b"/x")
 
 
-async def test_insecure_means_that_nothing_is_checked(start_server: Any) -> None:
+async def test_insecure_skips_all_verification(start_server: StartServer) -> None:
     server = await start_server(answer, tls=True)
     settings = evolve(server.settings, tls=TlsSettings(insecure_skip_verify=True, server_name="other.test"))
     async with connect(settings) as client:
@@ -76,7 +78,7 @@ def files(write: Write, authority: trustme.CA, name: str) -> TlsSettings:
     )
 
 
-async def test_a_replaced_client_certificate_is_shown_on_new_connections(
+async def test_a_replaced_client_certificate_is_used_on_new_connections(
     write: Write, authority: trustme.CA, nursery: trio.Nursery
 ) -> None:
     shown: list[Any] = []
@@ -118,7 +120,7 @@ def test_only_a_real_change_of_a_file_counts_as_one(write: Write, authority: tru
     assert (source.generation, source.context() is before) == (1, False)
 
 
-def test_a_torn_file_leaves_everything_as_it_was(write: Write, authority: trustme.CA) -> None:
+def test_a_partly_written_file_changes_nothing(write: Write, authority: trustme.CA) -> None:
     source = TlsSource(files(write, authority, "one.test"))
     before = source.context()
     write("cert.pem", "half a certif")

@@ -1,8 +1,7 @@
-from typing import Any
-
 import httpx
 import msgspec
 import pytest
+from recording_transport import RecordingTransport
 
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
@@ -12,7 +11,7 @@ from trio_sched.kube_client.errors import (
 from trio_sched.kube_client.kinds import LEASE_KIND, NODE_KIND, POD_KIND
 
 
-async def test_verbs_find_their_paths(client: KubeClient, server: Any) -> None:
+async def test_verbs_have_their_paths(client: KubeClient, server: RecordingTransport) -> None:
     body = msgspec.json.encode({"metadata": {"name": "n/1"}})
     assert (await verbs.create(client, NODE_KIND, body)).name == "n/1"
     await verbs.update(client, NODE_KIND, "n/1", body)
@@ -28,13 +27,13 @@ async def test_verbs_find_their_paths(client: KubeClient, server: Any) -> None:
     ]
 
 
-async def test_what_is_not_of_its_kind_is_named(client: KubeClient, server: Any) -> None:
+async def test_what_is_not_of_its_kind_is_named(client: KubeClient, server: RecordingTransport) -> None:
     server.answer = httpx.Response(200, json={"metadata": {"name": "p", "namespace": "d"}, "spec": {"nodeName": []}})
     with pytest.raises(UndecodableObject, match=r"^pods d/p left out: Expected str, got array - at spec\.nodeName$"):
         await verbs.get(client, POD_KIND, "p", namespace="d")
 
 
-async def test_listing_everything_insists_on_everything(client: KubeClient, server: Any) -> None:
+async def test_list_all_raises_if_an_object_is_undecodable(client: KubeClient, server: RecordingTransport) -> None:
     items = [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}, "spec": {"unschedulable": "no"}}]
     server.answer = httpx.Response(200, json={"metadata": {"resourceVersion": "1"}, "items": items})
     with pytest.raises(UndecodableObject, match="nodes b left out"):

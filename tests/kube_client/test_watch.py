@@ -12,6 +12,7 @@ import pytest
 import trio
 import trio.testing
 from attrs import define, field
+from raw_server import Exchange, StartServer
 from trio.testing import MockClock
 
 from trio_sched.kube_client.connection import connect
@@ -108,7 +109,7 @@ class Consumer:
     batches: list[Any] = field(factory=list)
     trouble: list[KubeClientError] = field(factory=list)
 
-    def deliver(self, batch: Any) -> None:
+    def deliver(self, batch: Listed[Any] | Changes[Any]) -> None:
         self.batches.append(batch)
 
     def note(self, plural: str, trouble: KubeClientError) -> None:
@@ -199,7 +200,7 @@ async def test_a_watch_that_ends_is_resumed_without_a_list_or_a_pause(autojump_c
     assert consumer.trouble == []
 
 
-async def test_410_leads_to_a_list_whose_difference_is_delivered(autojump_clock: MockClock) -> None:
+async def test_after_410_the_difference_to_a_new_list_is_delivered(autojump_clock: MockClock) -> None:
     server = Server(
         lists=[
             listing(10, pod("same", 1), pod("changed", 2), pod("gone", 3), pod("reborn", 4, uid="old")),
@@ -221,7 +222,7 @@ async def test_410_leads_to_a_list_whose_difference_is_delivered(autojump_clock:
     assert consumer.trouble == []
 
 
-async def test_410_as_the_answer_to_a_watch_leads_to_a_list_as_well(autojump_clock: MockClock) -> None:
+async def test_a_410_answer_to_a_watch_leads_to_a_list_too(autojump_clock: MockClock) -> None:
     server = Server(
         lists=[listing(10), listing(20, pod("a", 15))],
         watches=[httpx.Response(410, json=status(410, "Expired"))],
@@ -251,7 +252,7 @@ async def test_what_came_before_an_error_is_delivered_first(autojump_clock: Mock
     ],
     ids=["refused", "429", "503"],
 )
-async def test_an_outage_is_waited_out_and_the_watch_resumed_where_it_was(
+async def test_after_an_outage_the_watch_resumes_from_its_last_version(
     autojump_clock: MockClock, failure: httpx.Response | Exception
 ) -> None:
     server = Server(
@@ -289,7 +290,7 @@ async def test_a_first_list_is_tried_until_it_works(autojump_clock: MockClock) -
         assert [str(trouble) for trouble in consumer.trouble] == ["pods is forbidden"] * 2
 
 
-async def test_a_silent_watch_is_given_up_and_resumed(autojump_clock: MockClock) -> None:
+async def test_an_idle_watch_is_closed_and_resumed(autojump_clock: MockClock) -> None:
     server = Server(lists=[listing(10)], watches=[watching(100.0, bookmark(12), FOREVER)])
     async with following(server, idle_limit_seconds=200) as consumer:
         await trio.sleep(310)
@@ -298,7 +299,7 @@ async def test_a_silent_watch_is_given_up_and_resumed(autojump_clock: MockClock)
     assert "silent for 200 s" in str(consumer.trouble[0])
 
 
-async def test_a_watch_that_outlives_its_time_is_given_up_though_it_talks(autojump_clock: MockClock) -> None:
+async def test_a_watch_past_its_timeout_is_closed_despite_events(autojump_clock: MockClock) -> None:
     chatter: list[bytes | float] = []
     for number in range(100):
         chatter += [60.0, bookmark(100 + number)]
@@ -319,7 +320,7 @@ async def test_very_short_watches_are_not_repeated_at_once(autojump_clock: MockC
     assert server.asked[2][2] - server.asked[1][2] >= 0.8
 
 
-async def test_a_server_restored_from_a_backup_is_listed_afresh(autojump_clock: MockClock) -> None:
+async def test_a_server_restored_from_a_backup_is_listed_again(autojump_clock: MockClock) -> None:
     server = Server(lists=[listing(100, pod("a", 99)), listing(50)], watches=[watching(60.0, bookmark(49), FOREVER)])
     async with following(server) as consumer:
         await trio.sleep(100)
@@ -335,7 +336,7 @@ async def test_a_malformed_object_is_left_out_of_a_list_and_named(autojump_clock
         ]
 
 
-async def test_a_malformed_object_in_a_watch_costs_nobody_else_anything(autojump_clock: MockClock) -> None:
+async def test_a_malformed_object_in_a_watch_affects_no_other_object(autojump_clock: MockClock) -> None:
     events = (
         line("ADDED", pod("a", 11))
         + line("MODIFIED", pod("a", 12, nodeName=5))
@@ -351,7 +352,7 @@ async def test_a_malformed_object_in_a_watch_costs_nobody_else_anything(autojump
     assert server.asked[2][1]["resourceVersion"] == "14"
 
 
-async def test_an_object_that_became_malformed_is_not_taken_for_deleted(autojump_clock: MockClock) -> None:
+async def test_an_object_that_became_malformed_is_not_deleted(autojump_clock: MockClock) -> None:
     server = Server(
         lists=[listing(10, pod("a", 1)), listing(20, pod("a", 15, nodeName=5)), listing(30)],
         watches=[watching(60.0, line("ERROR", status(410, "Expired"))) for _ in range(2)],
@@ -372,7 +373,7 @@ async def test_an_error_is_seen_even_if_a_status_could_pass_for_the_kind(autojum
     assert server.verbs == ["list", "watch", "list", "watch"]
 
 
-async def test_objects_are_transformed_before_anybody_sees_them(autojump_clock: MockClock) -> None:
+async def test_objects_are_transformed_before_they_are_delivered(autojump_clock: MockClock) -> None:
     def shared(seen: Pod) -> Pod:
         return Pod(metadata=seen.metadata)
 
@@ -387,7 +388,7 @@ async def test_objects_are_transformed_before_anybody_sees_them(autojump_clock: 
     assert consumer.batches[1].changes[0].new.node_name == ""
 
 
-async def test_who_wants_objects_whole_is_given_each_with_its_json(autojump_clock: MockClock) -> None:
+async def test_keep_whole_stores_the_json_of_each_object(autojump_clock: MockClock) -> None:
     seen: list[tuple[str, Any]] = []
 
     def keep(decoded: Pod, raw: bytes) -> Pod:
@@ -419,8 +420,8 @@ async def test_nodes_are_followed_without_a_selector(autojump_clock: MockClock) 
     assert all("fieldSelector" not in query for _, query, _ in server.asked)
 
 
-async def test_a_watch_over_a_real_socket_delivers(start_server: Any) -> None:
-    async def serve(exchange: Any) -> None:
+async def test_a_watch_over_a_real_socket_delivers(start_server: StartServer) -> None:
+    async def serve(exchange: Exchange) -> None:
         if "watch=true" not in exchange.request.target:
             return await exchange.answer(json.dumps({"metadata": {"resourceVersion": "1"}, "items": []}).encode())
         event = line("ADDED", pod("a", 2))
@@ -431,7 +432,7 @@ async def test_a_watch_over_a_real_socket_delivers(start_server: Any) -> None:
     delivered = trio.Event()
     seen: list[Any] = []
 
-    def deliver(batch: Any) -> None:
+    def deliver(batch: Listed[Any] | Changes[Any]) -> None:
         seen.append(batch)
         if isinstance(batch, Changes):
             delivered.set()

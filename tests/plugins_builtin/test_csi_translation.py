@@ -75,7 +75,7 @@ def test_other_volumes_are_not_of_such_a_driver() -> None:
         (GCE, {ZONE: "us-east1-a__us-west1-a"}, "multiple or no regions gotten"),
     ],
 )
-def test_some_have_none(source: Any, labels: Any, problem: str) -> None:
+def test_some_volumes_have_no_handle(source: Any, labels: Any, problem: str) -> None:
     with pytest.raises(TranslationError, match=problem):
         volume_handle(volume(source, labels=labels))
 
@@ -92,7 +92,7 @@ def test_some_have_none(source: Any, labels: Any, problem: str) -> None:
         ({ZONE: "a-b-c"}, [{ZONE: ["d"]}], [{"topology.gke.io/zone": ("d",)}]),
     ],
 )
-def test_zones_are_told_in_the_drivers_label(labels: Any, terms: Any, expected: Any) -> None:
+def test_zones_become_the_topology_label_of_the_driver(labels: Any, terms: Any, expected: Any) -> None:
     affinity = translated_affinity(volume(GCE, labels=labels, terms=terms), GCE_PD)
     found = affinity and [
         {requirement.key: requirement.values for requirement in term.match_expressions or ()}

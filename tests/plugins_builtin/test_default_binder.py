@@ -8,7 +8,7 @@ async def test_it_binds_whatever_pod_it_is_given() -> None:
     assert handle.bound == [(pod("p"), "n")]
 
 
-async def test_what_the_api_server_says_is_its_answer() -> None:
+async def test_its_status_is_that_of_the_api_server() -> None:
     refused = failure("conflict")
     assert (
         await make_plugin("DefaultBinder", handle=FakeHandle(bind_status=refused)).bind(pod("p"), "n", None) is refused

@@ -97,7 +97,7 @@ ONE = DryRun({"a": victims(LOW)}, {})
 # --- what comes of it -----------------------------------------------------------------------------------------------
 
 
-async def test_the_victims_are_evicted_and_their_node_is_promised_to_the_pod() -> None:
+async def test_the_victims_are_evicted_and_the_pod_is_nominated_to_their_node() -> None:
     known = handle("a", "b", dry_run=ONE)
     assert await make_room(known, {"a": FULL}) == PostFilterResult(None, "a")
     assert known.evicted == [(WAITING, (LOW,), "a")]
@@ -111,7 +111,7 @@ async def test_the_newest_version_of_the_pod_is_the_preemptor() -> None:
 
 
 @pytest.mark.parametrize(("gate", "in_background"), [({}, True), ({"SchedulerAsyncPreemption": False}, False)])
-async def test_evictions_go_on_in_the_background_unless_the_gate_is_off(
+async def test_evictions_run_in_the_background_unless_the_gate_is_off(
     gate: dict[str, bool], in_background: bool
 ) -> None:
     known = handle("a", dry_run=ONE, gates=gate)
@@ -119,7 +119,7 @@ async def test_evictions_go_on_in_the_background_unless_the_gate_is_off(
     assert known.in_background == [in_background]
 
 
-async def test_a_pod_that_is_gone_is_an_error() -> None:
+async def test_a_deleted_pod_is_an_error() -> None:
     known = handle("a", dry_run=ONE)
     known.pending.clear()
     result = await make_room(known, {"a": FULL})
@@ -128,7 +128,7 @@ async def test_a_pod_that_is_gone_is_an_error() -> None:
     assert known.tried == []
 
 
-async def test_an_eviction_that_fails_is_an_error_and_promises_nothing() -> None:
+async def test_a_failing_eviction_is_an_error_without_nomination() -> None:
     known = handle("a", dry_run=ONE, evict_status=failure("the server is on fire"))
     result = await make_room(known, {"a": FULL})
     assert result.status is not None
@@ -142,7 +142,7 @@ async def test_without_nodes_there_is_nothing_to_preempt_on() -> None:
     assert (result.status.code, result.status.message) == (Code.ERROR, "preemption: no nodes available")
 
 
-async def test_where_nothing_helps_the_promise_is_withdrawn_and_everybody_told_why() -> None:
+async def test_without_candidates_the_nomination_is_cleared_and_all_nodes_have_a_status() -> None:
     tried = DryRun({}, {"a": unresolvable("No preemption victims found for incoming pod")})
     result = await make_room(handle("a", "b", "c", dry_run=tried), {"a": FULL})
     assert result == PostFilterResult(
@@ -154,14 +154,14 @@ async def test_where_nothing_helps_the_promise_is_withdrawn_and_everybody_told_w
     )
 
 
-async def test_if_nothing_was_found_a_plugin_that_failed_is_to_blame() -> None:
+async def test_without_candidates_the_error_of_a_plugin_is_returned() -> None:
     result = await make_room(handle("a", dry_run=DryRun({}, {}, failure("broken"))), {"a": FULL})
     assert result.status is not None
     assert (result.status.code, result.status.message) == (Code.ERROR, "preemption: broken")
     assert result.nominated_node_name is None
 
 
-async def test_a_plugin_that_failed_does_not_matter_if_something_was_found() -> None:
+async def test_with_candidates_the_error_of_a_plugin_is_ignored() -> None:
     tried = DryRun({"a": victims(LOW)}, {}, failure("broken"))
     assert await make_room(handle("a", dry_run=tried), {"a": FULL}) == PostFilterResult(None, "a")
 
@@ -175,13 +175,13 @@ async def test_only_nodes_that_are_merely_unschedulable_are_tried() -> None:
     assert known.tried == [(["a"], 1)]
 
 
-async def test_if_a_pre_filter_refused_the_pod_all_nodes_are_tried() -> None:
+async def test_if_a_pre_filter_rejected_the_pod_all_nodes_are_tried() -> None:
     known = handle("a", "b", dry_run=ONE)
     await make_room(known, {}, absent=unschedulable("pre_filter says no"))
     assert sorted(known.tried[0][0]) == ["a", "b"]
 
 
-async def test_if_no_node_is_worth_a_try_none_is_tried() -> None:
+async def test_if_all_nodes_are_unresolvable_none_is_tried() -> None:
     known = handle("a", "b", dry_run=ONE)
     result = await make_room(known, {"a": NEVER})
     assert known.tried == []
@@ -194,7 +194,9 @@ async def test_if_no_node_is_worth_a_try_none_is_tried() -> None:
     ("nodes", "percentage", "absolute", "enough"),
     [(50, 10, 100, 50), (500, 10, 100, 100), (2000, 10, 100, 200), (500, 0, 7, 7), (500, 3, 0, 15), (1, 10, 100, 1)],
 )
-async def test_how_many_candidates_are_enough(nodes: int, percentage: int, absolute: int, enough: int) -> None:
+async def test_the_number_of_candidates_follows_the_arguments(
+    nodes: int, percentage: int, absolute: int, enough: int
+) -> None:
     names = [f"n{i}" for i in range(nodes)]
     known = handle(*names, dry_run=ONE)
     known.dry_run = DryRun({"n0": victims(LOW)}, {})
@@ -203,7 +205,7 @@ async def test_how_many_candidates_are_enough(nodes: int, percentage: int, absol
     assert known.tried[0][1] == enough
 
 
-async def test_the_search_begins_anywhere_and_comes_round() -> None:
+async def test_the_search_starts_at_a_random_node_and_wraps_around() -> None:
     names = [f"n{i}" for i in range(9)]
     known, starts = handle(*names, dry_run=DryRun({"n0": victims(LOW)}, {})), set()
     for _ in range(20):
@@ -228,13 +230,13 @@ async def refusal(waiting: Pod, known: Asked, statuses: Mapping[str, Status] | N
     return result.status.message
 
 
-async def test_a_pod_that_is_not_to_preempt_does_not() -> None:
+async def test_a_pod_with_preemption_policy_never_does_not_preempt() -> None:
     polite = pod("waiting", priority=100, preemption_policy="Never")
     known = handle("a", waiting=polite, dry_run=ONE)
     assert await refusal(polite, known) == "preemption: not eligible due to preemptionPolicy=Never."
 
 
-PROMISED = pod("waiting", priority=100, nominated_node_name="a")
+NOMINATED = pod("waiting", priority=100, nominated_node_name="a")
 TERMINATING = "preemption: not eligible due to a terminating pod on the nominated node."
 
 
@@ -262,8 +264,8 @@ def target(status: str = "True", reason: str = "PreemptionByScheduler") -> PodCo
     ],
     ids=["ours", "second", "stays", "unmarked", "other reason", "not true", "only the first counts", "important"],
 )
-async def test_a_pod_whose_victims_are_still_leaving_waits_for_them(other: Pod, text: str) -> None:
-    assert await refusal(PROMISED, handle("a", pods=[other], waiting=PROMISED, dry_run=ONE)) == text
+async def test_a_pod_whose_victims_are_terminating_waits_for_them(other: Pod, text: str) -> None:
+    assert await refusal(NOMINATED, handle("a", pods=[other], waiting=NOMINATED, dry_run=ONE)) == text
 
 
 async def test_victims_on_other_nodes_do_not_matter() -> None:
@@ -273,26 +275,26 @@ async def test_victims_on_other_nodes_do_not_matter() -> None:
     assert await refusal(elsewhere, known) == ""
 
 
-async def test_if_the_promised_node_cannot_do_any_more_the_pod_may_preempt_elsewhere() -> None:
-    known = handle("a", "b", pods=[leaving(target())], waiting=PROMISED, dry_run=DryRun({"b": victims(LOW)}, {}))
-    assert await refusal(PROMISED, known, {"a": NEVER, "b": FULL}) == ""
+async def test_if_the_nominated_node_is_unresolvable_the_pod_may_preempt_elsewhere() -> None:
+    known = handle("a", "b", pods=[leaving(target())], waiting=NOMINATED, dry_run=DryRun({"b": victims(LOW)}, {}))
+    assert await refusal(NOMINATED, known, {"a": NEVER, "b": FULL}) == ""
 
 
-async def test_if_the_promised_node_is_gone_the_pod_may_preempt_elsewhere() -> None:
+async def test_if_the_nominated_node_is_deleted_the_pod_may_preempt_elsewhere() -> None:
     gone = pod("waiting", priority=100, nominated_node_name="gone")
     known = handle("a", waiting=gone, dry_run=ONE, evicting_from={"gone"})
     assert await refusal(gone, known, {"a": FULL, "gone": FULL}) == ""
 
 
-async def test_victims_of_ours_that_nobody_has_seen_going_yet_count_as_leaving() -> None:
-    known = handle("a", waiting=PROMISED, dry_run=ONE, evicting_from={"a"})
-    assert await refusal(PROMISED, known) == TERMINATING
+async def test_evicted_victims_count_as_terminating_before_the_watch_shows_it() -> None:
+    known = handle("a", waiting=NOMINATED, dry_run=ONE, evicting_from={"a"})
+    assert await refusal(NOMINATED, known) == TERMINATING
 
 
 # --- extenders ------------------------------------------------------------------------------------------------------
 
 
-async def test_what_the_extenders_leave_is_chosen_from() -> None:
+async def test_a_candidate_is_chosen_among_those_left_by_extenders() -> None:
     other = victim("other", 50)
     known = handle("a", "b", dry_run=DryRun({"a": victims(LOW), "b": victims(other, LOW)}, {}))
     known.extender = {"b": victims(other)}
@@ -301,12 +303,12 @@ async def test_what_the_extenders_leave_is_chosen_from() -> None:
     assert known.evicted == [(WAITING, (other,), "b")]
 
 
-async def test_if_the_extenders_leave_nothing_there_is_no_candidate() -> None:
+async def test_if_extenders_leave_no_candidate_none_is_chosen() -> None:
     result = await make_room(handle("a", dry_run=ONE, extender={}), {"a": FULL})
     assert result == PostFilterResult(unschedulable("preemption: no candidate node for preemption"), None)
 
 
-async def test_an_extender_that_fails_ends_the_attempt() -> None:
+async def test_a_failing_extender_ends_the_attempt() -> None:
     known = handle("a", dry_run=ONE, extender=RuntimeError("no answer"))
     result = await make_room(known, {"a": FULL})
     assert result.status is not None
@@ -349,7 +351,7 @@ NEGATIVE, LEAST = victim("negative", -5), victim("least", -(2**31))
         "only the most important ones are looked at",
     ],
 )
-def test_the_better_candidate_is_chosen_in_whatever_order_they_come(better: Victims, worse: Victims) -> None:
+def test_the_better_candidate_is_chosen_in_any_order(better: Victims, worse: Victims) -> None:
     assert choose({"one": worse, "other": better}) == ["other"]
     assert choose({"other": better, "one": worse}) == ["other"]
 
@@ -358,7 +360,7 @@ def test_among_equals_all_are_left_in_the_order_they_came() -> None:
     assert choose({"b": victims(LOW), "a": victims(LOW), "c": victims(HIGH)}) == ["b", "a"]
 
 
-def test_a_tie_is_carried_on_to_the_next_rule() -> None:
+def test_a_tie_is_decided_by_the_next_rule() -> None:
     candidates = {
         "violating": victims(LATE, violations=1),
         "important": victims(HIGH),
@@ -372,7 +374,7 @@ def test_a_tie_is_carried_on_to_the_next_rule() -> None:
 # --- gate and hints -------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_is_not_tried_while_its_victims_are_being_evicted() -> None:
+def test_a_pod_is_gated_while_its_victims_are_evicted() -> None:
     known = FakeHandle(evicting_for={WAITING.uid})
     status = make_plugin(PREEMPTION, None, known).pre_enqueue(WAITING)
     assert status == unresolvable("waiting for the preemption for this pod to be finished")
@@ -382,9 +384,7 @@ def test_a_pod_is_not_tried_while_its_victims_are_being_evicted() -> None:
 
 
 @pytest.mark.parametrize(("is_on", "expected"), [(True, Hint.SKIP), (False, None)])
-def test_deletions_are_heard_of_only_with_the_gate_and_queue_nobody_by_themselves(
-    is_on: bool, expected: Hint | None
-) -> None:
+def test_deletions_are_registered_only_with_the_gate_and_their_hint_skips(is_on: bool, expected: Hint | None) -> None:
     known = FakeHandle(gates={"SchedulerAsyncPreemption": is_on})
     event = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
     assert ask_hint(PREEMPTION, event, WAITING, old=LOW, handle=known) is expected

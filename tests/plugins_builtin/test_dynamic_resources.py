@@ -37,20 +37,20 @@ def with_class(name: str = "gpus", extended: str | None = "example.com/gpu", **g
 
 
 @pytest.mark.parametrize("one", [pod(), pod(cpu=1), pod(requests={"example.com/gpu": 1})])
-def test_pods_without_claims_are_none_of_its_business(one: Pod) -> None:
+def test_pods_without_claims_are_skipped(one: Pod) -> None:
     outcome = schedule(one, on=NODES, plugins=[DRA])
     assert outcome.feasible == ("n",)
     assert DRA in outcome.state.skip_filter
 
 
-def test_a_pod_with_a_claim_is_kept_pending_and_told_so() -> None:
+def test_a_pod_with_a_claim_is_unresolvable() -> None:
     outcome = schedule(claiming(), on=NODES, plugins=[DRA])
     assert outcome.message == f"0/1 nodes are available: {CLAIMS}."
     assert outcome.statuses["n"].code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert outcome.rejected_by == {DRA}
 
 
-def test_an_extended_resource_that_devices_stand_for_cannot_be_given_either() -> None:
+def test_an_extended_resource_backed_by_a_device_class_is_unresolvable_too() -> None:
     asking = pod(requests={"example.com/gpu": 1})
     outcome = schedule(asking, on=NODES, plugins=[DRA], handle=with_class())
     assert outcome.message == (f"0/1 nodes are available: {CLAIMS}, and a DeviceClass stands behind example.com/gpu.")
@@ -73,25 +73,25 @@ def test_other_resources_are_left_to_the_nodes(requests: Any, handle: FakeHandle
     assert outcome.feasible == ("n",)
 
 
-def test_there_is_never_a_claim_whose_deallocation_would_help() -> None:
+def test_there_is_never_a_claim_to_deallocate() -> None:
     plugin, state = make_plugin(DRA), CycleState()
     plugin.pre_filter(pod(), None, state)
     assert plugin.post_filter(pod(), NOWHERE, state).status == unschedulable("no new claims to deallocate")
 
 
-def test_if_another_pre_filter_ended_the_cycle_first_it_knows_nothing_of_the_pod() -> None:
+def test_post_filter_without_the_state_of_pre_filter_is_an_error() -> None:
     status = make_plugin(DRA).post_filter(pod(), NOWHERE, CycleState()).status
     assert (status.code, status.message) == (Code.ERROR, "not found")
 
 
-def test_pods_without_claims_are_all_the_same_to_it_and_the_others_are_asked_for_each_time() -> None:
+def test_only_pods_without_claims_have_a_signature() -> None:
     plugin = make_plugin(DRA, None, with_class())
     assert plugin.sign(pod("a")) == plugin.sign(pod("b", cpu=3)) is not None
     assert plugin.sign(claiming()) is None
     assert plugin.sign(pod(requests={"example.com/gpu": 1})) is None
 
 
-def test_there_is_nothing_to_prepare_for_a_binding() -> None:
+def test_pre_bind_is_skipped_and_reserve_does_nothing() -> None:
     plugin = make_plugin(DRA)
     assert plugin.pre_bind_pre_flight(pod(), "n", CycleState()).code == Code.SKIP
     assert plugin.reserve(pod(), "n", CycleState()) is None
@@ -108,6 +108,6 @@ def test_there_is_nothing_to_prepare_for_a_binding() -> None:
         (Resource.ASSIGNED_POD, Action.DELETE, None),
     ],
 )
-def test_what_may_change_about_devices(resource: Resource, action: Action, expected: Hint | None) -> None:
+def test_events_and_hints(resource: Resource, action: Action, expected: Hint | None) -> None:
     changed = node("n") if resource == Resource.NODE else DeviceClass()
     assert ask_hint(DRA, ClusterEvent(resource, action), claiming(), new=changed) is expected

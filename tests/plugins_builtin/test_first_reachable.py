@@ -45,7 +45,7 @@ def test_order_counts_whatever_the_things_are_tied_to() -> None:
     }
 
 
-def test_what_nobody_reaches_or_nobody_understands_is_left_out() -> None:
+def test_unreachable_and_unreadable_things_are_left_out() -> None:
     assert ranks(on("zone In north"), on("zone In"), on("zone Near west"), NodeSelector()) == {
         "a": [],
         "b": [],

@@ -63,14 +63,14 @@ def namespaces(**labels: dict[str, str]) -> FakeHandle:
 # --- what the pod wants near ----------------------------------------------------------------------------------------
 
 
-def test_the_pod_goes_only_where_one_of_those_it_wants_near_is() -> None:
+def test_required_affinity_needs_a_matching_pod_in_the_domain() -> None:
     outcome = ask(a_pod(near=wish(term())), [a_pod("w", app="web", node_name="a1"), a_pod("d", node_name="b1")])
     assert outcome.feasible == ("a1", "a2")
     assert outcome.reasons == {"b1": [NEAR]}
     assert outcome.statuses["b1"].code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
-def test_a_node_without_the_key_can_never_do() -> None:
+def test_a_node_without_the_key_is_unresolvable() -> None:
     outcome = ask(a_pod(near=wish(term())), [a_pod("w", app="web", node_name="a1")], [*NODES, node("bare")])
     assert outcome.reasons["bare"] == [NEAR]
 
@@ -100,7 +100,7 @@ def test_pods_that_are_being_deleted_count_like_all_others() -> None:
 # --- the first of its kind ------------------------------------------------------------------------------------------
 
 
-def test_the_first_pod_of_its_kind_may_go_anywhere_with_the_key() -> None:
+def test_the_first_pod_of_a_self_affine_group_may_go_to_any_node_with_the_key() -> None:
     first = a_pod(app="web", near=wish(term()))
     assert ask(first, [], [*NODES, node("bare")]).feasible == ("a1", "a2", "b1")
     assert ask(a_pod(app="db", near=wish(term()))).feasible == ()
@@ -112,12 +112,12 @@ def test_the_first_pod_must_meet_all_its_own_terms() -> None:
     assert ask(elsewhere).feasible == ()
 
 
-def test_one_pod_of_the_kind_anywhere_makes_it_the_first_no_longer() -> None:
+def test_with_a_matching_pod_anywhere_the_pod_is_not_the_first() -> None:
     second = a_pod(app="web", near=wish(term()))
     assert ask(second, [a_pod("w", app="web", node_name="b1")]).feasible == ("b1",)
 
 
-def test_a_pod_on_a_node_without_the_key_leaves_it_the_first() -> None:
+def test_a_matching_pod_on_a_node_without_the_key_does_not_count() -> None:
     second = a_pod(app="web", near=wish(term()))
     outcome = ask(second, [a_pod("w", app="web", node_name="bare")], [*NODES, node("bare")])
     assert outcome.feasible == ("a1", "a2", "b1")
@@ -126,19 +126,19 @@ def test_a_pod_on_a_node_without_the_key_leaves_it_the_first() -> None:
 # --- what the pod wants far, and who wants it far -------------------------------------------------------------------
 
 
-def test_the_pod_keeps_away_from_those_it_does_not_want_near() -> None:
+def test_required_anti_affinity_excludes_domains_with_matching_pods() -> None:
     outcome = ask(a_pod(far=wish(term())), [a_pod("w", app="web", node_name="a1")], [*NODES, node("bare")])
     assert outcome.feasible == ("b1", "bare")
     assert outcome.reasons == {"a1": [FAR], "a2": [FAR]}
     assert outcome.statuses["a1"].code == Code.UNSCHEDULABLE
 
 
-def test_each_term_keeps_away_by_itself() -> None:
+def test_each_anti_affinity_term_excludes_by_itself() -> None:
     pods = [a_pod("w", app="web", node_name="a1"), a_pod("d", app="db", node_name="b1")]
     assert ask(a_pod(far=wish(term(key=HOST), term(DB, HOST))), pods).feasible == ("a2",)
 
 
-def test_pods_that_are_there_keep_others_away() -> None:
+def test_anti_affinity_of_existing_pods_excludes_their_domains() -> None:
     loner = a_pod("loner", far=wish(term()), node_name="a1")
     outcome = ask(a_pod(app="web"), [loner])
     assert outcome.reasons == {"a1": [EXISTING], "a2": [EXISTING]}
@@ -146,14 +146,14 @@ def test_pods_that_are_there_keep_others_away() -> None:
     assert AFFINITY in ask(a_pod(app="db"), [loner]).state.skip_filter
 
 
-def test_what_the_pod_wants_near_is_told_first_then_what_it_wants_far() -> None:
+def test_affinity_is_reported_before_anti_affinity() -> None:
     loner = a_pod("loner", far=wish(term()), app="db", node_name="a1")
     everything = a_pod(app="web", near=wish(term(LabelSelector(match_labels={"no": "where"}))), far=wish(term(DB)))
     assert ask(everything, [loner]).reasons["a1"] == [NEAR]
     assert ask(a_pod(app="web", far=wish(term(DB))), [loner]).reasons["a1"] == [FAR]
 
 
-def test_if_nobody_requires_anything_there_is_nothing_to_filter() -> None:
+def test_without_required_terms_filter_is_skipped() -> None:
     assert AFFINITY in ask(a_pod(app="web"), [a_pod("w", app="web", node_name="a1")]).state.skip_filter
 
 
@@ -179,7 +179,7 @@ def test_a_pod_whose_terms_do_not_parse_fits_nowhere(near: Any, far: Any, messag
 # --- namespaces -----------------------------------------------------------------------------------------------------
 
 
-def test_pods_of_other_namespaces_are_not_meant_unless_named() -> None:
+def test_pods_of_other_namespaces_match_only_if_named() -> None:
     stranger = a_pod("w", app="web", namespace="other", node_name="a1")
     assert ask(a_pod(far=wish(term())), [stranger]).feasible == ("a1", "a2", "b1")
     assert ask(a_pod(far=wish(term(namespaces=("other",)))), [stranger]).feasible == ("b1",)
@@ -203,7 +203,7 @@ def test_an_empty_namespace_selector_means_all_namespaces() -> None:
 NOT_TWO = LabelSelector(match_expressions=(LabelSelectorRequirement("team", "NotIn", ("two",)),))
 
 
-def test_a_namespace_selector_that_only_excludes_excludes_nothing_of_the_pods_that_are_there() -> None:
+def test_an_excluding_namespace_selector_does_not_exclude_existing_pods() -> None:
     """As in kube-scheduler, which asks the selector once more, about no labels at all."""
     excluded = a_pod("w", app="web", namespace="other", node_name="a1")
     handle = namespaces(default={}, other={"team": "two"})
@@ -212,7 +212,7 @@ def test_a_namespace_selector_that_only_excludes_excludes_nothing_of_the_pods_th
     assert len(ask(a_pod(far=wish(term(namespace_selector=mixed))), [excluded], handle=handle).feasible) == 3
 
 
-def test_a_namespace_selector_that_only_excludes_holds_for_the_pod_that_comes() -> None:
+def test_an_excluding_namespace_selector_excludes_incoming_pods() -> None:
     loner = a_pod("loner", far=wish(term(namespace_selector=NOT_TWO)), node_name="a1")
     handle = namespaces(default={}, other={"team": "two"})
     assert AFFINITY in ask(a_pod(app="web", namespace="other"), [loner], handle=handle).state.skip_filter
@@ -243,7 +243,7 @@ WEBS = [
         (wish(preferred=[(5, term())]), wish(preferred=[(1, term(key=HOST))]), [9, 9, 0]),
     ],
 )
-def test_each_pod_meant_by_a_preferred_term_is_worth_its_weight(near: Any, far: Any, expected: list[int]) -> None:
+def test_each_pod_matching_a_preferred_term_scores_its_weight(near: Any, far: Any, expected: list[int]) -> None:
     assert scores(a_pod(near=near, far=far), WEBS) == expected
 
 
@@ -257,14 +257,14 @@ def test_each_pod_meant_by_a_preferred_term_is_worth_its_weight(near: Any, far: 
         (wish(term()), None, 0, []),
     ],
 )
-def test_pods_that_are_there_have_preferences_too(near: Any, far: Any, weight: int, expected: list[int]) -> None:
+def test_preferred_terms_of_existing_pods_count_too(near: Any, far: Any, weight: int, expected: list[int]) -> None:
     fan = a_pod("fan", near=near, far=far, node_name="a1")
     args = {AFFINITY: InterPodAffinityArgs(hard_pod_affinity_weight=weight)}
     assert scores(a_pod(app="web"), [fan], args=args) == expected
     assert scores(a_pod(app="db"), [fan], args=args) == []
 
 
-def test_preferences_of_pods_that_are_there_can_be_ignored_unless_the_pod_has_some_itself() -> None:
+def test_preferred_terms_of_existing_pods_can_be_ignored_for_pods_without_any() -> None:
     args = {AFFINITY: InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True)}
     fan = a_pod("fan", near=wish(preferred=[(7, term())]), node_name="a1")
     assert scores(a_pod(app="web"), [fan], args=args) == []
@@ -272,13 +272,13 @@ def test_preferences_of_pods_that_are_there_can_be_ignored_unless_the_pod_has_so
     assert scores(own, [fan, WEBS[2]], args=args) == [7, 7, 1]
 
 
-def test_points_that_cancel_each_other_are_points_all_the_same() -> None:
+def test_scores_that_sum_to_zero_are_not_skipped() -> None:
     torn = a_pod(near=wish(preferred=[(5, term())]), far=wish(preferred=[(5, term())]))
     outcome = ask(torn, WEBS)
     assert outcome.raw_scores[AFFINITY] == outcome.scores[AFFINITY] == {"a1": 0, "a2": 0, "b1": 0}
 
 
-def test_without_any_points_there_is_nothing_to_score() -> None:
+def test_without_matching_preferred_terms_score_is_skipped() -> None:
     assert AFFINITY in ask(a_pod(near=wish(preferred=[(5, term())])), [WEBS[2]]).state.skip_score
     assert AFFINITY in ask(a_pod(app="web"), WEBS).state.skip_score
 
@@ -335,12 +335,12 @@ HATES_DB = there(far=wish(term(DB)))
         (a_pod(near=wish(term(), term(DB))), None, there(), Hint.SKIP),
     ],
 )
-def test_pods_that_are_meant_come_go_or_change(one: Pod, old: Any, new: Any, expected: Hint) -> None:
+def test_hints_for_matching_pods(one: Pod, old: Any, new: Any, expected: Hint) -> None:
     action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE_POD_LABEL
     assert hint(one, action, old, new) is expected
 
 
-def test_the_pod_itself_changes() -> None:
+def test_hints_for_updates_of_the_pod_itself() -> None:
     assert hint(NEAR_WEB, Action.UPDATE_POD_LABEL, NEAR_WEB, NEAR_WEB, Resource.UNSCHEDULABLE_POD) is Hint.QUEUE
 
 
@@ -360,15 +360,15 @@ def test_the_pod_itself_changes() -> None:
         (a_pod(), None, NODES[0], Hint.SKIP),
     ],
 )
-def test_nodes_come_or_change_their_labels(one: Pod, old: Any, new: Any, expected: Hint) -> None:
+def test_hints_for_nodes(one: Pod, old: Any, new: Any, expected: Hint) -> None:
     action = Action.ADD if old is None else Action.UPDATE_NODE_LABEL
     assert hint(one, action, old, new, Resource.NODE) is expected
 
 
-def test_a_hint_for_a_pod_whose_terms_do_not_parse_says_so() -> None:
+def test_a_hint_for_a_pod_with_invalid_terms_raises() -> None:
     with pytest.raises(HookFailed, match=r"raised SelectorError: requiredAffinityTerms: values: "):
         hint(a_pod(near=wish(term(BAD))), Action.ADD, None, there())
 
 
-def test_a_node_that_goes_helps_nobody() -> None:
+def test_deleted_nodes_are_not_registered() -> None:
     assert hint(FAR_WEB, Action.DELETE, NODES[0], None, Resource.NODE) is None

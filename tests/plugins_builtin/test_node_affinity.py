@@ -37,7 +37,7 @@ def test_selector_and_affinity_must_both_match(waiting: Any, feasible: str) -> N
         assert outcome.reasons == {name: [REASON] for name in "abc" if name not in feasible}
 
 
-def test_without_anything_to_match_it_has_nothing_to_do() -> None:
+def test_without_selector_and_affinity_it_is_skipped() -> None:
     outcome = schedule(pod(), on=NODES, plugins=[AFFINITY])
     assert outcome.state.skip_filter == outcome.state.skip_score == {AFFINITY}
     assert schedule(pod(node_selector={}), on=NODES, plugins=[AFFINITY]).state.skip_filter == frozenset()
@@ -74,7 +74,7 @@ def test_an_empty_required_selector_matches_nothing() -> None:
     assert schedule(waiting, on=NODES, plugins=[AFFINITY]).feasible == ()
 
 
-def test_what_the_profile_adds_holds_for_every_pod() -> None:
+def test_added_affinity_holds_for_every_pod() -> None:
     outcome = schedule(pod(), on=NODES, plugins=[AFFINITY], args=added(term("disk Exists")))
     assert outcome.feasible == ("a", "b")
     assert outcome.reasons == {"c": ["node(s) didn't match scheduler-enforced node affinity"]}
@@ -102,7 +102,7 @@ def test_a_preference_that_does_not_parse_fails_the_attempt() -> None:
     assert outcome.error is not None
 
 
-def test_an_added_affinity_that_does_not_parse_is_told_at_start() -> None:
+def test_an_invalid_added_affinity_is_reported_at_start() -> None:
     with pytest.raises(BadPlugin, match=r"parsing addedAffinity's selector: .*'Like' is not a valid node selector"):
         schedule(pod(), on=NODES, plugins=[AFFINITY], args=added(term("disk Like ssd")))
 
@@ -129,7 +129,7 @@ def test_hints(event: ClusterEvent, old: Any, new: Any, expected: Hint | None) -
     assert ask_hint(AFFINITY, event, WAITING, old=old, new=new) is expected
 
 
-def test_a_node_must_match_what_the_profile_adds_too() -> None:
+def test_hints_consider_the_added_affinity() -> None:
     args = added(term("gpu Exists"))[AFFINITY]
     assert ask_hint(AFFINITY, NODE_ADD, WAITING, new=NODES[0], args=args) is Hint.SKIP
 

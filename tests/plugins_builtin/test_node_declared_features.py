@@ -53,7 +53,7 @@ def test_nodes_must_declare_what_the_pod_needs(waiting: Pod, feasible: tuple[str
         needing(hostUsers=False),
     ],
 )
-def test_pods_that_need_nothing_special_are_no_business_of_it(waiting: Pod) -> None:
+def test_pods_without_required_features_are_skipped(waiting: Pod) -> None:
     assert schedule(waiting, on=NODES, plugins=[FEATURES]).state.skip_filter == {FEATURES}
 
 
@@ -77,7 +77,7 @@ def test_hints(event: ClusterEvent, old: Any, new: Any, expected: Hint) -> None:
     assert ask_hint(FEATURES, event, RESTARTING, old=old, new=new) is expected
 
 
-def test_what_is_needed_is_the_signature() -> None:
+def test_the_required_features_are_the_signature() -> None:
     sign = make_plugin(FEATURES).sign
     assert sign(RESTARTING) == sign(RESTARTING_INIT) != sign(OWN_USERS)
     assert sign(pod()) == frozenset()

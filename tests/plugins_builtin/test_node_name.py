@@ -29,7 +29,7 @@ def test_it_finds_the_node_among_some(positions: list[int]) -> None:
     assert verdicts.passes.tolist() == [position == 1 for position in positions]
 
 
-def test_a_new_node_may_be_the_one() -> None:
+def test_hints_queue_for_the_named_node() -> None:
     assert ask_hint(NAME, ClusterEvent(Resource.NODE, Action.ADD), pod(node_name="c"), new=node("c")) is Hint.QUEUE
 
 

@@ -37,7 +37,7 @@ def test_a_port_can_be_taken_once_per_address(taken: ContainerPort, wanted: Cont
         assert outcome.statuses["n"].code == Code.UNSCHEDULABLE
 
 
-def test_without_host_ports_it_has_nothing_to_do() -> None:
+def test_without_host_ports_it_is_skipped() -> None:
     assert schedule(pod(), on=[node()], plugins=[PORTS]).state.skip_filter == {PORTS}
 
 

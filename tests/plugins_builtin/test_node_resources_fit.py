@@ -74,7 +74,7 @@ def test_every_resource_that_is_short_is_named(
 
 
 @pytest.mark.parametrize("further_nodes", [0, 20], ids=["few", "many"])
-def test_a_node_takes_only_so_many_pods(further_nodes: int) -> None:
+def test_a_node_has_a_limit_of_pods(further_nodes: int) -> None:
     running = [pod("r", node_name="n")]
     nodes = [node("n", pods=1), *(node(f"m{i}") for i in range(further_nodes))]
     outcome = fit(pod(cpu="5"), on=nodes, running=running)
@@ -100,7 +100,7 @@ def device_class(name: str, resource: str | None = None) -> DeviceClass:
     ("resource", "known"),
     [(GPU, device_class("any", GPU)), ("deviceclass.resource.kubernetes.io/mine", device_class("mine"))],
 )
-def test_nodes_without_a_resource_that_a_device_class_stands_for_are_left_to_others(
+def test_extended_resources_backed_by_a_device_class_are_left_to_dynamic_resources(
     resource: str, known: DeviceClass
 ) -> None:
     handle = FakeHandle(known_objects={"DeviceClass": [known]})
@@ -241,7 +241,7 @@ def test_hints(event: ClusterEvent, old: Any, new: Any, expected: Hint | None) -
     assert ask_hint(FIT, event, WAITING, old=old, new=new) is expected
 
 
-def test_a_class_frees_pods_that_name_it() -> None:
+def test_hints_for_device_classes() -> None:
     naming = pod(requests={"deviceclass.resource.kubernetes.io/mine": 1})
     assert ask_hint(FIT, CLASS_ADD, naming, new=device_class("mine")) is Hint.QUEUE
     off = FakeHandle(gates={"DRAExtendedResource": False})

@@ -112,12 +112,12 @@ def test_pods_that_do_not_count(other: Pod) -> None:
     assert ask(waiting(hard()), NODES[:2], pods_on("a")).feasible == ("b",)
 
 
-def test_an_empty_selector_counts_nobody_although_it_matches_the_pod() -> None:
+def test_an_empty_selector_counts_no_pod_although_it_matches_the_pod() -> None:
     everything = LabelSelector()
     assert ask(waiting(hard(selector=everything)), NODES[:2], pods_on("a", "a", "a")).feasible == ("a", "b")
 
 
-def test_a_missing_selector_matches_nobody() -> None:
+def test_a_missing_selector_matches_no_pod() -> None:
     outcome = ask(waiting(hard(selector=None)), NODES[:2], pods_on("a", "a", "a"))
     assert outcome.feasible == ("a", "b")
 
@@ -147,7 +147,7 @@ def test_a_selector_that_does_not_parse_fails_the_attempt() -> None:
     )
 
 
-def test_without_hard_constraints_there_is_nothing_to_filter() -> None:
+def test_without_hard_constraints_filter_is_skipped() -> None:
     assert SPREAD in ask(waiting(soft()), NODES).state.skip_filter
     assert SPREAD in ask(pod(), NODES).state.skip_filter
 
@@ -247,7 +247,7 @@ def test_a_soft_selector_that_does_not_parse_fails_the_attempt() -> None:
     )
 
 
-def test_without_soft_constraints_there_is_nothing_to_score() -> None:
+def test_without_soft_constraints_score_is_skipped() -> None:
     assert SPREAD in ask(waiting(hard()), NODES).state.skip_score
 
 
@@ -290,11 +290,11 @@ def has_defaults(one: Pod, **objects: list[Any]) -> bool:
         (owned("apps/v1", "ReplicaSet", controller=False), False),
     ],
 )
-def test_the_controller_says_which_pods_belong_together(one: Pod, expected: bool) -> None:
+def test_default_constraints_use_the_selector_of_the_controller(one: Pod, expected: bool) -> None:
     assert has_defaults(one, **OWNER) is expected
 
 
-def test_a_controller_whose_selector_does_not_parse_is_passed_over() -> None:
+def test_a_controller_with_an_invalid_selector_is_ignored() -> None:
     assert not has_defaults(
         owned("apps/v1", "ReplicaSet"), ReplicaSet=[ReplicaSet(ObjectMeta("o", "default"), LabelSelectorSpec(BAD))]
     )
@@ -310,7 +310,7 @@ def test_a_controller_whose_selector_does_not_parse_is_passed_over() -> None:
         (service({"app": "a"}, "other"), False),
     ],
 )
-def test_services_that_send_the_pod_traffic_say_so_too(made: Service, expected: bool) -> None:
+def test_default_constraints_use_the_selectors_of_services_too(made: Service, expected: bool) -> None:
     assert has_defaults(pod("waiting", labels={"app": "a"}), Service=[made]) is expected
 
 

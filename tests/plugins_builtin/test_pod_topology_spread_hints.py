@@ -47,7 +47,7 @@ def on_pod(action: Action, old: Pod | None, new: Pod | None, one: Pod | None = N
     ],
     ids=["matches", "other labels", "other namespace", "nominated", "unassigned"],
 )
-def test_a_pod_that_counts_comes_or_goes(changed: Pod, expected: Hint) -> None:
+def test_hints_for_counted_pods_created_or_deleted(changed: Pod, expected: Hint) -> None:
     assert on_pod(Action.ADD, None, changed) is expected
     assert on_pod(Action.DELETE, changed, None) is expected
 
@@ -61,7 +61,7 @@ def test_a_pod_that_counts_comes_or_goes(changed: Pod, expected: Hint) -> None:
         (other("a"), other("a"), Hint.SKIP),
     ],
 )
-def test_a_pod_begins_or_stops_to_count(old: Pod, new: Pod, expected: Hint) -> None:
+def test_hints_for_pods_whose_labels_change(old: Pod, new: Pod, expected: Hint) -> None:
     assert on_pod(Action.UPDATE_POD_LABEL, old, new) is expected
 
 
@@ -72,7 +72,7 @@ def test_any_of_several_constraints_is_enough() -> None:
     assert on_pod(Action.ADD, None, other("c"), both) is Hint.SKIP
 
 
-def test_soft_constraints_turn_nobody_away() -> None:
+def test_hints_of_soft_constraints_skip() -> None:
     soft = TopologySpreadConstraint(
         max_skew=1,
         topology_key="zone",
@@ -90,7 +90,7 @@ def test_the_pod_itself_tolerates_something_else(policy: str | None, expected: H
     assert ask_hint(SPREAD, event, one, old=one, new=tolerant) is expected
 
 
-def test_tolerations_of_others_are_no_concern() -> None:
+def test_tolerations_of_other_pods_are_ignored() -> None:
     one = waiting(constraint(node_taints_policy="Honor"))
     assert on_pod(Action.UPDATE_POD_LABEL, other(), other(tolerations=["x"]), one) is Hint.SKIP
 
@@ -124,7 +124,7 @@ BOTH = node("n", labels={"zone": "x", "rack": "1"})
         (BARE, node("n", taints=["t:NoSchedule"]), Hint.SKIP),
     ],
 )
-def test_nodes_that_count_come_go_or_change(old: Node | None, new: Node | None, expected: Hint) -> None:
+def test_hints_for_counted_nodes(old: Node | None, new: Node | None, expected: Hint) -> None:
     action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE_NODE_LABEL
     assert ask_hint(SPREAD, ClusterEvent(Resource.NODE, action), waiting(), old=old, new=new) is expected
 
@@ -146,12 +146,12 @@ def test_a_node_counts_if_it_has_all_the_keys() -> None:
         (ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN), False),
     ],
 )
-def test_other_events_are_no_concern(event: ClusterEvent, concerns: bool) -> None:
+def test_other_events_are_skipped(event: ClusterEvent, concerns: bool) -> None:
     old, new = (ZONED, TAINTED) if event.resource == Resource.NODE else (other(), other())
     assert (ask_hint(SPREAD, event, waiting(), old=old, new=new) is not None) is concerns
 
 
-def test_a_hint_for_a_pod_whose_selector_does_not_parse_says_so() -> None:
+def test_a_hint_for_a_pod_with_an_invalid_selector_raises() -> None:
     bad = TopologySpreadConstraint(
         max_skew=1,
         topology_key="zone",

@@ -2,7 +2,7 @@ from trio_sched.plugin_api import QueuedPod
 from trio_sched.testing import make_plugin, pod
 
 
-def test_the_most_important_pod_is_first_then_the_one_that_waits_longest() -> None:
+def test_pods_are_sorted_by_priority_and_then_by_queueing_time() -> None:
     sort = make_plugin("PrioritySort").queue_sort
     queued = [
         QueuedPod(pod("young", priority=5), timestamp=9.0),

@@ -7,7 +7,7 @@ GATES = "SchedulingGates"
 ELIMINATED = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
 
 
-def test_a_pod_with_gates_may_not_be_tried() -> None:
+def test_a_pod_with_gates_is_rejected_at_pre_enqueue() -> None:
     status = make_plugin(GATES).pre_enqueue(pod(gates=["quota", "review"]))
     assert status.message == "waiting for scheduling gates: [quota review]"
     assert status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE

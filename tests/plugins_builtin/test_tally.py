@@ -54,7 +54,7 @@ def test_changes_that_cancel_each_other_are_none() -> None:
     assert one.changes == {}
 
 
-def test_a_clone_goes_its_own_way() -> None:
+def test_a_clone_is_independent() -> None:
     one = tally(three_zones())
     one.change(A, 1)
     other = one.clone()
@@ -93,8 +93,8 @@ def test_where_there_is_no_domain_there_is_no_smallest_count() -> None:
     assert np.array_equal(one.counts(NodeColumns(table)), [0])
 
 
-def test_a_zone_that_came_up_since_the_pod_was_refused_does_not_break_the_dry_run() -> None:
-    """A post_filter of somebody else may await before preemption gets its turn; meanwhile the cluster goes on."""
+def test_a_zone_added_after_the_filter_does_not_break_the_dry_run() -> None:
+    """A third-party post_filter may await before preemption is called; the cluster changes meanwhile."""
     constraint = TopologySpreadConstraint(
         max_skew=1,
         topology_key="zone",
@@ -107,6 +107,6 @@ def test_a_zone_that_came_up_since_the_pod_was_refused_does_not_break_the_dry_ru
     run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
     table.update_node(node("a", labels={"zone": "new"}))
     tried = dry_run(profile, table, waiting, state, {}, ["a", "b"], budgets={}, enough=9)
-    assert tried.error is not None  # nobody in the new zone was counted, so nobody there has to go
+    assert tried.error is not None  # no pod in the new zone was counted, so none there is a victim
     assert tried.error.message == 'expected at least one victim pod on node "a"'
     assert [one.name for one in tried.candidates["b"].pods] == ["p2"]

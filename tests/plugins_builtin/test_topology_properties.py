@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from changing_topology import NODES, ChangingCluster
 from msgspec.structs import replace
+from placed_pods import placed
 from plain_topology import (
     MISSING_LABEL,
     NOT_NEAR,
@@ -35,7 +36,6 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
 from trio_sched.engine.scoring import run_pre_scores, run_scores
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.plugin_api import Code, CycleState, InterPodAffinityArgs, NodeColumns, PodTopologySpreadArgs
 from trio_sched.snapshot import affinity_terms, domain_counts, label_selection, pod_index, term_index, topology_columns
 from trio_sched.snapshot.placed_pod import PlacedPod
@@ -162,7 +162,7 @@ class BothWays:
                 what_if.add_pod(name, moved)
             else:
                 new = self.cluster.draw.a_pod(incoming=False)
-                moved, delta = PlacedPod(new, pod_usage(new)), 1
+                moved, delta = placed(new), 1
                 what_if.add_pod(name, moved)
             position = what_if.nodes.position(name)
             assert position is not None
@@ -215,7 +215,7 @@ def parses_whole(incoming: Pod) -> bool:
 
 @pytest.mark.parametrize("arguments", ARGUMENTS, ids=["system-defaults", "list-of-defaults", "no-defaults"])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_plugins_say_what_counting_from_scratch_says(seed: int, arguments: dict[str, Any]) -> None:
+def test_the_plugins_agree_with_counting_from_scratch(seed: int, arguments: dict[str, Any]) -> None:
     both = BothWays(seed, **arguments)
     for _ in range(600):
         both.cluster.step()
@@ -226,7 +226,7 @@ def test_the_plugins_say_what_counting_from_scratch_says(seed: int, arguments: d
     assert min(both.seen.get(reason, 0) for reason in (MISSING_LABEL, SKEWED, NOT_NEAR, TOO_NEAR, UNWELCOME)) > 20
 
 
-def test_what_is_dropped_from_memory_is_counted_anew_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropped_counts_are_counted_again_correctly(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, limit in (
         (pod_index, "_MOST_COUNTS"),
         (domain_counts, "_MOST_DOMAIN_COUNTS"),
@@ -270,32 +270,32 @@ class Deciding:
         self.scheduler = Scheduler(cache=self.cluster.cache, queue=self.queue, rng=Random(seed))
         self.scheduler.install_profiles({self.profile.name: self.profile})
         self.shapes = [self.cluster.draw.a_pod(incoming=True) for _ in range(6)]
-        self.promised: list[Pod] = []
+        self.nominated: list[Pod] = []
         self.placed = self.unplaced = 0
 
-    def promise(self) -> None:
-        """A node is promised to somebody, or to nobody any more."""
+    def nominate(self) -> None:
+        """Nominate a pod to a node, or clear the nominations."""
         nominator = self.scheduler.queue.nominator
-        for one in self.promised:
+        for one in self.nominated:
             nominator.delete(one.uid)
-        self.promised = []
+        self.nominated = []
         if self.rng.random() < 0.5:
             one = self.cluster.draw.a_pod(incoming=True)
             self.known[one.key] = one
             nominator.add(one, self.rng.choice(NODES))
-            self.promised = [one]
+            self.nominated = [one]
 
     def beside(self, waiting: Pod) -> NominatedPods:
-        """Who is promised a place, by node, if it is at least as important."""
+        """The nominated pods of at least the same priority, by node."""
         nodes = {name: pods.values() for name, pods in self.scheduler.queue.nominator.nodes.items()}
         return {
-            name: [PlacedPod(one, pod_usage(one)) for one in pods if one.priority >= waiting.priority]
+            name: [placed(one) for one in pods if one.priority >= waiting.priority]
             for name, pods in nodes.items()
             if name in self.cluster.cache.table.row_of
         }
 
     def decide(self) -> None:
-        """Pods of the same few shapes, so that kept answers are used again."""
+        """Pods of the same few shapes, so that the signature cache is used."""
         self.cluster.draw.uids += 1
         shape, uid = self.rng.choice(self.shapes), f"uid-{self.cluster.draw.uids}"
         waiting = replace(shape, metadata=replace(shape.metadata, name=uid, uid=uid))
@@ -331,13 +331,13 @@ def found_nodes(cycle: SchedulingCycle) -> NodeColumns:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_decisions_from_kept_answers_equal_plain_ones(seed: int) -> None:
+def test_decisions_from_the_signature_cache_equal_plain_ones(seed: int) -> None:
     deciding = Deciding(seed)
     for _ in range(250):
         if deciding.rng.random() < 0.55:
             deciding.cluster.step()
         elif deciding.rng.random() < 0.1:
-            deciding.promise()
+            deciding.nominate()
         else:
             deciding.decide()
     assert min(deciding.placed, deciding.unplaced) > 5

@@ -1,7 +1,7 @@
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from storage import Storage, pod_with
 
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import SKIP, Action, ClusterEvent, Code, CycleState, Hint, PreFlight, Resource, Status
@@ -19,10 +19,9 @@ SPACE = "node(s) did not have enough free storage"
 MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 LOCAL = {"provisioner": "kubernetes.io/no-provisioner"}
 NODES = [node("a", labels={ZONE: "east"}), node("b", labels={ZONE: "west"})]
-PodWith = Callable[..., Pod]
 
 
-def decide(storage: Any, pod: Pod, nodes: Any = NODES, **more: Any) -> Any:
+def decide(storage: Storage, pod: Pod, nodes: Any = NODES, **more: Any) -> Any:
     return schedule(pod, on=nodes, plugins=[NAME], handle=storage, **more)
 
 
@@ -47,7 +46,7 @@ def decide(storage: Any, pod: Pod, nodes: Any = NODES, **more: Any) -> Any:
         ({"spec": {"volumeName": "pv"}}, "pod has unbound immediate PersistentVolumeClaims"),
     ],
 )
-def test_claims_that_are_not_ready(storage: Any, pod_with: PodWith, claim: Any, message: str) -> None:
+def test_claims_that_are_not_ready(storage: Storage, claim: Any, message: str) -> None:
     storage.storage_class()
     storage.storage_class("now", mode="Immediate")
     if claim is not None:
@@ -57,7 +56,7 @@ def test_claims_that_are_not_ready(storage: Any, pod_with: PodWith, claim: Any, 
     assert outcome.statuses["a"].code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
-def test_a_class_that_does_not_say_when_it_binds_is_an_error(storage: Any, pod_with: PodWith) -> None:
+def test_a_class_without_binding_mode_is_an_error(storage: Storage) -> None:
     storage.storage_class(mode=None)
     storage.claim()
     outcome = decide(storage, pod_with("data"))
@@ -65,9 +64,7 @@ def test_a_class_that_does_not_say_when_it_binds_is_an_error(storage: Any, pod_w
     assert 'VolumeBindingMode not set for StorageClass "late"' in outcome.message
 
 
-def test_the_claim_of_an_ephemeral_volume_is_waited_for_and_must_be_the_pods_own(
-    storage: Any, pod_with: PodWith
-) -> None:
+def test_the_claim_of_an_ephemeral_volume_is_waited_for_and_must_be_the_pods_own(storage: Storage) -> None:
     storage.storage_class()
     wanting = pod_with({"name": "scratch", "ephemeral": {}})
     text = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "pod-scratch"'
@@ -83,7 +80,7 @@ def test_the_claim_of_an_ephemeral_volume_is_waited_for_and_must_be_the_pods_own
 # --- claims that have their volume ------------------------------------------------------------------------------------
 
 
-def test_a_bound_volume_says_which_nodes_reach_it(storage: Any, pod_with: PodWith) -> None:
+def test_a_bound_volume_restricts_the_nodes(storage: Storage) -> None:
     storage.claim(volume="pv")
     storage.volume("pv", on={ZONE: ["west", "north"]})
     outcome = decide(storage, pod_with("data"))
@@ -91,19 +88,19 @@ def test_a_bound_volume_says_which_nodes_reach_it(storage: Any, pod_with: PodWit
     assert outcome.statuses["a"].code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
-def test_a_volume_that_is_gone(storage: Any, pod_with: PodWith) -> None:
+def test_a_missing_volume(storage: Storage) -> None:
     storage.claim(volume="pv")
     assert decide(storage, pod_with("data")).reasons == {"a": [MISSING], "b": [MISSING]}
 
 
-def test_the_first_bound_volume_that_is_out_of_reach_is_told(storage: Any, pod_with: PodWith) -> None:
+def test_the_first_unreachable_bound_volume_is_reported(storage: Storage) -> None:
     storage.claim("one", volume="pv")
     storage.volume("pv", on={ZONE: "east"})
     storage.claim("two", volume="gone")
     assert decide(storage, pod_with("one", "two")).reasons == {"a": [MISSING], "b": [AFFINITY]}
 
 
-def test_terms_about_the_names_of_nodes_are_not_looked_at(storage: Any, pod_with: PodWith) -> None:
+def test_terms_about_the_names_of_nodes_are_not_looked_at(storage: Storage) -> None:
     storage.claim(volume="pv")
     named = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
     storage.volume("pv", spec={"nodeAffinity": {"required": {"nodeSelectorTerms": [named]}}})
@@ -112,9 +109,7 @@ def test_terms_about_the_names_of_nodes_are_not_looked_at(storage: Any, pod_with
     assert decide(storage, pod_with("data")).feasible == ()
 
 
-def test_in_tree_volumes_are_looked_for_in_the_labels_of_the_driver_that_took_over(
-    storage: Any, pod_with: PodWith
-) -> None:
+def test_in_tree_volumes_are_looked_for_in_the_labels_of_the_driver_that_took_over(storage: Storage) -> None:
     nodes = [
         node("old", labels={ZONE: "east"}),
         node("new", labels={"topology.ebs.csi.aws.com/zone": "east"}),
@@ -134,7 +129,7 @@ def test_in_tree_volumes_are_looked_for_in_the_labels_of_the_driver_that_took_ov
 # --- volumes that lie ready -------------------------------------------------------------------------------------------
 
 
-def reserved(storage: Any, pod: Pod, node_name: str, nodes: Any = NODES) -> tuple[Any, CycleState, Any]:
+def reserved(storage: Storage, pod: Pod, node_name: str, nodes: Any = NODES) -> tuple[Any, CycleState, Any]:
     """The plugin, the state and the answer after pre_filter and reserve."""
     table, state = make_table(nodes), CycleState()
     storage.nodes, storage.pending = NodeColumns(table), {pod.key: pod}
@@ -144,7 +139,7 @@ def reserved(storage: Any, pod: Pod, node_name: str, nodes: Any = NODES) -> tupl
     return plugin, state, plugin.reserve(pod, node_name, state)
 
 
-async def bind(storage: Any, pod: Pod, node_name: str, nodes: Any = NODES) -> Any:
+async def bind(storage: Storage, pod: Pod, node_name: str, nodes: Any = NODES) -> Any:
     """Reserve and run pre_bind."""
     plugin, state, answer = reserved(storage, pod, node_name, nodes)
     assert answer is None
@@ -157,11 +152,11 @@ def message(status: Status) -> str:
     return status.message
 
 
-def patched_volumes(storage: Any) -> list[str]:
+def patched_volumes(storage: Storage) -> list[str]:
     return [name for kind, name, _patch in storage.patched if kind == "PersistentVolume"]
 
 
-def finish_binding(storage: Any) -> None:
+def finish_binding(storage: Storage) -> None:
     """What the volume controller does: claims get the volumes that are kept for them."""
     for volume in storage.known_objects.get("PersistentVolume", ()):
         reference = volume.spec.claim_ref
@@ -204,7 +199,7 @@ def finish_binding(storage: Any) -> None:
         ),
     ],
 )
-def test_which_volumes_a_claim_may_have(storage: Any, pod_with: PodWith, volume: Any, fits: bool) -> None:
+def test_which_volumes_a_claim_may_have(storage: Storage, volume: Any, fits: bool) -> None:
     storage.storage_class(**LOCAL)
     storage.claim()
     storage.volume("pv", **volume)
@@ -222,14 +217,14 @@ def test_which_volumes_a_claim_may_have(storage: Any, pod_with: PodWith, volume:
         ({"matchExpressions": [{"key": "speed", "operator": "Exists"}]}, False),
     ],
 )
-def test_a_claim_may_select_volumes_by_label(storage: Any, pod_with: PodWith, selector: Any, fits: bool) -> None:
+def test_a_claim_may_select_volumes_by_label(storage: Storage, selector: Any, fits: bool) -> None:
     storage.storage_class(**LOCAL)
     storage.claim(spec={"selector": selector})
     storage.volume("pv", metadata={"labels": {"tier": "gold"}})
     assert bool(decide(storage, pod_with("data")).feasible) == fits
 
 
-def test_a_volume_kept_for_the_claim_is_the_only_choice(storage: Any, pod_with: PodWith) -> None:
+def test_a_volume_kept_for_the_claim_is_the_only_choice(storage: Storage) -> None:
     storage.storage_class(**LOCAL)
     storage.claim()
     storage.volume("kept", on={HOST: "b"}, spec={"claimRef": {"namespace": "default", "name": "data"}})
@@ -237,7 +232,7 @@ def test_a_volume_kept_for_the_claim_is_the_only_choice(storage: Any, pod_with: 
     assert decide(storage, pod_with("data")).reasons == {"a": [BINDING]}
 
 
-async def test_the_smallest_that_is_large_enough_is_taken(storage: Any, pod_with: PodWith) -> None:
+async def test_the_smallest_that_is_large_enough_is_taken(storage: Storage) -> None:
     storage.storage_class(**LOCAL)
     storage.claim()
     for name, size in (("large", "9Gi"), ("small", "2Gi"), ("tiny", "1Mi"), ("also-small", "2Gi")):
@@ -257,7 +252,7 @@ async def test_the_smallest_that_is_large_enough_is_taken(storage: Any, pod_with
     }
 
 
-async def test_claims_of_one_pod_share_what_lies_ready_on_each_node(storage: Any, pod_with: PodWith) -> None:
+async def test_claims_of_one_pod_share_the_available_volumes_of_each_node(storage: Storage) -> None:
     storage.storage_class(**LOCAL)
     storage.claim("large", spec={"resources": {"requests": {"storage": "3Gi"}}})
     storage.claim("small")
@@ -294,9 +289,7 @@ def topologies(*terms: dict[str, list[str]]) -> list[Any]:
         (topologies({}), {"a", "b"}),
     ],
 )
-def test_a_class_may_say_where_volumes_can_be_made(
-    storage: Any, pod_with: PodWith, allowed: Any, refused: set[str]
-) -> None:
+def test_allowed_topologies_restrict_provisioning(storage: Storage, allowed: Any, refused: set[str]) -> None:
     storage.storage_class(allowedTopologies=allowed)
     storage.claim()
     outcome = decide(storage, pod_with("data"))
@@ -317,9 +310,7 @@ def test_a_class_may_say_where_volumes_can_be_made(
         ({"capacity": "1Gi", "nodeTopology": {}, "storageClassName": "other"}, {"a", "b"}),
     ],
 )
-def test_a_driver_may_say_how_much_room_there_is(
-    storage: Any, pod_with: PodWith, capacity: Any, refused: set[str]
-) -> None:
+def test_storage_capacity_restricts_provisioning(storage: Storage, capacity: Any, refused: set[str]) -> None:
     storage.storage_class()
     storage.claim()
     pool = {"metadata": {"name": "pool", "namespace": "kube-system"}, "storageClassName": "late", **capacity}
@@ -332,7 +323,7 @@ def test_a_driver_may_say_how_much_room_there_is(
     assert decide(storage, pod_with("data")).reasons == {}
 
 
-def test_a_claim_that_has_been_given_a_node_stays_there(storage: Any, pod_with: PodWith) -> None:
+def test_a_claim_with_a_selected_node_keeps_it(storage: Storage) -> None:
     storage.storage_class()
     storage.claim(metadata={"annotations": {SELECTED: "b"}})
     storage.volume("ready")
@@ -341,7 +332,7 @@ def test_a_claim_that_has_been_given_a_node_stays_there(storage: Any, pod_with: 
     assert decide(storage, pod_with("data", "other")).feasible == ()
 
 
-def test_all_that_is_wrong_with_a_node_is_said(storage: Any, pod_with: PodWith) -> None:
+def test_all_reasons_of_a_node_are_reported(storage: Storage) -> None:
     storage.claim("bound", volume="pv")
     storage.volume("pv", on={ZONE: "north"})
     storage.storage_class(**LOCAL)
@@ -352,7 +343,7 @@ def test_all_that_is_wrong_with_a_node_is_said(storage: Any, pod_with: PodWith) 
 # --- reserve, unreserve -----------------------------------------------------------------------------------------------
 
 
-def test_what_is_reserved_is_not_given_to_another_pod_until_it_is_given_back(storage: Any, pod_with: PodWith) -> None:
+def test_a_reserved_volume_is_not_used_by_another_pod_until_unreserved(storage: Storage) -> None:
     storage.storage_class(**LOCAL)
     storage.claim("one")
     storage.claim("two")
@@ -373,7 +364,7 @@ def test_what_is_reserved_is_not_given_to_another_pod_until_it_is_given_back(sto
     assert fits(second)
 
 
-def test_a_claim_that_was_given_back_may_go_to_any_node_again(storage: Any, pod_with: PodWith) -> None:
+def test_an_unreserved_claim_may_go_to_any_node_again(storage: Storage) -> None:
     storage.storage_class()
     storage.claim()
     waiting = pod_with("data")
@@ -384,7 +375,7 @@ def test_a_claim_that_was_given_back_may_go_to_any_node_again(storage: Any, pod_
     assert plugin.filter(waiting, storage.nodes, tried).passes.tolist() == [True, True]
 
 
-def test_news_from_the_api_server_count_more_than_what_was_assumed(storage: Any, pod_with: PodWith) -> None:
+def test_newer_versions_from_the_api_server_replace_assumed_ones(storage: Storage) -> None:
     storage.storage_class()
     storage.claim()
     waiting = pod_with("data")
@@ -401,7 +392,7 @@ def test_news_from_the_api_server_count_more_than_what_was_assumed(storage: Any,
     assert feasible() == [True, True]
 
 
-def test_a_volume_that_changes_under_the_decision_is_out_of_sync(storage: Any, pod_with: PodWith) -> None:
+def test_a_volume_that_changes_under_the_decision_is_out_of_sync(storage: Storage) -> None:
     storage.storage_class()
     storage.claim()
     table, state, waiting = make_table(NODES), CycleState(), pod_with("data")
@@ -413,7 +404,7 @@ def test_a_volume_that_changes_under_the_decision_is_out_of_sync(storage: Any, p
     assert (status.code, status.message) == (Code.ERROR, '"default/data" is out of sync (stored: 8, assume: 7)')
 
 
-def test_pods_whose_claims_are_bound_have_nothing_to_reserve(storage: Any, pod_with: PodWith) -> None:
+def test_pods_whose_claims_are_bound_have_nothing_to_reserve(storage: Storage) -> None:
     storage.claim(volume="pv")
     storage.volume("pv")
     plugin, state, answer = reserved(storage, pod_with("data"), "a")
@@ -425,7 +416,7 @@ def test_pods_whose_claims_are_bound_have_nothing_to_reserve(storage: Any, pod_w
 # --- pre_bind ---------------------------------------------------------------------------------------------------------
 
 
-async def test_the_claim_is_told_its_node_and_waited_for(storage: Any, pod_with: PodWith) -> None:
+async def test_pre_bind_selects_the_node_and_waits_for_the_claim(storage: Storage) -> None:
     storage.storage_class()
     storage.claim()
     storage.while_waiting = lambda: finish_binding(storage) if storage.clock >= 20 else None
@@ -435,33 +426,33 @@ async def test_the_claim_is_told_its_node_and_waited_for(storage: Any, pod_with:
     assert storage.clock == 20
 
 
-def lose_pod(storage: Any) -> None:
+def lose_pod(storage: Storage) -> None:
     storage.pending.clear()
 
 
-def lose_node(storage: Any) -> None:
+def lose_node(storage: Storage) -> None:
     storage.nodes = NodeColumns(make_table(NODES[1:]))
 
 
-def take_annotation(storage: Any) -> None:
+def take_annotation(storage: Storage) -> None:
     storage.claim(metadata={"resourceVersion": "9999", "annotations": {"other": "x"}})
 
 
-def take_all_annotations(storage: Any) -> None:
+def take_all_annotations(storage: Storage) -> None:
     storage.claim(metadata={"resourceVersion": "9999", "annotations": None})
 
 
-def delete_claim(storage: Any) -> None:
+def delete_claim(storage: Storage) -> None:
     storage.known_objects["PersistentVolumeClaim"] = []
 
 
-def make_elsewhere(storage: Any) -> None:
+def make_elsewhere(storage: Storage) -> None:
     storage.volume("made", on={ZONE: "west"})
     annotations = {SELECTED: "a"}
     storage.claim(volume="made", metadata={"resourceVersion": "9999", "annotations": annotations})
 
 
-def do_nothing(storage: Any) -> None: ...
+def do_nothing(storage: Storage) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -476,24 +467,22 @@ def do_nothing(storage: Any) -> None: ...
         (do_nothing, "context deadline exceeded"),
     ],
 )
-async def test_what_ends_the_wait_for_a_new_volume(
-    storage: Any, pod_with: PodWith, meanwhile: Any, problem: str
-) -> None:
+async def test_what_ends_the_wait_for_a_new_volume(storage: Storage, meanwhile: Any, problem: str) -> None:
     storage.storage_class()
     storage.claim()
     storage.while_waiting = lambda: meanwhile(storage)
     assert message(await bind(storage, pod_with("data"), "a")) == f"binding volumes: {problem}"
 
 
-def reset_reference(storage: Any) -> None:
+def reset_reference(storage: Storage) -> None:
     storage.volume("pv", metadata={"resourceVersion": "9999"})
 
 
-def delete_volume(storage: Any) -> None:
+def delete_volume(storage: Storage) -> None:
     storage.known_objects["PersistentVolume"] = []
 
 
-def move_volume(storage: Any) -> None:
+def move_volume(storage: Storage) -> None:
     storage.volume("pv", on={ZONE: "west"}, metadata={"resourceVersion": "9999"})
 
 
@@ -506,9 +495,7 @@ def move_volume(storage: Any) -> None:
         (move_volume, 'pv "pv" node affinity doesn\'t match node "a": no matching NodeSelectorTerms'),
     ],
 )
-async def test_what_ends_the_wait_for_a_volume_that_lay_ready(
-    storage: Any, pod_with: PodWith, meanwhile: Any, problem: str
-) -> None:
+async def test_what_ends_the_wait_for_an_existing_volume(storage: Storage, meanwhile: Any, problem: str) -> None:
     storage.storage_class(**LOCAL)
     storage.claim()
     storage.volume("pv")
@@ -516,7 +503,7 @@ async def test_what_ends_the_wait_for_a_volume_that_lay_ready(
     assert message(await bind(storage, pod_with("data"), "a")) == f"binding volumes: {problem}"
 
 
-async def test_a_write_that_is_refused_ends_it_in_the_servers_words(storage: Any, pod_with: PodWith) -> None:
+async def test_a_refused_write_ends_pre_bind_with_the_message_of_the_server(storage: Storage) -> None:
     storage.storage_class()
     storage.claim()
     storage.refusal = RuntimeError("the object has been modified")
@@ -526,13 +513,13 @@ async def test_a_write_that_is_refused_ends_it_in_the_servers_words(storage: Any
 # --- scores -----------------------------------------------------------------------------------------------------------
 
 
-def test_without_the_gate_it_does_not_score(storage: Any, pod_with: PodWith) -> None:
+def test_without_the_gate_it_does_not_score(storage: Storage) -> None:
     storage.storage_class()
     storage.claim()
     assert decide(storage, pod_with("data")).raw_scores.get(NAME, {}) == {}
 
 
-def test_with_the_gate_fuller_storage_is_better(storage: Any, pod_with: PodWith) -> None:
+def test_with_the_gate_fuller_storage_is_better(storage: Storage) -> None:
     storage.gates["StorageCapacityScoring"] = True
     storage.storage_class()
     storage.put("CSIDriver", {"metadata": {"name": "csi.test"}, "spec": {"storageCapacity": True}})
@@ -558,13 +545,13 @@ def test_with_the_gate_fuller_storage_is_better(storage: Any, pod_with: PodWith)
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
-def test_pods_without_claims_are_all_alike(storage: Any, pod_with: PodWith) -> None:
+def test_pods_without_claims_have_one_signature(storage: Storage) -> None:
     plugin = make_plugin(NAME, handle=storage)
     assert plugin.sign(pod_with()) == plugin.sign(pod_with({"name": "d", "csi": {"driver": "d"}})) is not None
     assert plugin.sign(pod_with("data")) is plugin.sign(pod_with({"name": "d", "ephemeral": {}})) is None
 
 
-def test_what_may_free_a_pod(storage: Any, pod_with: PodWith) -> None:
+def test_events_and_hints(storage: Storage) -> None:
     waiting = pod_with("data", {"name": "e", "ephemeral": {}}, {"name": "c", "csi": {"driver": "csi.test"}})
 
     def asked(resource: str, action: Action, old: Any, new: Any) -> Hint | None:

@@ -1,18 +1,16 @@
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
+from storage import Storage, pod_with
 
 from trio_sched.objects.persistent_volume import PersistentVolumeClaim
-from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, ClusterEvent, Code, CycleState, Hint, Resource
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import ask_hint, make_plugin, node, schedule
 from trio_sched.testing.plugin_harness import make_table
 
 NAME = "VolumeRestrictions"
-PodWith = Callable[..., Pod]
 
 GCE = {"name": "d", "gcePersistentDisk": {"pdName": "disk"}}
 GCE_READ_ONLY = {"name": "d", "gcePersistentDisk": {"pdName": "disk", "readOnly": True}}
@@ -38,7 +36,7 @@ RBD_OTHER_IMAGE = {"name": "d", "rbd": {"monitors": ["b"], "pool": "p", "image":
         (GCE, ISCSI, False),
     ],
 )
-def test_a_node_takes_a_disk_once(pod_with: PodWith, there: Any, wanted: Any, conflict: bool) -> None:
+def test_a_node_takes_a_disk_once(there: Any, wanted: Any, conflict: bool) -> None:
     running = [pod_with(there, name="r", node_name="n")]
     outcome = schedule(pod_with(wanted), on=[node("n"), node("m")], plugins=[NAME], pods=running)
     assert outcome.reasons == ({"n": ["node(s) had no available disk"]} if conflict else {})
@@ -46,7 +44,7 @@ def test_a_node_takes_a_disk_once(pod_with: PodWith, there: Any, wanted: Any, co
         assert outcome.statuses["n"].code == Code.UNSCHEDULABLE
 
 
-def test_a_claim_for_one_pod_is_not_given_to_a_second(storage: Any, pod_with: PodWith) -> None:
+def test_a_read_write_once_pod_claim_is_not_used_by_a_second_pod(storage: Storage) -> None:
     storage.claim(spec={"accessModes": ["ReadWriteOncePod"]})
     running = [pod_with("data", name="r", node_name="n")]
     outcome = schedule(pod_with("data"), on=[node("n"), node("m")], plugins=[NAME], pods=running, handle=storage)
@@ -59,7 +57,7 @@ def test_a_claim_for_one_pod_is_not_given_to_a_second(storage: Any, pod_with: Po
     assert schedule(pod_with("data"), on=[node("n")], plugins=[NAME], pods=elsewhere, handle=storage).node_name == "n"
 
 
-def test_users_of_the_claim_are_counted_while_pods_are_tried_out(storage: Any, pod_with: PodWith) -> None:
+def test_users_of_the_claim_are_counted_in_dry_runs(storage: Storage) -> None:
     storage.claim(spec={"accessModes": ["ReadWriteOncePod"]})
     user = pod_with("data", name="r", node_name="n")
     table, state, wanting = make_table([node("n")], [user]), CycleState(), pod_with("data")
@@ -73,13 +71,13 @@ def test_users_of_the_claim_are_counted_while_pods_are_tried_out(storage: Any, p
     assert plugin.filter(wanting, NodeColumns(table), state).passes.tolist() == [False]
 
 
-def test_a_claim_that_is_missing_ends_the_cycle(storage: Any, pod_with: PodWith) -> None:
+def test_a_claim_that_is_missing_ends_the_cycle(storage: Storage) -> None:
     outcome = schedule(pod_with("data"), on=[node("n")], plugins=[NAME], handle=storage)
     assert outcome.statuses["n"].code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert 'persistentvolumeclaim "data" not found' in outcome.message
 
 
-def test_only_pods_with_disks_or_claims_are_told_apart(pod_with: PodWith) -> None:
+def test_pods_without_disks_and_claims_have_one_signature() -> None:
     plugin = make_plugin(NAME)
     assert plugin.sign(pod_with()) == plugin.sign(pod_with({"name": "d", "emptyDir": {}})) is not None
     assert plugin.sign(pod_with("data")) is plugin.sign(pod_with(GCE)) is None
@@ -95,16 +93,14 @@ def test_only_pods_with_disks_or_claims_are_told_apart(pod_with: PodWith) -> Non
         ("else", "default", Hint.SKIP),
     ],
 )
-def test_a_pod_that_goes_may_free_a_disk_or_a_claim(
-    pod_with: PodWith, deleted: Any, namespace: str, hint: Hint
-) -> None:
+def test_hints_for_deleted_pods(deleted: Any, namespace: str, hint: Hint) -> None:
     gone = pod_with(deleted, name="gone", namespace=namespace)
     event = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
     assert ask_hint(NAME, event, pod_with(GCE, "data"), old=gone) == hint
 
 
 @pytest.mark.parametrize(("name", "hint"), [("data", Hint.QUEUE), ("other", Hint.SKIP)])
-def test_the_claim_that_comes_frees_the_pod(pod_with: PodWith, name: str, hint: Hint) -> None:
+def test_hints_for_new_claims(name: str, hint: Hint) -> None:
     new = msgspec.convert({"metadata": {"name": name, "namespace": "default"}}, PersistentVolumeClaim)
     event = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
     assert ask_hint(NAME, event, pod_with("data"), new=new) == hint

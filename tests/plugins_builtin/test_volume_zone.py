@@ -1,9 +1,8 @@
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from storage import Storage, pod_with
 
-from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, ClusterEvent, Code, Hint, Resource
 from trio_sched.testing import ask_hint, make_plugin, node, schedule
 
@@ -11,7 +10,6 @@ NAME = "VolumeZone"
 REASON = "node(s) had no available volume zone"
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
-PodWith = Callable[..., Pod]
 
 
 @pytest.mark.parametrize(
@@ -26,7 +24,7 @@ PodWith = Callable[..., Pod]
         ({"other": "east"}, set()),
     ],
 )
-def test_nodes_must_be_where_the_volume_is(storage: Any, pod_with: PodWith, labels: Any, refused: set[str]) -> None:
+def test_nodes_must_be_where_the_volume_is(storage: Storage, labels: Any, refused: set[str]) -> None:
     storage.claim(volume="pv")
     storage.volume("pv", metadata={"labels": labels})
     nodes = [node("east", labels={ZONE: "east"}), node("west", labels={ZONE: "west"}), node("nowhere")]
@@ -35,7 +33,7 @@ def test_nodes_must_be_where_the_volume_is(storage: Any, pod_with: PodWith, labe
     assert all(reasons == [REASON] for reasons in outcome.reasons.values())
 
 
-def test_all_volumes_count(storage: Any, pod_with: PodWith) -> None:
+def test_all_volumes_count(storage: Storage) -> None:
     for name in ("east", "west"):
         storage.claim(name, volume=name)
         storage.volume(name, metadata={"labels": {ZONE: name}})
@@ -55,7 +53,7 @@ def test_all_volumes_count(storage: Any, pod_with: PodWith) -> None:
         ({}, "WaitForFirstConsumer", ""),
     ],
 )
-def test_claims_without_a_volume(storage: Any, pod_with: PodWith, claim: Any, mode: Any, message: str) -> None:
+def test_claims_without_a_volume(storage: Storage, claim: Any, mode: Any, message: str) -> None:
     storage.storage_class(mode=mode)
     if claim is not None:
         storage.claim(**claim)
@@ -67,13 +65,13 @@ def test_claims_without_a_volume(storage: Any, pod_with: PodWith, claim: Any, mo
         assert outcome.node_name == "n"
 
 
-def test_only_pods_with_claims_are_told_apart(pod_with: PodWith) -> None:
+def test_pods_without_claims_have_one_signature() -> None:
     plugin = make_plugin(NAME)
     assert plugin.sign(pod_with()) is not None
     assert plugin.sign(pod_with("data")) is None
 
 
-def test_what_may_free_a_pod(storage: Any, pod_with: PodWith) -> None:
+def test_events_and_hints(storage: Storage) -> None:
     waiting = pod_with("data")
 
     def asked(resource: str, action: Action, old: Any, new: Any) -> Hint | None:

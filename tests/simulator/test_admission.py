@@ -1,8 +1,5 @@
-from typing import Any
-
 import pytest
-
-Json = dict[str, Any]
+from simulator_api import Api, Json
 
 DEFAULT = "/api/v1/namespaces/default"
 STORAGE = "/apis/storage.k8s.io/v1"
@@ -10,18 +7,18 @@ PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
-async def test_a_node_can_give_what_it_has_unless_it_says_otherwise(api: Any) -> None:
+async def test_allocatable_defaults_to_capacity(api: Api) -> None:
     node = await api("POST", "/api/v1/nodes", {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "4"}}})
     assert node["status"]["allocatable"] == {"cpu": "4"}
 
 
-async def test_taints_that_evict_remember_since_when(api: Any) -> None:
+async def test_no_execute_taints_get_the_time_they_were_added(api: Api) -> None:
     taints = [{"key": "a", "effect": "NoExecute"}, {"key": "b", "effect": "NoSchedule"}]
     node = await api("POST", "/api/v1/nodes", {"metadata": {"name": "n"}, "spec": {"taints": taints}})
     assert [taint.get("timeAdded") for taint in node["spec"]["taints"]] == ["2026-01-01T00:00:00Z", None]
 
 
-async def test_a_claim_without_a_class_gets_the_default_one(api: Any) -> None:
+async def test_a_claim_without_a_class_gets_the_default_one(api: Api) -> None:
     marks = {"storageclass.kubernetes.io/is-default-class": "true"}
     made = await api("POST", f"{STORAGE}/storageclasses", {"metadata": {"name": "fast", "annotations": marks}})
     assert (made["reclaimPolicy"], made["volumeBindingMode"]) == ("Delete", "Immediate")
@@ -31,17 +28,17 @@ async def test_a_claim_without_a_class_gets_the_default_one(api: Any) -> None:
     assert none["spec"]["storageClassName"] == ""
 
 
-async def test_volumes_are_kept_after_their_claim_unless_told_otherwise(api: Any) -> None:
+async def test_the_default_reclaim_policy_of_volumes_is_retain(api: Api) -> None:
     volume = await api("POST", "/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": {}})
     assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
 
 
-async def test_drivers_need_attaching_unless_they_say_otherwise(api: Any) -> None:
+async def test_drivers_require_attachment_by_default(api: Api) -> None:
     driver = await api("POST", f"{STORAGE}/csidrivers", {"metadata": {"name": "d"}, "spec": {"storageCapacity": True}})
     assert (driver["spec"]["attachRequired"], driver["spec"]["storageCapacity"]) == (True, True)
 
 
-async def test_a_service_gets_an_address_and_its_ports_a_target(api: Any) -> None:
+async def test_a_service_gets_an_address_and_its_ports_a_target(api: Api) -> None:
     body = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
     spec = (await api("POST", f"{DEFAULT}/services", body))["spec"]
     assert spec["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
@@ -52,7 +49,7 @@ async def test_a_service_gets_an_address_and_its_ports_a_target(api: Any) -> Non
 
 
 @pytest.mark.parametrize("plural", ["deployments", "replicasets", "statefulsets"])
-async def test_workloads_want_one_replica_and_default_their_template(api: Any, plural: str) -> None:
+async def test_workloads_want_one_replica_and_default_their_template(api: Api, plural: str) -> None:
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
     path = f"/apis/apps/v1/namespaces/default/{plural}"
     made = await api("POST", path, {"metadata": {"name": "w"}, "spec": spec})
@@ -72,19 +69,19 @@ async def test_workloads_want_one_replica_and_default_their_template(api: Any, p
         ),
     ],
 )
-async def test_workloads_that_make_no_sense_are_refused(api: Any, spec: Json, problem: str) -> None:
+async def test_invalid_workloads_are_refused(api: Api, spec: Json, problem: str) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
     status = await api("POST", path, {"metadata": {"name": "w"}, "spec": spec}, expect=422)
     assert problem in status["message"]
     assert status["message"].startswith('Deployment.apps "w" is invalid: ')
 
 
-async def test_jobs_run_once_unless_told_otherwise(api: Any) -> None:
+async def test_jobs_have_one_completion_by_default(api: Api) -> None:
     job = await api("POST", "/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "j"}, "spec": {}})
     assert (job["spec"]["parallelism"], job["spec"]["completions"], job["spec"]["backoffLimit"]) == (1, 1, 6)
 
 
-async def test_a_budget_that_says_nothing_wants_one_pod(api: Any) -> None:
+async def test_a_budget_has_min_available_one_by_default(api: Api) -> None:
     path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
     budget = await api("POST", path, {"metadata": {"name": "b"}, "spec": {"selector": {}}})
     assert budget["spec"]["minAvailable"] == 1
@@ -98,12 +95,12 @@ async def test_a_budget_that_says_nothing_wants_one_pod(api: Any) -> None:
         ("huge", 1_000_000_001, "maximum allowed value of a user defined priority is 1000000000"),
     ],
 )
-async def test_priorities_of_the_system_are_out_of_reach(api: Any, name: str, value: int, problem: str) -> None:
+async def test_system_priorities_are_reserved(api: Api, name: str, value: int, problem: str) -> None:
     status = await api("POST", PRIORITIES, {"metadata": {"name": name}, "value": value}, expect=422)
     assert problem in status["message"]
 
 
-async def test_the_value_of_a_priority_class_is_fixed(api: Any) -> None:
+async def test_the_value_of_a_priority_class_is_fixed(api: Api) -> None:
     await api("POST", PRIORITIES, {"metadata": {"name": "p"}, "value": 5})
     merge = "application/merge-patch+json"
     status = await api("PATCH", f"{PRIORITIES}/p", {"value": 6}, content_type=merge, expect=422)
@@ -120,7 +117,7 @@ async def test_the_value_of_a_priority_class_is_fixed(api: Any) -> None:
         ),
     ],
 )
-async def test_a_pod_cannot_choose_its_own_priority(api: Any, spec: Json, words: str) -> None:
+async def test_a_pod_cannot_choose_its_own_priority(api: Api, spec: Json, words: str) -> None:
     body = {"metadata": {"name": "p"}, "spec": {**spec, **TEMPLATE["spec"]}}
     status = await api("POST", f"{DEFAULT}/pods", body, expect=403)
     assert words in status["message"]

@@ -1,20 +1,18 @@
 import gzip
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 import yaml
+from simulator_api import Api
 
 from trio_sched.simulator import ApiServer
-
-Json = dict[str, Any]
 
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"
 
 
-async def test_a_created_pod_is_what_a_real_server_would_store(api: Any) -> None:
+async def test_a_created_pod_is_what_a_real_server_would_store(api: Api) -> None:
     pod = await api.create_pod("p")
     assert pod["kind"] == "Pod"
     assert pod["apiVersion"] == "v1"
@@ -27,7 +25,7 @@ async def test_a_created_pod_is_what_a_real_server_would_store(api: Any) -> None
     assert await api("GET", f"{PODS}/p") == pod
 
 
-async def test_items_of_typed_lists_do_not_repeat_kind_and_version(api: Any, server: ApiServer) -> None:
+async def test_items_of_typed_lists_do_not_repeat_kind_and_version(api: Api, server: ApiServer) -> None:
     await api.create_pod("p")
     listing = await api("GET", "/api/v1/pods")
     assert (listing["kind"], listing["apiVersion"]) == ("PodList", "v1")
@@ -35,13 +33,13 @@ async def test_items_of_typed_lists_do_not_repeat_kind_and_version(api: Any, ser
     assert "kind" not in listing["items"][0]
 
 
-async def test_equal_seeds_give_equal_uids(make_api: Callable[[ApiServer], Any]) -> None:
-    pods = [await make_api(ApiServer(seed=seed)).create_pod("p") for seed in (1, 1, 2)]
+async def test_equal_seeds_give_equal_uids() -> None:
+    pods = [await Api(ApiServer(seed=seed)).create_pod("p") for seed in (1, 1, 2)]
     uids = [pod["metadata"]["uid"] for pod in pods]
     assert uids[0] == uids[1] != uids[2]
 
 
-async def test_generated_names_begin_with_their_stem(api: Any) -> None:
+async def test_generated_names_begin_with_their_stem(api: Api) -> None:
     body = {"metadata": {"generateName": "web-"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     names = {(await api("POST", PODS, body))["metadata"]["name"] for _ in range(3)}
     assert len(names) == 3
@@ -134,8 +132,8 @@ async def test_generated_names_begin_with_their_stem(api: Any) -> None:
         ("GET", "/api/v1/pods?continue=nonsense", None, 400, "BadRequest", "continue key is not valid"),
     ],
 )
-async def test_refusals_have_kubes_shape_and_words(
-    api: Any, method: str, path: str, body: Any, code: int, reason: str, message: str
+async def test_refusals_have_the_shape_and_text_of_kube_apiserver(
+    api: Api, method: str, path: str, body: Any, code: int, reason: str, message: str
 ) -> None:
     status = await api(method, path, body, expect=code)
     assert (status["kind"], status["apiVersion"], status["status"]) == ("Status", "v1", "Failure")
@@ -143,13 +141,13 @@ async def test_refusals_have_kubes_shape_and_words(
     assert message in status["message"]
 
 
-async def test_the_details_name_what_the_refusal_is_about(api: Any) -> None:
+async def test_the_details_name_what_the_refusal_is_about(api: Api) -> None:
     path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/b"
     status = await api("GET", path, expect=404)
     assert status["details"] == {"name": "b", "group": "policy", "kind": "poddisruptionbudgets"}
 
 
-async def test_creating_twice_is_refused(api: Any) -> None:
+async def test_creating_twice_is_refused(api: Api) -> None:
     await api.create_pod("p")
     body = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     status = await api("POST", PODS, body, expect=409)
@@ -157,7 +155,7 @@ async def test_creating_twice_is_refused(api: Any) -> None:
     assert status["message"] == 'pods "p" already exists'
 
 
-async def test_an_update_from_an_old_version_is_a_conflict(api: Any) -> None:
+async def test_an_update_from_an_old_version_is_a_conflict(api: Api) -> None:
     pod = await api.create_pod("p")
     await api("PUT", f"{PODS}/p", {**pod, "metadata": {**pod["metadata"], "labels": {"a": "1"}}})
     status = await api("PUT", f"{PODS}/p", pod, expect=409)
@@ -168,7 +166,7 @@ async def test_an_update_from_an_old_version_is_a_conflict(api: Any) -> None:
     )
 
 
-async def test_leases_must_be_updated_with_their_version(api: Any) -> None:
+async def test_leases_must_be_updated_with_their_version(api: Api) -> None:
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
     lease = await api("POST", path, {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a"}})
     body = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "b"}}
@@ -178,14 +176,14 @@ async def test_leases_must_be_updated_with_their_version(api: Any) -> None:
     assert (await api("PUT", f"{path}/l", body))["spec"]["holderIdentity"] == "b"
 
 
-async def test_an_update_that_changes_nothing_makes_no_version(api: Any, server: ApiServer) -> None:
+async def test_an_update_that_changes_nothing_makes_no_version(api: Api, server: ApiServer) -> None:
     pod = await api.create_pod("p")
     version = server.store.version
     assert await api("PUT", f"{PODS}/p", pod) == pod
     assert server.store.version == version
 
 
-async def test_status_is_written_only_through_its_subresource(api: Any) -> None:
+async def test_status_is_written_only_through_its_subresource(api: Api) -> None:
     pod = await api.create_pod("p")
     changed = {**pod, "status": {"phase": "Running"}, "metadata": {**pod["metadata"], "labels": {"a": "1"}}}
     assert (await api("PUT", f"{PODS}/p", changed))["status"] == pod["status"]
@@ -195,7 +193,7 @@ async def test_status_is_written_only_through_its_subresource(api: Any) -> None:
     assert after["spec"] == pod["spec"]
 
 
-async def test_the_generation_counts_changes_of_the_spec_alone(api: Any) -> None:
+async def test_the_generation_counts_changes_of_the_spec_alone(api: Api) -> None:
     await api.create_pod("p")
     labelled = await api("PATCH", f"{PODS}/p", {"metadata": {"labels": {"a": "1"}}}, content_type=MERGE)
     assert labelled["metadata"]["generation"] == 1
@@ -203,13 +201,13 @@ async def test_the_generation_counts_changes_of_the_spec_alone(api: Any) -> None
     assert changed["metadata"]["generation"] == 2
 
 
-async def test_what_the_server_owns_cannot_be_changed(api: Any) -> None:
+async def test_fields_owned_by_the_server_cannot_be_changed(api: Api) -> None:
     pod = await api.create_pod("p")
     patch = {"metadata": {"creationTimestamp": "1999-01-01T00:00:00Z", "generation": 99, "deletionTimestamp": "x"}}
     assert await api("PATCH", f"{PODS}/p", patch, content_type=MERGE) == pod
 
 
-async def test_a_patch_of_another_uid_is_refused(api: Any) -> None:
+async def test_a_patch_of_another_uid_is_refused(api: Api) -> None:
     await api.create_pod("p")
     status = await api("PATCH", f"{PODS}/p", {"metadata": {"uid": "other"}}, content_type=MERGE, expect=409)
     assert "Precondition failed: UID in precondition: other, UID in object meta: " in status["message"]
@@ -227,25 +225,25 @@ async def test_a_patch_of_another_uid_is_refused(api: Any) -> None:
         ("application/apply-patch+yaml", {}, 422),
     ],
 )
-async def test_patches_that_do_not_fit_are_refused(api: Any, content_type: str, patch: Any, code: int) -> None:
+async def test_patches_that_do_not_apply_are_refused(api: Api, content_type: str, patch: Any, code: int) -> None:
     await api.create_pod("p")
     await api("PATCH", f"{PODS}/p", patch, content_type=content_type, expect=code)
 
 
-async def test_bodies_may_be_yaml(api: Any) -> None:
+async def test_bodies_may_be_yaml(api: Api) -> None:
     body = b"metadata: {name: c}\ndata: {when: 2026-01-01T00:00:00Z}"
     made = await api("POST", "/api/v1/namespaces/default/configmaps", body, content_type="application/yaml")
     assert made["data"] == {"when": "2026-01-01T00:00:00Z"}
 
 
-async def test_answers_may_be_yaml(api: Any) -> None:
+async def test_answers_may_be_yaml(api: Api) -> None:
     pod = await api.create_pod("p")
     response = await api.raw("GET", f"{PODS}/p", accept="application/yaml")
     assert response.headers["content-type"] == "application/yaml"
     assert yaml.safe_load(response.body)["metadata"]["uid"] == pod["metadata"]["uid"]
 
 
-async def test_protobuf_is_not_spoken(api: Any) -> None:
+async def test_protobuf_answers_are_not_supported(api: Api) -> None:
     protobuf = "application/vnd.kubernetes.protobuf"
     assert (await api("GET", "/api/v1/pods", accept=protobuf, expect=406))["reason"] == "NotAcceptable"
     assert (await api("POST", PODS, b"k8s\0", content_type=protobuf, expect=415))["reason"] == "UnsupportedMediaType"
@@ -253,7 +251,7 @@ async def test_protobuf_is_not_spoken(api: Any) -> None:
     assert both.headers["content-type"] == "application/json"
 
 
-async def test_large_lists_are_packed_for_those_who_can_unpack(api: Any, server: ApiServer) -> None:
+async def test_large_lists_are_compressed_if_the_client_accepts_gzip(api: Api, server: ApiServer) -> None:
     for number in range(200):
         await api.create_pod(f"p{number}")
     plain = await server.handle("GET", "/api/v1/pods")
@@ -263,7 +261,7 @@ async def test_large_lists_are_packed_for_those_who_can_unpack(api: Any, server:
     assert gzip.decompress(packed.body) == plain.body
 
 
-async def test_dry_runs_store_nothing(api: Any, server: ApiServer) -> None:
+async def test_dry_runs_store_nothing(api: Api, server: ApiServer) -> None:
     pod = await api.create_pod("p")
     version = server.store.version
     fresh = {"metadata": {"name": "q"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -279,7 +277,7 @@ async def test_dry_runs_store_nothing(api: Any, server: ApiServer) -> None:
     assert await api.pod("p") == pod
 
 
-async def test_a_priority_class_becomes_a_number(api: Any) -> None:
+async def test_a_priority_class_becomes_a_number(api: Api) -> None:
     body = {"metadata": {"name": "high"}, "value": 1000, "preemptionPolicy": "Never"}
     await api("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
     pod = await api.create_pod("p", priorityClassName="high")
@@ -287,27 +285,27 @@ async def test_a_priority_class_becomes_a_number(api: Any) -> None:
     assert (await api.create_pod("q", priorityClassName="system-node-critical"))["spec"]["priority"] == 2_000_001_000
 
 
-async def test_the_default_priority_class_is_for_those_who_name_none(api: Any) -> None:
+async def test_pods_without_a_priority_class_get_the_default_one(api: Api) -> None:
     body = {"metadata": {"name": "usual"}, "value": 5, "globalDefault": True}
     await api("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
     pod = await api.create_pod("p")
     assert (pod["spec"]["priority"], pod["spec"]["priorityClassName"]) == (5, "usual")
 
 
-async def test_a_gated_pod_says_so(api: Any) -> None:
+async def test_a_gated_pod_has_the_condition_scheduling_gated(api: Api) -> None:
     pod = await api.create_pod("p", schedulingGates=[{"name": "g"}])
     (condition,) = pod["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "SchedulingGated")
 
 
-async def test_new_claims_and_volumes_are_pending(api: Any) -> None:
+async def test_new_claims_and_volumes_are_pending(api: Api) -> None:
     path = "/api/v1/namespaces/default/persistentvolumeclaims"
     claim = await api("POST", path, {"metadata": {"name": "c"}, "spec": {}, "status": {"phase": "Bound"}})
     assert claim["status"] == {"phase": "Pending"}
     assert claim["spec"]["volumeMode"] == "Filesystem"
 
 
-async def test_custom_resources_are_served_once_defined(api: Any) -> None:
+async def test_custom_resources_are_served_once_defined(api: Api) -> None:
     definition = {
         "metadata": {"name": "things.example.com"},
         "spec": {
@@ -331,7 +329,7 @@ async def test_custom_resources_are_served_once_defined(api: Any) -> None:
     await api("GET", things, expect=404)
 
 
-async def test_scale_shows_and_sets_replicas(api: Any) -> None:
+async def test_scale_shows_and_sets_replicas(api: Api) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
     spec = {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": {"spec": {"containers": []}}}
     await api("POST", path, {"metadata": {"name": "d"}, "spec": spec})
@@ -344,13 +342,11 @@ async def test_scale_shows_and_sets_replicas(api: Any) -> None:
     assert (await api("GET", f"{path}/d"))["metadata"]["generation"] == 2
 
 
-async def test_everybody_may_do_everything_unless_told_otherwise(
-    api: Any, make_api: Callable[[ApiServer], Any]
-) -> None:
+async def test_access_reviews_allow_everything_by_default(api: Api) -> None:
     review = {"spec": {"resourceAttributes": {"verb": "get"}}}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     assert (await api("POST", path, review))["status"] == {"allowed": True}
-    strict = make_api(ApiServer(users={"t": ("ann", ["staff"])}, allows=lambda spec: False))
+    strict = Api(ApiServer(users={"t": ("ann", ["staff"])}, allows=lambda spec: False))
     assert (await strict("POST", path, review))["status"] == {"allowed": False}
     tokens = "/apis/authentication.k8s.io/v1/tokenreviews"
     known = (await strict("POST", tokens, {"spec": {"token": "t"}}))["status"]
@@ -358,12 +354,12 @@ async def test_everybody_may_do_everything_unless_told_otherwise(
     assert "authenticated" not in (await strict("POST", tokens, {"spec": {"token": "x"}}))["status"]
 
 
-async def test_health_and_version_are_told(api: Any, server: ApiServer) -> None:
+async def test_health_and_version_are_served(api: Api, server: ApiServer) -> None:
     assert (await server.handle("GET", "/readyz")).body == b"ok"
     assert (await api("GET", "/version"))["gitVersion"] == "v1.36.2"
 
 
-async def test_a_pod_may_be_asked_for_as_metadata_alone(api: Any) -> None:
+async def test_a_pod_may_be_asked_for_as_metadata_alone(api: Api) -> None:
     await api.create_pod("p")
     accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     listing = await api("GET", "/api/v1/pods", accept=accept)

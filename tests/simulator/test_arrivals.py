@@ -18,7 +18,7 @@ def names(server: ApiServer) -> set[str]:
     return {stored.fields["metadata"]["name"] for stored in server.store.collection("configmaps").objects.values()}
 
 
-async def test_objects_come_when_their_time_has_come(server: ApiServer, autojump_clock: MockClock) -> None:
+async def test_objects_are_created_at_their_arrival_time(server: ApiServer, autojump_clock: MockClock) -> None:
     manifests = [config_map("late", "60"), config_map("first"), config_map("soon", "2.5"), config_map("also", "60")]
     there, arrivals = split_arrivals(manifests)
     assert [one["metadata"]["name"] for one in there] == ["first"]

@@ -1,6 +1,4 @@
-from typing import Any
-
-Json = dict[str, Any]
+from simulator_api import Api
 
 NEW = "/apis/events.k8s.io/v1/namespaces/default/events"
 CORE = "/api/v1/namespaces/default/events"
@@ -23,7 +21,7 @@ SCHEDULED = {
 }
 
 
-async def test_an_event_of_the_new_kind_is_read_as_one_of_the_old(api: Any) -> None:
+async def test_an_event_of_the_new_kind_is_read_as_one_of_the_old(api: Api) -> None:
     await api("POST", NEW, SCHEDULED)
     event = await api("GET", f"{CORE}/p1.18e9fb050c51c34e")
     assert event["apiVersion"] == "v1"
@@ -36,13 +34,13 @@ async def test_an_event_of_the_new_kind_is_read_as_one_of_the_old(api: Any) -> N
     assert "regarding" not in event
 
 
-async def test_the_way_back_loses_nothing(api: Any) -> None:
+async def test_converting_an_event_back_loses_nothing(api: Api) -> None:
     posted = await api("POST", NEW, SCHEDULED)
     assert await api("GET", f"{NEW}/p1.18e9fb050c51c34e") == posted
     assert {**posted, "metadata": SCHEDULED["metadata"]} == SCHEDULED
 
 
-async def test_an_old_event_is_listed_as_a_new_one(api: Any) -> None:
+async def test_an_old_event_is_listed_as_a_new_one(api: Api) -> None:
     involved = {"kind": "Lease", "namespace": "default", "name": "l", "apiVersion": "coordination.k8s.io/v1"}
     body = {
         "metadata": {"name": "e"},
@@ -66,7 +64,7 @@ async def test_an_old_event_is_listed_as_a_new_one(api: Any) -> None:
     assert event["deprecatedLastTimestamp"] == "2026-01-01T00:01:00Z"
 
 
-async def test_a_series_is_patched_in_the_new_shape(api: Any) -> None:
+async def test_a_series_is_patched_in_the_new_shape(api: Api) -> None:
     await api("POST", NEW, SCHEDULED)
     series = {"count": 2, "lastObservedTime": "2026-11-21T06:19:45.583937Z"}
     patched = await api(
@@ -79,7 +77,7 @@ async def test_a_series_is_patched_in_the_new_shape(api: Any) -> None:
     assert patched["note"] == SCHEDULED["note"]
 
 
-async def test_events_are_found_by_what_they_are_about(api: Any) -> None:
+async def test_events_are_found_by_what_they_are_about(api: Api) -> None:
     await api("POST", NEW, SCHEDULED)
     selector = "involvedObject.name%3Dp1,involvedObject.namespace%3Ddefault,involvedObject.uid%3Du"
     assert len((await api("GET", f"{CORE}?fieldSelector={selector}"))["items"]) == 1
@@ -87,7 +85,7 @@ async def test_events_are_found_by_what_they_are_about(api: Any) -> None:
     assert len((await api("GET", f"{NEW}?fieldSelector=regarding.name%3Dp1,reason%3DScheduled"))["items"]) == 1
 
 
-async def test_an_event_lives_in_the_namespace_of_its_object(api: Any) -> None:
+async def test_an_event_lives_in_the_namespace_of_its_object(api: Api) -> None:
     body = {**SCHEDULED, "regarding": {**SCHEDULED["regarding"], "namespace": "kube-system"}}  # type: ignore[dict-item]
     status = await api("POST", NEW, body, expect=422)
     assert "does not match event.namespace" in status["message"]

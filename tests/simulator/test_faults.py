@@ -1,7 +1,6 @@
-from typing import Any
-
 import pytest
 import trio
+from simulator_api import Api
 from trio.testing import MockClock
 
 from trio_sched.simulator import ApiServer
@@ -10,7 +9,7 @@ from trio_sched.simulator.faults import ReplyDropped
 PODS = "/api/v1/namespaces/default/pods"
 
 
-async def test_the_next_requests_of_a_kind_fail_and_then_no_more(api: Any, server: ApiServer) -> None:
+async def test_the_next_requests_of_a_kind_fail_and_then_no_more(api: Api, server: ApiServer) -> None:
     server.faults.fail_next(2, verb="get", resource="pods", code=503, reason="ServiceUnavailable", message="busy")
     await api.create_pod("p")
     for _ in range(2):
@@ -19,7 +18,7 @@ async def test_the_next_requests_of_a_kind_fail_and_then_no_more(api: Any, serve
     await api("GET", f"{PODS}/p")
 
 
-async def test_a_failed_request_changes_nothing_and_may_say_when_to_come_back(api: Any, server: ApiServer) -> None:
+async def test_a_failed_request_changes_nothing_and_may_have_retry_after(api: Api, server: ApiServer) -> None:
     server.faults.fail_next(verb="create", code=429, reason="TooManyRequests", retry_after_seconds=3)
     body = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     response = await api.raw("POST", PODS, body)
@@ -27,7 +26,7 @@ async def test_a_failed_request_changes_nothing_and_may_say_when_to_come_back(ap
     assert server.store.get("pods", "default/p") is None
 
 
-async def test_a_dropped_reply_leaves_the_work_done(api: Any, server: ApiServer) -> None:
+async def test_a_request_whose_reply_is_dropped_takes_effect(api: Api, server: ApiServer) -> None:
     await api.create_pod("p")
     server.faults.drop_next(verb="bind")
     with pytest.raises(ReplyDropped):
@@ -35,7 +34,7 @@ async def test_a_dropped_reply_leaves_the_work_done(api: Any, server: ApiServer)
     assert (await api.pod("p"))["spec"]["nodeName"] == "n1"
 
 
-async def test_latency_delays_only_what_it_is_set_for(api: Any, server: ApiServer, autojump_clock: MockClock) -> None:
+async def test_latency_delays_only_what_it_is_set_for(api: Api, server: ApiServer, autojump_clock: MockClock) -> None:
     server.faults.set_latency(5, verb="bind")
     began = trio.current_time()
     await api.create_pod("p")
@@ -46,19 +45,19 @@ async def test_latency_delays_only_what_it_is_set_for(api: Any, server: ApiServe
     assert not server.faults
 
 
-async def test_watches_and_lists_are_told_apart(api: Any, server: ApiServer) -> None:
+async def test_watches_and_lists_are_told_apart(api: Api, server: ApiServer) -> None:
     server.faults.fail_next(verb="watch")
     await api("GET", "/api/v1/pods")
     await api("GET", "/api/v1/pods?watch=true", expect=500)
 
 
-async def test_clearing_ends_all_trouble(api: Any, server: ApiServer) -> None:
+async def test_clearing_removes_all_faults(api: Api, server: ApiServer) -> None:
     server.faults.fail_next(100)
     server.faults.clear()
     await api("GET", "/api/v1/pods")
 
 
-async def test_questions_about_the_server_itself_are_always_answered(api: Any, server: ApiServer) -> None:
+async def test_discovery_and_access_reviews_have_no_faults(api: Api, server: ApiServer) -> None:
     server.faults.fail_next(100)
     await api("GET", "/apis")
     await api("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}})

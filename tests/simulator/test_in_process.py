@@ -22,7 +22,7 @@ async def test_requests_and_queries_arrive_as_sent(server: ApiServer) -> None:
         assert [item["metadata"]["name"] for item in found.json()["items"]] == ["p"]
 
 
-async def test_a_packed_list_is_unpacked_by_httpx(server: ApiServer) -> None:
+async def test_a_compressed_list_is_decompressed_by_httpx(server: ApiServer) -> None:
     async with client(server) as http:
         for number in range(200):
             await http.post(PODS, json={**POD, "metadata": {"name": f"p{number}"}})

@@ -76,7 +76,7 @@ async def kubectl(server: ApiServer, nursery: trio.Nursery, tmp_path: Path) -> K
     return run
 
 
-async def test_it_finds_its_way_around(kubectl: Kubectl) -> None:
+async def test_discovery_works(kubectl: Kubectl) -> None:
     assert "Server Version: v1.36.2" in await kubectl("version")
     resources = await kubectl("api-resources")
     for word in ("pods", "priorityclasses", "deployments", "leases", "po"):

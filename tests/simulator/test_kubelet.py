@@ -1,19 +1,15 @@
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 import trio
+from simulator_api import Api, Json
 from trio.testing import MockClock
 
 from trio_sched.simulator import ApiServer, run_kubelets, trio_clock
 from trio_sched.simulator.kubelet import EXIT_CODE, RUN_SECONDS, KubeletPace
 
-Json = dict[str, Any]
-
 
 @pytest.fixture
-async def cluster(make_api: Callable[[ApiServer], Any], nursery: trio.Nursery, autojump_clock: MockClock) -> Any:
-    api = make_api(ApiServer(now=trio_clock()))
+async def cluster(nursery: trio.Nursery, autojump_clock: MockClock) -> Api:
+    api = Api(ApiServer(now=trio_clock()))
     await nursery.start(run_kubelets, api.server, KubeletPace(start_seconds=2, stop_seconds=3))
     await api.create_node("n1")
     return api
@@ -23,7 +19,7 @@ def conditions(pod: Json) -> dict[str, str]:
     return {condition["type"]: condition["status"] for condition in pod["status"]["conditions"]}
 
 
-async def test_a_bound_pod_runs_after_a_while(cluster: Any, autojump_clock: MockClock) -> None:
+async def test_a_bound_pod_runs_after_a_while(cluster: Api, autojump_clock: MockClock) -> None:
     await cluster.create_pod("p")
     await cluster.bind("p", "n1")
     await trio.sleep(1.9)
@@ -41,7 +37,7 @@ async def test_a_bound_pod_runs_after_a_while(cluster: Any, autojump_clock: Mock
     assert pod["status"]["podIPs"] == [{"ip": pod["status"]["podIP"]}]
 
 
-async def test_every_pod_has_an_address_of_its_own(cluster: Any, autojump_clock: MockClock) -> None:
+async def test_every_pod_has_an_address_of_its_own(cluster: Api, autojump_clock: MockClock) -> None:
     for number in range(5):
         await cluster.create_pod(f"p{number}", nodeName="n1")
     await trio.sleep(3)
@@ -49,14 +45,14 @@ async def test_every_pod_has_an_address_of_its_own(cluster: Any, autojump_clock:
     assert len({pod["status"]["podIP"] for pod in pods}) == 5
 
 
-async def test_a_pod_without_a_node_or_on_an_unknown_one_stays_pending(cluster: Any, autojump_clock: MockClock) -> None:
+async def test_a_pod_without_a_node_or_on_an_unknown_one_stays_pending(cluster: Api, autojump_clock: MockClock) -> None:
     await cluster.create_pod("free")
     await cluster.create_pod("lost", nodeName="nowhere")
     await trio.sleep(60)
     assert {(await cluster.pod(name))["status"]["phase"] for name in ("free", "lost")} == {"Pending"}
 
 
-async def test_a_node_that_joins_late_finds_its_pods(cluster: Any, autojump_clock: MockClock) -> None:
+async def test_a_node_that_joins_late_finds_its_pods(cluster: Api, autojump_clock: MockClock) -> None:
     await cluster.create_pod("p", nodeName="n2")
     await trio.sleep(60)
     await cluster.create_node("n2")
@@ -65,7 +61,7 @@ async def test_a_node_that_joins_late_finds_its_pods(cluster: Any, autojump_cloc
 
 
 @pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("3", "Failed")])
-async def test_a_pod_with_an_end_ends(cluster: Any, autojump_clock: MockClock, code: str, phase: str) -> None:
+async def test_a_pod_with_a_run_time_ends(cluster: Api, autojump_clock: MockClock, code: str, phase: str) -> None:
     await cluster.create_pod("p", nodeName="n1", annotations={RUN_SECONDS: "10", EXIT_CODE: code})
     await trio.sleep(11.9)
     assert (await cluster.pod("p"))["status"]["phase"] == "Running"
@@ -77,8 +73,8 @@ async def test_a_pod_with_an_end_ends(cluster: Any, autojump_clock: MockClock, c
 
 
 @pytest.mark.parametrize(("grace", "lasts"), [(30, 3), (1, 1)])
-async def test_a_deleted_pod_leaves_within_its_grace(
-    cluster: Any, autojump_clock: MockClock, grace: int, lasts: int
+async def test_a_deleted_pod_is_removed_within_its_grace_period(
+    cluster: Api, autojump_clock: MockClock, grace: int, lasts: int
 ) -> None:
     await cluster.create_pod("p", nodeName="n1")
     await trio.sleep(5)
@@ -89,7 +85,7 @@ async def test_a_deleted_pod_leaves_within_its_grace(
     await cluster("GET", "/api/v1/namespaces/default/pods/p", expect=404)
 
 
-async def test_a_pod_of_the_same_name_is_another_pod(cluster: Any, autojump_clock: MockClock) -> None:
+async def test_a_pod_of_the_same_name_is_another_pod(cluster: Api, autojump_clock: MockClock) -> None:
     await cluster.create_pod("p", nodeName="n1")
     await trio.sleep(1.5)
     await cluster("DELETE", "/api/v1/namespaces/default/pods/p?gracePeriodSeconds=0")
@@ -100,8 +96,8 @@ async def test_a_pod_of_the_same_name_is_another_pod(cluster: Any, autojump_cloc
     assert (await cluster.pod("p"))["status"]["phase"] == "Running"
 
 
-async def test_an_end_that_is_no_number_is_ignored_with_a_word(
-    cluster: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+async def test_an_invalid_run_time_is_ignored_and_logged(
+    cluster: Api, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     await cluster.create_pod("p", nodeName="n1", annotations={RUN_SECONDS: "soon"})
     await trio.sleep(600)

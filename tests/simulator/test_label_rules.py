@@ -1,10 +1,7 @@
-from typing import Any
-
 import pytest
+from simulator_api import Json
 
 from trio_sched.simulator.label_rules import label_problems, metadata_problems, name_problem
-
-Json = dict[str, Any]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +47,7 @@ def test_annotations_have_keys_like_labels_in_any_case() -> None:
     assert problem.field == "metadata.annotations"
 
 
-def test_an_owner_must_say_who_it_is() -> None:
+def test_an_owner_reference_needs_all_its_fields() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r"}
     (problem,) = metadata_problems("pods", {"name": "p", "ownerReferences": [owner]})
     assert (problem.field, problem.message) == (

@@ -1,31 +1,30 @@
 from typing import Any
 
 import pytest
+from simulator_api import Api, Json
 
 from trio_sched.simulator import ApiServer
-
-Json = dict[str, Any]
 
 PODS = "/api/v1/namespaces/default/pods"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 MERGE = "application/merge-patch+json"
 
 
-async def config_map(api: Any, name: str, namespace: str = "default", **metadata: Any) -> Json:
+async def config_map(api: Api, name: str, namespace: str = "default", **metadata: Any) -> Json:
     made: Json = await api(
         "POST", f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": name, **metadata}}
     )
     return made
 
 
-async def test_a_pod_that_no_kubelet_runs_goes_at_once(api: Any, server: ApiServer) -> None:
+async def test_an_unbound_pod_is_deleted_at_once(api: Api, server: ApiServer) -> None:
     await api.create_pod("p")
     gone = await api("DELETE", f"{PODS}/p")
     assert gone["kind"] == "Pod"
     assert server.store.get("pods", "default/p") is None
 
 
-async def test_a_bound_pod_waits_for_its_kubelet(api: Any) -> None:
+async def test_a_bound_pod_waits_for_its_kubelet(api: Api) -> None:
     await api.create_pod("p")
     await api.bind("p", "n1")
     await api("DELETE", f"{PODS}/p")
@@ -35,7 +34,7 @@ async def test_a_bound_pod_waits_for_its_kubelet(api: Any) -> None:
     assert metadata["generation"] == 2
 
 
-async def test_a_shorter_grace_brings_the_end_nearer_and_a_longer_one_does_not(api: Any) -> None:
+async def test_a_grace_period_can_be_shortened_but_not_extended(api: Api) -> None:
     await api.create_pod("p")
     await api.bind("p", "n1")
     await api("DELETE", f"{PODS}/p")
@@ -46,14 +45,14 @@ async def test_a_shorter_grace_brings_the_end_nearer_and_a_longer_one_does_not(a
 
 
 @pytest.mark.parametrize("options", [{"gracePeriodSeconds": 0}, None])
-async def test_no_grace_means_at_once(api: Any, server: ApiServer, options: Json | None) -> None:
+async def test_a_grace_period_of_zero_deletes_at_once(api: Api, server: ApiServer, options: Json | None) -> None:
     await api.create_pod("p")
     await api.bind("p", "n1")
     await api("DELETE", f"{PODS}/p" + ("" if options else "?gracePeriodSeconds=0"), options)
     assert server.store.get("pods", "default/p") is None
 
 
-async def test_a_finished_pod_goes_at_once(api: Any, server: ApiServer) -> None:
+async def test_a_finished_pod_is_deleted_at_once(api: Api, server: ApiServer) -> None:
     await api.create_pod("p")
     await api.bind("p", "n1")
     await api("PATCH", f"{PODS}/p/status", {"status": {"phase": "Failed"}}, content_type=MERGE)
@@ -68,28 +67,28 @@ async def test_a_finished_pod_goes_at_once(api: Any, server: ApiServer) -> None:
         ({"resourceVersion": "1"}, "ResourceVersion in precondition: 1"),
     ],
 )
-async def test_preconditions_hold_or_nothing_happens(api: Any, preconditions: Json, words: str) -> None:
+async def test_preconditions_hold_or_nothing_happens(api: Api, preconditions: Json, words: str) -> None:
     await api.create_pod("p")
     status = await api("DELETE", f"{PODS}/p", {"preconditions": preconditions}, expect=409)
     assert words in status["message"]
     await api.pod("p")
 
 
-async def test_met_preconditions_let_the_deletion_through(api: Any) -> None:
+async def test_met_preconditions_let_the_deletion_through(api: Api) -> None:
     metadata = (await api.create_pod("p"))["metadata"]
     conditions = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
     await api("DELETE", f"{PODS}/p", {"preconditions": conditions, "propagationPolicy": "Background"})
     await api("GET", f"{PODS}/p", expect=404)
 
 
-async def test_other_kinds_answer_with_a_status(api: Any) -> None:
+async def test_other_kinds_answer_with_a_status(api: Api) -> None:
     made = await config_map(api, "c")
     status = await api("DELETE", f"{CONFIG_MAPS}/c")
     assert status["status"] == "Success"
     assert status["details"] == {"name": "c", "kind": "configmaps", "uid": made["metadata"]["uid"]}
 
 
-async def test_a_finalizer_holds_an_object_until_it_is_taken_away(api: Any) -> None:
+async def test_an_object_stays_until_its_finalizers_are_removed(api: Api) -> None:
     await config_map(api, "c", finalizers=["example.com/hold"])
     marked = await api("DELETE", f"{CONFIG_MAPS}/c")
     assert marked["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:00Z"
@@ -97,7 +96,7 @@ async def test_a_finalizer_holds_an_object_until_it_is_taken_away(api: Any) -> N
     await api("GET", f"{CONFIG_MAPS}/c", expect=404)
 
 
-async def test_a_collection_is_deleted_by_selector(api: Any) -> None:
+async def test_a_collection_is_deleted_by_selector(api: Api) -> None:
     await config_map(api, "a", labels={"x": "1"})
     await config_map(api, "b")
     await config_map(api, "c", namespace="kube-system", labels={"x": "1"})
@@ -106,13 +105,13 @@ async def test_a_collection_is_deleted_by_selector(api: Any) -> None:
     assert [item["metadata"]["name"] for item in left["items"]] == ["b", "c"]
 
 
-async def test_a_namespace_carries_its_own_name_as_a_label(api: Any) -> None:
+async def test_a_namespace_carries_its_own_name_as_a_label(api: Api) -> None:
     made = await api("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
     assert made["metadata"]["labels"] == {"kubernetes.io/metadata.name": "shop"}
     assert made["status"] == {"phase": "Active"}
 
 
-async def test_a_namespace_takes_its_content_along(api: Any, server: ApiServer) -> None:
+async def test_deleting_a_namespace_deletes_its_content(api: Api, server: ApiServer) -> None:
     await api("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
     await config_map(api, "c", namespace="shop")
     await api.create_pod("p", namespace="shop")
@@ -122,7 +121,7 @@ async def test_a_namespace_takes_its_content_along(api: Any, server: ApiServer) 
     assert server.store.get("pods", "shop/p") is None
 
 
-async def test_a_namespace_waits_for_pods_that_are_still_stopping(api: Any) -> None:
+async def test_a_namespace_waits_for_terminating_pods(api: Api) -> None:
     await api("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
     await api.create_pod("p", namespace="shop", nodeName="n1")
     await api("DELETE", "/api/v1/namespaces/shop")
@@ -134,6 +133,6 @@ async def test_a_namespace_waits_for_pods_that_are_still_stopping(api: Any) -> N
     await api("GET", "/api/v1/namespaces/shop", expect=404)
 
 
-async def test_the_cluster_keeps_its_own_namespaces(api: Any) -> None:
+async def test_system_namespaces_cannot_be_deleted(api: Api) -> None:
     status = await api("DELETE", "/api/v1/namespaces/kube-system", expect=403)
     assert status["message"] == 'namespaces "kube-system" is forbidden: this namespace may not be deleted'

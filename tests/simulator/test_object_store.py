@@ -16,12 +16,12 @@ def test_every_write_gets_a_version_of_its_own() -> None:
     assert changed.fields["metadata"]["resourceVersion"] == str(changed.version)
 
 
-def test_the_bytes_say_what_the_fields_say() -> None:
+def test_the_encoded_object_equals_its_fields() -> None:
     stored = put(ObjectStore(), "a", 7)
     assert msgspec.json.decode(stored.encoded(b'{"kind":"Thing",')) == {"kind": "Thing", **stored.fields}
 
 
-def test_a_key_is_taken_only_once() -> None:
+def test_creating_a_key_twice_is_refused() -> None:
     store = ObjectStore()
     put(store, "a")
     with pytest.raises(KeyTaken):
@@ -46,18 +46,18 @@ def test_a_deletion_shows_the_last_state_at_its_own_version() -> None:
     assert store.get("things", "a") is None
 
 
-def test_listeners_hear_every_change_until_they_stop() -> None:
+def test_listeners_get_every_change_until_they_stop() -> None:
     store = ObjectStore()
-    heard: list[Change] = []
-    stop = store.collection("things").listen(heard.append)
+    changes: list[Change] = []
+    stop = store.collection("things").listen(changes.append)
     first = put(store, "a")
     store.delete("things", first)
     stop()
     put(store, "b")
-    assert [change.type for change in heard] == ["ADDED", "DELETED"]
+    assert [change.type for change in changes] == ["ADDED", "DELETED"]
 
 
-def test_history_tells_what_happened_after_a_version() -> None:
+def test_history_has_the_changes_after_a_version() -> None:
     store = ObjectStore()
     first = put(store, "a")
     put(store, "b")
@@ -85,7 +85,7 @@ def test_compaction_forgets_everything_before_now() -> None:
     assert store.collection("things").since(store.version) == []
 
 
-def test_the_past_can_be_seen_as_it_was() -> None:
+def test_objects_can_be_read_at_an_earlier_version() -> None:
     store = ObjectStore()
     a, b = put(store, "a", 1), put(store, "b", 1)
     then = store.version

@@ -1,10 +1,9 @@
 from typing import Any
 
 import pytest
+from simulator_api import Json
 
 from trio_sched.simulator.patches import PatchError, PatchTestFailed, json_patch, merge_patch
-
-Json = dict[str, Any]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +57,7 @@ def test_json_patches_follow_rfc_6902(operation: Json, outcome: Json) -> None:
         [{"op": "replace", "path": "", "value": 1}],
     ],
 )
-def test_json_patches_that_lead_nowhere_are_refused(operations: Any) -> None:
+def test_json_patches_with_unknown_paths_are_refused(operations: Any) -> None:
     with pytest.raises(PatchError):
         json_patch({"l": [1]}, operations)
 

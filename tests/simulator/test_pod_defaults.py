@@ -1,10 +1,9 @@
 from typing import Any
 
 import pytest
+from simulator_api import Json
 
 from trio_sched.simulator.pod_defaults import add_default_tolerations, fill_spec, quality_of_service
-
-Json = dict[str, Any]
 
 
 def filled(**spec: Any) -> Json:
@@ -13,7 +12,7 @@ def filled(**spec: Any) -> Json:
     return spec
 
 
-def test_a_bare_pod_gets_what_the_api_server_gives() -> None:
+def test_a_bare_pod_gets_the_defaults_of_kube_apiserver() -> None:
     spec = filled()
     container = spec.pop("containers")[0]
     assert spec == {
@@ -71,7 +70,7 @@ def test_volumes_without_a_source_are_empty_dirs() -> None:
     ]
 
 
-def test_every_pod_bears_trouble_of_its_node_for_a_while() -> None:
+def test_every_pod_tolerates_an_unready_node_for_five_minutes() -> None:
     spec: Json = {}
     add_default_tolerations(spec)
     assert [(one["key"], one["effect"], one["tolerationSeconds"]) for one in spec["tolerations"]] == [

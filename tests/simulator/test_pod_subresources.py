@@ -1,22 +1,21 @@
 from typing import Any
 
 import pytest
+from simulator_api import Api, Json
 
 from trio_sched.simulator import ApiServer
-
-Json = dict[str, Any]
 
 PODS = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 MERGE = "application/merge-patch+json"
 
 
-async def refused(api: Any, pod: str, body: Json, code: int) -> Json:
+async def refused(api: Api, pod: str, body: Json, code: int) -> Json:
     status: Json = await api("POST", f"{PODS}/{pod}/binding", body, expect=code)
     return status
 
 
-async def test_binding_sets_the_node_and_the_condition_and_clears_the_nomination(api: Any) -> None:
+async def test_binding_sets_the_node_and_the_condition_and_clears_the_nomination(api: Api) -> None:
     await api.create_pod("p")
     await api("PATCH", f"{PODS}/p/status", {"status": {"nominatedNodeName": "n0"}}, content_type=MERGE)
     answer = await api.bind("p", "n1", annotations={"by": "me"}, labels={"topology": "here"})
@@ -30,13 +29,13 @@ async def test_binding_sets_the_node_and_the_condition_and_clears_the_nomination
     assert pod["metadata"]["labels"]["topology"] == "here"
 
 
-async def test_the_node_need_not_exist(api: Any) -> None:
+async def test_the_node_need_not_exist(api: Api) -> None:
     await api.create_pod("p")
     await api.bind("p", "nowhere")
     assert (await api.pod("p"))["spec"]["nodeName"] == "nowhere"
 
 
-async def test_a_bound_pod_cannot_be_bound_again(api: Any) -> None:
+async def test_a_bound_pod_cannot_be_bound_again(api: Api) -> None:
     await api.create_pod("hi")
     await api.bind("hi", "n2")
     status = await refused(api, "hi", {"target": {"name": "n2"}}, 409)
@@ -46,7 +45,7 @@ async def test_a_bound_pod_cannot_be_bound_again(api: Any) -> None:
     assert status["details"] == {"name": "hi", "kind": "pods/binding"}
 
 
-async def test_a_binding_for_another_uid_is_refused(api: Any) -> None:
+async def test_a_binding_for_another_uid_is_refused(api: Api) -> None:
     pod = await api.create_pod("ext")
     status = await refused(api, "ext", {"metadata": {"name": "ext", "uid": "abc"}, "target": {"name": "n"}}, 409)
     assert status["message"] == (
@@ -56,7 +55,7 @@ async def test_a_binding_for_another_uid_is_refused(api: Any) -> None:
     )
 
 
-async def test_a_gated_pod_cannot_be_bound(api: Any) -> None:
+async def test_a_gated_pod_cannot_be_bound(api: Api) -> None:
     await api.create_pod("gated", schedulingGates=[{"name": "g"}])
     status = await refused(api, "gated", {"target": {"name": "n"}}, 409)
     assert status["message"] == (
@@ -64,7 +63,7 @@ async def test_a_gated_pod_cannot_be_bound(api: Any) -> None:
     )
 
 
-async def test_a_pod_on_its_way_out_cannot_be_bound(api: Any) -> None:
+async def test_a_terminating_pod_cannot_be_bound(api: Api) -> None:
     body = {
         "metadata": {"name": "x", "finalizers": ["example.com/hold"]},
         "spec": {"containers": [{"name": "c", "image": "i"}]},
@@ -75,42 +74,42 @@ async def test_a_pod_on_its_way_out_cannot_be_bound(api: Any) -> None:
     assert status["message"].endswith("pod x is being deleted, cannot be assigned to a host")
 
 
-async def test_a_binding_without_a_target_is_an_error_without_a_reason(api: Any) -> None:
+async def test_a_binding_without_a_target_is_an_error_without_a_reason(api: Api) -> None:
     await api.create_pod("p")
     status = await refused(api, "p", {"target": {}}, 500)
     assert status["message"] == "target.name: Required value"
     assert "reason" not in status
 
 
-async def test_binding_what_is_not_there_is_not_found(api: Any) -> None:
+async def test_binding_an_unknown_pod_is_not_found(api: Api) -> None:
     assert (await refused(api, "nope", {"target": {"name": "n"}}, 404))["message"] == 'pods "nope" not found'
 
 
-async def test_a_binding_can_be_posted_to_its_own_collection(api: Any) -> None:
+async def test_a_binding_can_be_posted_to_its_own_collection(api: Api) -> None:
     await api.create_pod("p")
     body = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
     await api("POST", "/api/v1/namespaces/default/bindings", body)
     assert (await api.pod("p"))["spec"]["nodeName"] == "n1"
 
 
-async def run_pod(api: Any, name: str) -> None:
+async def run_pod(api: Api, name: str) -> None:
     await api.create_pod(name, labels={"app": "x"})
     await api.bind(name, "n1")
     status = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
     await api("PATCH", f"{PODS}/{name}/status", status, content_type=MERGE)
 
 
-async def budget(api: Any, name: str = "b", **spec: Any) -> None:
+async def budget(api: Api, name: str = "b", **spec: Any) -> None:
     spec = {"selector": {"matchLabels": {"app": "x"}}, **spec}
     await api("POST", BUDGETS, {"metadata": {"name": name}, "spec": spec})
 
 
-async def evict(api: Any, pod: str, expect: int = 201) -> Json:
+async def evict(api: Api, pod: str, expect: int = 201) -> Json:
     status: Json = await api("POST", f"{PODS}/{pod}/eviction", {"metadata": {"name": pod}}, expect=expect)
     return status
 
 
-async def test_an_unprotected_pod_is_evicted_gracefully_and_told_why(api: Any) -> None:
+async def test_an_unprotected_pod_is_evicted_gracefully_and_gets_a_condition(api: Api) -> None:
     await run_pod(api, "p")
     await evict(api, "p")
     pod = await api.pod("p")
@@ -120,7 +119,7 @@ async def test_an_unprotected_pod_is_evicted_gracefully_and_told_why(api: Any) -
 
 
 @pytest.mark.parametrize("spec", [{"minAvailable": 2}, {"minAvailable": "60%"}, {"maxUnavailable": 0}])
-async def test_a_budget_protects_its_pods(api: Any, spec: Json) -> None:
+async def test_a_budget_protects_its_pods(api: Api, spec: Json) -> None:
     await run_pod(api, "p")
     await run_pod(api, "q")
     await budget(api, **spec)
@@ -132,7 +131,7 @@ async def test_a_budget_protects_its_pods(api: Any, spec: Json) -> None:
     ]
 
 
-async def test_a_budget_lets_go_as_many_as_it_says(api: Any) -> None:
+async def test_a_budget_allows_as_many_disruptions_as_it_states(api: Api) -> None:
     for name in "pqr":
         await run_pod(api, name)
     await budget(api, maxUnavailable=1)
@@ -140,7 +139,7 @@ async def test_a_budget_lets_go_as_many_as_it_says(api: Any) -> None:
     await evict(api, "q", expect=429)
 
 
-async def test_the_figures_of_whoever_keeps_the_status_count_and_are_used_up(api: Any) -> None:
+async def test_a_stored_budget_status_is_used_and_counted_down(api: Api) -> None:
     await run_pod(api, "p")
     await run_pod(api, "q")
     await budget(api, minAvailable=2)
@@ -153,14 +152,14 @@ async def test_the_figures_of_whoever_keeps_the_status_count_and_are_used_up(api
     await evict(api, "q", expect=429)
 
 
-async def test_pending_pods_are_evicted_whatever_the_budget_says(api: Any, server: ApiServer) -> None:
+async def test_pending_pods_are_evicted_despite_a_budget(api: Api, server: ApiServer) -> None:
     await api.create_pod("p", labels={"app": "x"})
     await budget(api, minAvailable=9)
     await evict(api, "p")
     assert server.store.get("pods", "default/p") is None
 
 
-async def test_two_budgets_over_one_pod_are_an_error(api: Any) -> None:
+async def test_two_budgets_over_one_pod_are_an_error(api: Api) -> None:
     await run_pod(api, "p")
     await budget(api, "b1", maxUnavailable=1)
     await budget(api, "b2", maxUnavailable=1)

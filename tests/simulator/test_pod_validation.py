@@ -1,11 +1,10 @@
 from typing import Any
 
 import pytest
+from simulator_api import Json
 
 from trio_sched.simulator.pod_defaults import fill_spec
 from trio_sched.simulator.pod_validation import pod_problems, quantity_errors, update_problems
-
-Json = dict[str, Any]
 
 
 def spec_of(**spec: Any) -> Json:
@@ -66,13 +65,13 @@ def test_a_plain_pod_has_no_problems() -> None:
         ),
     ],
 )
-def test_broken_rules_are_named_in_kubes_words(spec: Json, expected: str) -> None:
+def test_violations_have_the_text_of_kube_apiserver(spec: Json, expected: str) -> None:
     problems = [f"{problem.field}: {problem.message}" for problem in pod_problems(spec_of(**spec))]
     assert len(problems) == 1
     assert expected in problems[0]
 
 
-def test_a_quantity_that_is_none_is_found_wherever_it_stands() -> None:
+def test_invalid_quantities_are_found_in_every_field() -> None:
     good = {"resources": {"requests": {"cpu": "1"}}}
     bad = {"resources": {"limits": {"cpu": "lots"}}}
     assert quantity_errors({"containers": [good]}) is None
@@ -103,7 +102,7 @@ def test_some_fields_of_a_pod_may_change(change: Json) -> None:
         {"schedulerName": "other"},
     ],
 )
-def test_the_other_fields_may_not(change: Json) -> None:
+def test_other_fields_of_a_pod_may_not_change(change: Json) -> None:
     (problem,) = update_problems(spec_of(), spec_of(**change))
     assert problem.field == "spec"
     assert problem.message.startswith("Forbidden: pod updates may not change fields other than")

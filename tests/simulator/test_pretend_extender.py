@@ -8,7 +8,7 @@ from trio_sched.simulator import Asked, ExtenderTransport, PretendExtender, leav
 REQUEST = {"Pod": {"metadata": {"name": "p"}}, "Nodes": None, "NodeNames": ["a", "b"]}
 
 
-async def test_it_says_what_it_is_told_to_say(autojump_clock: MockClock) -> None:
+async def test_it_answers_as_configured(autojump_clock: MockClock) -> None:
     async def slowly(asked: Asked) -> dict[str, str]:
         await trio.sleep(2)
         return {"said": asked.pod}

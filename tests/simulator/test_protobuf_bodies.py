@@ -57,7 +57,7 @@ def test_maps_bytes_numbers_and_int_or_string() -> None:
     assert budget["spec"]["minAvailable"] == "50%"
 
 
-def test_a_kind_that_is_not_known_is_left_to_others() -> None:
+def test_unknown_kinds_are_not_decoded() -> None:
     assert read_protobuf(body(b"example.com/v1", b"Gadget", b"")) is None
 
 

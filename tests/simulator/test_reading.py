@@ -1,10 +1,7 @@
-from typing import Any
-
 import pytest
+from simulator_api import Api, Json
 
 from trio_sched.simulator import ApiServer
-
-Json = dict[str, Any]
 
 PATH = "/api/v1/namespaces/default/pods"
 
@@ -13,12 +10,12 @@ def names(listing: Json) -> list[str]:
     return [item["metadata"]["name"] for item in listing["items"]]
 
 
-async def pods(api: Any, *wanted: str) -> None:
+async def pods(api: Api, *wanted: str) -> None:
     for name in wanted:
         await api.create_pod(name, labels={"odd": str(ord(name[-1]) % 2)})
 
 
-async def test_pages_follow_each_other_and_count_what_is_left(api: Any) -> None:
+async def test_pages_follow_each_other_and_count_what_is_left(api: Api) -> None:
     await pods(api, "a", "b", "c", "d", "e")
     first = await api("GET", f"{PATH}?limit=2")
     assert names(first) == ["a", "b"]
@@ -29,7 +26,7 @@ async def test_pages_follow_each_other_and_count_what_is_left(api: Any) -> None:
     assert "continue" not in third["metadata"]
 
 
-async def test_all_pages_show_the_moment_of_the_first(api: Any) -> None:
+async def test_all_pages_show_the_version_of_the_first(api: Api) -> None:
     await pods(api, "a", "b", "c", "d")
     first = await api("GET", f"{PATH}?limit=2")
     await pods(api, "cc", "z")
@@ -39,7 +36,7 @@ async def test_all_pages_show_the_moment_of_the_first(api: Any) -> None:
     assert rest["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
-async def test_pages_of_a_selection_are_full_and_leave_the_count_out(api: Any) -> None:
+async def test_pages_of_a_selection_are_full_and_leave_the_count_out(api: Api) -> None:
     await pods(api, "a", "b", "c", "d", "e")
     first = await api("GET", f"{PATH}?limit=2&labelSelector=odd%3D1")
     assert names(first) == ["a", "c"]
@@ -49,7 +46,7 @@ async def test_pages_of_a_selection_are_full_and_leave_the_count_out(api: Any) -
     assert "continue" not in rest["metadata"]
 
 
-async def test_a_page_whose_moment_is_forgotten_is_expired(api: Any, server: ApiServer) -> None:
+async def test_a_page_of_a_compacted_version_is_expired(api: Api, server: ApiServer) -> None:
     await pods(api, "a", "b", "c")
     first = await api("GET", f"{PATH}?limit=2")
     await pods(api, "d")
@@ -59,14 +56,14 @@ async def test_a_page_whose_moment_is_forgotten_is_expired(api: Any, server: Api
     assert status["message"].startswith("The provided continue parameter is too old")
 
 
-async def test_any_version_is_answered_whole_whatever_the_limit(api: Any) -> None:
+async def test_any_version_is_answered_whole_whatever_the_limit(api: Api) -> None:
     await pods(api, "a", "b", "c")
     listing = await api("GET", f"{PATH}?limit=2&resourceVersion=0")
     assert names(listing) == ["a", "b", "c"]
     assert "continue" not in listing["metadata"]
 
 
-async def test_an_exact_version_is_shown_as_it_was(api: Any, server: ApiServer) -> None:
+async def test_an_exact_version_is_shown_as_it_was(api: Api, server: ApiServer) -> None:
     await pods(api, "a")
     then = server.store.version
     await pods(api, "b")
@@ -76,7 +73,7 @@ async def test_an_exact_version_is_shown_as_it_was(api: Any, server: ApiServer) 
     assert names(newer) == ["a", "b"]
 
 
-async def test_a_version_to_come_is_refused_with_the_current_one(api: Any, server: ApiServer) -> None:
+async def test_a_future_version_is_refused_with_the_current_one(api: Api, server: ApiServer) -> None:
     status = await api("GET", f"{PATH}?resourceVersion=99999999", expect=504)
     current = server.store.version
     assert status["message"] == f"Timeout: Too large resource version: 99999999, current: {current}"
@@ -88,12 +85,12 @@ async def test_a_version_to_come_is_refused_with_the_current_one(api: Any, serve
     "query",
     ["resourceVersionMatch=Exact", "resourceVersion=0&resourceVersionMatch=Exact", "resourceVersionMatch=Sometimes"],
 )
-async def test_version_matches_that_make_no_sense_are_refused(api: Any, query: str) -> None:
+async def test_invalid_version_matches_are_refused(api: Api, query: str) -> None:
     status = await api("GET", f"{PATH}?{query}", expect=422)
     assert status["details"]["kind"] == "ListOptions"
 
 
-async def test_lists_are_narrowed_by_namespace_label_and_field(api: Any) -> None:
+async def test_lists_are_narrowed_by_namespace_label_and_field(api: Api) -> None:
     await pods(api, "a", "b")
     await api.create_pod("a", namespace="kube-system")
     await api.bind("a", "n1")

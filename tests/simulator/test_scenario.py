@@ -1,13 +1,11 @@
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
+from simulator_api import Json
 
 from trio_sched.simulator import ApiServer, ManifestError, load_manifests, populate
-
-Json = dict[str, Any]
 
 MANIFESTS = """\
 apiVersion: v1
@@ -28,7 +26,7 @@ items:
 """
 
 
-def test_what_others_need_comes_first() -> None:
+def test_dependencies_are_created_first() -> None:
     assert [one["kind"] for one in load_manifests([StringIO(MANIFESTS)])] == ["PriorityClass", "Node", "Pod"]
 
 
@@ -66,14 +64,14 @@ def test_items_of_typed_lists_inherit_what_the_list_says() -> None:
         ("- 1", r"cluster\.yaml, line 1 \(document 1\): expected an object, found list"),
     ],
 )
-def test_mistakes_are_told_by_file_document_and_line(tmp_path: Path, text: str, expected: str) -> None:
+def test_mistakes_are_reported_with_file_document_and_line(tmp_path: Path, text: str, expected: str) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(text)
     with pytest.raises(ManifestError, match=expected):
         load_manifests([path])
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match=r"missing\.yaml: cannot be read"):
         load_manifests([tmp_path / "missing.yaml"])
 
@@ -137,6 +135,6 @@ def test_a_status_written_by_hand_is_kept_on_top_of_the_defaults(server: ApiServ
         ),
     ],
 )
-def test_what_the_server_refuses_is_told_by_name(server: ApiServer, manifest: Json, expected: str) -> None:
+def test_refused_objects_are_reported_by_name(server: ApiServer, manifest: Json, expected: str) -> None:
     with pytest.raises(ManifestError, match=expected):
         populate(server, [manifest])

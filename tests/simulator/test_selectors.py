@@ -1,10 +1,7 @@
-from typing import Any
-
 import pytest
+from simulator_api import Json
 
 from trio_sched.simulator.selectors import SelectorError, both, field_selector, label_selector, matches_label_selector
-
-Json = dict[str, Any]
 
 
 def labelled(**labels: str) -> Json:
@@ -59,7 +56,7 @@ def test_pods_are_selected_by_node_and_phase() -> None:
     assert not predicate({**pod, "spec": {}})
 
 
-def test_nodes_that_say_nothing_are_schedulable() -> None:
+def test_nodes_are_schedulable_by_default() -> None:
     predicate = field_selector("spec.unschedulable=false", "nodes")
     assert predicate is not None
     assert predicate({"metadata": {}, "spec": {}})

@@ -6,6 +6,7 @@ import httpx
 import pytest
 import trio
 import trustme
+from certificate_files import write_certificate
 
 from trio_sched.simulator import ApiServer, serve
 
@@ -25,10 +26,7 @@ async def test_https_is_spoken_with_a_certificate_given(
     server: ApiServer, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     authority = trustme.CA()
-    issued = authority.issue_cert("127.0.0.1")
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    issued.cert_chain_pems[0].write_to_path(certificate)
-    issued.private_key_pem.write_to_path(key)
+    certificate, key = write_certificate(authority, "127.0.0.1", tmp_path)
     address = await nursery.start(partial(serve, server, certificate=certificate, private_key=key))
     assert address.startswith("https://127.0.0.1:")
     trusting = ssl.create_default_context()

@@ -1,10 +1,7 @@
-from typing import Any
-
 import pytest
+from simulator_api import Json
 
 from trio_sched.simulator.strategic_merge import StrategicMergeError, strategic_merge
-
-Json = dict[str, Any]
 
 
 def test_maps_are_merged_and_null_removes() -> None:

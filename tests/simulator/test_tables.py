@@ -2,12 +2,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from simulator_api import Api, Json
 
 from trio_sched.simulator.ages import human_duration
 from trio_sched.simulator.resource_types import TypeRegistry
 from trio_sched.simulator.tables import table_columns, table_row
-
-Json = dict[str, Any]
 
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
 BORN = "2026-01-01T00:00:00Z"
@@ -31,7 +30,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
         (3 * 365 * 86400, "3y"),
     ],
 )
-def test_ages_read_as_kubectl_writes_them(seconds: float, text: str) -> None:
+def test_ages_are_written_as_by_kubectl(seconds: float, text: str) -> None:
     assert human_duration(seconds) == text
 
 
@@ -43,7 +42,7 @@ def row(plural: str, fields: Json) -> dict[str, Any]:
     return dict(zip(names, cells, strict=True))
 
 
-def test_a_running_pod_shows_where_it_is_and_how_it_does() -> None:
+def test_a_running_pod_shows_its_node_and_readiness() -> None:
     shown = row(
         "pods",
         {
@@ -122,7 +121,7 @@ def test_every_kind_has_as_many_cells_as_columns_even_when_nearly_empty(resource
 
 
 @pytest.mark.parametrize(("include", "has"), [("None", None), ("Metadata", "PartialObjectMetadata"), ("Object", "Pod")])
-async def test_rows_carry_as_much_of_their_object_as_asked(api: Any, include: str, has: str | None) -> None:
+async def test_rows_carry_as_much_of_their_object_as_asked(api: Api, include: str, has: str | None) -> None:
     await api.create_pod("p")
     table = await api("GET", f"/api/v1/pods?includeObject={include}", accept=TABLE)
     assert table["kind"] == "Table"

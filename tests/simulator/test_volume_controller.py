@@ -1,15 +1,13 @@
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
+from simulator_api import Api, Json
 from trio.testing import MockClock
 
 from trio_sched.simulator import ApiServer, VolumeController, VolumePace, trio_clock
 from trio_sched.simulator.volume_controller import PROVISION_FAILURES, PROVISION_SECONDS
 from trio_sched.simulator.volume_shapes import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE
-
-Json = dict[str, Any]
 
 CLAIMS, VOLUMES = "/api/v1/namespaces/default/persistentvolumeclaims", "/api/v1/persistentvolumes"
 
@@ -17,7 +15,7 @@ CLAIMS, VOLUMES = "/api/v1/namespaces/default/persistentvolumeclaims", "/api/v1/
 class Storage:
     """What users and schedulers do to storage."""
 
-    def __init__(self, api: Any, controller: VolumeController) -> None:
+    def __init__(self, api: Api, controller: VolumeController) -> None:
         self.api, self.controller = api, controller
 
     async def storage_class(self, name: str = "fast", mode: str = "Immediate", **more: Any) -> Json:
@@ -59,14 +57,16 @@ class Storage:
 
 
 @pytest.fixture
-async def storage(make_api: Callable[[ApiServer], Any], nursery: trio.Nursery, autojump_clock: MockClock) -> Any:
-    api = make_api(ApiServer(now=trio_clock()))
+async def storage(nursery: trio.Nursery, autojump_clock: MockClock) -> Storage:
+    api = Api(ApiServer(now=trio_clock()))
     controller = VolumeController(api.server, VolumePace(bind_seconds=1, provision_seconds=10))
     await nursery.start(controller.run)
     return Storage(api, controller)
 
 
-async def test_an_immediate_claim_gets_the_smallest_volume_that_fits(storage: Any, autojump_clock: MockClock) -> None:
+async def test_an_immediate_claim_gets_the_smallest_volume_that_fits(
+    storage: Storage, autojump_clock: MockClock
+) -> None:
     await storage.storage_class()
     for name, size in (("large", "9Gi"), ("small", "2Gi"), ("tiny", "1Mi")):
         await storage.volume(name, size=size)
@@ -85,7 +85,7 @@ async def test_an_immediate_claim_gets_the_smallest_volume_that_fits(storage: An
 
 
 async def test_an_immediate_claim_without_a_volume_gets_a_new_one_in_time(
-    storage: Any, autojump_clock: MockClock
+    storage: Storage, autojump_clock: MockClock
 ) -> None:
     allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["east"]}]}]
     await storage.storage_class(allowedTopologies=allowed, reclaimPolicy="Retain")
@@ -105,7 +105,9 @@ async def test_an_immediate_claim_without_a_volume_gets_a_new_one_in_time(
     assert not storage.controller.is_busy
 
 
-async def test_a_claim_that_waits_gets_its_volume_once_it_has_a_node(storage: Any, autojump_clock: MockClock) -> None:
+async def test_a_claim_that_waits_gets_its_volume_once_it_has_a_node(
+    storage: Storage, autojump_clock: MockClock
+) -> None:
     await storage.storage_class(mode="WaitForFirstConsumer")
     await storage.volume("ready")
     await storage.claim()
@@ -120,7 +122,7 @@ async def test_a_claim_that_waits_gets_its_volume_once_it_has_a_node(storage: An
     assert term["matchExpressions"][0]["values"] == ["west"]
 
 
-async def test_what_the_scheduler_keeps_for_a_claim_is_bound_to_it(storage: Any, autojump_clock: MockClock) -> None:
+async def test_a_volume_reserved_for_a_claim_is_bound_to_it(storage: Storage, autojump_clock: MockClock) -> None:
     await storage.storage_class(mode="WaitForFirstConsumer", provisioner="kubernetes.io/no-provisioner")
     claim = await storage.claim()
     reference = {"namespace": "default", "name": "data", "uid": claim["metadata"]["uid"]}
@@ -130,7 +132,7 @@ async def test_what_the_scheduler_keeps_for_a_claim_is_bound_to_it(storage: Any,
     assert storage.phase("pv") == "Bound"
 
 
-async def test_a_claim_may_name_its_volume(storage: Any, autojump_clock: MockClock) -> None:
+async def test_a_claim_may_name_its_volume(storage: Storage, autojump_clock: MockClock) -> None:
     await storage.claim(volumeName="pv")
     await trio.sleep(2)
     assert storage.state_of() == ("Pending", "pv")
@@ -140,7 +142,7 @@ async def test_a_claim_may_name_its_volume(storage: Any, autojump_clock: MockClo
     assert storage.state_of() == ("Bound", "pv")
 
 
-async def test_a_provisioner_can_be_slow_and_can_fail(storage: Any, autojump_clock: MockClock) -> None:
+async def test_a_provisioner_can_be_slow_and_can_fail(storage: Storage, autojump_clock: MockClock) -> None:
     annotations = {PROVISION_SECONDS: "100", PROVISION_FAILURES: "1"}
     await storage.storage_class(mode="WaitForFirstConsumer", annotations=annotations)
     await storage.api.create_node("n")
@@ -159,7 +161,7 @@ async def test_a_provisioner_can_be_slow_and_can_fail(storage: Any, autojump_clo
     assert storage.state_of()[0] == "Bound"
 
 
-async def test_an_immediate_claim_is_tried_again_by_itself(storage: Any, autojump_clock: MockClock) -> None:
+async def test_an_immediate_claim_is_retried(storage: Storage, autojump_clock: MockClock) -> None:
     await storage.storage_class(annotations={PROVISION_FAILURES: "2"})
     await storage.claim()
     await trio.sleep(30)
@@ -168,7 +170,7 @@ async def test_an_immediate_claim_is_tried_again_by_itself(storage: Any, autojum
     assert storage.state_of()[0] == "Bound"
 
 
-async def test_a_node_that_does_not_exist_is_given_back(storage: Any, autojump_clock: MockClock) -> None:
+async def test_a_claim_with_an_unknown_selected_node_is_reset(storage: Storage, autojump_clock: MockClock) -> None:
     await storage.storage_class(mode="WaitForFirstConsumer")
     await storage.claim()
     await storage.select("gone")
@@ -177,8 +179,8 @@ async def test_a_node_that_does_not_exist_is_given_back(storage: Any, autojump_c
 
 
 @pytest.mark.parametrize(("policy", "phase"), [("Delete", None), ("Retain", "Released")])
-async def test_a_volume_outlives_its_claim_only_if_it_is_to_be_kept(
-    storage: Any, autojump_clock: MockClock, policy: str, phase: str | None
+async def test_a_volume_outlives_its_claim_only_with_policy_retain(
+    storage: Storage, autojump_clock: MockClock, policy: str, phase: str | None
 ) -> None:
     await storage.storage_class(reclaimPolicy=policy)
     await storage.claim()
@@ -189,7 +191,7 @@ async def test_a_volume_outlives_its_claim_only_if_it_is_to_be_kept(
     assert storage.phase(name) == phase
 
 
-async def test_a_claim_whose_volume_goes_is_lost(storage: Any, autojump_clock: MockClock) -> None:
+async def test_a_claim_whose_volume_is_deleted_is_lost(storage: Storage, autojump_clock: MockClock) -> None:
     await storage.storage_class()
     await storage.volume("pv")
     await storage.claim()
@@ -199,7 +201,9 @@ async def test_a_claim_whose_volume_goes_is_lost(storage: Any, autojump_clock: M
     assert storage.state_of() == ("Lost", "pv")
 
 
-async def test_claims_for_ephemeral_volumes_come_and_go_with_their_pod(storage: Any, autojump_clock: MockClock) -> None:
+async def test_claims_for_ephemeral_volumes_come_and_go_with_their_pod(
+    storage: Storage, autojump_clock: MockClock
+) -> None:
     template = {
         "metadata": {"labels": {"for": "scratch"}},
         "spec": {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"]},
@@ -217,10 +221,10 @@ async def test_claims_for_ephemeral_volumes_come_and_go_with_their_pod(storage: 
     assert storage.stored("persistentvolumeclaims", "default/p-scratch") is None
 
 
-async def test_what_was_there_before_it_came_is_seen_to(
-    make_api: Callable[[ApiServer], Any], nursery: trio.Nursery, autojump_clock: MockClock
+async def test_objects_created_before_the_controller_are_handled(
+    nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    api = make_api(ApiServer(now=trio_clock()))
+    api = Api(ApiServer(now=trio_clock()))
     controller = VolumeController(api.server)
     storage = Storage(api, controller)
     await storage.storage_class()

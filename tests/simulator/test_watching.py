@@ -1,18 +1,14 @@
-from collections.abc import Callable
-from typing import Any
-
 import msgspec
 import pytest
 import trio
+from simulator_api import Api, Json
 from trio.testing import MockClock
 
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.watching import StreamCut, WatchStream
 
-Json = dict[str, Any]
 
-
-async def open_watch(api: Any, path: str) -> WatchStream:
+async def open_watch(api: Api, path: str) -> WatchStream:
     response = await api.raw("GET", path)
     assert response.status == 200, response.body
     assert isinstance(response.body, WatchStream)
@@ -27,7 +23,7 @@ def seen(events: list[Json]) -> list[tuple[str, str]]:
     return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 
 
-async def test_a_watch_from_a_version_tells_only_what_came_after(api: Any) -> None:
+async def test_a_watch_from_a_version_sends_only_later_changes(api: Api) -> None:
     before = await api.create_pod("before")
     await api.create_pod("after")
     stream = await open_watch(api, f"/api/v1/pods?watch=true&resourceVersion={before['metadata']['resourceVersion']}")
@@ -36,13 +32,13 @@ async def test_a_watch_from_a_version_tells_only_what_came_after(api: Any) -> No
     assert seen(await batch(stream)) == [("DELETED", "after")]
 
 
-async def test_a_watch_without_a_version_begins_with_what_is_there(api: Any) -> None:
+async def test_a_watch_without_a_version_starts_with_all_objects(api: Api) -> None:
     await api.create_pod("old")
     stream = await open_watch(api, "/api/v1/pods?watch=true")
     assert seen(await batch(stream)) == [("ADDED", "old")]
 
 
-async def test_a_streaming_list_ends_with_a_marked_bookmark(api: Any, server: ApiServer) -> None:
+async def test_a_streaming_list_ends_with_a_marked_bookmark(api: Api, server: ApiServer) -> None:
     await api.create_pod("a")
     await api.create_pod("b")
     version = server.store.version
@@ -55,7 +51,7 @@ async def test_a_streaming_list_ends_with_a_marked_bookmark(api: Any, server: Ap
     }
 
 
-async def test_leaving_the_selection_looks_like_a_deletion_of_the_former_state(api: Any) -> None:
+async def test_leaving_the_selection_looks_like_a_deletion_of_the_former_state(api: Api) -> None:
     pod = await api.create_pod("p")
     version = pod["metadata"]["resourceVersion"]
     path = f"/api/v1/pods?watch=true&resourceVersion={version}&fieldSelector=status.phase!%3DSucceeded"
@@ -70,7 +66,7 @@ async def test_leaving_the_selection_looks_like_a_deletion_of_the_former_state(a
     assert event["object"]["metadata"]["resourceVersion"] == done["metadata"]["resourceVersion"]
 
 
-async def test_entering_the_selection_looks_like_an_addition(api: Any, server: ApiServer) -> None:
+async def test_entering_the_selection_looks_like_an_addition(api: Api, server: ApiServer) -> None:
     await api.create_pod("p")
     stream = await open_watch(
         api, f"/api/v1/pods?watch=true&resourceVersion={server.store.version}&labelSelector=a%3D1"
@@ -81,14 +77,14 @@ async def test_entering_the_selection_looks_like_an_addition(api: Any, server: A
     assert [event["type"] for event in await batch(stream)] == ["ADDED", "MODIFIED", "DELETED"]
 
 
-async def test_other_namespaces_are_not_told(api: Any, server: ApiServer) -> None:
+async def test_changes_in_other_namespaces_are_not_sent(api: Api, server: ApiServer) -> None:
     stream = await open_watch(api, f"/api/v1/namespaces/default/pods?watch=true&resourceVersion={server.store.version}")
     await api.create_pod("elsewhere", namespace="kube-system")
     await api.create_pod("here")
     assert seen(await batch(stream)) == [("ADDED", "here")]
 
 
-async def test_a_version_whose_history_is_gone_is_told_in_the_stream(api: Any, server: ApiServer) -> None:
+async def test_an_expired_version_is_an_error_in_the_stream(api: Api, server: ApiServer) -> None:
     pod = await api.create_pod("p")
     version = int(pod["metadata"]["resourceVersion"])
     await api.create_pod("q")
@@ -104,7 +100,7 @@ async def test_a_version_whose_history_is_gone_is_told_in_the_stream(api: Any, s
 
 
 async def test_bookmarks_come_every_minute_and_shortly_before_the_end(
-    api: Any, server: ApiServer, autojump_clock: MockClock
+    api: Api, server: ApiServer, autojump_clock: MockClock
 ) -> None:
     path = f"/api/v1/pods?watch=true&resourceVersion={server.store.version}&allowWatchBookmarks=true&timeoutSeconds=130"
     stream = await open_watch(api, path)
@@ -117,7 +113,7 @@ async def test_bookmarks_come_every_minute_and_shortly_before_the_end(
 
 
 async def test_a_watch_ends_cleanly_at_its_timeout_and_is_forgotten(
-    api: Any, server: ApiServer, autojump_clock: MockClock
+    api: Api, server: ApiServer, autojump_clock: MockClock
 ) -> None:
     stream = await open_watch(api, f"/api/v1/pods?watch=1&resourceVersion={server.store.version}&timeoutSeconds=7")
     assert server.open_watches == 1
@@ -128,7 +124,7 @@ async def test_a_watch_ends_cleanly_at_its_timeout_and_is_forgotten(
 
 
 async def test_stopping_the_server_breaks_its_watches(
-    api: Any, server: ApiServer, autojump_clock: MockClock, nursery: trio.Nursery
+    api: Api, server: ApiServer, autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     stream = await open_watch(api, f"/api/v1/pods?watch=1&resourceVersion={server.store.version}")
 
@@ -142,7 +138,7 @@ async def test_stopping_the_server_breaks_its_watches(
     assert server.open_watches == 0
 
 
-async def test_a_closed_watch_hears_nothing_more(api: Any, server: ApiServer) -> None:
+async def test_a_closed_watch_gets_no_more_events(api: Api, server: ApiServer) -> None:
     stream = await open_watch(api, f"/api/v1/pods?watch=1&resourceVersion={server.store.version}")
     stream.close()
     await api.create_pod("p")
@@ -151,11 +147,9 @@ async def test_a_closed_watch_hears_nothing_more(api: Any, server: ApiServer) ->
     assert server.store.collection("pods").listeners == {}
 
 
-async def test_a_reader_that_falls_hopelessly_behind_has_to_start_again(
-    make_api: Callable[[ApiServer], Any],
-) -> None:
+async def test_a_reader_that_falls_too_far_behind_gets_expired() -> None:
     server = ApiServer(watch_backlog_limit=3)
-    api = make_api(server)
+    api = Api(server)
     stream = await open_watch(api, f"/api/v1/pods?watch=1&resourceVersion={server.store.version}")
     for number in range(5):
         await api.create_pod(f"p{number}")
@@ -172,19 +166,19 @@ async def test_a_reader_that_falls_hopelessly_behind_has_to_start_again(
         ("sendInitialEvents=true", "sendInitialEvents is forbidden for list"),
     ],
 )
-async def test_contradicting_options_are_refused(api: Any, query: str, problem: str) -> None:
+async def test_contradicting_options_are_refused(api: Api, query: str, problem: str) -> None:
     status = await api("GET", f"/api/v1/pods?{query}", expect=422)
     assert problem in status["message"]
 
 
-async def test_a_single_object_can_be_watched_by_name(api: Any) -> None:
+async def test_a_single_object_can_be_watched_by_name(api: Api) -> None:
     await api.create_pod("p")
     stream = await open_watch(api, "/api/v1/namespaces/default/pods/p?watch=true")
     await api.create_pod("other")
     assert seen(await batch(stream)) == [("ADDED", "p")]
 
 
-async def test_a_watch_can_be_a_table(api: Any) -> None:
+async def test_a_watch_can_be_a_table(api: Api) -> None:
     await api.create_pod("p")
     accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
     response = await api.raw("GET", "/api/v1/pods?watch=true", accept=accept)

@@ -5,17 +5,16 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 import pytest
+from placed_pods import placed
 
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.snapshot import domain_counts
 from trio_sched.snapshot.arrays import BoolArray
 from trio_sched.snapshot.domain_counts import NO_DOMAIN, DomainCounts
 from trio_sched.snapshot.label_selection import EVERYTHING, selector_of_map
 from trio_sched.snapshot.node_columns import NodeColumns, NodeSet
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
 from trio_sched.testing import make_table, node, pod
 
@@ -44,7 +43,7 @@ def per_zone(table: NodeTable, nodes: NodeSet | None = None, key: str = "zone") 
 
 
 def add(table: NodeTable, new: Pod) -> None:
-    table.add_pod(table.row_of[new.node_name], PlacedPod(new, pod_usage(new)))
+    table.add_pod(table.row_of[new.node_name], placed(new))
 
 
 def counts_of(table: NodeTable) -> DomainCounts:
@@ -78,10 +77,10 @@ def test_a_running_pod_that_changes_its_labels_begins_or_stops_to_count() -> Non
     table = table_of_zones()
     assert per_zone(table)["a"] == 2
     row = table.row_of["a1"]
-    placed = table.pods[row][pod("p1").uid]
-    table.update_pod(row, placed, web("p1", "a1", "db"))
+    former = table.pods[row][pod("p1").uid]
+    table.update_pod(row, former, web("p1", "a1", "db"))
     assert per_zone(table)["a"] == 1
-    table.update_pod(row, placed, web("p1", "a1"))
+    table.update_pod(row, former, web("p1", "a1"))
     assert per_zone(table)["a"] == 2
 
 

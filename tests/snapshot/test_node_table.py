@@ -3,10 +3,9 @@ from random import Random
 import msgspec
 import numpy as np
 import pytest
+from placed_pods import placed
 
 from trio_sched.objects.node import Node
-from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.placed_pod import PlacedPod
@@ -14,10 +13,6 @@ from trio_sched.snapshot.pod_index import PodSelector
 from trio_sched.testing import make_table, node, pod
 
 GPU = "example.com/gpu"
-
-
-def placed(pod: Pod) -> PlacedPod:
-    return PlacedPod(pod, pod_usage(pod))
 
 
 def table_of(*names: str) -> NodeTable:

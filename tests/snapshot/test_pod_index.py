@@ -3,14 +3,13 @@
 import msgspec
 import numpy as np
 import pytest
+from placed_pods import placed
 
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.snapshot import pod_index
 from trio_sched.snapshot.label_selection import EVERYTHING, NOTHING, selector_of_map
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
 from trio_sched.testing import make_table, node, pod
 
@@ -31,7 +30,7 @@ def terminating(one: Pod) -> Pod:
 
 
 def add(table: NodeTable, new: Pod) -> None:
-    table.add_pod(table.row_of[new.node_name], PlacedPod(new, pod_usage(new)))
+    table.add_pod(table.row_of[new.node_name], placed(new))
 
 
 def counted(table: NodeTable, selector: PodSelector) -> list[int]:
@@ -97,10 +96,10 @@ def test_counts_follow_each_placement() -> None:
 def test_counts_follow_labels_of_running_pods() -> None:
     table = make_table(NODES, PODS)
     assert counted(table, WEB) == [2, 0, 1]
-    placed = table.pods[1][pod("r").uid]
-    table.update_pod(1, placed, a_pod("r", "b"))
+    former = table.pods[1][pod("r").uid]
+    table.update_pod(1, former, a_pod("r", "b"))
     assert counted(table, WEB) == [2, 1, 1]
-    table.update_pod(1, placed, a_pod("r", "b", app="mail"))
+    table.update_pod(1, former, a_pod("r", "b", app="mail"))
     assert counted(table, WEB) == [2, 0, 1]
 
 
@@ -108,8 +107,8 @@ def test_a_pod_that_starts_terminating_is_counted_only_by_selectors_that_include
     table = make_table(NODES, PODS)
     staying = selecting({"app": "web"}, "default", without_terminating=True)
     assert (counted(table, staying), counted(table, WEB)) == ([2, 0, 0], [2, 0, 1])
-    placed = table.pods[0][pod("p").uid]
-    table.update_pod(0, placed, terminating(placed.pod))
+    former = table.pods[0][pod("p").uid]
+    table.update_pod(0, former, terminating(former.pod))
     assert (counted(table, staying), counted(table, WEB)) == ([1, 0, 0], [2, 0, 1])
     table.remove_pod(0, pod("p").uid)
     assert (counted(table, staying), counted(table, WEB)) == ([1, 0, 0], [1, 0, 1])

@@ -5,15 +5,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from placed_pods import placed
 
 from trio_sched.objects.affinity import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
 from trio_sched.snapshot.affinity_terms import TermKind
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.term_index import MatchingTerms
 from trio_sched.testing import make_table, node, pod
 
@@ -64,7 +63,7 @@ def anti_affinity_per_zone(table: NodeTable, incoming: Pod) -> dict[str, int]:
 
 
 def add(table: NodeTable, new: Pod) -> None:
-    table.add_pod(table.row_of[new.node_name], PlacedPod(new, pod_usage(new)))
+    table.add_pod(table.row_of[new.node_name], placed(new))
 
 
 INCOMING = pod("incoming", labels={"app": "web"})
@@ -135,20 +134,20 @@ def test_terms_follow_nodes_that_change_zone_or_get_another_row() -> None:
 def test_the_terms_of_a_running_pod_follow_its_affinity() -> None:
     table = make_table(NODES, [with_affinity("1", anti_affinity=WEB_TERM, node_name="a")])
     assert anti_affinity_per_zone(table, INCOMING) == {"a": 1}
-    placed = table.pods[0][pod("1").uid]
-    table.update_pod(0, placed, pod("1", node_name="a"))
+    former = table.pods[0][pod("1").uid]
+    table.update_pod(0, former, pod("1", node_name="a"))
     assert anti_affinity_per_zone(table, INCOMING) == {}
-    table.update_pod(0, placed, with_affinity("1", anti_affinity=WEB_TERM, node_name="a"))
+    table.update_pod(0, former, with_affinity("1", anti_affinity=WEB_TERM, node_name="a"))
     assert anti_affinity_per_zone(table, INCOMING) == {"a": 1}
 
 
 def test_a_running_pod_whose_labels_change_keeps_its_terms() -> None:
     table = make_table(NODES, [with_affinity("1", anti_affinity=WEB_TERM, node_name="a")])
     assert anti_affinity_per_zone(table, INCOMING) == {"a": 1}
-    placed = table.pods[0][pod("1").uid]
-    table.update_pod(0, placed, with_affinity("1", anti_affinity=WEB_TERM, node_name="a", labels={"new": "label"}))
-    going = msgspec.structs.replace(placed.pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
-    table.update_pod(0, placed, msgspec.structs.replace(placed.pod, metadata=going))
+    former = table.pods[0][pod("1").uid]
+    table.update_pod(0, former, with_affinity("1", anti_affinity=WEB_TERM, node_name="a", labels={"new": "label"}))
+    going = msgspec.structs.replace(former.pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    table.update_pod(0, former, msgspec.structs.replace(former.pod, metadata=going))
     assert anti_affinity_per_zone(table, INCOMING) == {"a": 1}
 
 

@@ -3,12 +3,11 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from placed_pods import placed
 
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import pod_usage
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.volume_index import VolumeIndex
 from trio_sched.testing import make_table, node
 
@@ -86,7 +85,7 @@ def test_a_node_that_goes_takes_its_pods_with_it_and_another_gets_its_row(table:
 def test_a_pod_can_come_and_go_again_and_again(table: NodeTable) -> None:
     pod = using("t", "a", CLAIM)
     for _ in range(3):
-        table.add_pod(0, PlacedPod(pod, pod_usage(pod)))
+        table.add_pod(0, placed(pod))
         assert NodeColumns(table).claim_users("default", "data") == 3
         table.remove_pod(0, pod.uid)
     assert NodeColumns(table).claim_users("default", "data") == 2

@@ -1,7 +1,7 @@
-from trio_sched.objects.pod_requests import pod_usage
+from placed_pods import placed
+
 from trio_sched.snapshot.label_selection import EVERYTHING
 from trio_sched.snapshot.node_columns import NodeColumns
-from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
 from trio_sched.snapshot.what_if import WhatIf
 from trio_sched.testing import make_table, node, pod
@@ -14,7 +14,7 @@ def test_changes_touch_only_the_copy() -> None:
     what_if = WhatIf(table, [1, 2])
     assert what_if.nodes.names == ["b", "c"]
     new = pod("new", cpu="500m", requests={"example.com/gpu": 1})
-    what_if.add_pod("c", PlacedPod(new, pod_usage(new)))
+    what_if.add_pod("c", placed(new))
     removed = what_if.remove_pod("b", pod("p").uid)
     assert removed.pod.name == "p"
     assert what_if.nodes.requested[0].tolist() == [0, 500]
@@ -40,13 +40,13 @@ def test_a_resource_added_by_the_copy_does_not_break_the_original() -> None:
     what_if = WhatIf(table, [0])
     for i in range(5):
         new = pod(f"p{i}", requests={f"r.io/{i}": i + 1})
-        what_if.add_pod("a", PlacedPod(new, pod_usage(new)))
+        what_if.add_pod("a", placed(new))
     row = what_if.nodes.resource_row("r.io/4")
     assert row is not None
     assert what_if.nodes.requested[row].tolist() == [5]
     assert NodeColumns(table).resource_row("r.io/4") == row
     assert NodeColumns(table).requested[row].tolist() == NodeColumns(table).allocatable[row].tolist() == [0]
-    table.add_pod(0, PlacedPod(pod("q", requests={"r.io/4": 7}), pod_usage(pod("q", requests={"r.io/4": 7}))))
+    table.add_pod(0, placed(pod("q", requests={"r.io/4": 7})))
     assert NodeColumns(table).requested[row].tolist() == [7]
 
 
@@ -61,9 +61,9 @@ def test_pods_are_added_and_removed_in_the_copy_only() -> None:
     table = make_table([node("a")], [pod("p", node_name="a"), pod("q", node_name="a")])
     what_if = WhatIf(table, [0])
     removed = what_if.remove_pod("a", pod("p").uid)
-    assert [placed.pod.name for placed in what_if.pods_on("a")] == ["q"]
+    assert [one.pod.name for one in what_if.pods_on("a")] == ["q"]
     what_if.add_pod("a", removed)
-    assert sorted(placed.pod.name for placed in what_if.pods_on("a")) == ["p", "q"]
+    assert sorted(one.pod.name for one in what_if.pods_on("a")) == ["p", "q"]
     assert [one.name for one in NodeColumns(table).node(0).pods] == ["p", "q"]
 
 
@@ -107,5 +107,5 @@ def test_the_copy_does_not_follow_the_original() -> None:
     table.remove_pod(1, pod("p").uid)
     table.remove_node("a")
     assert what_if.nodes.names == ["b"]
-    assert [placed.pod.name for placed in what_if.pods_on("b")] == ["p"]
+    assert [one.pod.name for one in what_if.pods_on("b")] == ["p"]
     assert what_if.nodes.pod_count.tolist() == [1]

@@ -1,20 +1,13 @@
-"""Eyes for whole clusters: what the API server's history says of every pod, and what schedulers keep in mind."""
+"""Checks on whole clusters: the binds in the API server's history, and what a scheduler still holds."""
 
-import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import pytest
 import trio
 from attrs import define, field
 
 from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator.object_store import Change
 from trio_sched.testing.virtual_cluster import VirtualCluster
-
-# Tests of this folder share helper modules, and importlib mode knows no siblings.
-sys.path.insert(0, str(Path(__file__).parent))
 
 _OVER = ("Succeeded", "Failed")
 
@@ -84,29 +77,18 @@ class Ledger:
         return sorted(moment for binds in self.binds.values() for moment, _node in binds)
 
 
-@pytest.fixture
-def watch_history() -> Callable[[VirtualCluster], Ledger]:
-    """Follow a cluster's history from now on."""
-    return Ledger
-
-
-@pytest.fixture
-def check_nothing_left() -> Callable[[VirtualCluster], None]:
-    """Nothing is under way in the cluster's only scheduler, and what it believes of the cluster is so."""
-
-    def check(cluster: VirtualCluster) -> None:
-        (process,) = cluster.schedulers
-        assembly = process.assembly
-        assert assembly is not None
-        scheduler = assembly.scheduler
-        assert scheduler.cache.assumed_count == 0
-        assert len(scheduler.queue.in_flight) == 0
-        assert list(scheduler.queue.in_flight) == []
-        assert assembly.binding.waiting.by_uid == {}
-        assert assembly.binders.unfinished == 0
-        assert assembly.status_writers.unfinished == 0
-        assert assembly.recorder.pool.unfinished == 0
-        assert len(scheduler.queue.active) == 0
-        assert len(assembly.mirror.pending) == len(scheduler.queue.unschedulable)
-
-    return check
+def check_nothing_left(cluster: VirtualCluster) -> None:
+    """Nothing is under way in the cluster's only scheduler, and its cache and queue agree with the cluster."""
+    (process,) = cluster.schedulers
+    assembly = process.assembly
+    assert assembly is not None
+    scheduler = assembly.scheduler
+    assert scheduler.cache.assumed_count == 0
+    assert len(scheduler.queue.in_flight) == 0
+    assert list(scheduler.queue.in_flight) == []
+    assert assembly.binding.waiting.by_uid == {}
+    assert assembly.binders.unfinished == 0
+    assert assembly.status_writers.unfinished == 0
+    assert assembly.recorder.pool.unfinished == 0
+    assert len(scheduler.queue.active) == 0
+    assert len(assembly.mirror.pending) == len(scheduler.queue.unschedulable)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ def free_port() -> int:
 
 
 async def eventually(check: Callable[[], Awaitable[bool]], *, within_seconds: float) -> None:
-    """Ask until *check* says yes; what happens in other processes rings no bell here."""
+    """Poll *check* until it is true; no event tells what happens in other processes."""
     with trio.fail_after(within_seconds):
         while True:
             if await check():
@@ -58,7 +58,7 @@ async def eventually(check: Callable[[], Awaitable[bool]], *, within_seconds: fl
 
 @asynccontextmanager
 async def process(command: list[str], log_file: Path) -> AsyncIterator[trio.Process]:
-    """A process that is gone when the block is left; what it says goes to *log_file*."""
+    """A process that is gone when the block is left; its output goes to *log_file*."""
     with log_file.open("ab") as log:
         started = await trio.lowlevel.open_process(command, stdout=log, stderr=subprocess.STDOUT)
     try:
@@ -147,7 +147,7 @@ class Server:
         response = await self.admin.get(LEASE)
         return response.json()["spec"]["holderIdentity"] if response.status_code == 200 else ""
 
-    def scheduler(self, name: str, *, leader_elect: bool = False) -> Any:
+    def scheduler(self, name: str, *, leader_elect: bool = False) -> AbstractAsyncContextManager[trio.Process]:
         command = self.files.scheduler_command(self.url, leader_elect=leader_elect)
         return process(command, self.files.folder / f"{name}.log")
 
@@ -194,7 +194,7 @@ def api_server_command(files: Files, port: int, etcd_url: str) -> list[str]:
         f"--tls-private-key-file={files.key}",
         f"--token-auth-file={files.folder / 'tokens.csv'}",
         "--authorization-mode=RBAC",
-        # Nobody issues tokens for pods here, and nobody would ever say that a node has become ready.
+        # No controller issues tokens for pods here, and none would ever report that a node has become ready.
         "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={files.key}",
@@ -270,6 +270,8 @@ def admin_of(url: str, files: Files) -> httpx.AsyncClient:
     headers = {"Authorization": f"Bearer {ADMIN}"}
     return httpx.AsyncClient(base_url=url, headers=headers, verify=context, timeout=30, trust_env=False)
 
+
+StartServer = Callable[[Files], AbstractAsyncContextManager[Server]]
 
 REAL = pytest.param(
     real_server,
