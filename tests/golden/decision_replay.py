@@ -15,7 +15,7 @@ from comparison import AWAITED_PLUGINS, Comparison, missing
 from golden_objects import node_of, object_of, pod_of
 from golden_profiles import ReplayHandle, profiles_of
 
-from plugins_builtin.default_preemption import choose
+from plugins_builtin.default_preemption import best_candidates
 from trio_sched.daemon.hook_calls import run_steps
 from trio_sched.engine.bound_hooks import FilterHook
 from trio_sched.engine.decision import Unplaced
@@ -383,7 +383,7 @@ class CaseReplay:
         failed = {name: _status(status) for name, status in tried.statuses.items()}
         yield from _differences("dryRunFailed", _without_plugin(wanted.get("dryRunFailed") or {}), failed)
         if nominated and "tied" in wanted:
-            best = sorted(choose(tried.candidates))
+            best = sorted(best_candidates(tried.candidates))
             if best != wanted["tied"]:
                 yield f"tied: expected {wanted['tied']}, got {best}"
             if outcome.nominated_node_name not in best:

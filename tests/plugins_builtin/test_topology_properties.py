@@ -233,7 +233,7 @@ def test_what_is_dropped_from_memory_is_counted_anew_and_right(monkeypatch: pyte
         (affinity_terms, "_MOST_PARSED"),
         (term_index, "_MOST_MATCHES"),
         (label_selection, "_MOST_COMPILED"),
-        (_spread_constraints, "_MOST_MERGED"),
+        (_spread_constraints, "_MAX_MERGED"),
     ):
         assert getattr(module, limit) > 4
         monkeypatch.setattr(module, limit, 4)
