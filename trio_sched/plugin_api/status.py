@@ -95,8 +95,3 @@ def pending(*reasons: str) -> Status:
 def failure(error: BaseException | str, *reasons: str) -> Status:
     """The plugin failed with *error*; the pod is queued again after its backoff."""
     return Status(Code.ERROR, reasons, RuntimeError(error) if isinstance(error, str) else error)
-
-
-def code_of(status: Status | None) -> Code:
-    """The code of an answer, None being success."""
-    return Code.SUCCESS if status is None else status.code
