@@ -1,4 +1,4 @@
-"""Objects as they will be: what the watch shows, under what this scheduler has decided and not yet written."""
+"""Objects as a watch shows them, overlaid with the versions that this scheduler has assumed and not yet written."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
 
 class OutOfSync(Exception):
-    """What was decided on has changed meanwhile."""
+    """The object has changed since the version that was to be assumed."""
 
 
 @define(eq=False)
 class AssumeCache(Generic[T]):
-    """The objects of one kind; a decided version stands in for the object until a watch shows another one.
+    """The objects of one kind; an assumed version is used until a watch shows another resourceVersion.
 
     Source: the assume cache of kube-scheduler's volume binder.
     """
@@ -27,7 +27,7 @@ class AssumeCache(Generic[T]):
     _assumed: dict[tuple[str, str], T] = field(factory=dict)
 
     def get(self, name: str, namespace: str = "") -> T | None:
-        """The object as decided, else as a watch last showed it."""
+        """The object as assumed, else as a watch last showed it."""
         stored = self.stored(name, namespace)
         return self.latest(stored) if stored is not None else None
 
@@ -37,7 +37,7 @@ class AssumeCache(Generic[T]):
         return stored
 
     def latest(self, stored: T) -> T:
-        """The decided version of *stored*, else that itself."""
+        """The assumed version of *stored*, else *stored* itself."""
         if not self._assumed:
             return stored
         key = _key(stored)
@@ -50,33 +50,33 @@ class AssumeCache(Generic[T]):
         return stored
 
     def assume(self, one: T) -> None:
-        """From now on the object counts as *one*.
+        """Use *one* as the version of its object.
 
         Raises:
-            OutOfSync: it is at another version, or gone.
+            OutOfSync: the object is at another resourceVersion, or gone.
         """
         key = _key(one)
         stored = self.stored(one.metadata.name, one.metadata.namespace)
         if stored is None:
-            raise OutOfSync(self.missing(one))
+            raise OutOfSync(self.not_found(one))
         found, expected = stored.metadata.resource_version, one.metadata.resource_version
         if found != expected:
             raise OutOfSync(f'"{_path(one)}" is out of sync (stored: {found}, assume: {expected})')
         self._assumed[key] = one
 
-    def missing(self, one: T) -> str:
-        """What is said of *one* when it is gone."""
+    def not_found(self, one: T) -> str:
+        """The error text when *one* is gone."""
         return f'could not find v1.{self.kind} "{_path(one)}"'
 
     def restore(self, one: T) -> None:
-        """The object is as the watch shows it again, unless something newer than *one* has been decided on it."""
+        """Forget the assumed version, unless it is based on another resourceVersion than *one*."""
         key = _key(one)
         assumed = self._assumed.get(key)
         if assumed is not None and assumed.metadata.resource_version == one.metadata.resource_version:
             del self._assumed[key]
 
-    def tidy(self, name: str, namespace: str = "") -> None:
-        """Forget what was decided on an object that a watch has shown in another version since."""
+    def drop_confirmed(self, name: str, namespace: str = "") -> None:
+        """Forget the assumed version of an object if a watch has shown another resourceVersion since."""
         stored = self.stored(name, namespace)
         if stored is None:
             self._assumed.pop((namespace, name), None)

@@ -1,4 +1,4 @@
-"""Volumes of the drivers that once were part of Kubernetes, as their CSI drivers know them.
+"""Translates volumes of in-tree drivers to the CSI drivers that have replaced these.
 
 Source: csi-translation-lib of Kubernetes 1.36, as far as the scheduler uses it: driver names, volume handles, and the
 zones in the node affinity of volumes.
@@ -35,18 +35,18 @@ _AWS_ID = re.compile(r"vol-[^/]*", re.ASCII)
 
 
 class TranslationError(ValueError):
-    """A volume of an in-tree driver that has no equivalent."""
+    """A volume of an in-tree driver that cannot be translated."""
 
 
 @frozen
 class InTreePlugin:
-    """A driver that once was in-tree.
+    """A driver that was part of Kubernetes.
 
     Attributes:
         name: in storage classes and in annotations of CSINodes.
-        driver: the CSI driver that takes its place.
+        driver: the CSI driver that has replaced it.
         migrated: whether the scheduler counts its volumes as those of *driver*.
-        zone_key: the label by which *driver* knows the zone of a node; "" if it leaves node affinity alone.
+        zone_key: the node label in which *driver* publishes the zone; "" if it does not translate node affinity.
     """
 
     name: str
@@ -71,7 +71,7 @@ PLUGINS: Final = {
 
 
 def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> InTreePlugin | None:
-    """The in-tree driver of a pod's volume or a PersistentVolume; None if it is of another kind."""
+    """The in-tree driver of a pod's volume or a PersistentVolume; None if it is of no in-tree driver."""
     if source.aws_elastic_block_store is not None:
         return AWS_EBS
     if source.gce_persistent_disk is not None:
@@ -90,10 +90,10 @@ def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> InTreePlugin | None
 
 
 def inline_handle(volume: Volume) -> str:
-    """The handle under which its CSI driver knows a pod's own in-tree volume.
+    """The CSI volume handle of an in-tree volume that is part of a pod spec.
 
     Raises:
-        TranslationError: there is none.
+        TranslationError: it has none.
     """
     if volume.gce_persistent_disk is not None:
         return _gce_handle(volume.gce_persistent_disk.pd_name, [])
@@ -101,10 +101,10 @@ def inline_handle(volume: Volume) -> str:
 
 
 def volume_handle(volume: PersistentVolume) -> str:
-    """The handle under which its CSI driver knows an in-tree volume.
+    """The CSI volume handle of an in-tree PersistentVolume.
 
     Raises:
-        TranslationError: there is none.
+        TranslationError: it has none.
     """
     disk = volume.spec.gce_persistent_disk
     if disk is None:
@@ -125,7 +125,7 @@ def _handle(source: Volume | PersistentVolumeSpec) -> str:
 
 
 def _aws_id(volume_id: str) -> str:
-    """``vol-…`` out of that itself or of ``aws://<zone>/vol-…``."""
+    """``vol-…``, given as that or as ``aws://<zone>/vol-…``."""
     if not volume_id.startswith("aws://"):
         return volume_id
     _zone, _slash, path = volume_id.removeprefix("aws://").partition("/")
@@ -163,17 +163,17 @@ def _gce_region(zones: Sequence[str]) -> str:
 
 
 def is_migrated_on(plugin: InTreePlugin, csi_node: CSINode | None) -> bool:
-    """Whether the node's kubelet hands the volumes of *plugin* to the CSI driver."""
+    """Whether the node's kubelet uses the CSI driver for volumes of *plugin*."""
     if csi_node is None:
         return False
     return plugin.name in (csi_node.metadata.annotations or {}).get(MIGRATED_PLUGINS, "").split(",")
 
 
 def translated_affinity(volume: PersistentVolume, plugin: InTreePlugin) -> NodeSelector | None:
-    """The required node affinity of *volume* in the labels of the CSI driver.
+    """The required node affinity of *volume* with the label keys of the CSI driver.
 
     Raises:
-        TranslationError: the volume has no equivalent.
+        TranslationError: the volume cannot be translated.
     """
     volume_handle(volume)
     affinity = volume.required_affinity
@@ -193,7 +193,7 @@ def translated_affinity(volume: PersistentVolume, plugin: InTreePlugin) -> NodeS
 
 
 def _topology_keys(affinity: NodeSelector | None, labels: Container[str]) -> tuple[str, str]:
-    """The keys of zone and region that the volume uses: in its affinity, else in its labels; new ones before old."""
+    """The keys of zone and region that the volume uses: in its affinity, else in its labels; beta keys last."""
     used = {requirement.key for term in _terms(affinity) for requirement in term.match_expressions or ()}
     candidates: tuple[Container[str], ...] = (used, labels)
     for keys in candidates:

@@ -1,4 +1,7 @@
-"""Which nodes a pod's own node affinity and tolerations admit: for plugins that count over these nodes only."""
+"""Which nodes match the node affinity and the tolerations of a pod.
+
+Topology spread constraints count pods on these nodes only, by nodeAffinityPolicy and nodeTaintsPolicy.
+"""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
@@ -28,25 +31,25 @@ def required_node_selector(pod: Pod) -> NodeSelector | None:
 
 
 def affinity_key(pod: Pod) -> Hashable:
-    """Equal for pods whose selector and required affinity admit the same nodes."""
+    """Equal for pods with the same node selector and required affinity."""
     selector = pod.spec.node_selector
     return tuple(selector.items()) if selector else (), required_node_selector(pod)
 
 
 def match_required(pod: Pod, nodes: NodeColumns) -> BoolArray:
-    """Shape (nodes,): which nodes the pod's selector and required affinity admit."""
-    admitted = match_labels(pod.spec.node_selector or {}, nodes)
+    """Shape (nodes,): which nodes match the pod's node selector and required affinity."""
+    matched = match_labels(pod.spec.node_selector or {}, nodes)
     required = required_node_selector(pod)
     if required is not None:
-        admitted &= match_node_selector(required, nodes)
-    return admitted
+        matched &= match_node_selector(required, nodes)
+    return matched
 
 
 def required_matches(pod: Pod, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether the pod's selector and required affinity admit the node *name* with *labels*.
+    """Whether the node *name* with *labels* matches the pod's node selector and required affinity.
 
     Raises:
-        ValueError: no term admits it, and at least one does not parse.
+        ValueError: it matches no term, and at least one does not parse.
     """
     if any(labels.get(key) != value for key, value in (pod.spec.node_selector or {}).items()):
         return False
@@ -55,7 +58,7 @@ def required_matches(pod: Pod, name: str, labels: Mapping[str, str]) -> bool:
 
 
 def tolerates_all(tolerations: Sequence[Toleration], taints: Iterable[Taint], *, numeric: bool) -> bool:
-    """Whether *tolerations* accept every NoSchedule and NoExecute taint of *taints*."""
+    """Whether *tolerations* tolerate every NoSchedule and NoExecute taint of *taints*."""
     return all(
         any(toleration.tolerates(taint, numeric=numeric) for toleration in tolerations)
         for taint in taints
@@ -66,11 +69,11 @@ def tolerates_all(tolerations: Sequence[Toleration], taints: Iterable[Taint], *,
 def match_tolerated(pod: Pod, nodes: NodeColumns, *, numeric: bool) -> BoolArray:
     """Shape (nodes,): which nodes have no NoSchedule or NoExecute taint that the pod does not tolerate.
 
-    Nodes have few distinct lists of taints, so each list is judged once and nodes look their list up.
+    Nodes have few distinct lists of taints, so each list is evaluated once.
     """
     tolerations = pod.spec.tolerations or ()
-    accepted = np.fromiter(
+    tolerated = np.fromiter(
         (tolerates_all(tolerations, taints, numeric=numeric) for taints in nodes.taint_lists), dtype=np.bool_
     )
-    admitted: BoolArray = accepted[nodes.taint_sets]
-    return admitted
+    matched: BoolArray = tolerated[nodes.taint_sets]
+    return matched

@@ -1,4 +1,4 @@
-"""The scheduling framework's default normalisation of scores, shared by plugins that count."""
+"""The scheduling framework's default normalisation of scores."""
 
 import numpy as np
 
@@ -8,15 +8,15 @@ MAX_SCORE = 100
 
 
 def default_normalize(scores: Int64Array, *, reverse: bool = False) -> Int64Array:
-    """Stretch non-negative *scores* so that the highest becomes 100; *reverse* makes the highest 0.
+    """Scale non-negative *scores* so that the highest becomes 100; with *reverse* 0 becomes 100 and the highest 0.
 
     Source: DefaultNormalizeScore of Kubernetes 1.36; whole numbers, truncated.
     """
     highest = int(scores.max(initial=0))
     if highest == 0:
         return np.full_like(scores, MAX_SCORE) if reverse else scores
-    if highest < len(scores):  # dividing each possible score once beats dividing all scores
+    if highest < len(scores):  # fewer divisions: one for each possible score instead of one for each node
         table = np.arange(highest + 1, dtype=np.int64) * MAX_SCORE // highest
         return (MAX_SCORE - table if reverse else table)[scores]
-    stretched = scores * MAX_SCORE // highest
-    return MAX_SCORE - stretched if reverse else stretched
+    scaled = scores * MAX_SCORE // highest
+    return MAX_SCORE - scaled if reverse else scaled

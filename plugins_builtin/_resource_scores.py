@@ -27,7 +27,7 @@ _DEFAULTS = {"cpu": DEFAULT_CPU_MILLI * 1_000_000, "memory": DEFAULT_MEMORY_BYTE
 
 
 class ResourceScorer:
-    """Scores nodes by how full the pod would make them."""
+    """Scores nodes by the utilization of their resources with the pod on them."""
 
     def __init__(self, strategy: ScoringStrategy) -> None:
         self._names = tuple(resource.name for resource in strategy.resources)
@@ -36,14 +36,14 @@ class ResourceScorer:
         self._equal_weights = len(set(self._weights.tolist())) == 1
         self._kind = strategy.type
         ratio = strategy.requested_to_capacity_ratio
-        self._score_of_utilization = broken_line((ratio.shape if ratio is not None else None) or ())
+        self._score_of_utilization = utilization_scores((ratio.shape if ratio is not None else None) or ())
         plain = not any(self._is_scalar) and self._equal_weights and self._kind == "LeastAllocated"
         self._few = _least_allocated_few if plain else None
 
     def pod_amounts(self, pod: Pod) -> Int64Array:
-        """Shape (resources, 1): what *pod* counts as; containers that ask for nothing count with defaults.
+        """Shape (resources, 1): the requests of *pod*; containers without requests count with defaults.
 
-        ``spec.resources`` is not looked at here: kube-scheduler's scorer does not see it either.
+        ``spec.resources`` does not count: kube-scheduler's scorer does not use it either.
         """
         amounts = to_amounts(nano_requests(pod, use_pod_level=False, defaults=_DEFAULTS))
         return np.array([[amounts.amount(name)] for name in self._names], dtype=np.int64)
@@ -111,15 +111,15 @@ class ResourceScorer:
         weights = np.where(counts & (scores > 0), self._weights[:, None], 0)
         weight_sums = weights.sum(axis=0)
         weighted = (scores * weights).sum(axis=0).astype(np.float64)
-        # Half is rounded up (the numbers are not negative); numpy's own rounding would go to the even neighbour.
+        # Halves are rounded up (the numbers are not negative); numpy's rounding would go to the nearest even number.
         average: Int64Array = np.floor(weighted / np.maximum(weight_sums, 1) + 0.5).astype(np.int64)
         return average
 
 
-def broken_line(shape: Sequence[UtilizationShapePoint]) -> Int64Array:
-    """Shape (101,): the score of each utilization, by the points of *shape*; zeros where there is none."""
+def utilization_scores(shape: Sequence[UtilizationShapePoint]) -> Int64Array:
+    """Shape (101,): the score of each utilization, linear between the points of *shape*; zeros without points."""
     points = [(point.utilization, point.score * 10) for point in shape]
-    return np.array([_on_line(points, utilization) if points else 0 for utilization in range(101)], dtype=np.int64)
+    return np.array([_interpolated(points, utilization) if points else 0 for utilization in range(101)], dtype=np.int64)
 
 
 def _least_allocated_few(wanted: list[int], used: list[list[int]], allocatable: list[list[int]]) -> Int64Array | None:
@@ -142,7 +142,7 @@ def _least_allocated_few(wanted: list[int], used: list[list[int]], allocatable: 
     return np.array(scores, dtype=np.int64)
 
 
-def _on_line(points: Sequence[tuple[int, int]], utilization: int) -> int:
+def _interpolated(points: Sequence[tuple[int, int]], utilization: int) -> int:
     previous: tuple[int, int] | None = None
     for x, y in points:
         if utilization <= x:

@@ -1,4 +1,4 @@
-"""Resources of nodes and pods, shared by the two plugins that count them."""
+"""Resources of nodes and pods, shared by NodeResourcesFit and NodeResourcesBalancedAllocation."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
@@ -16,7 +16,7 @@ DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 def resource_options(handle: Handle) -> ResourceOptions:
-    """Which parts of a pod count, according to the feature gates."""
+    """Which parts of a pod spec count as requests, by the feature gates."""
     return ResourceOptions(
         pod_level=handle.feature_enabled("PodLevelResources"),
         pod_level_resize=handle.feature_enabled("InPlacePodLevelResourcesVerticalScaling"),
@@ -24,9 +24,9 @@ def resource_options(handle: Handle) -> ResourceOptions:
 
 
 def columns_of(names: Sequence[str], nodes: NodeColumns, *, nonzero: bool) -> tuple[Int64Array, Int64Array]:
-    """What nodes have and what is used of the resources *names*, each of shape (len(names), nodes).
+    """What is allocatable and what is requested of the resources *names*, each of shape (len(names), nodes).
 
-    With *nonzero*, CPU and memory count containers that asked for nothing with defaults.
+    With *nonzero*, containers without requests for CPU or memory count with default requests.
     """
     if tuple(names) == ("cpu", "memory"):  # the default arguments: rows 0 and 1, no copy
         return nodes.allocatable[:2], nodes.nonzero_requested if nonzero else nodes.requested[:2]
@@ -41,15 +41,15 @@ def columns_of(names: Sequence[str], nodes: NodeColumns, *, nonzero: bool) -> tu
 
 
 def device_class_maps(resource: str, handle: Handle) -> bool:
-    """Whether some DeviceClass stands behind the extended resource *resource*; DynamicResources decides then."""
+    """Whether a DeviceClass maps to the extended resource *resource*; it is left to DynamicResources then."""
     for device_class in handle.objects("DeviceClass"):
         if resource in (device_class.extended_resource_name, DEVICE_CLASS_PREFIX + device_class.name):
             return True
     return False
 
 
-def asks_for_scalars(pod: Pod) -> bool:
-    """Whether any resource other than the common ones is mentioned; cheap, and true more often than needed."""
+def mentions_scalars(pod: Pod) -> bool:
+    """Whether the pod mentions a resource other than the common ones; parses no amounts, so zero requests count too."""
     common = {"cpu", "memory", "ephemeral-storage"}
     spec = pod.spec
     containers = (*(spec.containers or ()), *(spec.init_containers or ()))
@@ -62,7 +62,7 @@ def asks_for_scalars(pod: Pod) -> bool:
 
 
 def request_signature(pod: Pod) -> Hashable:
-    """A value equal for pods whose requests are written the same way; cheap, because nothing is parsed."""
+    """A value that is equal for pods whose requests are written the same way; fast, because no amount is parsed."""
     spec, status = pod.spec, pod.status
     resized = (
         status.container_statuses or status.init_container_statuses or status.resources or status.allocated_resources

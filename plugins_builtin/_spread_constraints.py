@@ -1,4 +1,4 @@
-"""Topology spread constraints of a pod, compiled; and those that hold for pods which state none."""
+"""Topology spread constraints of a pod, compiled; the default constraints for pods without their own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 WATCHED = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
-"""Kinds whose selectors say which pods belong together."""
+"""Kinds whose selectors are used in default constraints."""
 _SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
@@ -38,24 +38,24 @@ _OWNERS = {
     ("apps/v1", "ReplicaSet"): "ReplicaSet",
     ("apps/v1", "StatefulSet"): "StatefulSet",
 }
-_MOST_MERGED = 4096
+_MAX_MERGED = 4096
 
 
 @frozen(eq=False)
 class Constraint:
-    """One constraint with everything that has a default filled in."""
+    """One constraint, with the defaults of its optional fields."""
 
     max_skew: int
     key: str
     labels: LabelMatcher
     min_domains: int = 1
     honors_affinity: bool = True
-    """Nodes that the pod's own node affinity rules out do not count."""
+    """nodeAffinityPolicy Honor: pods are counted on nodes that match the pod's node affinity only."""
     honors_taints: bool = False
-    """Nodes with taints that the pod does not tolerate do not count."""
+    """nodeTaintsPolicy Honor: pods are counted on nodes whose taints the pod tolerates only."""
 
     def counted(self, namespace: str) -> PodSelector:
-        """The pods that count in the cluster. An empty selector counts none, although it matches every pod."""
+        """Selects the pods to count. An empty selector counts none, although it matches every pod."""
         return _counted(namespace, NOTHING if self.labels.is_everything else self.labels)
 
 
@@ -66,7 +66,7 @@ def _counted(namespace: str, labels: LabelMatcher) -> PodSelector:
 
 @define(eq=False)
 class Constraints:
-    """Finds the constraints of pods for one profile."""
+    """The constraints of pods, with the default constraints of one profile."""
 
     args: PodTopologySpreadArgs
     handle: Handle
@@ -80,15 +80,15 @@ class Constraints:
         self._default = {action: [one for one in stated if one.when_unsatisfiable == action] for action in (HARD, SOFT)}
 
     @property
-    def are_all_keys_needed(self) -> bool:
-        """Whether, for pods without constraints of their own, nodes that lack a key are left out of the ranking."""
+    def requires_all_keys(self) -> bool:
+        """Whether default constraints ignore nodes without one of the topology keys in scoring."""
         return self.args.defaulting_type == "List"
 
     def of(self, pod: Pod, action: str) -> list[Constraint]:
-        """The constraints of *pod* with *action* (hard or soft).
+        """The constraints of *pod* whose ``whenUnsatisfiable`` is *action*, `HARD` or `SOFT`.
 
         Raises:
-            SelectorError: the selector of one does not parse.
+            SelectorError: the selector of a constraint does not parse.
         """
         stated = pod.spec.topology_spread_constraints
         if stated:
@@ -108,7 +108,7 @@ class Constraints:
     def _merge(self, matcher: LabelMatcher, other: object, make: Any) -> LabelMatcher:
         found = self._merged.get((matcher, other))
         if found is None:
-            if len(self._merged) >= _MOST_MERGED:
+            if len(self._merged) >= _MAX_MERGED:
                 self._merged.clear()
             found = self._merged[matcher, other] = make()
         return found
@@ -121,15 +121,15 @@ class Constraints:
         return [] if labels.is_everything else [_constraint(one, labels) for one in wanted]
 
     def _derived_selector(self, pod: Pod) -> LabelMatcher:
-        """What the Services and the controller of *pod* select it by."""
+        """The selectors of the Services and of the controller of *pod*, merged."""
         found = EVERYTHING
         for matcher in self._services_in(pod.namespace):
             if matcher.matches(pod.labels):
-                found = self._both(found, matcher)
+                found = self._merged_with(found, matcher)
         owner = _controller_selector(pod, self.handle)
-        return found if owner is None else self._both(found, owner)
+        return found if owner is None else self._merged_with(found, owner)
 
-    def _both(self, one: LabelMatcher, other: LabelMatcher) -> LabelMatcher:
+    def _merged_with(self, one: LabelMatcher, other: LabelMatcher) -> LabelMatcher:
         if one.is_everything:
             return other
         return one if other.is_everything else self._merge(one, other, lambda: one.both(other))
@@ -147,7 +147,7 @@ class Constraints:
 
 
 def _controller_selector(pod: Pod, handle: Handle) -> LabelMatcher | None:
-    """The selector of the pod's controller; None if it has none, or one that selects in no way known."""
+    """The selector of the pod's controller; None if there is none, or it is of another kind or does not parse."""
     for owner in pod.metadata.owner_references or ():
         if not owner.controller:
             continue

@@ -1,4 +1,4 @@
-"""From "these volumes" to "bound": what is assumed, what is written, and what is waited for.
+"""Assumes the volumes of a pod, writes the bindings, and waits until the volume controller has completed them.
 
 Source: AssumePodVolumes and BindPodVolumes of kube-scheduler's volume binder, its texts included.
 """
@@ -12,8 +12,14 @@ from attrs import define, field
 
 from plugins_builtin._assume_cache import AssumeCache
 from plugins_builtin._csi_translation import TranslationError, in_tree_plugin, is_migrated_on, translated_affinity
-from plugins_builtin._volume_search import PodVolumes
-from plugins_builtin._volumes import BOUND_BY_CONTROLLER, SELECTED_NODE, is_fully_bound, reachable_from, refers_to
+from plugins_builtin._pod_volumes import PodVolumes
+from plugins_builtin._volumes import (
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    is_fully_bound,
+    match_volume_affinity,
+    refers_to,
+)
 from trio_sched.plugin_api import (
     ClaimReference,
     Handle,
@@ -24,16 +30,16 @@ from trio_sched.plugin_api import (
     replace_fields,
 )
 
-LOOK_AGAIN_SECONDS = 1.0
-"""How long to wait for a change before looking all the same; the pod or the node may be gone."""
+RECHECK_SECONDS = 1.0
+"""The bindings are checked this often even if the awaited object does not change: the pod or the node can be gone."""
 
 
 class BindingFailed(Exception):
-    """The volumes will not be bound; the pod has to be scheduled anew."""
+    """The volumes were not bound; the pod has to be scheduled again."""
 
 
 class _Awaited(NamedTuple):
-    """The object whose next version may be the one that is waited for."""
+    """The object whose next version can complete the binding."""
 
     kind: str
     name: str
@@ -42,32 +48,32 @@ class _Awaited(NamedTuple):
 
 @define(eq=False)
 class Reservation:
-    """What was decided for the claims of one pod."""
+    """The assumed volumes and claims of one pod."""
 
     volumes: AssumeCache[PersistentVolume]
     claims: AssumeCache[PersistentVolumeClaim]
     node_name: str
     static: list[tuple[PersistentVolume, PersistentVolumeClaim]] = field(factory=list)
-    """Volumes with the claims they are for."""
+    """Volumes, each with the claim that it is to be bound to."""
     dynamic: list[PersistentVolumeClaim] = field(factory=list)
-    """Claims for which a volume is to be made."""
+    """Claims for which a volume is to be provisioned."""
     patches: dict[tuple[str, str, str], dict[str, Any]] = field(factory=dict)
-    """What the API server is to be told about which (kind, namespace, name)."""
+    """(kind, namespace, name) → the patch to write."""
 
     def assume(self, found: PodVolumes) -> None:
-        """Decide that the pod gets *found*.
+        """Assume that the pod gets *found*.
 
         Raises:
-            OutOfSync: something has changed meanwhile; what was assumed already must be reverted.
+            OutOfSync: a volume or claim has changed meanwhile; those assumed before it have to be reverted.
         """
-        for volume, claim in found.static:
-            # What has only been assumed so far, for another pod with the same claim, is still to be written.
+        for volume, claim in found.static_bindings:
+            # Compared with the stored volume: what is assumed for another pod with the same claim may never be written.
             assumed, patch = _bound_to(self.volumes.stored(volume.name) or volume, claim)
             if patch:
                 self.volumes.assume(assumed)
                 self.patches["PersistentVolume", "", volume.name] = patch
             self.static.append((assumed, claim))
-        for provision in found.dynamic:
+        for provision in found.dynamic_provisions:
             claim = provision.claim
             annotations = {**(claim.metadata.annotations or {}), SELECTED_NODE: self.node_name}
             assumed_claim = replace_fields(claim, metadata=replace_fields(claim.metadata, annotations=annotations))
@@ -79,22 +85,22 @@ class Reservation:
             self.dynamic.append(assumed_claim)
 
     def revert(self) -> None:
-        """Nothing of it holds any more."""
+        """Forget the assumed versions."""
         for volume, _claim in self.static:
             self.volumes.restore(volume)
         for claim in self.dynamic:
             self.claims.restore(claim)
 
-    def tidy(self) -> None:
-        """Forget what the API server has confirmed."""
+    def drop_confirmed(self) -> None:
+        """Forget the assumed versions that a watch has shown."""
         for volume, _claim in self.static:
-            self.volumes.tidy(volume.name)
+            self.volumes.drop_confirmed(volume.name)
         for claim in self.dynamic:
-            self.claims.tidy(claim.name, claim.metadata.namespace)
+            self.claims.drop_confirmed(claim.name, claim.metadata.namespace)
 
 
 def _bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, dict[str, Any] | None]:
-    """*volume* as it is when it is kept for *claim*, and the patch that makes it so; None if it is so already."""
+    """*volume* pre-bound to *claim*, and the patch that does that; None if it is pre-bound or bound already."""
     patch: dict[str, Any] = {}
     spec, metadata = volume.spec, volume.metadata
     reference = spec.claim_ref
@@ -126,10 +132,10 @@ def _bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> tuple[P
 
 
 async def bind_volumes(handle: Handle, pod: Pod, reservation: Reservation, timeout_seconds: float) -> None:
-    """Write down what was decided and wait until all of the pod's claims have their volumes.
+    """Write the patches and wait until all claims of the pod are bound.
 
     Raises:
-        BindingFailed: they will not have them, or not in time, or the API server refused, in its words.
+        BindingFailed: a claim cannot be bound, was not bound in time, or the API server refused (with its text).
     """
     try:
         await _write(handle, reservation)
@@ -138,52 +144,52 @@ async def bind_volumes(handle: Handle, pod: Pod, reservation: Reservation, timeo
     deadline = handle.now() + timeout_seconds
     while True:
         try:
-            awaited = _look(handle, pod, reservation)
+            awaited = _check_bindings(handle, pod, reservation)
         except BindingFailed as problem:
             raise BindingFailed(f"binding volumes: {problem}") from problem
         if awaited is None:
-            reservation.tidy()
+            reservation.drop_confirmed()
             return
-        left = deadline - handle.now()
-        if left <= 0:
+        remaining_seconds = deadline - handle.now()
+        if remaining_seconds <= 0:
             raise BindingFailed("binding volumes: context deadline exceeded")
         await handle.changed(
             awaited.kind,
             awaited.name,
             namespace=awaited.namespace,
-            timeout_seconds=min(left, LOOK_AGAIN_SECONDS),
+            timeout_seconds=min(remaining_seconds, RECHECK_SECONDS),
         )
 
 
 async def _write(handle: Handle, reservation: Reservation) -> None:
-    """Send the patches, each on the condition that the object is still what was decided on; volumes first."""
+    """Send the patches, volumes first; each is refused if the object is no longer at the version that was assumed."""
     for i, (volume, claim) in enumerate(reservation.static):
         patch = reservation.patches.pop(("PersistentVolume", "", volume.name), None)
         if patch is not None:
-            written = await handle.patch("PersistentVolume", volume.name, _locked(patch, volume))
+            written = await handle.patch("PersistentVolume", volume.name, _with_version(patch, volume))
             reservation.static[i] = (written, claim)
     for i, claim in enumerate(reservation.dynamic):
         namespace = claim.metadata.namespace
         patch = reservation.patches.pop(("PersistentVolumeClaim", namespace, claim.name), None)
         if patch is not None:
-            patch = _locked(patch, claim)
+            patch = _with_version(patch, claim)
             written = await handle.patch("PersistentVolumeClaim", claim.name, patch, namespace=namespace)
             reservation.dynamic[i] = written
 
 
-def _locked(patch: dict[str, Any], one: PersistentVolume | PersistentVolumeClaim) -> dict[str, Any]:
+def _with_version(patch: dict[str, Any], one: PersistentVolume | PersistentVolumeClaim) -> dict[str, Any]:
     version = {"resourceVersion": one.metadata.resource_version}
     return {**patch, "metadata": {**patch.get("metadata", {}), **version}}
 
 
-def _look(handle: Handle, pod: Pod, reservation: Reservation) -> _Awaited | None:
-    """See how far the volume controller has come, by what the watches show.
+def _check_bindings(handle: Handle, pod: Pod, reservation: Reservation) -> _Awaited | None:
+    """Check the claims of the pod as the watches show them.
 
     Returns:
-        None when every claim has its volume, else what has to change for that.
+        None when every claim is bound, else the first object that has to change for that.
 
     Raises:
-        BindingFailed: it has given up, or there is nothing to wait for any more.
+        BindingFailed: a claim cannot be bound any more.
     """
     node_name = reservation.node_name
     nodes = handle.nodes
@@ -195,20 +201,20 @@ def _look(handle: Handle, pod: Pod, reservation: Reservation) -> _Awaited | None
     if known is None or known.uid != pod.uid:
         raise BindingFailed(f'pod does not exist any more: pod "{pod.name}" not found')
     for written, claim_written in reservation.static:
-        volume = _known(reservation.volumes, written, "failed to check binding")
-        claim = _known(reservation.claims, claim_written, "failed to check binding")
+        volume = _stored(reservation.volumes, written, "failed to check binding")
+        claim = _stored(reservation.claims, claim_written, "failed to check binding")
         if _is_older(volume, written):
             return _Awaited("PersistentVolume", volume.name)
-        _check_reach(handle, volume, node)
+        _check_node_affinity(handle, volume, node)
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
             raise BindingFailed(f'ClaimRef got reset for pv "{volume.name}"')
         if not is_fully_bound(claim):
             return _Awaited("PersistentVolumeClaim", claim.name, claim.metadata.namespace)
     for claim_written in reservation.dynamic:
-        claim = _known(reservation.claims, claim_written, "failed to check provisioning pvc")
-        missing = _check_provisioning(handle, reservation, claim, claim_written, node)
-        if missing is not None:
-            return missing
+        claim = _stored(reservation.claims, claim_written, "failed to check provisioning pvc")
+        awaited = _check_provisioning(handle, reservation, claim, claim_written, node)
+        if awaited is not None:
+            return awaited
     return None
 
 
@@ -225,21 +231,21 @@ def _check_provisioning(
     if claim.metadata.annotations is None:
         raise BindingFailed(f'selectedNode annotation reset for PVC "{claim.name}"')
     if claim.metadata.annotations.get(SELECTED_NODE, "") != reservation.node_name:
-        # That is how a provisioner says that it could not make the volume.
+        # A provisioner that could not create the volume removes the annotation.
         raise BindingFailed(f'provisioning failed for PVC "{claim.name}"')
     if claim.spec.volume_name:
         volume = reservation.volumes.stored(claim.spec.volume_name)
         if volume is None:
             return _Awaited("PersistentVolume", claim.spec.volume_name)
-        _check_reach(handle, volume, node)
+        _check_node_affinity(handle, volume, node)
     return None if is_fully_bound(claim) else this_claim
 
 
-def _known(cache: AssumeCache[Any], one: Any, prefix: str) -> Any:
-    """What a watch shows of *one*."""
+def _stored(cache: AssumeCache[Any], one: Any, prefix: str) -> Any:
+    """*one* as a watch last showed it."""
     found = cache.stored(one.metadata.name, one.metadata.namespace)
     if found is None:
-        raise BindingFailed(f"{prefix}: {cache.missing(one)}")
+        raise BindingFailed(f"{prefix}: {cache.not_found(one)}")
     return found
 
 
@@ -247,7 +253,7 @@ def _is_older(shown: PersistentVolume | PersistentVolumeClaim, written: Any) -> 
     return int(shown.metadata.resource_version or 0) < int(written.metadata.resource_version or 0)
 
 
-def _check_reach(handle: Handle, volume: PersistentVolume, node: NodeColumns) -> None:
+def _check_node_affinity(handle: Handle, volume: PersistentVolume, node: NodeColumns) -> None:
     affinity = volume.required_affinity
     plugin = in_tree_plugin(volume.spec)
     name = node.name(0)
@@ -256,7 +262,7 @@ def _check_reach(handle: Handle, volume: PersistentVolume, node: NodeColumns) ->
             affinity = translated_affinity(volume, plugin)
         except TranslationError as error:
             raise BindingFailed(f"failed to translate pv to csi: could not translate pv: {error}") from error
-    if not reachable_from(affinity, node)[0]:
+    if not match_volume_affinity(affinity, node)[0]:
         raise BindingFailed(
             f'pv "{volume.name}" node affinity doesn\'t match node "{name}": no matching NodeSelectorTerms'
         )

@@ -1,4 +1,4 @@
-"""What the volume plugins share: the claims of a pod, what they say, and from which nodes volumes can be reached."""
+"""What the volume plugins share: the claims of a pod, sizes, and the node affinity of volumes."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ _SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def claim_not_found(name: str) -> str:
-    """What a lister says of a claim that does not exist."""
+    """The error of a lister for a claim that does not exist."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def volume_not_found(name: str) -> str:
-    """What a lister says of a volume that does not exist."""
+    """The error of a lister for a volume that does not exist."""
     return f'persistentvolume "{name}" not found'
 
 
 def class_not_found(name: str) -> str:
-    """What a lister says of a storage class that does not exist."""
+    """The error of a lister for a storage class that does not exist."""
     return f'storageclass.storage.k8s.io "{name}" not found'
 
 
-# --- the pod's side ---------------------------------------------------------------------------------------------------
+# --- the claims of a pod ----------------------------------------------------------------------------------------------
 
 
 def has_claims(pod: Pod) -> bool:
-    """Whether *pod* uses a claim by name."""
+    """Whether *pod* refers to a claim by name."""
     return any(volume.persistent_volume_claim is not None for volume in pod.spec.volumes or ())
 
 
 def has_claims_of_any_kind(pod: Pod) -> bool:
-    """Whether *pod* uses a claim, by name or one that is made for it."""
+    """Whether *pod* refers to a claim by name, or has an ephemeral volume."""
     for volume in pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
             return True
@@ -69,32 +69,32 @@ def has_claims_of_any_kind(pod: Pod) -> bool:
 
 
 def named_claims(pod: Pod) -> Iterator[str]:
-    """The claims that *pod* uses by name, volume by volume."""
+    """The names of the claims that the volumes of *pod* refer to, in order."""
     for volume in pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
             yield volume.persistent_volume_claim.claim_name
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """The claim behind *volume*; None if there is none. It may be "" in a pod that nobody has checked."""
+    """The name of the claim of *volume*; None if it has none, "" if the pod was not validated."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None
 
 
 def is_claim_by_name(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
-    """Hint: the pod may be helped by a claim that it uses by name."""
+    """Hint: QUEUE if *new* is a claim that the pod refers to by name."""
     return Hint.QUEUE if pod.namespace == new.metadata.namespace and new.name in named_claims(pod) else Hint.SKIP
 
 
 def is_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> Hint:
-    """Hint: the pod may be helped by a claim that it uses by name, or that is made for it."""
+    """Hint: QUEUE if *new* is a claim that the pod refers to by name, or that of an ephemeral volume of the pod."""
     names = (claim_name(pod, volume) for volume in pod.spec.volumes or ())
     return Hint.QUEUE if pod.namespace == new.metadata.namespace and new.name in names else Hint.SKIP
 
 
 def not_owned(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
-    """Why *claim*, whose name is that of an ephemeral volume of *pod*, is not for it; None if it is."""
+    """Why *claim*, named as the claim of an ephemeral volume of *pod*, is not owned by it; None if it is."""
     for owner in claim.metadata.owner_references or ():
         if owner.controller:
             if owner.uid == pod.uid and claim.metadata.namespace == pod.namespace:
@@ -107,18 +107,18 @@ def not_owned(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether *claim* has its volume, and the volume controller has said so."""
+    """Whether *claim* has a volume and the volume controller has completed the binding."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in (claim.metadata.annotations or {})
 
 
 def requested_nano(claim: PersistentVolumeClaim) -> int:
-    """How much storage *claim* asks for, in nano bytes; 0 if it does not say."""
+    """The storage that *claim* requests, in nano bytes; 0 if it requests none."""
     amount = (claim.spec.resources.requests or {}).get(STORAGE)
     return 0 if amount is None else parse_nano(amount)
 
 
 def capacity_nano(volume: PersistentVolume) -> int:
-    """How large *volume* is, in nano bytes; 0 if it does not say."""
+    """The capacity of *volume*, in nano bytes; 0 if it has none."""
     amount = (volume.spec.capacity or {}).get(STORAGE)
     return 0 if amount is None else parse_nano(amount)
 
@@ -129,13 +129,13 @@ def whole_bytes(nano: int) -> int:
 
 
 def limit_nano(pool: CSIStorageCapacity) -> int | None:
-    """How large a volume out of *pool* may be, in nano bytes; None if it does not say."""
+    """The size of the largest volume that *pool* can provide, in nano bytes; None if that is not published."""
     amount = pool.maximum_volume_size if pool.maximum_volume_size is not None else pool.capacity
     return None if amount is None else parse_nano(amount)
 
 
 def refers_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether *volume* is kept for *claim* or belongs to it."""
+    """Whether *volume* is bound or pre-bound to *claim*."""
     reference = volume.spec.claim_ref
     return (
         reference is not None
@@ -145,11 +145,11 @@ def refers_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     )
 
 
-# --- the nodes' side --------------------------------------------------------------------------------------------------
+# --- node affinity and label selectors --------------------------------------------------------------------------------
 
 
-def reachable_from(affinity: NodeSelector | None, nodes: NodeColumns) -> BoolArray:
-    """Shape (nodes,): from which nodes a volume with this required *affinity* can be reached."""
+def match_volume_affinity(affinity: NodeSelector | None, nodes: NodeColumns) -> BoolArray:
+    """Shape (nodes,): which nodes match the required node *affinity* of a volume; all of them for None."""
     if affinity is None:
         return np.ones(len(nodes), dtype=np.bool_)
     matched = np.zeros(len(nodes), dtype=np.bool_)
@@ -157,13 +157,13 @@ def reachable_from(affinity: NodeSelector | None, nodes: NodeColumns) -> BoolArr
         if not term.match_fields:
             matched |= match_node_selector(NodeSelector(node_selector_terms=(term,)), nodes)
         elif term_problem(term) is None:
-            # kube-scheduler shows the term a node without a name, of which no field is looked at.
+            # kube-scheduler matches the term against a node without a name, so field requirements do not apply.
             matched |= match_term(NodeSelectorTerm(match_expressions=term.match_expressions), nodes)
     return matched
 
 
 def selector_term(selector: LabelSelector) -> NodeSelectorTerm | None:
-    """The label selector as a term of node selectors, which means the same on labels; None if it does not parse."""
+    """The label selector as a node selector term that matches the same labels; None if it does not parse."""
     requirements = [
         NodeSelectorRequirement(key=key, operator="In", values=(value,))
         for key, value in (selector.match_labels or {}).items()
@@ -178,12 +178,6 @@ def selector_term(selector: LabelSelector) -> NodeSelectorTerm | None:
     return None if term_problem(term) else term
 
 
-def nodes_with_labels(selector: LabelSelector | None, nodes: NodeColumns) -> BoolArray:
-    """Shape (nodes,): which nodes a label selector chooses; a missing one, or one that does not parse, chooses none."""
-    term = None if selector is None else selector_term(selector)
-    return np.zeros(len(nodes), dtype=np.bool_) if term is None else match_term(term, nodes)
-
-
-def labels_chosen(term: NodeSelectorTerm, labels: Mapping[str, str]) -> bool:
-    """Whether *labels* are what the *term* of `selector_term` chooses."""
+def labels_match(term: NodeSelectorTerm, labels: Mapping[str, str]) -> bool:
+    """Whether *labels* match a *term* made by `selector_term`."""
     return not term.match_expressions or node_selector_matches(NodeSelector(node_selector_terms=(term,)), "", labels)

@@ -1,4 +1,4 @@
-"""DefaultBinder: tells the API server where the pod runs."""
+"""DefaultBinder: binds pods through the API server."""
 
 from typing import ClassVar
 
@@ -15,5 +15,5 @@ class DefaultBinder:
 
     @hookimpl
     async def bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
-        """Bind, whatever pod it is."""
+        """Bind the pod; never Skip."""
         return await self._handle.bind(pod, node_name)

@@ -1,4 +1,4 @@
-"""DefaultPreemption: a pod that fits nowhere may take the place of less important ones."""
+"""DefaultPreemption: evicts pods of lower priority for a pod that fits on no node."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from trio_sched.plugin_api import (
 )
 
 NAME = "DefaultPreemption"
-BEING_MADE = "waiting for the preemption for this pod to be finished"
+PREEMPTION_UNFINISHED = "waiting for the preemption for this pod to be finished"
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 _PRIORITY_OFFSET = 2**31
-"""Makes every priority positive, so that more victims never look like fewer."""
+"""Makes every priority positive, so that the sum of priorities grows with every victim."""
 
 
 class DefaultPreemption:
-    """Chooses the node where the least has to go, and has it evicted.
+    """Selects the node whose victims matter least, and evicts these.
 
     Source: preemption of kube-scheduler 1.36: eligibility, candidates, tie-breaks and texts.
     """
@@ -55,19 +55,19 @@ class DefaultPreemption:
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """While its victims are still being evicted there is no point in trying the pod."""
-        return unresolvable(BEING_MADE) if self._is_async and self._handle.is_evicting_for(pod) else None
+        """Gate the pod while its victims are being evicted."""
+        return unresolvable(PREEMPTION_UNFINISHED) if self._is_async and self._handle.is_evicting_for(pod) else None
 
     @hookimpl
     async def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
-        """Find victims, have them evicted, and promise their node to the pod."""
+        """Find victims, evict them, and nominate the pod to their node."""
         result = await self._preempt(pod, diagnosis, state)
         status = result.status
         if status is None:
             return result
         text = f"preemption: {status.message}"
-        told = failure(text) if status.code == Code.ERROR else unschedulable(text)
-        return PostFilterResult(told, result.nominated_node_name)
+        reported = failure(text) if status.code == Code.ERROR else unschedulable(text)
+        return PostFilterResult(reported, result.nominated_node_name)
 
     async def _preempt(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
         current = self._handle.pending_pod(pod.namespace, pod.name)
@@ -82,23 +82,23 @@ class DefaultPreemption:
         if not names:
             return PostFilterResult(failure("no nodes available"))
         potential = [name for name in names if statuses.get(name, absent).code == Code.UNSCHEDULABLE]
-        tried = DryRun({}, {})
+        dry_run = DryRun({}, {})
         if potential:
-            in_order, enough = self._from_anywhere(potential), self._enough(potential)
-            tried = self._handle.dry_run_preemption(pod, state, in_order, enough)
-        candidates = tried.candidates
+            in_order, enough = self._from_random_offset(potential), self._num_candidates(potential)
+            dry_run = self._handle.dry_run_preemption(pod, state, in_order, enough)
+        candidates = dry_run.candidates
         if not candidates:
-            if tried.error is not None:
-                return PostFilterResult(tried.error)
-            told = Diagnosis(NodeStatuses.of(tried.statuses, NOT_HELPFUL), total_nodes=len(names))
-            return PostFilterResult(unschedulable(fit_error(told)), "")
+            if dry_run.error is not None:
+                return PostFilterResult(dry_run.error)
+            why = Diagnosis(NodeStatuses.of(dry_run.statuses, NOT_HELPFUL), total_nodes=len(names))
+            return PostFilterResult(unschedulable(fit_error(why)), "")
         try:
             candidates = await self._handle.ask_extenders_about_preemption(pod, candidates)
-        except Exception as problem:  # an extender that cannot be left out has the last word
+        except Exception as problem:  # of an extender that is not ignorable
             return PostFilterResult(failure(problem))
         if not candidates:
             return PostFilterResult(unschedulable("no candidate node for preemption"))
-        node_name = choose(candidates)[0]
+        node_name = best_candidates(candidates)[0]
         problem_status = await self._handle.evict(
             current, candidates[node_name].pods, node_name, NAME, in_background=self._is_async
         )
@@ -106,7 +106,7 @@ class DefaultPreemption:
             return PostFilterResult(problem_status)
         return PostFilterResult(None, node_name)
 
-    # --- who may preempt --------------------------------------------------------------------------------------------
+    # --- eligibility ------------------------------------------------------------------------------------------------
 
     def _not_eligible(self, pod: Pod, statuses: Mapping[str, Status], absent: Status) -> str:
         """Why *pod* may not preempt; empty if it may."""
@@ -119,32 +119,32 @@ class DefaultPreemption:
         if position is None:
             return ""
         on_node = self._handle.nodes.node(position).pods
-        # What we have evicted ourselves may not have been seen to be going yet.
+        # A watch may not yet show that pods evicted by this scheduler are terminating.
         if self._handle.is_evicting_from(nominated) or any(
-            other.priority < pod.priority and _goes_by_preemption(other) for other in on_node
+            other.priority < pod.priority and _is_terminating_by_preemption(other) for other in on_node
         ):
             return "not eligible due to a terminating pod on the nominated node."
         return ""
 
-    # --- where ------------------------------------------------------------------------------------------------------
+    # --- candidates -------------------------------------------------------------------------------------------------
 
-    def _enough(self, potential: Sequence[str]) -> int:
-        """How many candidates are enough to choose from."""
+    def _num_candidates(self, potential: Sequence[str]) -> int:
+        """After how many candidates the dry run ends."""
         share = len(potential) * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), len(potential))
 
-    def _from_anywhere(self, potential: Sequence[str]) -> Sequence[str]:
-        """The same nodes, beginning anywhere, so that it is not always the same ones that are tried."""
+    def _from_random_offset(self, potential: Sequence[str]) -> Sequence[str]:
+        """The same nodes from a random one on, so that the dry run does not always begin with the same nodes."""
         start = self._handle.rng.randrange(len(potential))
         return [*potential[start:], *potential[:start]]
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """Pods that it gates hear of deletions; what frees them is the hint of whoever turned them away."""
+        """Deleted pods call pre_enqueue again for gated pods; they are queued by the hints of other plugins."""
         return [on(Resource.POD, Action.DELETE, lambda _pod, _old, _new: Hint.SKIP)] if self._is_async else []
 
 
-def _goes_by_preemption(pod: Pod) -> bool:
+def _is_terminating_by_preemption(pod: Pod) -> bool:
     if pod.metadata.deletion_timestamp is None:
         return False
     for condition in pod.status.conditions or ():
@@ -153,8 +153,8 @@ def _goes_by_preemption(pod: Pod) -> bool:
     return False
 
 
-def choose(candidates: Mapping[str, Victims]) -> list[str]:
-    """The candidates that none is better than, in the order given.
+def best_candidates(candidates: Mapping[str, Victims]) -> list[str]:
+    """The candidates that no other one is better than, in the order given.
 
     Better is, one after the other: fewer violated budgets; a less important most important victim; a smaller sum of
     priorities; fewer victims; a most important victim (the one among them that started first) that started later.
@@ -166,11 +166,11 @@ def choose(candidates: Mapping[str, Victims]) -> list[str]:
         lambda victims: sum(pod.priority + _PRIORITY_OFFSET for pod in victims.pods),
         lambda victims: len(victims.pods),
     )
-    for badness in rules:
+    for rule in rules:
         if len(best) > 1:
-            rated = {name: badness(candidates[name]) for name in best}
-            least = min(rated.values())
-            best = [name for name in best if rated[name] == least]
+            values = {name: rule(candidates[name]) for name in best}
+            lowest = min(values.values())
+            best = [name for name in best if values[name] == lowest]
     if len(best) > 1:
         started = {name: _earliest_start(candidates[name].pods) for name in best}
         latest = max(started.values())

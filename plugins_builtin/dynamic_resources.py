@@ -1,4 +1,4 @@
-"""DynamicResources, as far as it concerns pods that ask for no devices; pods that do are kept pending, and told so."""
+"""DynamicResources for pods without resource claims; pods with claims stay pending, with a reason that says so."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from plugins_builtin._resources import asks_for_scalars, device_class_maps, resource_options
+from plugins_builtin._resources import device_class_maps, mentions_scalars, resource_options
 from trio_sched.plugin_api import (
     SKIP,
     Action,
@@ -36,11 +36,11 @@ from trio_sched.plugin_api import (
 NAME = "DynamicResources"
 NO_CLAIMS = "no new claims to deallocate"
 CLAIMS = "resource claims are not supported by this version of trio-sched"
-_SEEN = (NAME, "seen")
+_PRE_FILTERED = (NAME, "seen")
 
 
 class DynamicResources:
-    """Has nothing against pods without claims, and keeps all others waiting."""
+    """Passes pods without claims and rejects all others."""
 
     name: ClassVar[str] = NAME
     Args: ClassVar[type[DynamicResourcesArgs]] = DynamicResourcesArgs
@@ -51,11 +51,11 @@ class DynamicResources:
         self._options = resource_options(handle)
         self._extended_by_devices = handle.feature_enabled("DRAExtendedResource")
 
-    def _wish(self, pod: Pod) -> str | None:
-        """What the pod wants that cannot be given, in words."""
+    def _unsupported(self, pod: Pod) -> str | None:
+        """Why the pod is not supported; None if it is."""
         if pod.spec.resource_claims:
             return CLAIMS
-        if self._extended_by_devices and asks_for_scalars(pod):
+        if self._extended_by_devices and mentions_scalars(pod):
             for name, amount in nano_requests(pod, self._options).items():
                 if amount and "/" in name and device_class_maps(name, self._handle):
                     return f"{CLAIMS}, and a DeviceClass stands behind {name}"
@@ -63,39 +63,39 @@ class DynamicResources:
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Every pod may be tried, if only to hear why it has to wait."""
+        """Gates no pod: pods with claims get their reason in pre_filter."""
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status:
-        """Nothing to do without claims."""
-        state.write(_SEEN, True)
-        wish = self._wish(pod)
-        return SKIP if wish is None else unresolvable(wish)
+        """Skip without claims; reject the pod otherwise."""
+        state.write(_PRE_FILTERED, True)
+        reason = self._unsupported(pod)
+        return SKIP if reason is None else unresolvable(reason)
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        """Never asked: pods with claims do not get this far."""
+        """Never called: pre_filter skips this or ends the cycle."""
         return Verdicts.where(np.ones(len(nodes), dtype=np.bool_), unresolvable(CLAIMS))
 
     @hookimpl
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
-        """There is no claim whose deallocation could help."""
-        if state.get(_SEEN) is None:  # another pre_filter ended the cycle first
+        """There are no claims to deallocate."""
+        if state.get(_PRE_FILTERED) is None:  # another pre_filter ended the cycle first
             return PostFilterResult(failure("not found"))
         return PostFilterResult(unschedulable(NO_CLAIMS))
 
     @hookimpl
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
-        """No node is better than another."""
+        """0 for every node."""
         return np.zeros(len(nodes), dtype=np.int64)
 
     @hookimpl
     def reserve(self, pod: Pod, node_name: str, state: CycleState) -> None:
-        """Nothing to set aside."""
+        """Nothing to reserve."""
 
     @hookimpl
     def unreserve(self, pod: Pod, node_name: str, state: CycleState) -> None:
-        """Nothing to give back."""
+        """Nothing was reserved."""
 
     @hookimpl
     def pre_bind_pre_flight(self, pod: Pod, node_name: str, state: CycleState) -> Status:
@@ -104,25 +104,25 @@ class DynamicResources:
 
     @hookimpl
     def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> None:
-        """Never asked: see pre_bind_pre_flight."""
+        """Never called: pre_bind_pre_flight skips it."""
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable | None:
-        """Pods without claims are all the same; the others are asked for each time."""
-        return None if self._wish(pod) is not None else ()
+        """The same for all pods without claims; the others are not cached."""
+        return None if self._unsupported(pod) is not None else ()
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """What may change about devices; nothing of it helps a pod that this version cannot serve."""
+        """The events of kube-scheduler's plugin; none of them makes a pod with claims schedulable in this version."""
         node_actions = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
         return [
             on(Resource.NODE, node_actions),
-            on(Resource.RESOURCE_CLAIM, Action.ADD | Action.UPDATE, _never),
-            on(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, _never),
+            on(Resource.RESOURCE_CLAIM, Action.ADD | Action.UPDATE, _skip),
+            on(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, _skip),
             on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
             on(Resource.RESOURCE_SLICE, Action.ADD | Action.UPDATE),
         ]
 
 
-def _never(pod: Pod, old: Any, new: Any) -> Hint:
+def _skip(pod: Pod, old: Any, new: Any) -> Hint:
     return Hint.SKIP

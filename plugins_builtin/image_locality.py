@@ -1,4 +1,4 @@
-"""ImageLocality: a node that has the images already starts the pod sooner."""
+"""ImageLocality: prefers nodes that have the images of the pod."""
 
 from collections.abc import Hashable, Iterable
 from typing import ClassVar
@@ -8,13 +8,13 @@ import numpy as np
 from trio_sched.plugin_api import CycleState, Handle, Input, Int64Array, NodeColumns, Pod, hookimpl
 
 MIB = 1024 * 1024
-_LEAST = 23 * MIB
-"""Below this an image is pulled so fast that it does not matter."""
-_MOST_PER_CONTAINER = 1000 * MIB
+_MIN_THRESHOLD = 23 * MIB
+"""Images smaller than this are pulled so fast that they do not count."""
+_MAX_CONTAINER_THRESHOLD = 1000 * MIB
 
 
 class ImageLocality:
-    """Ranks nodes by the size of the pod's images they have, weighed by how widely each is spread."""
+    """Scores nodes by the size of the pod's images on them, weighted by the share of nodes that have each image."""
 
     name: ClassVar[str] = "ImageLocality"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.ALL_NODES})
@@ -24,7 +24,7 @@ class ImageLocality:
 
     @hookimpl
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
-        """0..100; images on few nodes count less, so that one node does not attract everything."""
+        """0..100; images on few nodes count less, so that these nodes do not get all pods that use them."""
         total = nodes.total_nodes
         sums = np.zeros(len(nodes), dtype=np.int64)
         for image in _images(pod):
@@ -33,13 +33,17 @@ class ImageLocality:
                 sums[positions] += int(float(size) * (float(count) / float(total)))
         if not sums.any():
             return sums
-        most = _MOST_PER_CONTAINER * (len(pod.spec.init_containers or ()) + len(pod.spec.containers or ()))
-        return 100 * (np.clip(sums, _LEAST, most) - _LEAST) // (most - _LEAST)
+        max_threshold = _MAX_CONTAINER_THRESHOLD * _container_count(pod)
+        return 100 * (np.clip(sums, _MIN_THRESHOLD, max_threshold) - _MIN_THRESHOLD) // (max_threshold - _MIN_THRESHOLD)
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
-        """The images, and how many containers share the ceiling."""
-        return tuple(_images(pod)), len(pod.spec.init_containers or ()) + len(pod.spec.containers or ())
+        """The images, and the number of containers, by which the maximum grows."""
+        return tuple(_images(pod)), _container_count(pod)
+
+
+def _container_count(pod: Pod) -> int:
+    return len(pod.spec.init_containers or ()) + len(pod.spec.containers or ())
 
 
 def _images(pod: Pod) -> Iterable[str]:

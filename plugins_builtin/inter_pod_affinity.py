@@ -1,4 +1,4 @@
-"""InterPodAffinity: pods near to some pods and away from others, as they and the others wish."""
+"""InterPodAffinity: required and preferred affinity and anti-affinity between pods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from attrs import define, frozen
 
-from plugins_builtin._tally import Tally
+from plugins_builtin._match_counts import MatchCounts
 from trio_sched.plugin_api import (
     SKIP,
     Action,
@@ -46,10 +46,10 @@ REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
 MAX_SCORE = 100
-_MOST_SELECTORS = 4096
+_MAX_SELECTORS = 4096
 
 _AFFINITY, _ANTI_AFFINITY, _EXISTING = 3, 2, 1
-"""What counts where several say no is the highest."""
+"""The codes of filter; where several apply to a node, the highest is its code."""
 _STATUSES = {
     _AFFINITY: unresolvable(REASON_AFFINITY),
     _ANTI_AFFINITY: unschedulable(REASON_ANTI_AFFINITY),
@@ -59,59 +59,62 @@ _FILTER_KEY, _SCORE_KEY = (NAME, "filter"), (NAME, "score")
 
 
 @define(eq=False)
-class _Counted:
-    """What decides where a pod can go: pods per domain, for each term concerned."""
+class _PreFilterState:
+    """Matching pods per topology domain, for every required term of the pod and of existing pods.
 
-    terms: PodTerms
+    Source: preFilterState of kube-scheduler's InterPodAffinity.
+    """
+
     namespace_labels: Mapping[str, str]
-    wanted: PodSelector | None
-    """The pods that every required affinity term means."""
-    near: list[Tally]
-    """Those pods, per required affinity term."""
-    far: list[tuple[PodSelector, Tally]]
-    """Per required anti-affinity term the pods that it means."""
-    unwelcome: dict[str, tuple[list[Tally], dict[int, int]]]
-    """Per topology key the pods that do not want this one near, by their terms; and changes being tried out."""
-    is_first: bool
-    """The pod meets its own affinity, so that it may be the first of its kind."""
+    affinity_selector: PodSelector | None
+    """Matches the pods that match every required affinity term; None if there is no such term."""
+    affinity_counts: list[MatchCounts]
+    """The pods that *affinity_selector* matches, per required affinity term."""
+    anti_affinity_counts: list[tuple[PodSelector, MatchCounts]]
+    """Per required anti-affinity term its selector and the pods that it matches."""
+    existing_anti_affinity_counts: dict[str, tuple[list[MatchCounts], dict[int, int]]]
+    """Per topology key the existing pods with a required anti-affinity term that matches this pod, a count for each
+    distinct term; and assumed changes of the sum of these counts."""
+    matches_own_affinity: bool
+    """The pod matches its own required affinity terms, so that it can be the first pod of a series."""
 
-    def clone(self) -> _Counted:
-        return _Counted(
-            self.terms,
+    def clone(self) -> _PreFilterState:
+        return _PreFilterState(
             self.namespace_labels,
-            self.wanted,
-            [tally.clone() for tally in self.near],
-            [(selector, tally.clone()) for selector, tally in self.far],
-            {key: (tallies, changes.copy()) for key, (tallies, changes) in self.unwelcome.items()},
-            self.is_first,
+            self.affinity_selector,
+            [counts.clone() for counts in self.affinity_counts],
+            [(selector, counts.clone()) for selector, counts in self.anti_affinity_counts],
+            {key: (counts, changes.copy()) for key, (counts, changes) in self.existing_anti_affinity_counts.items()},
+            self.matches_own_affinity,
         )
 
-    def count(self, other: Pod, node: NodeView, delta: int, incoming: Pod) -> None:
-        """*other* is (*delta* 1) or is not (-1) on *node*."""
+    def update(self, incoming: Pod, other: Pod, node: NodeView, delta: int) -> None:
+        """Assume that *other* is (*delta* 1) or is not (-1) on *node*."""
         labels = node.labels
         for term in affinity_terms(other).required_anti_affinity:
             if term.topology_key in labels and term.matches(incoming.namespace, incoming.labels, self.namespace_labels):
-                _tallies, changes = self.unwelcome.setdefault(term.topology_key, ([], {}))
+                _counts, changes = self.existing_anti_affinity_counts.setdefault(term.topology_key, ([], {}))
                 domain = node.label_value_id(term.topology_key)
                 changes[domain] = changes.get(domain, 0) + delta
-        if self.wanted is not None and self.wanted.matches_pod(other):
-            for tally in self.near:
-                if tally.base.key in labels:
-                    tally.change(node.label_value_id(tally.base.key), delta)
-        for selector, tally in self.far:
-            if tally.base.key in labels and selector.matches_pod(other):
-                tally.change(node.label_value_id(tally.base.key), delta)
+        if self.affinity_selector is not None and self.affinity_selector.matches_pod(other):
+            for counts in self.affinity_counts:
+                if counts.base.key in labels:
+                    counts.change(node.label_value_id(counts.base.key), delta)
+        for selector, counts in self.anti_affinity_counts:
+            if counts.base.key in labels and selector.matches_pod(other):
+                counts.change(node.label_value_id(counts.base.key), delta)
 
 
 @frozen(eq=False)
-class _Points:
-    """Points per topology key and domain."""
+class _PreScoreState:
+    """Source: preScoreState of kube-scheduler's InterPodAffinity."""
 
-    tables: Mapping[str, Int64Array]
+    topology_score: Mapping[str, Int64Array]
+    """Topology key → the score of each domain, shape (domains,)."""
 
 
 class InterPodAffinity:
-    """Filters by required terms, of the pod and of those on nodes; ranks by preferred ones."""
+    """Filters by the required terms of the pod and of existing pods, scores by the preferred ones."""
 
     name: ClassVar[str] = NAME
     Args: ClassVar[type[InterPodAffinityArgs]] = InterPodAffinityArgs
@@ -129,24 +132,24 @@ class InterPodAffinity:
         namespace = self._handle.object("Namespace", name)
         return {} if namespace is None else namespace.metadata.labels or {}
 
-    def _pods_meant(self, terms: tuple[AffinityTerm, ...]) -> PodSelector:
-        """The pods that all of *terms* mean."""
+    def _selector(self, terms: tuple[AffinityTerm, ...]) -> PodSelector:
+        """Selects the pods that match all of *terms* of the incoming pod."""
         version = self._handle.version("Namespace") if any(not t.namespace_selector.is_nothing for t in terms) else 0
         key = (terms, version)
         found = self._selectors.get(key)
         if found is None:
-            if len(self._selectors) >= _MOST_SELECTORS:
+            if len(self._selectors) >= _MAX_SELECTORS:
                 self._selectors.clear()
-            found = self._selectors[key] = PodSelector(tuple(map(self._meant, terms)))
+            found = self._selectors[key] = PodSelector(tuple(map(self._matcher, terms)))
         return found
 
-    def _meant(self, term: AffinityTerm) -> NamespacedMatcher:
-        """The pods that a term of the pod to be placed means."""
+    def _matcher(self, term: AffinityTerm) -> NamespacedMatcher:
+        """Matches the pods that match *term* of the incoming pod."""
         selector = term.namespace_selector
         if selector.is_nothing:
             return NamespacedMatcher(term.namespaces, term.labels)
-        # Source: kube-scheduler 1.36 replaces the selector by the names it selects, but goes on asking it with no
-        # labels: one that only says what labels must not be there means the pods of every namespace.
+        # Source: kube-scheduler 1.36 replaces the selector by the names it selects, but still matches it against empty
+        # labels: one whose requirements are all negative matches the pods of every namespace.
         if selector.matches({}):
             return NamespacedMatcher(None, term.labels)
         selected = {
@@ -160,55 +163,64 @@ class InterPodAffinity:
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
-        """Count the pods that matter per domain; nothing to do if nobody requires anything."""
+        """Count matching pods per domain; Skip if neither the pod nor an existing pod has a required term about it."""
         terms = affinity_terms(pod)
         if terms.problem:
             return unresolvable(f"parsing pod: {terms.problem}")
-        against = nodes.terms_about(pod, self._labels_of_namespace).anti_affinity
-        unwelcome = _tallies_by_key(against)
-        if not unwelcome and not terms.required_affinity and not terms.required_anti_affinity:
+        existing = nodes.terms_about(pod, self._labels_of_namespace).anti_affinity
+        existing_anti_affinity_counts = _counts_by_key(existing)
+        if not existing_anti_affinity_counts and not terms.required_affinity and not terms.required_anti_affinity:
             return SKIP
-        near: list[Tally] = []
-        wanted = None
+        affinity_selector = None
+        affinity_counts: list[MatchCounts] = []
         if terms.required_affinity:
-            wanted = self._pods_meant(terms.required_affinity)
-            near = [Tally(nodes.domain_counts(wanted, term.topology_key)) for term in terms.required_affinity]
-        far = []
+            affinity_selector = self._selector(terms.required_affinity)
+            affinity_counts = [
+                MatchCounts(nodes.domain_counts(affinity_selector, term.topology_key))
+                for term in terms.required_affinity
+            ]
+        anti_affinity_counts = []
         for term in terms.required_anti_affinity:
-            selector = self._pods_meant((term,))
-            far.append((selector, Tally(nodes.domain_counts(selector, term.topology_key))))
-        is_first = wanted is not None and wanted.matches_pod(pod)
-        namespace_labels = self._labels_of_namespace(pod.namespace)
-        state.write(_FILTER_KEY, _Counted(terms, namespace_labels, wanted, near, far, unwelcome, is_first))
+            selector = self._selector((term,))
+            anti_affinity_counts.append((selector, MatchCounts(nodes.domain_counts(selector, term.topology_key))))
+        found = _PreFilterState(
+            self._labels_of_namespace(pod.namespace),
+            affinity_selector,
+            affinity_counts,
+            anti_affinity_counts,
+            existing_anti_affinity_counts,
+            affinity_selector is not None and affinity_selector.matches_pod(pod),
+        )
+        state.write(_FILTER_KEY, found)
         return None
 
     @hookimpl
     def add_pod(self, pod: Pod, added: Pod, node: NodeView, state: CycleState) -> None:
-        """One more in the node's domains."""
-        state.read(_FILTER_KEY).count(added, node, 1, pod)
+        """Count *added* in the node's domains."""
+        state.read(_FILTER_KEY).update(pod, added, node, 1)
 
     @hookimpl
     def remove_pod(self, pod: Pod, removed: Pod, node: NodeView, state: CycleState) -> None:
-        """One fewer in the node's domains."""
-        state.read(_FILTER_KEY).count(removed, node, -1, pod)
+        """Do not count *removed* in the node's domains."""
+        state.read(_FILTER_KEY).update(pod, removed, node, -1)
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        """First what the pod wants near, then what it wants far, then who does not want it near."""
-        counted: _Counted = state.read(_FILTER_KEY)
+        """The reason of a node is, in this order: affinity, anti-affinity, anti-affinity of existing pods."""
+        pre_filtered: _PreFilterState = state.read(_FILTER_KEY)
         by_key: dict[str, CodeArray] = {}
-        for key, (tallies, changes) in counted.unwelcome.items():
-            _raise(by_key, key, _where(_sum(tallies, changes, key, nodes) > 0, _EXISTING))
-        for _selector, tally in counted.far:
-            _raise(by_key, tally.base.key, _where(tally.counts(nodes) > 0, _ANTI_AFFINITY))
-        is_first = counted.is_first and not any(tally.total for tally in counted.near)
-        for tally in counted.near:
+        for key, (existing, changes) in pre_filtered.existing_anti_affinity_counts.items():
+            _keep_highest(by_key, key, _codes_where(_sum(existing, changes, key, nodes) > 0, _EXISTING))
+        for _selector, counts in pre_filtered.anti_affinity_counts:
+            _keep_highest(by_key, counts.base.key, _codes_where(counts.counts(nodes) > 0, _ANTI_AFFINITY))
+        is_first = pre_filtered.matches_own_affinity and not any(c.total for c in pre_filtered.affinity_counts)
+        for counts in pre_filtered.affinity_counts:
             if is_first:
-                fails = np.zeros(len(nodes.label_vocabulary(tally.base.key)), dtype=np.int8)
+                codes_of_domains = np.zeros(len(nodes.label_vocabulary(counts.base.key)), dtype=np.int8)
             else:
-                fails = _where(tally.counts(nodes) <= 0, _AFFINITY)
-            fails[0] = _AFFINITY
-            _raise(by_key, tally.base.key, fails)
+                codes_of_domains = _codes_where(counts.counts(nodes) <= 0, _AFFINITY)
+            codes_of_domains[0] = _AFFINITY
+            _keep_highest(by_key, counts.base.key, codes_of_domains)
         codes: CodeArray | None = None
         for key, table in by_key.items():
             found = table[nodes.label_values(key)]
@@ -219,104 +231,104 @@ class InterPodAffinity:
 
     @hookimpl
     def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
-        """Add up the points per domain; nothing to do if nobody prefers anything."""
+        """Add up the scores per domain; Skip if no pod matches a preferred term, or has one that matches this pod."""
         terms = affinity_terms(pod)
         preferred = terms.preferred_affinity + terms.preferred_anti_affinity
         if self._ignore_existing and not preferred:
             return SKIP
-        tables: dict[str, Int64Array] = {}
+        topology_score: dict[str, Int64Array] = {}
         has_any = False
         for term in preferred:
-            pods = nodes.domain_counts(self._pods_meant((term,)), term.topology_key)
+            pods = nodes.domain_counts(self._selector((term,)), term.topology_key)
             if pods.total:
                 has_any = True
                 sign = 1 if term.kind is TermKind.PREFERRED_AFFINITY else -1
-                _add(tables, term.topology_key, pods.counts * (sign * term.weight))
+                _add(topology_score, term.topology_key, pods.counts * (sign * term.weight))
         for existing in nodes.terms_about(pod, self._labels_of_namespace).ranking:
             weight = self._weight(existing.term)
             pods = existing.by_domain
             if weight is not None and pods.total:
                 has_any = True
-                _add(tables, existing.term.topology_key, pods.counts * weight)
+                _add(topology_score, existing.term.topology_key, pods.counts * weight)
         if not has_any:
             return SKIP
-        state.write(_SCORE_KEY, _Points(tables))
+        state.write(_SCORE_KEY, _PreScoreState(topology_score))
         return None
 
     def _weight(self, term: AffinityTerm) -> int | None:
-        """What each pod on a node with *term* is worth; None if it does not count."""
+        """The weight of each existing pod with *term*; None if such pods do not count."""
         if term.kind is TermKind.REQUIRED_AFFINITY:
             return self._hard_weight or None
         return term.weight if term.kind is TermKind.PREFERRED_AFFINITY else -term.weight
 
     @hookimpl
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
-        """The points of the node's domains; may be negative."""
-        points: _Points = state.read(_SCORE_KEY)
+        """The sum of the scores of the node's domains; may be negative."""
+        pre_scored: _PreScoreState = state.read(_SCORE_KEY)
         scores = np.zeros(len(nodes), dtype=np.int64)
-        for key, table in points.tables.items():
+        for key, table in pre_scored.topology_score.items():
             scores += table[nodes.label_values(key)]
         return scores
 
     @hookimpl
     def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
-        """The best node becomes 100, the worst 0; if all are the same, all become 0."""
+        """Map the lowest score to 0 and the highest to 100; equal scores become 0."""
         if len(scores) == 0:
             return scores
         least = int(scores.min())
         span = int(scores.max()) - least
         if span == 0:
             return np.zeros_like(scores)
-        if span < len(scores):  # each possible score once is less than every node
+        if span < len(scores):  # fewer divisions: one for each possible score instead of one for each node
             table = (MAX_SCORE * (np.arange(span + 1) / float(span))).astype(np.int64)
             return table[scores - least]
         return (MAX_SCORE * ((scores - least) / float(span))).astype(np.int64)
 
-    # --- what may free a pod ----------------------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------------------------
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """Pods that are meant come, go or change their labels; nodes come or change theirs."""
+        """Pods are added, deleted or change labels; nodes are added or change labels."""
         return [
             on(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE, _pods_changed),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, _domains_changed),
         ]
 
 
-def _tallies_by_key(found: Iterable[TermCounts]) -> dict[str, tuple[list[Tally], dict[int, int]]]:
-    by_key: dict[str, tuple[list[Tally], dict[int, int]]] = {}
+def _counts_by_key(found: Iterable[TermCounts]) -> dict[str, tuple[list[MatchCounts], dict[int, int]]]:
+    by_key: dict[str, tuple[list[MatchCounts], dict[int, int]]] = {}
     for existing in found:
         pods = existing.by_domain
         if pods.total:
-            by_key.setdefault(existing.term.topology_key, ([], {}))[0].append(Tally(pods))
+            by_key.setdefault(existing.term.topology_key, ([], {}))[0].append(MatchCounts(pods))
     return by_key
 
 
-def _where(fails: BoolArray, code: int) -> CodeArray:
-    """*code* where it fails, else 0; bytes, because nearly all the time goes into moving them."""
+def _codes_where(fails: BoolArray, code: int) -> CodeArray:
+    """*code* where it fails, else 0; int8, because nearly all the time goes into copying them."""
     return fails.view(np.int8) * np.int8(code)
 
 
-def _raise(by_key: dict[str, CodeArray], key: str, codes: CodeArray) -> None:
-    """Let *codes*, one per domain of *key*, count where they are higher than what is known."""
+def _keep_highest(by_key: dict[str, CodeArray], key: str, codes: CodeArray) -> None:
+    """Merge *codes*, shape (domains,), into those of *key*: the higher code of each domain is kept."""
     known = by_key.get(key)
     by_key[key] = codes if known is None else np.maximum(known, codes)
 
 
-def _sum(tallies: list[Tally], changes: Mapping[int, int], key: str, nodes: NodeColumns) -> Int64Array:
-    if len(tallies) == 1 and not changes:
-        return tallies[0].counts(nodes)
+def _sum(match_counts: list[MatchCounts], changes: Mapping[int, int], key: str, nodes: NodeColumns) -> Int64Array:
+    if len(match_counts) == 1 and not changes:
+        return match_counts[0].counts(nodes)
     pods = np.zeros(len(nodes.label_vocabulary(key)), dtype=np.int64)
-    for tally in tallies:
-        pods += tally.counts(nodes)
+    for counts in match_counts:
+        pods += counts.counts(nodes)
     for domain, delta in changes.items():
         pods[domain] += delta
     return pods
 
 
-def _add(tables: dict[str, Int64Array], key: str, points: Int64Array) -> None:
-    known = tables.get(key)
-    tables[key] = points if known is None else known + points
+def _add(topology_score: dict[str, Int64Array], key: str, scores: Int64Array) -> None:
+    known = topology_score.get(key)
+    topology_score[key] = scores if known is None else known + scores
 
 
 def _terms_or_raise(pod: Pod) -> PodTerms:
@@ -327,7 +339,7 @@ def _terms_or_raise(pod: Pod) -> PodTerms:
 
 
 def _all_match(terms: tuple[AffinityTerm, ...], other: Pod) -> bool:
-    # Hints know no namespace labels: a selector of namespaces that wants some finds none.
+    # Hints do not look up namespaces: a namespace selector is matched against empty labels.
     return bool(terms) and all(term.matches(other.namespace, other.labels, {}) for term in terms)
 
 
@@ -343,15 +355,15 @@ def _pods_changed(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
     if not (other.node_name or other.nominated_node_name):
         return Hint.SKIP
     terms = _terms_or_raise(pod)
-    near, far = terms.required_affinity, terms.required_anti_affinity
+    affinity, anti_affinity = terms.required_affinity, terms.required_anti_affinity
     if old is not None and new is not None:
-        if _all_match(near, new) and not _all_match(near, old):
+        if _all_match(affinity, new) and not _all_match(affinity, old):
             return Hint.QUEUE
-        return _queue_if(_all_match(far, old) and not _all_match(far, new))
+        return _queue_if(_all_match(anti_affinity, old) and not _all_match(anti_affinity, new))
     if new is not None:
-        return _queue_if(_all_match(near, new))
+        return _queue_if(_all_match(affinity, new))
     assert old is not None
-    return _queue_if(_all_match(far, old) or _all_match(affinity_terms(old).required_anti_affinity, pod))
+    return _queue_if(_all_match(anti_affinity, old) or _all_match(affinity_terms(old).required_anti_affinity, pod))
 
 
 def _domains_changed(pod: Pod, old: Node | None, new: Node) -> Hint:

@@ -1,4 +1,4 @@
-"""NodeAffinity: node selectors and node affinity, required and preferred."""
+"""NodeAffinity: filters nodes by node selector and required affinity, scores them by preferred affinity."""
 
 from collections.abc import Hashable, Iterable
 from typing import ClassVar
@@ -46,7 +46,7 @@ _STATUSES = {_ENFORCED: unresolvable(REASON_ENFORCED), _POD: unresolvable(REASON
 
 
 class NodeAffinity:
-    """Filters and ranks by the labels of nodes; ``addedAffinity`` holds for every pod of the profile."""
+    """Filters and scores nodes by labels; ``addedAffinity`` applies to every pod of the profile."""
 
     name: ClassVar[str] = "NodeAffinity"
     Args: ClassVar[type[NodeAffinityArgs]] = NodeAffinityArgs
@@ -55,7 +55,7 @@ class NodeAffinity:
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         added = args.added_affinity
         self._added_required = added.required_during_scheduling_ignored_during_execution if added else None
-        self._added_preferred = _worthwhile(
+        self._added_preferred = _effective(
             added.preferred_during_scheduling_ignored_during_execution if added else None
         )
         terms = (*(self._added_required.node_selector_terms or () if self._added_required else ()),)
@@ -65,7 +65,7 @@ class NodeAffinity:
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> PreFilterResult | Status | None:
-        """Nothing to do without selectors; terms that all name nodes narrow the search to those."""
+        """Skip without selectors; if every required term names nodes, only these are evaluated."""
         required = required_node_selector(pod)
         if required is None and self._added_required is None and pod.spec.node_selector is None:
             return SKIP
@@ -85,7 +85,7 @@ class NodeAffinity:
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        """Nodes must match what the profile adds, then what the pod asks for."""
+        """Nodes must match the added affinity of the profile, and the node selector and affinity of the pod."""
         codes = np.full(len(nodes), _OK, dtype=np.int64)
         if pod.spec.node_selector:
             codes[~match_labels(pod.spec.node_selector, nodes)] = _POD
@@ -98,31 +98,31 @@ class NodeAffinity:
 
     @hookimpl
     def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
-        """Nothing to do without preferences."""
+        """Skip without preferred terms."""
         preferred = _preferred(pod)
         if preferred is None and not self._added_preferred:
             return SKIP
-        for term in _worthwhile(preferred):
+        for term in _effective(preferred):
             if problem := term_problem(term.preference):
                 return failure(problem)
         return None
 
     @hookimpl
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
-        """The sum of the weights of the preferences that the node matches."""
+        """The sum of the weights of the preferred terms that the node matches."""
         scores = np.zeros(len(nodes), dtype=np.int64)
-        for preferred in (*self._added_preferred, *_worthwhile(_preferred(pod))):
+        for preferred in (*self._added_preferred, *_effective(_preferred(pod))):
             scores += preferred.weight * match_term(preferred.preference, nodes)
         return scores
 
     @hookimpl
     def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
-        """The node that matches most becomes 100."""
+        """Map the highest score to 100."""
         return default_normalize(scores)
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
-        """The selector and the affinity."""
+        """The node selector and the node affinity."""
         selector, affinity = pod.spec.node_selector, pod.spec.affinity
         return (
             tuple(selector.items()) if selector is not None else None,
@@ -131,7 +131,7 @@ class NodeAffinity:
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """A node comes to match."""
+        """A node is added or its labels change."""
         return [on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_matches_now)]
 
     def _node_matches_now(self, pod: Pod, old: Node | None, new: Node) -> Hint:
@@ -151,5 +151,5 @@ def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...] | None:
     return affinity.node_affinity.preferred_during_scheduling_ignored_during_execution
 
 
-def _worthwhile(terms: tuple[PreferredSchedulingTerm, ...] | None) -> tuple[PreferredSchedulingTerm, ...]:
+def _effective(terms: tuple[PreferredSchedulingTerm, ...] | None) -> tuple[PreferredSchedulingTerm, ...]:
     return tuple(term for term in terms or () if term.weight and not term_is_empty(term.preference))

@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: pods that need a kubelet feature go where it is declared."""
+"""NodeDeclaredFeatures: filters out nodes that do not declare the kubelet features that the pod requires."""
 
 from collections.abc import Hashable, Iterable
 from typing import ClassVar
@@ -30,7 +30,7 @@ _HOST_NETWORK_USERS = "UserNamespacesHostNetworkSupport"
 
 
 class NodeDeclaredFeatures:
-    """Turns away nodes whose ``status.declaredFeatures`` lack what the pod needs."""
+    """Filters out nodes whose ``status.declaredFeatures`` lack a feature that the pod requires."""
 
     name: ClassVar[str] = "NodeDeclaredFeatures"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
@@ -40,27 +40,27 @@ class NodeDeclaredFeatures:
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
-        """Nothing to do for pods that need nothing special."""
+        """Skip if the pod requires no feature."""
         return None if _required_features(pod) else SKIP
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        """Nodes that do not declare all of it fail."""
+        """Nodes that do not declare all required features fail."""
         required = _required_features(pod)
         passes = np.fromiter((required <= set(declared) for declared in nodes.feature_lists), dtype=np.bool_)
         return Verdicts.where(passes[nodes.feature_sets], unresolvable(REASON))
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
-        """What it needs."""
+        """The required features."""
         return _required_features(pod)
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """A node declares something else, or the pod needs something else."""
+        """The declared features of a node or the required features of the pod change."""
         return [
-            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _node_declares_something_else),
-            on(Resource.POD, Action.UPDATE, _pod_needs_something_else),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _declared_features_changed),
+            on(Resource.POD, Action.UPDATE, _required_features_changed),
         ]
 
 
@@ -74,12 +74,12 @@ def _required_features(pod: Pod) -> frozenset[str]:
     return frozenset(required)
 
 
-def _node_declares_something_else(pod: Pod, old: Node | None, new: Node) -> Hint:
+def _declared_features_changed(pod: Pod, old: Node | None, new: Node) -> Hint:
     if old is None or (old.status.declared_features or ()) != (new.status.declared_features or ()):
         return Hint.QUEUE
     return Hint.SKIP
 
 
-def _pod_needs_something_else(pod: Pod, old: Pod, new: Pod) -> Hint:
+def _required_features_changed(pod: Pod, old: Pod, new: Pod) -> Hint:
     changed = new.uid == pod.uid and _required_features(old) != _required_features(new)
     return Hint.QUEUE if changed else Hint.SKIP

@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node runs there or nowhere."""
+"""NodeName: filters by ``spec.nodeName``."""
 
 from collections.abc import Hashable, Iterable
 from typing import ClassVar
@@ -24,7 +24,7 @@ REASON = "node(s) didn't match the requested node name"
 
 
 class NodeName:
-    """Turns away every node but the one in ``spec.nodeName``, if that is set."""
+    """Filters out every node but the one in ``spec.nodeName``, if that is set."""
 
     name: ClassVar[str] = "NodeName"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
@@ -44,10 +44,10 @@ class NodeName:
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
-        """The name."""
+        """The name in ``spec.nodeName``."""
         return pod.node_name
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """A node appears."""
+        """A node is added."""
         return [on(Resource.NODE, Action.ADD)]

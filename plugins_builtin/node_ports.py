@@ -1,4 +1,4 @@
-"""NodePorts: two pods cannot have the same port of a node."""
+"""NodePorts: filters out nodes where a host port of the pod is in use."""
 
 from collections.abc import Hashable, Iterable
 from typing import ClassVar
@@ -30,7 +30,7 @@ _ANY_ADDRESS = "0.0.0.0"
 
 
 class NodePorts:
-    """Turns away nodes on which a host port of the pod is taken."""
+    """Filters out nodes where a host port of the pod conflicts with one in use."""
 
     name: ClassVar[str] = "NodePorts"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.USAGE})
@@ -40,12 +40,12 @@ class NodePorts:
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
-        """Nothing to do without host ports."""
+        """Skip without host ports."""
         return None if host_ports(pod) else SKIP
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        """Nodes with a conflicting port fail; only the few nodes where the port is taken are looked at."""
+        """Nodes with a conflicting port fail; looks at the nodes where the port is in use only."""
         passes = np.ones(len(nodes), dtype=np.bool_)
         for wanted in host_ports(pod):
             for position, addresses in nodes.host_port_users(wanted.protocol, wanted.port):
@@ -55,12 +55,12 @@ class NodePorts:
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
-        """The ports."""
+        """The host ports."""
         return host_ports(pod)
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """A pod with such a port goes, or a node comes."""
+        """A pod with a conflicting port is deleted, or a node is added."""
         return [on(Resource.POD, Action.DELETE, _port_was_freed), on(Resource.NODE, Action.ADD)]
 
 

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: prefer nodes whose resources the pod leaves evenly used."""
+"""NodeResourcesBalancedAllocation: prefers nodes whose resources would be evenly used with the pod on them."""
 
 from collections.abc import Hashable
 from typing import ClassVar
@@ -26,7 +26,7 @@ NAME = "NodeResourcesBalancedAllocation"
 
 
 class NodeResourcesBalancedAllocation:
-    """Ranks nodes by how much more even the pod makes the use of their resources."""
+    """Scores nodes by how much the pod evens out the used shares of their resources."""
 
     name: ClassVar[str] = NAME
     Args: ClassVar[type[NodeResourcesBalancedAllocationArgs]] = NodeResourcesBalancedAllocationArgs
@@ -41,7 +41,7 @@ class NodeResourcesBalancedAllocation:
 
     @hookimpl
     def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
-        """Nothing to do for a pod that asks for none of the resources."""
+        """Skip if the pod requests none of the resources."""
         amounts = to_amounts(nano_requests(pod, self._options, use_status=True))
         wanted = np.array([[amounts.amount(name)] for name in self._names], dtype=np.int64)
         if not wanted.any():
@@ -51,7 +51,7 @@ class NodeResourcesBalancedAllocation:
 
     @hookimpl
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
-        """50..100; 75 means as even as before.
+        """50..100; 75 if the shares are as even with the pod as without it.
 
         Source: kube-scheduler 1.36; the order of the float operations is part of the rule.
         """
@@ -64,11 +64,11 @@ class NodeResourcesBalancedAllocation:
             if scalar and not wanted[i, 0]:
                 counts[i] = False
         if len(used) == 2 and counts.all():
-            # One conversion to float for both; numpy would otherwise convert anew for every division.
-            has, takes = allocatable.astype(np.float64), used.astype(np.float64)
-            before = _percent_even(_spread_of_two(takes / has))
-            takes += wanted
-            after = _percent_even(_spread_of_two(np.divide(takes, has, out=takes)))
+            # Converted to float once; numpy would otherwise convert for every division.
+            capacity, requested = allocatable.astype(np.float64), used.astype(np.float64)
+            before = _percent_even(_spread_of_two(requested / capacity))
+            requested += wanted
+            after = _percent_even(_spread_of_two(np.divide(requested, capacity, out=requested)))
         else:
             before = _percent_even(_deviation(used, allocatable, counts))
             after = _percent_even(_deviation(used + wanted, allocatable, counts))
@@ -81,7 +81,7 @@ class NodeResourcesBalancedAllocation:
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable | None:
-        """The requests; none where a DeviceClass stands behind a resource."""
+        """The requests; None if a DeviceClass maps to one of the resources."""
         if self._extended_by_devices and any(
             scalar and device_class_maps(name, self._handle)
             for name, scalar in zip(self._names, self._is_scalar, strict=True)
@@ -126,7 +126,10 @@ def _spread_of_two(shares: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _deviation(used: Int64Array, allocatable: Int64Array, counts: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Standard deviation over the resources that each node has; nodes that have the same ones go together."""
+    """Shape (nodes,): standard deviation of the used shares of the resources that each node has.
+
+    Nodes that have the same resources are computed together.
+    """
     shares = np.minimum(used / np.where(counts, allocatable, 1), 1.0)
     deviation = np.zeros(used.shape[1])
     for pattern in np.unique(counts, axis=1).T:

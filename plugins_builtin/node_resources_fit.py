@@ -1,4 +1,4 @@
-"""NodeResourcesFit: a pod goes where its requests fit, and preferably where the strategy says."""
+"""NodeResourcesFit: filters nodes by free resources, scores them by the scoring strategy."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar
@@ -10,8 +10,8 @@ from plugins_builtin._resource_scores import ResourceScorer
 from plugins_builtin._resources import (
     DEVICE_CLASS_PREFIX,
     FEW,
-    asks_for_scalars,
     device_class_maps,
+    mentions_scalars,
     request_signature,
     resource_options,
 )
@@ -46,17 +46,17 @@ TOO_MANY_PODS = "Too many pods"
 
 
 @frozen
-class _Wanted:
-    """One resource that the pod needs some of."""
+class _Request:
+    """The amount of one resource that the pod requests."""
 
     name: str
     amount: int
     delegated: bool
-    """Nodes that have none of it are left to DynamicResources."""
+    """Nodes without the resource are left to DynamicResources."""
 
 
 class NodeResourcesFit:
-    """Filters by free resources, ranks by the scoring strategy."""
+    """Rejects nodes without free resources, prefers nodes by the scoring strategy."""
 
     name: ClassVar[str] = NAME
     Args: ClassVar[type[NodeResourcesFitArgs]] = NodeResourcesFitArgs
@@ -74,23 +74,23 @@ class NodeResourcesFit:
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> None:
-        """Add up what the pod needs."""
-        state.write((NAME, "wanted"), self._wanted(self._requests(pod)))
+        """Add up what the pod requests."""
+        state.write((NAME, "requests"), self._to_filter(self._requests(pod)))
 
     def _requests(self, pod: Pod) -> ResourceAmounts:
         return to_amounts(nano_requests(pod, self._options))
 
-    def _wanted(self, amounts: ResourceAmounts) -> tuple[_Wanted, ...]:
+    def _to_filter(self, amounts: ResourceAmounts) -> tuple[_Request, ...]:
         common = (
             ("cpu", amounts.cpu_milli),
             ("memory", amounts.memory_bytes),
             ("ephemeral-storage", amounts.ephemeral_storage_bytes),
         )
-        wanted = [_Wanted(name, amount, False) for name, amount in common if amount > 0]
+        requests = [_Request(name, amount, False) for name, amount in common if amount > 0]
         for name, amount in amounts.scalars:
             if amount and not self._is_ignored(name):
-                wanted.append(_Wanted(name, amount, self._is_delegated(name)))
-        return tuple(wanted)
+                requests.append(_Request(name, amount, self._is_delegated(name)))
+        return tuple(requests)
 
     def _is_ignored(self, name: str) -> bool:
         return is_extended(name) and (name in self._ignored or name.partition("/")[0] in self._ignored_groups)
@@ -100,33 +100,33 @@ class NodeResourcesFit:
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        """Nodes without room fail, with every resource that is short; unresolvable if the empty node is too small."""
-        wanted: tuple[_Wanted, ...] = state.read((NAME, "wanted"))
+        """Nodes fail with every insufficient resource; unresolvable if a request exceeds what is allocatable."""
+        requests: tuple[_Request, ...] = state.read((NAME, "requests"))
         if len(nodes) <= FEW:
-            return Verdicts(_codes_few(wanted, nodes), lambda code: _explain(code, wanted))
+            return Verdicts(_codes_few(requests, nodes), lambda code: _explain(code, requests))
         codes = (nodes.pod_count >= nodes.allowed_pods).astype(np.int64)
-        if wanted:
+        if requests:
             allocatable, requested = nodes.allocatable, nodes.requested
-            for i, want in enumerate(wanted):
-                row = nodes.resource_row(want.name)
+            for i, request in enumerate(requests):
+                row = nodes.resource_row(request.name)
                 if row is None:
-                    if not want.delegated:
-                        codes |= _short(i) | _hopeless(i)
+                    if not request.delegated:
+                        codes |= _insufficient(i) | _unresolvable(i)
                     continue
                 has = allocatable[row]
-                short = want.amount > has - requested[row]
-                if want.delegated:
-                    short &= has > 0
-                if short.any():
-                    codes[short] |= _short(i)
-                    codes[short & (want.amount > has)] |= _hopeless(i)
-        return Verdicts(codes, lambda code: _explain(code, wanted))
+                insufficient = request.amount > has - requested[row]
+                if request.delegated:
+                    insufficient &= has > 0
+                if insufficient.any():
+                    codes[insufficient] |= _insufficient(i)
+                    codes[insufficient & (request.amount > has)] |= _unresolvable(i)
+        return Verdicts(codes, lambda code: _explain(code, requests))
 
     # --- score ------------------------------------------------------------------------------------------------------
 
     @hookimpl
     def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> None:
-        """Add up what the pod counts as."""
+        """Add up what the pod requests, with the defaults for scoring."""
         state.write((NAME, "score"), self._scorer.pod_amounts(pod))
 
     @hookimpl
@@ -136,23 +136,23 @@ class NodeResourcesFit:
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable | None:
-        """The requests; none where a DeviceClass has a say."""
-        for name, _amount in self._requests(pod).scalars if asks_for_scalars(pod) else ():
+        """The requests; None if a DeviceClass maps to one of the resources."""
+        for name, _amount in self._requests(pod).scalars if mentions_scalars(pod) else ():
             if self._is_delegated(name):
                 return None
         return request_signature(pod)
 
-    # --- what may free a pod ----------------------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------------------------
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """Pods go or shrink, nodes come or grow, a DeviceClass comes to stand for a resource."""
+        """Pods are deleted or scaled down, nodes are added or grow, a DeviceClass maps to a requested resource."""
         events = [
             on(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._pod_freed_something),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._node_has_room),
         ]
         if self._extended_by_devices:
-            events.append(on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, self._device_class_stands_in))
+            events.append(on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, self._device_class_maps_request))
         return events
 
     def _pod_freed_something(self, pod: Pod, old: Pod, new: Pod | None) -> Hint:
@@ -162,11 +162,11 @@ class NodeResourcesFit:
             return Hint.QUEUE
         if not old.node_name:
             return Hint.SKIP
-        wanted = self._requests(pod)
+        requests = self._requests(pod)
         before = to_amounts(nano_requests(old, self._options, use_status=True))
         after = to_amounts(nano_requests(new, self._options, use_status=True))
-        names = ("cpu", "memory", "ephemeral-storage", *(name for name, _ in wanted.scalars))
-        shrank = any(wanted.amount(name) and before.amount(name) > after.amount(name) for name in names)
+        names = ("cpu", "memory", "ephemeral-storage", *(name for name, _ in requests.scalars))
+        shrank = any(requests.amount(name) and before.amount(name) > after.amount(name) for name in names)
         return Hint.QUEUE if shrank else Hint.SKIP
 
     def _node_has_room(self, pod: Pod, old: Node | None, new: Node) -> Hint:
@@ -188,7 +188,7 @@ class NodeResourcesFit:
         return Hint.SKIP
 
     def _fits_when_empty(self, requests: ResourceAmounts, has: ResourceAmounts, allowed_pods: int) -> bool:
-        # What the arguments ignore is not ignored here: kube-scheduler asks without them.
+        # Ignored resources count here: kube-scheduler does not pass the arguments either.
         if allowed_pods < 1:
             return False
         for name in ("cpu", "memory", "ephemeral-storage"):
@@ -200,7 +200,7 @@ class NodeResourcesFit:
             if amount
         )
 
-    def _device_class_stands_in(self, pod: Pod, old: Any, new: Any) -> Hint:
+    def _device_class_maps_request(self, pod: Pod, old: Any, new: Any) -> Hint:
         if old is not None and old.extended_resource_name == new.extended_resource_name:
             return Hint.SKIP
         names = {name for name, amount in self._requests(pod).scalars if amount}
@@ -209,38 +209,40 @@ class NodeResourcesFit:
         return Hint.QUEUE if new.extended_resource_name in names else Hint.SKIP
 
 
-def _codes_few(wanted: tuple[_Wanted, ...], nodes: NodeColumns) -> Int64Array:
-    """The codes of a few nodes, in plain integers."""
+def _codes_few(requests: tuple[_Request, ...], nodes: NodeColumns) -> Int64Array:
+    """The codes of a few nodes, computed with plain integers."""
     codes = [
         int(count >= allowed)
         for count, allowed in zip(nodes.pod_count.tolist(), nodes.allowed_pods.tolist(), strict=True)
     ]
     allocatable, requested = nodes.allocatable, nodes.requested
-    for i, want in enumerate(wanted):
-        row = nodes.resource_row(want.name)
+    for i, request in enumerate(requests):
+        row = nodes.resource_row(request.name)
         if row is None:
-            if not want.delegated:
-                codes = [code | _short(i) | _hopeless(i) for code in codes]
+            if not request.delegated:
+                codes = [code | _insufficient(i) | _unresolvable(i) for code in codes]
             continue
         for position, (has, used) in enumerate(zip(allocatable[row].tolist(), requested[row].tolist(), strict=True)):
-            if want.amount > has - used and not (want.delegated and has <= 0):
-                codes[position] |= _short(i) | (_hopeless(i) if want.amount > has else 0)
+            if request.amount > has - used and not (request.delegated and has <= 0):
+                codes[position] |= _insufficient(i) | (_unresolvable(i) if request.amount > has else 0)
     return np.array(codes, dtype=np.int64)
 
 
-def _short(i: int) -> int:
+def _insufficient(i: int) -> int:
+    """The bit of a code that says that request number *i* exceeds what is free."""
     return 2 << (2 * i)
 
 
-def _hopeless(i: int) -> int:
+def _unresolvable(i: int) -> int:
+    """The bit of a code that says that request number *i* exceeds what is allocatable."""
     return 4 << (2 * i)
 
 
-def _explain(code: int, wanted: tuple[_Wanted, ...]) -> Status:
+def _explain(code: int, requests: tuple[_Request, ...]) -> Status:
     reasons = [TOO_MANY_PODS] if code & 1 else []
-    hopeless = False
-    for i, want in enumerate(wanted):
-        if code & _short(i):
-            reasons.append(f"Insufficient {want.name}")
-            hopeless = hopeless or bool(code & _hopeless(i))
-    return unresolvable(*reasons) if hopeless else unschedulable(*reasons)
+    is_unresolvable = False
+    for i, request in enumerate(requests):
+        if code & _insufficient(i):
+            reasons.append(f"Insufficient {request.name}")
+            is_unresolvable = is_unresolvable or bool(code & _unresolvable(i))
+    return unresolvable(*reasons) if is_unresolvable else unschedulable(*reasons)

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: cordoned nodes take only pods that tolerate it."""
+"""NodeUnschedulable: filters out cordoned nodes for pods that do not tolerate the taint of these."""
 
 from collections.abc import Hashable, Iterable
 from typing import ClassVar
@@ -24,11 +24,11 @@ from trio_sched.plugin_api import (
 )
 
 REASON = "node(s) were unschedulable"
-_CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
 class NodeUnschedulable:
-    """Turns away nodes with ``spec.unschedulable``."""
+    """Filters out nodes with ``spec.unschedulable``."""
 
     name: ClassVar[str] = "NodeUnschedulable"
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
@@ -38,13 +38,13 @@ class NodeUnschedulable:
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        """Cordoned nodes fail unless the pod tolerates that."""
+        """Cordoned nodes fail unless the pod tolerates their taint."""
         if self._tolerates(pod):
             return Verdicts.where(np.ones(len(nodes), dtype=np.bool_), unresolvable(REASON))
         return Verdicts.where(~nodes.unschedulable, unresolvable(REASON))
 
     def _tolerates(self, pod: Pod) -> bool:
-        return any(t.tolerates(_CORDONED, numeric=self._numeric) for t in pod.spec.tolerations or ())
+        return any(t.tolerates(_UNSCHEDULABLE_TAINT, numeric=self._numeric) for t in pod.spec.tolerations or ())
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
@@ -53,15 +53,15 @@ class NodeUnschedulable:
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """A node opens, or the pod comes to tolerate."""
+        """A node is added or uncordoned, or the pod gets a toleration."""
         return [
-            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._node_opened),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._node_uncordoned),
             on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._pod_tolerates_now),
         ]
 
-    def _node_opened(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        opened = not new.spec.unschedulable and (old is None or old.spec.unschedulable)
-        return Hint.QUEUE if opened else Hint.SKIP
+    def _node_uncordoned(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        is_uncordoned = not new.spec.unschedulable and (old is None or old.spec.unschedulable)
+        return Hint.QUEUE if is_uncordoned else Hint.SKIP
 
     def _pod_tolerates_now(self, pod: Pod, old: Pod, new: Pod) -> Hint:
         return Hint.QUEUE if new.uid == pod.uid and self._tolerates(new) else Hint.SKIP

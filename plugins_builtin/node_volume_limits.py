@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node takes only so many volumes of each CSI driver."""
+"""NodeVolumeLimits: filters out nodes that would exceed the volume limit of a CSI driver."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ REASON = "node(s) exceed max volume count"
 
 _NAME = "NodeVolumeLimits"
 _UNBOUND = "\0unbound/"
-"""Begins the handles of volumes that do not exist yet; no driver gives such handles."""
+"""The prefix of the handles of volumes that do not exist yet; no driver's handles have it."""
 
 VolumeId = tuple[str, str]
-"""Driver and handle: what tells volumes apart."""
+"""Driver and handle, which identify a volume."""
 
 
-class _Problem(Exception):
-    """The volumes of a pod cannot be told."""
+class _VolumesUnknown(Exception):
+    """The volumes of a pod cannot be determined."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message)
@@ -64,17 +64,17 @@ class _Problem(Exception):
 
 
 @frozen
-class _Wanted:
-    """The volumes that a pod brings to nodes, or why that cannot be told."""
+class _NewVolumes:
+    """The volumes of the pod that count on a node, or why they cannot be determined."""
 
-    on_csi_nodes: frozenset[VolumeId] | Status
-    """Where there is a CSINode, and volumes of in-tree drivers are those of CSI drivers."""
-    elsewhere: frozenset[VolumeId] | Status
+    with_csi_node: frozenset[VolumeId] | Status
+    """On nodes with a CSINode, where volumes of migrated in-tree drivers count as those of CSI drivers."""
+    without_csi_node: frozenset[VolumeId] | Status
 
 
 @define(eq=False)
-class _Kept:
-    """Something worked out from the objects of one kind, for as long as these stay as they are."""
+class _Cached:
+    """Values computed from the objects of one kind; valid for one version of that kind."""
 
     version: int = -1
     limits: Mapping[str, Mapping[str, int]] = field(factory=dict)
@@ -83,43 +83,43 @@ class _Kept:
 
 
 class NodeVolumeLimits:
-    """Counts volumes per driver, on the node and of the pod, against what the CSINode says."""
+    """Compares the volumes per driver, on the node and of the pod, with the limits in the CSINode."""
 
     name: ClassVar[str] = _NAME
-    depends_on: ClassVar[frozenset[Input]] = frozenset()  # pods with volumes that count are asked anew
+    depends_on: ClassVar[frozenset[Input]] = frozenset()  # answers about pods with volumes that count are not cached
     watches: ClassVar[tuple[str, ...]] = ("PersistentVolume", "StorageClass", "CSIDriver")
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._handle = handle
         self._drivers_must_run = handle.feature_enabled("VolumeLimitScaling")
-        self._csi_nodes = _Kept()
-        self._attached = _Kept()
+        self._csi_nodes = _Cached()
+        self._attached = _Cached()
 
     # --- hooks ------------------------------------------------------------------------------------------------------
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
-        """Nothing to do without volumes that count."""
-        if not _concerns(pod):
+        """Skip without volumes that count."""
+        if not _has_countable_volumes(pod):
             return SKIP
-        wanted = [self._wanted(pod, has_csi_node=has_csi_node) for has_csi_node in (True, False)]
-        state.write(_NAME, _Wanted(*wanted))
+        new = [self._new_volumes(pod, has_csi_node=has_csi_node) for has_csi_node in (True, False)]
+        state.write(_NAME, _NewVolumes(*new))
         return None
 
-    def _wanted(self, pod: Pod, *, has_csi_node: bool) -> frozenset[VolumeId] | Status:
+    def _new_volumes(self, pod: Pod, *, has_csi_node: bool) -> frozenset[VolumeId] | Status:
         try:
             return frozenset(self._volumes_of(pod, has_csi_node=has_csi_node, is_new=True))
-        except _Problem as problem:
+        except _VolumesUnknown as problem:
             return problem.status
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        """Nodes must have room for the volumes that are not there yet."""
-        wanted: _Wanted = state.read(_NAME)
+        """Nodes fail where the volumes of the pod that are not there yet would exceed a limit."""
+        new: _NewVolumes = state.read(_NAME)
         statuses: list[Status] = []
         codes = np.zeros(len(nodes), dtype=np.int64)
-        for position in self._nodes_to_look_at(wanted, nodes):
-            status = self._status_of(nodes, position, wanted)
+        for position in self._nodes_to_check(new, nodes):
+            status = self._status_of(nodes, position, new)
             if status is not None:
                 if status not in statuses:
                     statuses.append(status)
@@ -128,52 +128,55 @@ class NodeVolumeLimits:
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
-        """Pods without such volumes are all alike."""
-        return None if _concerns(pod) else ()
+        """The same for all pods without volumes that count; the others are not cached."""
+        return None if _has_countable_volumes(pod) else ()
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """Drivers come to nodes or take more there, volumes leave them, the claim comes."""
+        """CSINodes are added or raise a limit, pods with volumes or attachments are deleted, the claim is added."""
         return [
             on(Resource.CSI_NODE, Action.ADD),
-            on(Resource.CSI_NODE, Action.UPDATE, _takes_more),
-            on(Resource.POD, Action.DELETE, _leaves_volumes),
+            on(Resource.CSI_NODE, Action.UPDATE, _limit_raised),
+            on(Resource.POD, Action.DELETE, _pod_with_volumes_deleted),
             on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, is_claim),
-            on(Resource.VOLUME_ATTACHMENT, Action.DELETE, _detached),
+            on(Resource.VOLUME_ATTACHMENT, Action.DELETE, _attachment_deleted),
         ]
 
     # --- nodes ------------------------------------------------------------------------------------------------------
 
-    def _nodes_to_look_at(self, wanted: _Wanted, nodes: NodeColumns) -> Iterable[int]:
-        """The positions of nodes that can fail; for most a glance at the numbers shows that they have room."""
-        here = wanted.on_csi_nodes
-        if isinstance(here, Status) or isinstance(wanted.elsewhere, Status) or self._drivers_must_run:
+    def _nodes_to_check(self, new: _NewVolumes, nodes: NodeColumns) -> Iterable[int]:
+        """The positions of nodes that can fail; an upper bound of the number of volumes excludes most nodes."""
+        with_csi_node = new.with_csi_node
+        if isinstance(with_csi_node, Status) or isinstance(new.without_csi_node, Status) or self._drivers_must_run:
             return range(len(nodes))
-        if not here:
+        if not with_csi_node:
             return ()
-        most = Counter(driver for driver, _handle in here)
+        new_by_driver = Counter(driver for driver, _handle in with_csi_node)
         limits, attachments = self._limits(), self._attachments()
-        # Counted generously: each volume on the node for each driver. Ephemeral ones may be found to be broken.
+        # The upper bound counts each volume on the node for each driver. Nodes with ephemeral volumes are always
+        # checked: the claim of such a volume can belong to another pod, which is an error.
         disks, ephemeral = nodes.disk_counts(), nodes.ephemeral_volume_counts()
-        busiest = int(disks.max(initial=0)) + max(map(len, attachments.values()), default=0)
+        highest = int(disks.max(initial=0)) + max(map(len, attachments.values()), default=0)
         lowest = self._csi_nodes.lowest_limits
-        if all(busiest + n <= lowest.get(driver, busiest + n) for driver, n in most.items()):
+        if all(highest + n <= lowest.get(driver, highest + n) for driver, n in new_by_driver.items()):
             return np.flatnonzero(ephemeral).tolist()
         found = []
-        here_now, broken = disks.tolist(), ephemeral.tolist()
+        disk_list, ephemeral_list = disks.tolist(), ephemeral.tolist()
         for position, name in enumerate(nodes.names):
             limit_of = limits.get(name)
             if not limit_of:
                 continue
-            there = here_now[position] + len(attachments.get(name, ()))
-            if broken[position] or any(there + n > limit_of.get(driver, there + n) for driver, n in most.items()):
+            existing = disk_list[position] + len(attachments.get(name, ()))
+            if ephemeral_list[position] or any(
+                existing + n > limit_of.get(driver, existing + n) for driver, n in new_by_driver.items()
+            ):
                 found.append(position)
         return found
 
-    def _status_of(self, nodes: NodeColumns, position: int, wanted: _Wanted) -> Status | None:
+    def _status_of(self, nodes: NodeColumns, position: int, volumes: _NewVolumes) -> Status | None:
         name = nodes.name(position)
         csi_node: CSINode | None = self._handle.object("CSINode", name)
-        new = wanted.elsewhere if csi_node is None else wanted.on_csi_nodes
+        new = volumes.without_csi_node if csi_node is None else volumes.with_csi_node
         if isinstance(new, Status):
             return new
         if not new:
@@ -190,7 +193,7 @@ class NodeVolumeLimits:
             for other in nodes.node(position).pods:
                 if other.spec.volumes:
                     attached.update(self._volumes_of(other, has_csi_node=True, is_new=False))
-        except _Problem as problem:
+        except _VolumesUnknown as problem:
             return problem.status
         used = Counter(driver for driver, _handle in attached | self._attached_to(name))
         more = Counter(driver for driver, _handle in new - attached)
@@ -198,7 +201,7 @@ class NodeVolumeLimits:
         return unschedulable(REASON) if exceeds else None
 
     def _missing_driver(self, new: Iterable[VolumeId], csi_node: CSINode | None) -> str | None:
-        """A driver that must run on a node before pods with its volumes go there, and does not."""
+        """A driver of *new* that the node lacks, if its CSIDriver prevents pods from being scheduled there."""
         running = {driver.name for driver in (csi_node.spec.drivers if csi_node is not None else None) or ()}
         for name in sorted({driver for driver, _handle in new} - running):
             known: CSIDriver | None = self._handle.object("CSIDriver", name)
@@ -207,30 +210,30 @@ class NodeVolumeLimits:
         return None
 
     def _limits(self) -> Mapping[str, Mapping[str, int]]:
-        """Node name → driver → how many volumes it takes; what takes any number is left out."""
-        kept, version = self._csi_nodes, self._handle.version("CSINode")
-        if kept.version != version:
-            kept.version = version
-            kept.limits = {node.metadata.name: _limits_of(node) for node in self._handle.objects("CSINode")}
+        """Node name → driver → volume limit; drivers without a limit are left out."""
+        cached, version = self._csi_nodes, self._handle.version("CSINode")
+        if cached.version != version:
+            cached.version = version
+            cached.limits = {node.metadata.name: _limits_of(node) for node in self._handle.objects("CSINode")}
             lowest: dict[str, int] = {}
-            for limits in kept.limits.values():
+            for limits in cached.limits.values():
                 for driver, limit in limits.items():
                     lowest[driver] = min(limit, lowest.get(driver, limit))
-            kept.lowest_limits = lowest
-        return kept.limits
+            cached.lowest_limits = lowest
+        return cached.limits
 
     def _attachments(self) -> Mapping[str, list[VolumeAttachment]]:
-        kept, version = self._attached, self._handle.version("VolumeAttachment")
-        if kept.version != version:
-            kept.version = version
+        cached, version = self._attached, self._handle.version("VolumeAttachment")
+        if cached.version != version:
+            cached.version = version
             by_node: dict[str, list[VolumeAttachment]] = {}
             for attachment in self._handle.objects("VolumeAttachment"):
                 by_node.setdefault(attachment.spec.node_name, []).append(attachment)
-            kept.attachments = by_node
-        return kept.attachments
+            cached.attachments = by_node
+        return cached.attachments
 
     def _attached_to(self, node_name: str) -> set[VolumeId]:
-        """Volumes that are attached to the node, whoever uses them."""
+        """The CSI volumes that are attached to the node, used by a pod or not."""
         found = set()
         for attachment in self._attachments().get(node_name, ()):
             name = attachment.spec.source.persistent_volume_name
@@ -246,7 +249,7 @@ class NodeVolumeLimits:
         """The volumes of *pod* that count on a node.
 
         Raises:
-            _Problem: that cannot be told.
+            _VolumesUnknown: they cannot be determined.
         """
         for volume in pod.spec.volumes or ():
             name = claim_name(pod, volume)
@@ -260,16 +263,16 @@ class NodeVolumeLimits:
 
     def _claim(self, pod: Pod, volume: Volume, name: str, *, is_new: bool) -> PersistentVolumeClaim | None:
         if not name:
-            raise _Problem(failure("PersistentVolumeClaim had no name"))
+            raise _VolumesUnknown(failure("PersistentVolumeClaim had no name"))
         claim: PersistentVolumeClaim | None = self._handle.object("PersistentVolumeClaim", name, pod.namespace)
         if claim is None:
             if is_new:
-                raise _Problem(unresolvable(f"looking up PVC {pod.namespace}/{name}: {claim_not_found(name)}"))
+                raise _VolumesUnknown(unresolvable(f"looking up PVC {pod.namespace}/{name}: {claim_not_found(name)}"))
             return None
         if volume.ephemeral is not None and volume.persistent_volume_claim is None:
             problem = not_owned(pod, claim)
             if problem is not None:
-                raise _Problem(failure(problem))
+                raise _VolumesUnknown(failure(problem))
         return claim
 
     def _inline(self, volume: Volume) -> VolumeId | None:
@@ -279,7 +282,7 @@ class NodeVolumeLimits:
         try:
             return plugin.driver, inline_handle(volume)
         except TranslationError as error:
-            raise _Problem(failure(f"converting volume({volume.name}) from inline to csi: {error}")) from error
+            raise _VolumesUnknown(failure(f"converting volume({volume.name}) from inline to csi: {error}")) from error
 
     def _of_claim(self, claim: PersistentVolumeClaim, *, has_csi_node: bool) -> VolumeId | None:
         name = claim.spec.volume_name
@@ -297,7 +300,7 @@ class NodeVolumeLimits:
             return None
 
     def _of_class(self, claim: PersistentVolumeClaim, *, has_csi_node: bool) -> VolumeId | None:
-        """A volume that is still to be made."""
+        """The volume that is to be provisioned for *claim*."""
         name = claim.storage_class
         storage_class: StorageClass | None = self._handle.object("StorageClass", name) if name else None
         if storage_class is None:
@@ -315,7 +318,7 @@ def _is_migrated(plugin: InTreePlugin, has_csi_node: bool) -> bool:
     return has_csi_node and plugin.migrated
 
 
-def _concerns(pod: Pod) -> bool:
+def _has_countable_volumes(pod: Pod) -> bool:
     for volume in pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None or volume.ephemeral is not None or in_tree_plugin(volume):
             return True
@@ -330,18 +333,18 @@ def _limits_of(csi_node: CSINode) -> dict[str, int]:
     }
 
 
-def _takes_more(pod: Pod, old: CSINode, new: CSINode) -> Hint:
+def _limit_raised(pod: Pod, old: CSINode, new: CSINode) -> Hint:
     before = _limits_of(old)
     return Hint.QUEUE if any(n > before.get(driver, 0) for driver, n in _limits_of(new).items()) else Hint.SKIP
 
 
-def _leaves_volumes(pod: Pod, old: Pod, new: None) -> Hint:
+def _pod_with_volumes_deleted(pod: Pod, old: Pod, new: None) -> Hint:
     if not old.node_name and not old.nominated_node_name:
         return Hint.SKIP
-    return Hint.QUEUE if _concerns(old) else Hint.SKIP
+    return Hint.QUEUE if _has_countable_volumes(old) else Hint.SKIP
 
 
-def _detached(pod: Pod, old: VolumeAttachment, new: None) -> Hint:
+def _attachment_deleted(pod: Pod, old: VolumeAttachment, new: None) -> Hint:
     for volume in pod.spec.volumes or ():
         plugin = in_tree_plugin(volume)
         if volume.persistent_volume_claim is not None:

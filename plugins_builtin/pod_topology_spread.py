@@ -1,4 +1,4 @@
-"""PodTopologySpread: pods of a kind spread over the domains of a topology, as evenly as their constraints say."""
+"""PodTopologySpread: spreads pods over the domains of a topology, as evenly as their constraints require."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import define, frozen
 
+from plugins_builtin._match_counts import MatchCounts
 from plugins_builtin._node_inclusion import (
     affinity_key,
     match_required,
@@ -17,7 +18,6 @@ from plugins_builtin._node_inclusion import (
     tolerates_all,
 )
 from plugins_builtin._spread_constraints import HARD, HOSTNAME, SOFT, WATCHED, Constraint, Constraints
-from plugins_builtin._tally import Tally
 from trio_sched.plugin_api import (
     SKIP,
     Action,
@@ -56,32 +56,41 @@ _HARD_KEY, _SOFT_KEY = (NAME, "hard"), (NAME, "soft")
 
 
 @define(eq=False)
-class _Hard:
-    """The hard constraints of a pod, each with the pods per domain."""
+class _PreFilterState:
+    """The hard constraints of a pod.
+
+    Source: preFilterState of kube-scheduler's PodTopologySpread.
+    """
 
     constraints: Sequence[Constraint]
-    tallies: list[Tally]
+    match_counts: list[MatchCounts]
+    """Per constraint the matching pods of each domain."""
     matches_itself: Sequence[bool]
+    """Per constraint whether its selector matches the pod itself."""
 
-    def clone(self) -> _Hard:
-        return _Hard(self.constraints, [tally.clone() for tally in self.tallies], self.matches_itself)
+    def clone(self) -> _PreFilterState:
+        counts = [one.clone() for one in self.match_counts]
+        return _PreFilterState(self.constraints, counts, self.matches_itself)
 
 
 @frozen(eq=False)
-class _Soft:
-    """What the soft constraints make of the nodes that passed: points per domain (or per node), and who has no part."""
+class _PreScoreState:
+    """The soft constraints of a pod, for the nodes that passed the filters.
+
+    Source: preScoreState of kube-scheduler's PodTopologySpread.
+    """
 
     constraints: Sequence[Constraint]
     tables: Sequence[Any]
-    """Per constraint the points of each domain, shape (domains,); for hostnames the weight and the selector."""
-    ignored: BoolArray | None
-    """Shape (nodes,): nodes that lack a key, where all keys are needed."""
+    """Per constraint the score of each domain, shape (domains,); for hostnames the weight and the selector."""
+    ignored_nodes: BoolArray | None
+    """Shape (nodes,): nodes without one of the topology keys, if all keys are required; None if there are none."""
     have_all_keys: bool
-    """No node lacks a key."""
+    """All keys are required and every node has them."""
 
 
 class PodTopologySpread:
-    """Keeps the skew between domains within bounds, and prefers what evens it out."""
+    """Filters by the skew between domains that hard constraints allow; scores lower skew of soft ones higher."""
 
     name: ClassVar[str] = NAME
     Args: ClassVar[type[PodTopologySpreadArgs]] = PodTopologySpreadArgs
@@ -95,7 +104,7 @@ class PodTopologySpread:
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
-        """Count the pods per domain; nothing to do without hard constraints."""
+        """Count matching pods per domain; Skip without hard constraints."""
         try:
             constraints = self._constraints.of(pod, HARD)
         except SelectorError as problem:
@@ -103,15 +112,16 @@ class PodTopologySpread:
         if not constraints:
             return SKIP
         keys = tuple(constraint.key for constraint in constraints)
-        tallies = [
-            Tally(nodes.domain_counts(c.counted(pod.namespace), c.key, self._counting_nodes(c, keys, pod)))
+        match_counts = [
+            MatchCounts(nodes.domain_counts(c.counted(pod.namespace), c.key, self._counting_nodes(c, keys, pod)))
             for c in constraints
         ]
-        state.write(_HARD_KEY, _Hard(constraints, tallies, [c.labels.matches(pod.labels) for c in constraints]))
+        matches_itself = [constraint.labels.matches(pod.labels) for constraint in constraints]
+        state.write(_HARD_KEY, _PreFilterState(constraints, match_counts, matches_itself))
         return None
 
     def _counting_nodes(self, constraint: Constraint, keys: tuple[str, ...], pod: Pod) -> NodeSet:
-        """The nodes that count for *constraint*: those with all *keys* that its policies admit."""
+        """The nodes on which *constraint* counts pods: those with all *keys* that its policies include."""
         honors_affinity, honors_taints = constraint.honors_affinity, constraint.honors_taints
         key = (
             NAME,
@@ -132,25 +142,25 @@ class PodTopologySpread:
 
     @hookimpl
     def add_pod(self, pod: Pod, added: Pod, node: NodeView, state: CycleState) -> None:
-        """One more in the node's domains."""
-        self._count(pod, added, node, state, 1)
+        """Count *added* in the node's domains."""
+        self._update(pod, added, node, state, 1)
 
     @hookimpl
     def remove_pod(self, pod: Pod, removed: Pod, node: NodeView, state: CycleState) -> None:
-        """One fewer in the node's domains."""
-        self._count(pod, removed, node, state, -1)
+        """Do not count *removed* in the node's domains."""
+        self._update(pod, removed, node, state, -1)
 
-    def _count(self, pod: Pod, other: Pod, node: NodeView, state: CycleState, delta: int) -> None:
-        # Unlike when pods are counted, pods being deleted and empty selectors make no difference here.
+    def _update(self, pod: Pod, other: Pod, node: NodeView, state: CycleState, delta: int) -> None:
+        # Unlike in pre_filter, terminating pods count here, and an empty selector matches every pod.
         if other.namespace != pod.namespace:
             return
-        hard: _Hard = state.read(_HARD_KEY)
+        pre_filtered: _PreFilterState = state.read(_HARD_KEY)
         labels = node.labels
-        if any(constraint.key not in labels for constraint in hard.constraints):
+        if any(constraint.key not in labels for constraint in pre_filtered.constraints):
             return
-        for constraint, tally in zip(hard.constraints, hard.tallies, strict=True):
+        for constraint, counts in zip(pre_filtered.constraints, pre_filtered.match_counts, strict=True):
             if constraint.labels.matches(other.labels) and self._includes(constraint, pod, node):
-                tally.change(node.label_value_id(constraint.key), delta)
+                counts.change(node.label_value_id(constraint.key), delta)
 
     def _includes(self, constraint: Constraint, pod: Pod, node: NodeView) -> bool:
         if constraint.honors_affinity:
@@ -165,13 +175,15 @@ class PodTopologySpread:
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        """Nodes fail that lack a key, or where one more pod would be too many more than elsewhere."""
-        hard: _Hard = state.read(_HARD_KEY)
+        """Nodes without a topology key fail, and nodes where the pod would raise the skew above its maximum."""
+        pre_filtered: _PreFilterState = state.read(_HARD_KEY)
         codes: CodeArray | None = None
-        for constraint, tally, itself in zip(hard.constraints, hard.tallies, hard.matches_itself, strict=True):
-            fewest = 0 if tally.base.size < constraint.min_domains else tally.minimum
-            most = constraint.max_skew + fewest - itself
-            table = (tally.counts(nodes) > most).view(np.int8) * np.int8(_SKEWED)
+        for constraint, counts, itself in zip(
+            pre_filtered.constraints, pre_filtered.match_counts, pre_filtered.matches_itself, strict=True
+        ):
+            global_minimum = 0 if counts.base.size < constraint.min_domains else counts.minimum
+            highest_allowed = constraint.max_skew + global_minimum - itself
+            table = (counts.counts(nodes) > highest_allowed).view(np.int8) * np.int8(_SKEWED)
             table[0] = _MISSING
             found = table[nodes.label_values(constraint.key)]
             codes = found if codes is None else np.where(codes, codes, found)
@@ -182,16 +194,16 @@ class PodTopologySpread:
 
     @hookimpl
     def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
-        """Weigh the constraints by how many domains there are; nothing to do without soft constraints."""
+        """Weight the constraints by their number of domains; Skip without soft constraints."""
         try:
             constraints = self._constraints.of(pod, SOFT)
         except SelectorError as problem:
             return failure(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {problem}")
         if not constraints or len(nodes) == 0:
             return SKIP
-        need_all = bool(pod.spec.topology_spread_constraints) or self._constraints.are_all_keys_needed
-        keys = tuple(constraint.key for constraint in constraints) if need_all else ()
-        ignored = _lack_a_key(keys, nodes)
+        requires_all_keys = bool(pod.spec.topology_spread_constraints) or self._constraints.requires_all_keys
+        keys = tuple(constraint.key for constraint in constraints) if requires_all_keys else ()
+        ignored = _without_a_key(keys, nodes)
         tables: list[Any] = []
         for constraint in constraints:
             counted = constraint.counted(pod.namespace)
@@ -205,54 +217,53 @@ class PodTopologySpread:
             table = counts * weight + float(constraint.max_skew - 1)
             table[0] = 0.0
             tables.append(table)
-        state.write(_SOFT_KEY, _Soft(constraints, tables, ignored, need_all and ignored is None))
+        state.write(_SOFT_KEY, _PreScoreState(constraints, tables, ignored, requires_all_keys and ignored is None))
         return None
 
     @hookimpl
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
-        """The more pods in its domains, the more points; normalize_score turns that round."""
-        soft: _Soft = state.read(_SOFT_KEY)
-        points = np.zeros(len(nodes), dtype=np.float64)
-        for constraint, table in zip(soft.constraints, soft.tables, strict=True):
+        """The weighted sum of matching pods in the node's domains; normalize_score reverses it."""
+        pre_scored: _PreScoreState = state.read(_SOFT_KEY)
+        scores = np.zeros(len(nodes), dtype=np.float64)
+        for constraint, table in zip(pre_scored.constraints, pre_scored.tables, strict=True):
             if constraint.key != HOSTNAME:
-                points += table[nodes.label_values(constraint.key)]
+                scores += table[nodes.label_values(constraint.key)]
                 continue
             weight, counted = table
             found = nodes.pod_counts(counted) * weight
             found += float(constraint.max_skew - 1)
-            if not soft.have_all_keys:
+            if not pre_scored.have_all_keys:
                 found *= nodes.label_values(HOSTNAME) != 0
-            points += found
-        points += (
-            0.5  # half away from zero; what lies just below a half is exact here, because points are 0 or over 0.69
-        )
-        whole = np.floor(points, out=points).astype(np.int64)
-        if soft.ignored is not None:
-            whole[soft.ignored] = 0
-        return whole
+            scores += found
+        # Rounds half away from zero; numbers just below a half are exact here, because scores are 0 or over 0.69.
+        scores += 0.5
+        rounded = np.floor(scores, out=scores).astype(np.int64)
+        if pre_scored.ignored_nodes is not None:
+            rounded[pre_scored.ignored_nodes] = 0
+        return rounded
 
     @hookimpl
     def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
-        """The node with the fewest points becomes 100; nodes that lack a key 0."""
-        soft: _Soft = state.read(_SOFT_KEY)
-        part = scores if soft.ignored is None else scores[~soft.ignored]
-        most = int(part.max(initial=0))
-        fewest = int(part.min()) if len(part) else 0
-        if most == 0:
+        """Map the lowest score to 100; ignored nodes get 0."""
+        ignored = state.read(_SOFT_KEY).ignored_nodes
+        counted = scores if ignored is None else scores[~ignored]
+        highest = int(counted.max(initial=0))
+        lowest = int(counted.min()) if len(counted) else 0
+        if highest == 0:
             normalized = np.full_like(scores, MAX_SCORE)
-        elif most < len(scores):  # each possible score once is less than every node
-            normalized = (MAX_SCORE * (most + fewest - np.arange(most + 1)) // most)[scores]
+        elif highest < len(scores):  # fewer divisions: one for each possible score instead of one for each node
+            normalized = (MAX_SCORE * (highest + lowest - np.arange(highest + 1)) // highest)[scores]
         else:
-            normalized = MAX_SCORE * (most + fewest - scores) // most
-        if soft.ignored is not None:
-            normalized[soft.ignored] = 0
+            normalized = MAX_SCORE * (highest + lowest - scores) // highest
+        if ignored is not None:
+            normalized[ignored] = 0
         return normalized
 
-    # --- what may free a pod ----------------------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------------------------
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """Pods that count come, go or change; nodes that count do."""
+        """Pods and nodes are added, deleted or change labels; pods change tolerations, nodes taints."""
         pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
         node_actions = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return [
@@ -299,8 +310,8 @@ def _queue_if(worthwhile: bool) -> Hint:
     return Hint.QUEUE if worthwhile else Hint.SKIP
 
 
-def _lack_a_key(keys: Iterable[str], nodes: NodeColumns) -> BoolArray | None:
-    """Shape (nodes,): which nodes lack one of *keys*; None if none does."""
+def _without_a_key(keys: Iterable[str], nodes: NodeColumns) -> BoolArray | None:
+    """Shape (nodes,): which nodes do not have all labels *keys*; None if all nodes have them."""
     lacking: BoolArray | None = None
     for key in keys:
         if nodes.all_have_label(key):

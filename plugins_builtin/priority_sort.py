@@ -1,4 +1,4 @@
-"""PrioritySort: the most important pod first, then the one that has waited longest."""
+"""PrioritySort: orders pods by priority, then by the time they entered the queue."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from trio_sched.plugin_api import Handle, QueuedPod, hookimpl
 
 
 class PrioritySort:
-    """Orders the active queue by priority, then by the time the pod (re)entered the queue."""
+    """Orders the active queue by priority, then by the time the pod entered the queue, or entered it again."""
 
     name: ClassVar[str] = "PrioritySort"
 

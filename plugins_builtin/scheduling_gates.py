@@ -1,4 +1,4 @@
-"""SchedulingGates: pods with gates are not tried."""
+"""SchedulingGates: pods with scheduling gates are not scheduled."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -18,7 +18,7 @@ from trio_sched.plugin_api import (
 
 
 class SchedulingGates:
-    """Keeps a pod back until its ``spec.schedulingGates`` are gone."""
+    """Gates a pod until its ``spec.schedulingGates`` are removed."""
 
     name: ClassVar[str] = "SchedulingGates"
 
@@ -27,7 +27,7 @@ class SchedulingGates:
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Refuse a pod that has gates."""
+        """Reject a pod that has gates."""
         gates = pod.spec.scheduling_gates
         if not gates:
             return None
@@ -35,7 +35,7 @@ class SchedulingGates:
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """The pod's own gates going away."""
+        """The gates of the pod itself are removed."""
         return [on(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, _gates_of_this_pod_eliminated)]
 
 

@@ -1,4 +1,4 @@
-"""TaintToleration: pods stay off nodes with taints that they do not tolerate."""
+"""TaintToleration: filters and scores nodes by the taints that the pod does not tolerate."""
 
 from collections.abc import Hashable, Iterable
 from typing import ClassVar
@@ -32,9 +32,9 @@ _SOFT_EFFECT = "PreferNoSchedule"
 
 
 class TaintToleration:
-    """Filters by NoSchedule and NoExecute taints, ranks by PreferNoSchedule ones.
+    """Filters by NoSchedule and NoExecute taints, scores by PreferNoSchedule ones.
 
-    Nodes have few distinct lists of taints, so each list is judged once per pod and nodes look their list up.
+    Nodes have few distinct lists of taints, so each list is evaluated once per pod.
     """
 
     name: ClassVar[str] = "TaintToleration"
@@ -53,11 +53,11 @@ class TaintToleration:
 
     @hookimpl
     def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> None:
-        """Always has an opinion."""
+        """Never Skip: kube-scheduler scores with this plugin for every pod."""
 
     @hookimpl
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
-        """The number of PreferNoSchedule taints not tolerated; normalize_score turns that round."""
+        """The number of untolerated PreferNoSchedule taints; normalize_score reverses it."""
         soft = [t for t in pod.spec.tolerations or () if t.effect in ("", _SOFT_EFFECT)]
         counts = np.fromiter(
             (
@@ -70,7 +70,7 @@ class TaintToleration:
 
     @hookimpl
     def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
-        """The fewer, the better."""
+        """Map 0 to 100 and the highest number of taints to 0."""
         return default_normalize(scores, reverse=True)
 
     @hookimpl
@@ -80,7 +80,7 @@ class TaintToleration:
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """A node loses taints, or the pod gains tolerations."""
+        """A node is added or its taints change, or the pod's tolerations change."""
         return [
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._node_became_tolerable),
             on(Resource.POD, Action.UPDATE_POD_TOLERATION, _tolerations_of_this_pod_changed),

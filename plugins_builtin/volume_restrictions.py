@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks that a node takes once only, and claims that one pod has for itself."""
+"""VolumeRestrictions: disks that can be mounted once on a node, and ReadWriteOncePod claims."""
 
 from __future__ import annotations
 
@@ -43,79 +43,84 @@ _STATUSES = {_DISK: unschedulable(REASON_DISK), _IN_USE: unschedulable(REASON_IN
 
 
 @define(eq=False)
-class _OnlyUsers:
-    """The claims that the pod must have for itself, and how often others use them."""
+class _PreFilterState:
+    """The ReadWriteOncePod claims of the pod, and how many references to them existing pods have.
 
-    claims: frozenset[str]
-    uses: int
+    Source: preFilterState of kube-scheduler's VolumeRestrictions.
+    """
 
-    def clone(self) -> _OnlyUsers:
-        return _OnlyUsers(self.claims, self.uses)
+    read_write_once_pod_claims: frozenset[str]
+    conflicting_references: int
 
-    def count(self, pod: Pod, sign: int) -> None:
-        # Other namespaces count too: kube-scheduler compares the names alone.
-        self.uses += sign * sum(name in self.claims for name in named_claims(pod))
+    def clone(self) -> _PreFilterState:
+        return _PreFilterState(self.read_write_once_pod_claims, self.conflicting_references)
+
+    def update(self, pod: Pod, multiplier: int) -> None:
+        # Pods of other namespaces count too: kube-scheduler compares the names only.
+        self.conflicting_references += multiplier * sum(
+            name in self.read_write_once_pod_claims for name in named_claims(pod)
+        )
 
 
 class VolumeRestrictions:
-    """Keeps disks from being mounted twice on a node, and ReadWriteOncePod claims from being used twice at all."""
+    """Filters out nodes where a disk of the pod is mounted, and all nodes while a ReadWriteOncePod claim is in use."""
 
     name: ClassVar[str] = _NAME
-    depends_on: ClassVar[frozenset[Input]] = frozenset()  # pods with disks or claims are asked anew
+    depends_on: ClassVar[frozenset[Input]] = frozenset()  # answers about pods with disks or claims are not cached
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._handle = handle
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
-        """Nothing to do unless the pod has such a disk, or somebody uses a claim that it must have for itself."""
-        if not _concerns(pod):
+        """Skip unless the pod has such a disk, or an existing pod uses one of its ReadWriteOncePod claims."""
+        if not _has_disk_or_claim(pod):
             return SKIP
-        wanted = set()
+        read_write_once_pod_claims = set()
         for name in named_claims(pod):
             claim: PersistentVolumeClaim | None = self._handle.object("PersistentVolumeClaim", name, pod.namespace)
             if claim is None:
                 return unresolvable(claim_not_found(name))
             if _READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
-                wanted.add(name)
-        uses = sum(nodes.claim_users(pod.namespace, name) > 0 for name in wanted)
-        if not uses and not _disks(pod):
+                read_write_once_pod_claims.add(name)
+        conflicts = sum(nodes.claim_users(pod.namespace, name) > 0 for name in read_write_once_pod_claims)
+        if not conflicts and not _disks(pod):
             return SKIP
-        state.write(_NAME, _OnlyUsers(frozenset(wanted), uses))
+        state.write(_NAME, _PreFilterState(frozenset(read_write_once_pod_claims), conflicts))
         return None
 
     @hookimpl
     def add_pod(self, pod: Pod, added: Pod, node: NodeView, state: CycleState) -> None:
-        """One more may use the claims."""
-        state.read(_NAME).count(added, 1)
+        """Count the references of *added*."""
+        state.read(_NAME).update(added, 1)
 
     @hookimpl
     def remove_pod(self, pod: Pod, removed: Pod, node: NodeView, state: CycleState) -> None:
-        """One less may use the claims."""
-        state.read(_NAME).count(removed, -1)
+        """Do not count the references of *removed*."""
+        state.read(_NAME).update(removed, -1)
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        """Nodes with a pod that has the same disk; all nodes, if a claim has its pod already."""
-        only_users: _OnlyUsers = state.read(_NAME)
-        codes = np.full(len(nodes), _IN_USE if only_users.uses > 0 else _OK, dtype=np.int64)
+        """Nodes with a pod that has the same disk fail; all nodes fail if a ReadWriteOncePod claim is in use."""
+        pre_filtered: _PreFilterState = state.read(_NAME)
+        codes = np.full(len(nodes), _IN_USE if pre_filtered.conflicting_references > 0 else _OK, dtype=np.int64)
         disks = _disks(pod)
         if disks:
-            for position, others in nodes.pods_with_disks():
-                if any(_conflict(disk, other) for pod_there in others for other in _disks(pod_there) for disk in disks):
+            for position, existing in nodes.pods_with_disks():
+                if any(_conflict(disk, other) for one in existing for other in _disks(one) for disk in disks):
                     codes[position] = _DISK
         return Verdicts(codes, _STATUSES.__getitem__)
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
-        """Pods without such volumes are all alike."""
-        return None if _concerns(pod) else ()
+        """The same for all pods without disks and claims; the others are not cached."""
+        return None if _has_disk_or_claim(pod) else ()
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """A pod gives a disk or a claim back, a node comes, the claim comes."""
+        """A pod with a conflicting disk or claim is deleted, a node is added, the claim is added."""
         return [
-            on(Resource.POD, Action.DELETE, _gives_back),
+            on(Resource.POD, Action.DELETE, _conflicting_pod_deleted),
             on(Resource.NODE, Action.ADD),
             on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, is_claim_by_name),
         ]
@@ -134,12 +139,12 @@ def _disks(pod: Pod) -> list[Volume]:
     return [volume for volume in pod.spec.volumes or () if _is_disk(volume)]
 
 
-def _concerns(pod: Pod) -> bool:
+def _has_disk_or_claim(pod: Pod) -> bool:
     return any(volume.persistent_volume_claim is not None or _is_disk(volume) for volume in pod.spec.volumes or ())
 
 
 def _conflict(disk: Volume, other: Volume) -> bool:
-    """Whether *disk* cannot be where *other* is."""
+    """Whether *disk* cannot be mounted on a node where *other* is mounted."""
     if disk.gce_persistent_disk is not None and other.gce_persistent_disk is not None:
         gce, other_gce = disk.gce_persistent_disk, other.gce_persistent_disk
         if gce.pd_name == other_gce.pd_name and not (gce.read_only and other_gce.read_only):
@@ -160,7 +165,7 @@ def _conflict(disk: Volume, other: Volume) -> bool:
     return False
 
 
-def _gives_back(pod: Pod, old: Pod, new: None) -> Hint:
+def _conflicting_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:
     if old.namespace != pod.namespace:
         return Hint.SKIP
     if any(_conflict(disk, other) for other in _disks(old) for disk in _disks(pod)):

@@ -1,4 +1,4 @@
-"""VolumeZone: pods go where the zone and region labels of their volumes say."""
+"""VolumeZone: filters nodes by the zone and region labels of the pod's volumes."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ REASON = "node(s) had no available volume zone"
 _NAME = "VolumeZone"
 _KEYS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 _NEW_KEY = {BETA_ZONE: ZONE, BETA_REGION: REGION}
-_REFUSED = unresolvable(REASON)
+_REJECTED = unresolvable(REASON)
 
 Topology = tuple[str, frozenset[str]]
-"""A label of a volume and the values of it that the volume can be reached from."""
+"""The key of a topology label of a volume, and its values."""
 
 
 class VolumeZone:
     """Compares the zone and region labels of bound volumes with those of nodes."""
 
     name: ClassVar[str] = _NAME
-    depends_on: ClassVar[frozenset[Input]] = frozenset()  # pods with claims are asked anew
+    depends_on: ClassVar[frozenset[Input]] = frozenset()  # answers about pods with claims are not cached
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._handle = handle
 
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
-        """Collect the labels of the pod's volumes; nothing to do if there are none."""
+        """Collect the topology labels of the pod's volumes; Skip if there are none."""
         if not has_claims(pod):
             return SKIP
         topologies: dict[Topology, None] = {}
@@ -78,7 +78,7 @@ class VolumeZone:
         return None
 
     def _volume_of(self, claim_name: str, namespace: str) -> PersistentVolume | Status | None:
-        """The volume of a claim; None if it will get one where its first pod runs."""
+        """The volume of a claim; None if it is unbound and its class waits for the first consumer."""
         if not claim_name:
             return unresolvable("PersistentVolumeClaim had no name")
         claim: PersistentVolumeClaim | None = self._handle.object("PersistentVolumeClaim", claim_name, namespace)
@@ -100,34 +100,34 @@ class VolumeZone:
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        """Nodes that say where they are must be where the volumes are."""
+        """Nodes with topology labels fail unless they match the labels of all volumes."""
         topologies: tuple[Topology, ...] = state.read(_NAME)
         passes = np.ones(len(nodes), dtype=np.bool_)
         for topology in topologies:
-            passes &= _is_in(topology, nodes)
-        says_nothing = np.ones(len(nodes), dtype=np.bool_)
+            passes &= _match_topology(topology, nodes)
+        without_labels = np.ones(len(nodes), dtype=np.bool_)
         for key in _KEYS:
-            says_nothing &= nodes.label_values(key) == 0
-        return Verdicts.where(passes | says_nothing, otherwise=_REFUSED)
+            without_labels &= nodes.label_values(key) == 0
+        return Verdicts.where(passes | without_labels, otherwise=_REJECTED)
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
-        """Pods without claims are all alike."""
+        """The same for all pods without claims; pods with claims are not cached."""
         return None if has_claims(pod) else ()
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """What the pod's claims and volumes are, and where nodes are, may change."""
+        """Classes, claims or volumes are added or change, nodes are added or change their labels."""
         return [
-            on(Resource.STORAGE_CLASS, Action.ADD, _binds_late),
+            on(Resource.STORAGE_CLASS, Action.ADD, _waits_for_first_consumer),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, is_claim_by_name),
-            on(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, _has_moved),
+            on(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, _topology_changed),
         ]
 
 
 def _topologies(volume: PersistentVolume) -> list[Topology]:
-    """The zone and region labels of *volume*; those with an empty value among theirs are ignored."""
+    """The zone and region labels of *volume*; a label with an empty value in its list is ignored."""
     labels = volume.metadata.labels or {}
     found = []
     for key in _KEYS:
@@ -138,7 +138,7 @@ def _topologies(volume: PersistentVolume) -> list[Topology]:
     return found
 
 
-def _is_in(topology: Topology, nodes: NodeColumns) -> BoolArray:
+def _match_topology(topology: Topology, nodes: NodeColumns) -> BoolArray:
     key, values = topology
     matched = match_label_values(key, values, nodes)
     new_key = _NEW_KEY.get(key)
@@ -147,9 +147,9 @@ def _is_in(topology: Topology, nodes: NodeColumns) -> BoolArray:
     return matched
 
 
-def _binds_late(pod: Pod, old: StorageClass | None, new: StorageClass) -> Hint:
+def _waits_for_first_consumer(pod: Pod, old: StorageClass | None, new: StorageClass) -> Hint:
     return Hint.QUEUE if new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else Hint.SKIP
 
 
-def _has_moved(pod: Pod, old: PersistentVolume | None, new: PersistentVolume) -> Hint:
+def _topology_changed(pod: Pod, old: PersistentVolume | None, new: PersistentVolume) -> Hint:
     return Hint.QUEUE if old is None or _topologies(old) != _topologies(new) else Hint.SKIP

@@ -7,7 +7,7 @@ import click
 
 from contrib.benchmarks import counting, engine, path, transport, watch
 from contrib.benchmarks.report import Figure, show, write_json
-from contrib.benchmarks.workload import WISHES
+from contrib.benchmarks.workload import CONSTRAINTS
 
 BENCHES: dict[str, Callable[[], Iterator[Figure]]] = {
     "engine": engine.run,
@@ -26,8 +26,8 @@ BENCHES: dict[str, Callable[[], Iterator[Figure]]] = {
 @click.option("--nodes", multiple=True, type=int, help="Cluster sizes of the path bench.")
 @click.option("--pods", type=int, default=2_000, show_default=True, help="Pods of the path bench.")
 @click.option(
-    "--wish",
-    type=click.Choice(WISHES),
+    "--constraint",
+    type=click.Choice(CONSTRAINTS),
     default="plain",
     show_default=True,
     help="What the pods of the path bench want of other pods.",
@@ -38,14 +38,14 @@ def main(
     kubeconfig: str | None,
     nodes: tuple[int, ...],
     pods: int,
-    wish: str,
+    constraint: str,
 ) -> None:
     """Measure trio-sched; without names of BENCHES all of them."""
     figures: list[Figure] = []
     for name in benches or BENCHES:
         click.echo(f"running {name} …", err=True)
         if name == "path":
-            figures.extend(path.run(nodes=nodes or path.NODES, pods=pods, kubeconfig=kubeconfig, wish=wish))
+            figures.extend(path.run(nodes=nodes or path.NODES, pods=pods, kubeconfig=kubeconfig, constraint=constraint))
         else:
             figures.extend(BENCHES[name]())
     show(figures)

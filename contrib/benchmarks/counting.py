@@ -8,7 +8,7 @@ import msgspec
 
 from contrib.benchmarks.engine import default_profile, scheduler, timed
 from contrib.benchmarks.report import Figure
-from contrib.benchmarks.workload import big_pod, social_pod
+from contrib.benchmarks.workload import big_pod, constrained_pod
 from trio_sched.daemon.memory import set_malloc_thresholds
 from trio_sched.engine.decision import Unplaced
 from trio_sched.engine.queued_pod import QueuedPodInfo
@@ -26,10 +26,10 @@ def run_topology(nodes: int = 5_000, existing: int = 10_000, pods: int = 1_500) 
         made = scheduler(profile, nodes)
         names = made.cache.table.names
         for i in range(existing):
-            made.cache.assume(msgspec.convert(social_pod(i, i % APPS, case), Pod), names[i * 7919 % nodes])
+            made.cache.assume(msgspec.convert(constrained_pod(i, i % APPS, case), Pod), names[i * 7919 % nodes])
         infos = []
         for i in range(existing, existing + pods):
-            decoded = msgspec.convert(social_pod(i, i % APPS, case), Pod)
+            decoded = msgspec.convert(constrained_pod(i, i % APPS, case), Pod)
             infos.append(QueuedPodInfo(decoded, 0.0, signature=made.sign(decoded)))
         decide, assume = timed(made, infos, warm_up=100)
         where = f"{nodes:,} nodes, {existing:,} pods, {case}"

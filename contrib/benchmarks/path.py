@@ -15,7 +15,7 @@ from pathlib import Path
 
 from contrib.benchmarks.loopback import certificates, server_process
 from contrib.benchmarks.report import Figure
-from contrib.benchmarks.workload import social_pod
+from contrib.benchmarks.workload import constrained_pod
 
 NODES = (1_000, 5_000, 15_000)
 GOAL_CPU = 750.0
@@ -26,15 +26,15 @@ NAMESPACE = "trio-sched-benchmark"
 
 
 def run(
-    nodes: Sequence[int] = NODES, pods: int = 2_000, kubeconfig: str | None = None, wish: str = "plain"
+    nodes: Sequence[int] = NODES, pods: int = 2_000, kubeconfig: str | None = None, constraint: str = "plain"
 ) -> Iterator[Figure]:
     if kubeconfig is not None:
-        yield from _figures("given cluster", pods, *_on_cluster(kubeconfig, pods, wish))
+        yield from _figures("given cluster", pods, *_on_cluster(kubeconfig, pods, constraint))
         return
     cpu: dict[int, float] = {}
     for count in nodes:
-        cpu[count], seconds, peak = _on_simulator(count, pods, wish)
-        yield from _figures(f"{count:,} nodes, {pods:,} {wish} pods", pods, cpu[count], seconds, peak)
+        cpu[count], seconds, peak = _on_simulator(count, pods, constraint)
+        yield from _figures(f"{count:,} nodes, {pods:,} {constraint} pods", pods, cpu[count], seconds, peak)
     if len(cpu) > 1:
         small, large = min(cpu), max(cpu)
         case = f"{large:,} nodes against {small:,}"
@@ -47,7 +47,7 @@ def _figures(case: str, pods: int, cpu_seconds: float, seconds: float, peak_mib:
     yield Figure("path", case, "peak memory", peak_mib, "MiB")
 
 
-def _on_simulator(nodes: int, pods: int, wish: str) -> tuple[float, float, float]:
+def _on_simulator(nodes: int, pods: int, constraint: str) -> tuple[float, float, float]:
     with (
         certificates() as folder,
         server_process("contrib.benchmarks.simulated_server", str(folder), str(nodes)) as (server, address),
@@ -76,11 +76,14 @@ def _on_simulator(nodes: int, pods: int, wish: str) -> tuple[float, float, float
             return server.stdout.readline().strip()
 
         return _measure(
-            str(kubeconfig), pods, create=lambda: ask(f"pods {pods} {SHAPES} {wish}"), bound=lambda: int(ask("bound"))
+            str(kubeconfig),
+            pods,
+            create=lambda: ask(f"pods {pods} {SHAPES} {constraint}"),
+            bound=lambda: int(ask("bound")),
         )
 
 
-def _on_cluster(kubeconfig: str, pods: int, wish: str) -> tuple[float, float, float]:
+def _on_cluster(kubeconfig: str, pods: int, constraint: str) -> tuple[float, float, float]:
     def kubectl(*arguments: str, stdin: bytes | None = None) -> bytes:
         command = ["kubectl", "--kubeconfig", kubeconfig, "--namespace", NAMESPACE, *arguments]
         return subprocess.run(command, input=stdin, check=True, stdout=subprocess.PIPE).stdout
@@ -88,7 +91,7 @@ def _on_cluster(kubeconfig: str, pods: int, wish: str) -> tuple[float, float, fl
     def create() -> None:
         items = []
         for i in range(pods):
-            one = social_pod(i, i % SHAPES, wish)
+            one = constrained_pod(i, i % SHAPES, constraint)
             one["metadata"] = {"name": one["metadata"]["name"], "labels": one["metadata"]["labels"]}
             one["spec"]["containers"][0].pop("volumeMounts")
             items.append(one)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import trio
 
-from contrib.benchmarks.workload import node, social_pod
+from contrib.benchmarks.workload import constrained_pod, node
 from trio_sched.simulator import ApiServer, serve, wall_clock
 
 JSON = {"content-type": "application/json"}
@@ -26,7 +26,7 @@ async def main(folder: Path, nodes: int) -> None:
             partial(serve, server, certificate=folder / "server.pem", private_key=folder / "server.key")
         )
         print(address, flush=True)
-        await _obey(server)
+        await _run_commands(server)
         nursery.cancel_scope.cancel()
 
 
@@ -35,7 +35,7 @@ async def _create(server: ApiServer, collection: str, manifest: dict[str, object
     assert reply.status == 201, reply.body
 
 
-async def _obey(server: ApiServer) -> None:
+async def _run_commands(server: ApiServer) -> None:
     waiting = b""
     async with trio.lowlevel.FdStream(os.dup(0)) as commands:
         while data := await commands.receive_some():
@@ -45,7 +45,9 @@ async def _obey(server: ApiServer) -> None:
                 if words[0] == "pods":
                     count, shapes = map(int, words[1:3])
                     for i in range(count):
-                        await _create(server, "/api/v1/namespaces/default/pods", social_pod(i, i % shapes, words[3]))
+                        await _create(
+                            server, "/api/v1/namespaces/default/pods", constrained_pod(i, i % shapes, words[3])
+                        )
                         if i % 10 == 9:
                             await trio.lowlevel.checkpoint()
                     print("created", flush=True)

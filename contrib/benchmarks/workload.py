@@ -31,7 +31,7 @@ def node(i: int) -> dict[str, Any]:
 
 
 def pod(i: int, shape: int = 0, *, mixed: bool = False) -> dict[str, Any]:
-    """Pod number *i*; pods of one *shape* cannot be told apart, *mixed* ones want all sorts of things."""
+    """Pod number *i*; pods of one *shape* have equal specs and labels, *mixed* ones have various constraints."""
     spec: dict[str, Any] = {
         "schedulerName": "default-scheduler",
         "containers": [
@@ -79,25 +79,25 @@ def pod(i: int, shape: int = 0, *, mixed: bool = False) -> dict[str, Any]:
     }
 
 
-WISHES = ("plain", "spread", "affinity", "host-anti-affinity", "preferred-affinity")
+CONSTRAINTS = ("plain", "spread", "affinity", "host-anti-affinity", "preferred-affinity")
 
 
-def social_pod(i: int, app: int, wish: str) -> dict[str, Any]:
-    """Pod number *i* of one of twenty apps, which looks at other pods as *wish* says."""
+def constrained_pod(i: int, app: int, constraint: str) -> dict[str, Any]:
+    """Pod number *i* of one of twenty apps, constrained by other pods as *constraint* says."""
     made = pod(i, app)
     own = {"matchLabels": {"app": f"app-{app}"}}
     other = {"matchLabels": {"app": f"app-{(app + 1) % 20}"}}
-    shun = [{"topologyKey": "kubernetes.io/hostname", "labelSelector": own}]
-    seek = {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": other}
+    anti_affinity_terms = [{"topologyKey": "kubernetes.io/hostname", "labelSelector": own}]
+    affinity_term = {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": other}
     affinity: dict[str, Any] = {}
-    if wish in ("affinity", "host-anti-affinity"):
-        affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": shun}
-    if wish in ("affinity", "preferred-affinity"):
-        preferred = [{"weight": 50, "podAffinityTerm": seek}]
+    if constraint in ("affinity", "host-anti-affinity"):
+        affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": anti_affinity_terms}
+    if constraint in ("affinity", "preferred-affinity"):
+        preferred = [{"weight": 50, "podAffinityTerm": affinity_term}]
         affinity["podAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
     if affinity:
         made["spec"]["affinity"] = affinity
-    if wish == "spread":
+    if constraint == "spread":
         made["spec"]["topologySpreadConstraints"] = [
             {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action, "labelSelector": own}
             for key, action in (

@@ -16,14 +16,19 @@ TARGET: Final = Path(__file__).parents[2] / "docs" / "reference" / "hooks.md"
 HEADER: Final = """\
 # Hooks
 
-The moments in which a plugin can act, in the order a pod meets them. A plugin is a class with a `name` and an
-`__init__(self, args, handle)`; its methods marked with `@hookimpl` answer at the hook of the same name. A method may
+The hooks of plugins, in the order a pod meets them. A plugin is a class with a `name` and an
+`__init__(self, args, handle)`; its methods marked with `@hookimpl` implement the hook of the same name. A method may
 name fewer arguments than are listed here, never others.
 
-Everything until `permit` answers at once; `post_filter`, `pre_bind`, `bind`, `post_bind` and `run` may be `async`. An
-exception costs the pod this attempt, not the process.
+Only `post_filter`, `pre_bind`, `bind` and `post_bind` may be `async def`, and `run` must be; any other hook that is
+`async def` is refused when the plugin is loaded.
 
-*Switched on at* is the key in the configuration file; `multiPoint` switches on all of a plugin's points.
+A hook that raises, or returns anything but what is listed for it, ends the attempt for this pod and nothing else: the
+pod goes back to the queue, its `FailedScheduling` event and its condition name the plugin and what was wrong, and the
+log has one line with distribution, hook, mend and traceback. Where a failure has another effect, the hook says so. A
+hook that returns a Status may return `failure("why")`: the attempt ends too, but the log has no traceback.
+
+*Switched on at* is the key in the configuration file; `multiPoint` switches on all points of a plugin.
 
 This page is made from the docstrings: change `trio_sched/plugin_api/extension_points.py` and run `make docs`.
 """

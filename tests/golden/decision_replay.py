@@ -15,7 +15,7 @@ from comparison import AWAITED_PLUGINS, Comparison, missing
 from golden_objects import node_of, object_of, pod_of
 from golden_profiles import ReplayHandle, profiles_of
 
-from plugins_builtin.default_preemption import choose
+from plugins_builtin.default_preemption import best_candidates
 from trio_sched.daemon.hook_calls import run_steps
 from trio_sched.engine.bound_hooks import FilterHook
 from trio_sched.engine.decision import Unplaced
@@ -31,7 +31,7 @@ from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
 from trio_sched.objects.pod_requests import ResourceOptions, nano_requests, pod_usage
 from trio_sched.plugin_api import CycleState, NodeColumns, NodeStatuses, Pod, PreFilterResult, Status
 from trio_sched.plugin_api.fit_error import fit_error
-from trio_sched.plugin_api.status import Code, code_of
+from trio_sched.plugin_api.status import Code
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.placed_pod import PlacedPod
 
@@ -283,9 +283,9 @@ class CaseReplay:
         for hook in profile.pre_score:
             if hook.plugin == plugin and "preScore" in expected:
                 status = hook.function(pod, nodes, state)
-                if code_of(status).label != expected["preScore"]:
-                    yield f"preScore: expected {expected['preScore']}, got {code_of(status).label}"
-                if code_of(status) != Code.SUCCESS:
+                if _code(status).label != expected["preScore"]:
+                    yield f"preScore: expected {expected['preScore']}, got {_code(status).label}"
+                if _code(status) != Code.SUCCESS:
                     return
         for scorer in profile.score:
             if scorer.plugin != plugin or "score" not in expected:
@@ -384,7 +384,7 @@ class CaseReplay:
         failed = {name: _status(status) for name, status in tried.statuses.items()}
         yield from _differences("dryRunFailed", _without_plugin(wanted.get("dryRunFailed") or {}), failed)
         if nominated and "tied" in wanted:
-            best = sorted(choose(tried.candidates))
+            best = sorted(best_candidates(tried.candidates))
             if best != wanted["tied"]:
                 yield f"tied: expected {wanted['tied']}, got {best}"
             if outcome.nominated_node_name not in best:
@@ -435,9 +435,13 @@ def _compare_failed(names: Iterable[str], statuses: NodeStatuses, expected: Mapp
     yield from _differences("failed", _with_plugin(expected["failed"]), failed)
 
 
+def _code(status: Status | None) -> Code:
+    return Code.SUCCESS if status is None else status.code
+
+
 def _status(status: Status | None) -> dict[str, Any]:
     reasons = [] if status is None else sorted(status.all_reasons)
-    return {"code": code_of(status).label, "reasons": reasons}
+    return {"code": _code(status).label, "reasons": reasons}
 
 
 def _has_a_say(answer: Mapping[str, Any], counting: bool) -> bool:

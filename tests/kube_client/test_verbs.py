@@ -31,12 +31,3 @@ async def test_what_is_not_of_its_kind_is_named(client: KubeClient, server: Reco
     server.answer = httpx.Response(200, json={"metadata": {"name": "p", "namespace": "d"}, "spec": {"nodeName": []}})
     with pytest.raises(UndecodableObject, match=r"^pods d/p left out: Expected str, got array - at spec\.nodeName$"):
         await verbs.get(client, POD_KIND, "p", namespace="d")
-
-
-async def test_list_all_raises_if_an_object_is_undecodable(client: KubeClient, server: RecordingTransport) -> None:
-    items = [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}, "spec": {"unschedulable": "no"}}]
-    server.answer = httpx.Response(200, json={"metadata": {"resourceVersion": "1"}, "items": items})
-    with pytest.raises(UndecodableObject, match="nodes b left out"):
-        await verbs.list_all(client, NODE_KIND)
-    server.answer = httpx.Response(200, json={"metadata": {"resourceVersion": "1"}, "items": items[:1]})
-    assert [node.name for node in await verbs.list_all(client, NODE_KIND)] == ["a"]

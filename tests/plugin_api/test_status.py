@@ -1,12 +1,6 @@
 import pytest
 
 from trio_sched.plugin_api import SKIP, Code, Status, failure, pending, unresolvable, unschedulable
-from trio_sched.plugin_api.status import code_of
-
-
-def test_nothing_said_is_success() -> None:
-    assert code_of(None) is Code.SUCCESS
-    assert code_of(SKIP) is Code.SKIP
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from attrs import define, field
 from msgspec.structs import replace
 
-from plugins_builtin.default_preemption import choose
+from plugins_builtin.default_preemption import best_candidates
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.plugin_api import (
     Action,
@@ -352,12 +352,12 @@ NEGATIVE, LEAST = victim("negative", -5), victim("least", -(2**31))
     ],
 )
 def test_the_better_candidate_is_chosen_in_any_order(better: Victims, worse: Victims) -> None:
-    assert choose({"one": worse, "other": better}) == ["other"]
-    assert choose({"other": better, "one": worse}) == ["other"]
+    assert best_candidates({"one": worse, "other": better}) == ["other"]
+    assert best_candidates({"other": better, "one": worse}) == ["other"]
 
 
 def test_among_equals_all_are_left_in_the_order_they_came() -> None:
-    assert choose({"b": victims(LOW), "a": victims(LOW), "c": victims(HIGH)}) == ["b", "a"]
+    assert best_candidates({"b": victims(LOW), "a": victims(LOW), "c": victims(HIGH)}) == ["b", "a"]
 
 
 def test_a_tie_is_decided_by_the_next_rule() -> None:
@@ -368,7 +368,7 @@ def test_a_tie_is_decided_by_the_next_rule() -> None:
         "old": victims(LOW),
         "young": victims(LATE),
     }
-    assert choose(candidates) == ["young"]
+    assert best_candidates(candidates) == ["young"]
 
 
 # --- gate and hints -------------------------------------------------------------------------------------------------

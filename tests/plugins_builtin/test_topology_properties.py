@@ -234,7 +234,7 @@ def test_dropped_counts_are_counted_again_correctly(monkeypatch: pytest.MonkeyPa
         (affinity_terms, "_MOST_PARSED"),
         (term_index, "_MOST_MATCHES"),
         (label_selection, "_MOST_COMPILED"),
-        (_spread_constraints, "_MOST_MERGED"),
+        (_spread_constraints, "_MAX_MERGED"),
     ):
         assert getattr(module, limit) > 4
         monkeypatch.setattr(module, limit, 4)

@@ -62,25 +62,6 @@ async def list_pages(
         take(page)
 
 
-async def list_all(client: KubeClient, kind: Kind[T], *, namespace: str = "") -> list[T]:
-    """All objects as of now.
-
-    Raises:
-        UndecodableObject: one of them does not have the shape of this kind.
-    """
-    objects: list[T] = []
-
-    def take(page: Page[T]) -> None:
-        if page.undecoded:
-            raise page.undecoded[0].error
-        if page.starts_over:
-            objects.clear()
-        objects.extend(page.objects)
-
-    await list_pages(client, kind, take, namespace=namespace)
-    return objects
-
-
 async def create(client: KubeClient, kind: Kind[T], body: bytes, *, namespace: str = "") -> T:
     """Create the object in *body* (JSON with ``apiVersion`` and ``kind``).
 

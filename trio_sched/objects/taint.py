@@ -4,10 +4,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-NO_SCHEDULE = "NoSchedule"
-PREFER_NO_SCHEDULE = "PreferNoSchedule"
-NO_EXECUTE = "NoExecute"
-
 _INT64_MAX = 2**63 - 1
 
 

@@ -1,7 +1,6 @@
-"""Everything a plugin needs: the hooks, the answers, the objects and the columns it is shown.
+"""Everything a plugin needs: the hooks, what they return, and the objects and columns that they get.
 
-This room and `trio_sched.testing` are the only ones that promise stability. A plugin imports from here and nowhere
-else::
+This package and `trio_sched.testing` are the only ones with a stable API. A plugin imports from here and nowhere else::
 
     from trio_sched.plugin_api import NodeColumns, Pod, Verdicts, hookimpl, unschedulable
 """

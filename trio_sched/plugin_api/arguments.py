@@ -1,4 +1,4 @@
-"""What the configuration file can say to each in-tree plugin: one class per ``pluginConfig`` entry.
+"""The arguments of each in-tree plugin: one class per ``pluginConfig`` entry of the configuration file.
 
 The defaults of the attributes are those that a completed configuration has under the default feature gates. An absent
 list is ``None`` where Kubernetes tells it from an empty one. How a file's fields become these classes, which values are
@@ -16,19 +16,19 @@ from trio_sched.objects.timestamps import SECOND_NS
 
 @frozen(kw_only=True)
 class ResourceSpec:
-    """A resource and how much it counts among the others."""
+    """A resource and its weight."""
 
     name: str = ""
     weight: int = 1
 
 
 CPU_AND_MEMORY: Final = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
-"""The resources that count when nobody says which."""
+"""The default resources."""
 
 
 @frozen(kw_only=True)
 class UtilizationShapePoint:
-    """One corner of a utilization → score curve: *utilization* in 0..100, *score* in 0..10."""
+    """One point of a utilization → score curve: *utilization* in 0..100, *score* in 0..10."""
 
     utilization: int = 0
     score: int = 0
@@ -43,7 +43,7 @@ class RequestedToCapacityRatio:
 
 @frozen(kw_only=True)
 class ScoringStrategy:
-    """How NodeResourcesFit ranks nodes: by *type*, over *resources*, along a curve for RequestedToCapacityRatio."""
+    """How NodeResourcesFit scores nodes: by *type*, over *resources*, along a curve for RequestedToCapacityRatio."""
 
     type: str = "LeastAllocated"
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
@@ -52,7 +52,7 @@ class ScoringStrategy:
 
 @frozen(kw_only=True)
 class DefaultPreemptionArgs:
-    """``pluginConfig`` of DefaultPreemption: how many nodes are tried at least before the best is taken."""
+    """``pluginConfig`` of DefaultPreemption: the minimum number of candidate nodes to find."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
@@ -60,7 +60,7 @@ class DefaultPreemptionArgs:
 
 @frozen(kw_only=True)
 class DynamicResourcesArgs:
-    """``pluginConfig`` of DynamicResources; ``None`` where a feature gate has switched the timeout off."""
+    """``pluginConfig`` of DynamicResources; ``None`` if a feature gate switches the timeout off."""
 
     filter_timeout_ns: int | None = 10 * SECOND_NS
     binding_timeout_ns: int | None = 600 * SECOND_NS
@@ -76,14 +76,14 @@ class InterPodAffinityArgs:
 
 @frozen(kw_only=True)
 class NodeAffinityArgs:
-    """``pluginConfig`` of NodeAffinity: an affinity that every pod of the profile has besides its own."""
+    """``pluginConfig`` of NodeAffinity: an affinity that is added to that of every pod of the profile."""
 
     added_affinity: NodeAffinity | None = None
 
 
 @frozen(kw_only=True)
 class NodeResourcesFitArgs:
-    """``pluginConfig`` of NodeResourcesFit: extended resources to leave alone, and how to score."""
+    """``pluginConfig`` of NodeResourcesFit: extended resources that the filter ignores, and the scoring strategy."""
 
     ignored_resources: tuple[str, ...] | None = None
     ignored_resource_groups: tuple[str, ...] | None = None
@@ -99,7 +99,7 @@ class NodeResourcesBalancedAllocationArgs:
 
 @frozen(kw_only=True)
 class PodTopologySpreadArgs:
-    """``pluginConfig`` of PodTopologySpread: what holds for pods that state no constraints of their own."""
+    """``pluginConfig`` of PodTopologySpread: the constraints of pods that have none of their own."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] | None = None
     defaulting_type: str = "System"

@@ -1,4 +1,4 @@
-"""What can happen in the cluster, and how a plugin says which of it may free a pod it turned away.
+"""Cluster events, and the registrations of plugins for events that may make a rejected pod schedulable.
 
 Source: cluster events of the scheduling framework in Kubernetes 1.36; bit values are those of the original because
 matching compares them numerically.
@@ -32,7 +32,7 @@ class Action(IntFlag):
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 2048
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 4096
     UPDATE = 8188
-    """Any update; as an event: one that is none of the particular ones."""
+    """Any update; as an event: an update of another kind than those above."""
     ALL = 8191
 
 
@@ -78,7 +78,7 @@ class Resource:
 
 @frozen
 class ClusterEvent:
-    """Something that happened, or (when registered) the kind of thing that a plugin waits for."""
+    """Something that happened, or in a registration: a class of such events."""
 
     resource: str
     action: Action
@@ -91,11 +91,11 @@ class ClusterEvent:
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether this is "anything whatsoever"."""
+        """Whether this matches every event."""
         return self.resource == Resource.WILDCARD and self.action == Action.ALL
 
     def matches(self, incoming: ClusterEvent) -> bool:
-        """Whether *incoming* is one of those that this registered event stands for.
+        """Whether *incoming* is an instance of this registered event.
 
         A generic update only matches a registration of all updates: hence the numeric comparison.
         """
@@ -116,17 +116,17 @@ class Hint(Enum):
 
 
 HintFunction = Callable[[Pod, Any, Any], Hint]
-"""``hint(pod, old, new)``: *old* is None for an added object, *new* for a deleted one. An exception counts as QUEUE."""
+"""``hint(pod, old, new)``: *old* is None for an added object, *new* for a deleted one. A failure counts as QUEUE."""
 
 
 @frozen
 class EventRegistration:
-    """Events after which pods that this plugin turned away may fit; without a *hint* each is worth an attempt."""
+    """Events after which pods that this plugin rejected may fit; without a *hint* each is worth an attempt."""
 
     event: ClusterEvent
     hint: HintFunction | None = None
 
 
 def on(resource: str, action: Action, hint: HintFunction | None = None) -> EventRegistration:
-    """Shorthand for one registration."""
+    """The registration for *action* on *resource*, for `events_to_register`."""
     return EventRegistration(ClusterEvent(resource, action), hint)

@@ -1,4 +1,4 @@
-"""What plugins leave for themselves between the extension points of one scheduling cycle."""
+"""What plugins store between the extension points of one scheduling cycle."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from trio_sched.objects.pod import Pod
 class CycleState:
     """A key-value store for one pod and one cycle.
 
-    Use keys that are yours, ``(NAME, "what")`` for instance. When the framework tries things out (nominated pods,
-    preemption), it works on a clone: each stored value's own ``clone()`` if it has one, else a shallow copy for dicts,
-    lists and sets, else the value itself.
+    Use keys that no other plugin uses, ``(NAME, "what")`` for instance. For assumptions (nominated pods, preemption)
+    the framework clones the state: a value with a ``clone()`` method is cloned by that, a dict, list or set is copied
+    (shallowly), any other value is shared.
     """
 
     __slots__ = ("_values", "pods_to_activate", "skip_filter", "skip_score")
@@ -22,21 +22,21 @@ class CycleState:
     def __init__(self) -> None:
         self._values: dict[Hashable, Any] = {}
         self.skip_filter: frozenset[str] = frozenset()
-        """Plugins whose pre_filter said Skip."""
+        """Plugins whose pre_filter returned Skip."""
         self.skip_score: frozenset[str] = frozenset()
-        """Plugins whose pre_score said Skip."""
+        """Plugins whose pre_score returned Skip."""
         self.pods_to_activate: dict[str, Pod] = {}
         """Pods (by namespace/name) to move to the active queue once this pod's scheduling or binding cycle succeeds."""
 
     def write(self, key: Hashable, value: Any) -> None:
-        """Keep *value* under *key* for the rest of the cycle."""
+        """Store *value* under *key* for the rest of the cycle."""
         self._values[key] = value
 
     def read(self, key: Hashable) -> Any:
         """The value under *key*.
 
         Raises:
-            KeyError: nobody wrote it in this cycle.
+            KeyError: there is none in this cycle.
         """
         return self._values[key]
 
@@ -45,7 +45,7 @@ class CycleState:
         return self._values.get(key, default)
 
     def fork(self) -> CycleState:
-        """A state of its own for another pod, which begins with the same values."""
+        """A state for another pod with the same values, not cloned."""
         other = CycleState()
         other._values = self._values.copy()
         other.skip_filter = self.skip_filter
@@ -53,7 +53,7 @@ class CycleState:
         return other
 
     def clone(self) -> CycleState:
-        """A copy in which values can be changed without the original noticing."""
+        """A copy with cloned values, which can be changed without effect on the original."""
         other = CycleState()
         other._values = {key: _clone_value(value) for key, value in self._values.items()}
         other.skip_filter = self.skip_filter

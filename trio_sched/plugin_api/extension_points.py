@@ -2,11 +2,16 @@
 
 A plugin is a class with a ``name``, an ``__init__(self, args, handle)``, if it takes arguments an attrs class ``Args``,
 and methods marked with `hookimpl` for the points it extends. A method may name a subset of the arguments below, never
-others. Kinds of objects that it asks the handle about without waiting for their events it names in ``watches``, a tuple
-of names like ``"Service"``.
+others. Kinds of objects that it reads through the handle without registering for their events are listed in
+``watches``, a tuple of names like ``"Service"``.
 
-Everything from pre_enqueue to permit answers at once; post_filter and the binding side (pre_bind, bind, post_bind) may
-be ``async``. An exception costs the pod this attempt, not the process, and is reported with the plugin's name.
+Only post_filter, pre_bind, bind and post_bind may be ``async def``, and run must be. Any other hook that is ``async
+def``, and any hook but events_to_register that is a generator, is refused when the plugin is loaded.
+
+A hook that raises, or returns anything but what is listed for it, ends the attempt for this pod and nothing else: the
+pod goes back to the queue, its FailedScheduling event and its condition name the plugin and what was wrong, and the log
+has one line with distribution, hook, mend and traceback. Where a failure has another effect, the hook says so. A hook
+that returns a Status may return `failure`: the attempt ends too, but the log has no traceback.
 """
 
 from __future__ import annotations
@@ -37,49 +42,56 @@ PROJECT = "trio_sched"
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
-"""Marks a method of a plugin as its answer at the extension point of the same name."""
+"""Marks a method of a plugin as its implementation of the hook of the same name."""
 
 
 class ExtensionPoints:
     """The contract between scheduler and plugins."""
 
-    # --- waiting in the queue -------------------------------------------------------------------------------------
+    # --- in the queue ---------------------------------------------------------------------------------------------
 
     @hookspec
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Say whether *pod* may be tried at all.
+        """Say whether *pod* may be scheduled at all.
 
-        When: before the pod enters the active or the backoff queue; must be cheap.
-        Return: None lets it in; any Status keeps it back, until one of your registered events frees it.
+        When: before the pod enters the active or the backoff queue; must be fast.
+        Return: None lets it in; any Status but success gates it, until one of your registered events moves it. A
+        failure gates it too.
         """
         raise NotImplementedError
 
     @hookspec
     def queue_sort(self, queued: QueuedPod) -> Any:
-        """Give the sort key of a pod in the active queue; the smallest is tried first.
+        """Give the sort key of a pod in the active queue; the pod with the smallest key is scheduled first.
 
-        When: each time the pod enters a queue. Exactly one plugin of all profiles sorts.
-        Return: anything that compares with the keys of other pods, a tuple for instance.
+        When: each time the pod enters a queue. All profiles must have the same queue_sort plugin.
+        Return: anything that compares with itself and with the keys of other pods, a tuple for instance. After a
+        failure the pod is ordered by priority and time, behind all pods with a key; so are all pods of the queue if two
+        of their keys do not compare.
         """
         raise NotImplementedError
 
     @hookspec
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """Name the events that may make a pod schedulable that you have turned away.
+        """Name the events that may make a pod schedulable that you have rejected.
 
-        When: once, at start. A plugin without this method that can turn pods away is asked after every event.
-        Return: registrations, each with a hint function if not every such event is worth another attempt; none at all
-        means that such pods wait for the periodic flush.
+        When: once, at start. Pods that were rejected by a plugin without this method are queued again after every
+        event.
+        Return: an iterable of registrations, each with a hint function if not every such event is worth another
+        attempt; without registrations such pods wait for the periodic flush. A failure stops the start. A hint function
+        that fails counts as QUEUE.
         """
         raise NotImplementedError
 
     @hookspec
     def sign(self, pod: Pod) -> Hashable | None:
-        """Give a value that is equal for pods that you cannot tell apart.
+        """Give a value that is equal for pods for which you answer the same.
 
-        When: once per version of the pod. With ``depends_on`` it lets the scheduler keep your answers: pods with equal
-        signatures get the same masks and scores, looked at again only on nodes that changed.
-        Return: a hashable value; None if your answers for this pod must not be kept.
+        When: once per version of the pod, and again when objects that you read have changed. With ``depends_on`` it
+        lets the scheduler cache your answers: pods with equal signatures share masks and scores, which are computed
+        again only for nodes that changed.
+        Return: a hashable value; None if your answers for this pod must not be cached. After a failure nothing is
+        cached for this pod.
         """
         raise NotImplementedError
 
@@ -90,10 +102,11 @@ class ExtensionPoints:
         """Prepare what filter needs, narrow the nodes, or end the cycle.
 
         When: once per cycle, in the order of the profile, before any filter.
-        Args: *nodes* are all nodes, whatever others have narrowed; *state* is where you leave things for later.
-        Return: None to go on; a `PreFilterResult` naming the only nodes worth a look; `SKIP` if your filter has nothing
-        to do for this pod; ``unresolvable`` ends the cycle at once; ``unschedulable`` ends it after the other
-        pre_filters ran.
+        Args: *nodes* are all nodes, also those that other plugins have excluded; *state* holds what you write to it for
+        the later hooks of this cycle.
+        Return: None to go on; a `PreFilterResult` with the names of the only nodes to evaluate; `SKIP` if your filter
+        has nothing to do for this pod; ``unresolvable`` ends the cycle at once; ``unschedulable`` ends it after the
+        other pre_filters ran. Any other code is a failure.
         """
         raise NotImplementedError
 
@@ -101,50 +114,52 @@ class ExtensionPoints:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Say on which nodes *pod* cannot run.
 
-        When: after pre_filter, on all nodes at once; on a few of them when only these have changed.
-        Args: *nodes* may be any subset of the cluster; the answer for a node must not depend on which others are there.
-        Return: `Verdicts` of shape ``(len(nodes),)``.
+        When: after pre_filter, on all nodes at once; with cached answers on the nodes that changed.
+        Args: *nodes* may be any subset of the cluster; the answer for a node must not depend on which others are in it.
+        Return: `Verdicts` with codes of shape ``(len(nodes),)`` and an integer or boolean dtype, whose *explain*
+        returns a rejecting Status for every code but 0 (or Error, with ``may_fail=True``).
         """
         raise NotImplementedError
 
     @hookspec
     def filter_node(self, pod: Pod, node: NodeView, state: CycleState) -> Status | None:
-        """Say whether *pod* cannot run on one *node*; for plugins that would rather not think in columns.
+        """Say whether *pod* cannot run on one *node*; simpler to write than filter, but a call per node, so slower.
 
-        When: on every node that passed the ``filter`` of all plugins; a call per node, so slower.
-        Return: None if it can, else why not.
+        When: in place of ``filter``, for every node that passed the ``filter`` of all plugins.
+        Return: None if it can run there, else a rejecting Status with the reason.
         """
         raise NotImplementedError
 
     @hookspec
     def add_pod(self, pod: Pod, added: Pod, node: NodeView, state: CycleState) -> Status | None:
-        """Bring what you left in *state* up to date as if *added* ran on *node* too.
+        """Update what you have written to *state* as if *added* ran on *node* too.
 
-        When: while the framework tries out nominated pods; *state* is a clone. Only for plugins that keep counts in
-        *state*.
-        Return: None; any other Status ends this attempt.
+        When: in the filter pass with nominated pods, and when preemption puts victims back; *state* is a clone. Only
+        for plugins that write counts of pods to *state*.
+        Return: None; any other Status is a failure.
         """
         raise NotImplementedError
 
     @hookspec
     def remove_pod(self, pod: Pod, removed: Pod, node: NodeView, state: CycleState) -> Status | None:
-        """Bring what you left in *state* up to date as if *removed* did not run on *node*.
+        """Update what you have written to *state* as if *removed* did not run on *node*.
 
-        When: while preemption tries out victims; *state* is a clone.
-        Return: None; any other Status ends this attempt.
+        When: in the dry run of preemption, for every potential victim; *state* is a clone.
+        Return: None; any other Status is a failure.
         """
         raise NotImplementedError
 
     @hookspec
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult | None:
-        """Make room for a pod that fits nowhere. May be ``async``.
+        """Make room for a pod that fits on no node. May be ``async``.
 
-        When: no node passed; in order, until one succeeds.
-        Return: None if there is nothing this plugin can do; else a `PostFilterResult` with the nomination.
+        When: no node passed the filters; in the order of the profile, until one plugin ends the phase.
+        Return: None if there is nothing that you can do; else a `PostFilterResult`. Its status None (success),
+        ``unresolvable`` and Error end the phase, ``unschedulable`` and ``pending`` go on to the next plugin.
         """
         raise NotImplementedError
 
-    # --- ranking them ---------------------------------------------------------------------------------------------
+    # --- scoring nodes --------------------------------------------------------------------------------------------
 
     @hookspec
     def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
@@ -152,36 +167,36 @@ class ExtensionPoints:
 
         When: once per cycle, if more than one node passed.
         Args: *nodes* are those that passed.
-        Return: None to go on; `SKIP` if you have no opinion on this pod; anything else ends this attempt.
+        Return: None to go on; `SKIP` if your score has nothing to do for this pod. Any other code is a failure.
         """
         raise NotImplementedError
 
     @hookspec
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
-        """Rank the nodes that passed every filter.
+        """Score the nodes that passed every filter.
 
-        When: after pre_score, on all of them at once; on a few of them when only these have changed.
-        Return: shape ``(len(nodes),)``, whole numbers, higher is better; 0..100, or any range that your normalize_score
-        brings to 0..100.
+        When: after pre_score, on all of them at once; with cached answers on the nodes that changed.
+        Return: an array of shape ``(len(nodes),)`` and an integer dtype, higher is better; 0..100, or any range that
+        your normalize_score maps to 0..100. Floats are refused: round them as you need.
         """
         raise NotImplementedError
 
     @hookspec
     def score_node(self, pod: Pod, node: NodeView, state: CycleState) -> int:
-        """Rank one *node*; for plugins that would rather not think in columns.
+        """Score one *node*; simpler to write than score, but a call per node, so slower.
 
-        When: in place of ``score``, for every node that passed; a call per node, so slower.
-        Return: a whole number as for score.
+        When: in place of ``score``, for every node that passed.
+        Return: an int in the range of score.
         """
         raise NotImplementedError
 
     @hookspec
     def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
-        """Bring your scores of this cycle to 0..100.
+        """Map your scores of this cycle to 0..100.
 
         When: after score, with the scores of all nodes that passed.
-        Args: *scores* has shape (nodes,) and is yours to change.
-        Return: the same shape; a number outside of 0..100 ends this attempt.
+        Args: *scores* is a copy of shape (nodes,), which you may overwrite.
+        Return: an array of the same shape and an integer dtype; a number outside of 0..100 is a failure.
         """
         raise NotImplementedError
 
@@ -189,29 +204,30 @@ class ExtensionPoints:
 
     @hookspec
     def reserve(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
-        """Set aside what *pod* will use on the node.
+        """Reserve what *pod* will use on the node.
 
-        When: the pod has just been assumed there. If anybody refuses from here on, every ``unreserve`` runs.
-        Return: None once it is set aside; a rejecting Status sends the pod back.
+        When: the pod has just been assumed there. If any plugin rejects the pod or fails from here on, every
+        ``unreserve`` runs.
+        Return: None once it is reserved; a rejecting Status ends the attempt.
         """
         raise NotImplementedError
 
     @hookspec
     def unreserve(self, pod: Pod, node_name: str, state: CycleState) -> None:
-        """Give back what reserve set aside.
+        """Release what reserve has reserved.
 
-        When: the pod will not run on the node after all; in reverse order, also if your reserve never ran. Must not
-        fail.
+        When: the pod will not run on the node after all; in reverse order, also if your reserve did not run. What you
+        return does not matter; a failure is only logged.
         """
         raise NotImplementedError
 
     @hookspec
     def permit(self, pod: Pod, node_name: str, state: CycleState) -> Status | Wait | None:
-        """Let the pod be bound, refuse, or make it wait.
+        """Permit the binding of the pod, reject it, or make the pod wait.
 
         When: last step of the scheduling cycle.
-        Return: None lets it go on; a rejecting Status sends it back; `Wait` holds it until somebody allows or rejects
-        it through the `Handle`, or the time is over.
+        Return: None permits; a rejecting Status ends the attempt; `Wait` delays the binding until the pod is allowed or
+        rejected through ``Handle.waiting_pods``, or is rejected because the time is over.
         """
         raise NotImplementedError
 
@@ -222,7 +238,7 @@ class ExtensionPoints:
         """Say whether pre_bind will have something to do for this pod.
 
         When: first step of the binding cycle.
-        Return: `SKIP` if not; None or a `PreFlight` if so.
+        Return: `SKIP` if not; None or a `PreFlight` if so. Any other code is a failure.
         """
         raise NotImplementedError
 
@@ -230,37 +246,36 @@ class ExtensionPoints:
     def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
         """Do what must be done before the pod can run on the node. May be ``async``.
 
-        When: once nobody makes the pod wait any more; not for plugins whose pre_bind_pre_flight answered `SKIP`.
-        Return: None when it is done; a rejecting Status sends the pod back.
+        When: when all plugins have permitted the pod; not for plugins whose pre_bind_pre_flight returned `SKIP`.
+        Return: None when it is done; a rejecting Status ends the attempt.
         """
         raise NotImplementedError
 
     @hookspec
     def bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
-        """Tell the API server. May be ``async``.
+        """Bind the pod through the API server. May be ``async``.
 
-        When: in order, until one does not answer `SKIP`.
-        Return: None when the API server knows; `SKIP` leaves it to the next plugin; any other Status sends the pod
-        back.
+        When: in the order of the profile, until a plugin does not return `SKIP`.
+        Return: None when the pod is bound; `SKIP` leaves it to the next plugin; a rejecting Status ends the attempt.
         """
         raise NotImplementedError
 
     @hookspec
     def post_bind(self, pod: Pod, node_name: str, state: CycleState) -> None:
-        """Take note that the pod is bound. May be ``async``.
+        """Do what follows from the binding of the pod. May be ``async``.
 
-        When: the API server has accepted the binding. Nothing can be refused any more; a failure is only logged.
+        When: the API server has accepted the binding. What you return does not matter; a failure is only logged.
         """
         raise NotImplementedError
 
-    # --- beside the pods ------------------------------------------------------------------------------------------
+    # --- in the background ----------------------------------------------------------------------------------------
 
     @hookspec
     async def run(self) -> None:
-        """Work in the background for as long as the scheduler runs.
+        """Work in the background for as long as the scheduler runs. Must be ``async``.
 
-        When: started once by the supervisor, in its nursery. Raising stops the scheduler with an error that names the
-        plugin.
+        When: started once by the supervisor, in its nursery. An exception stops the scheduler with an error that names
+        the plugin.
         """
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""The sentence that says why a pod fits nowhere, in kube-scheduler's words to the letter."""
+"""The message that says why a pod fits on no node; the text is kube-scheduler's, to the letter."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""What a plugin may ask of the scheduler it runs in."""
+"""What the scheduler offers to its plugins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trio_sched.snapshot.node_columns import NodeColumns
 
 
 class WaitingPod(Protocol):
-    """A pod that permit made wait."""
+    """A pod whose permit returned `Wait`."""
 
     @property
     def pod(self) -> Pod:
@@ -27,16 +27,16 @@ class WaitingPod(Protocol):
         ...
 
     def allow(self, plugin: str) -> None:
-        """*plugin* has no objection any more; when the last one says so, the pod is bound."""
+        """*plugin* allows the pod; it is bound when no plugin is pending any more."""
         ...
 
     def reject(self, plugin: str, message: str) -> bool:
-        """The pod is not to be bound; returns False if that was decided already."""
+        """*plugin* rejects the pod; returns False if it was allowed or rejected before."""
         ...
 
 
 class Handle(Protocol):
-    """The scheduler, seen from a plugin. What is not ``async`` answers at once."""
+    """The scheduler as plugins see it. Methods that are not ``async`` return at once."""
 
     @property
     def profile_name(self) -> str:
@@ -45,7 +45,7 @@ class Handle(Protocol):
 
     @property
     def nodes(self) -> NodeColumns:
-        """All nodes as they are in this scheduling cycle; not to be kept beyond it."""
+        """All nodes as they are in this scheduling cycle; do not use it after the cycle."""
         ...
 
     def feature_enabled(self, gate: str) -> bool:
@@ -53,13 +53,13 @@ class Handle(Protocol):
         ...
 
     def now(self) -> float:
-        """The scheduler's clock, in seconds; simulated in tests and simulations."""
+        """The time of the scheduler's clock, in seconds; simulated in tests and simulations."""
         ...
 
     def objects(self, kind: str) -> Iterable[Any]:
-        """All objects of *kind* (``DeviceClass``, ``Namespace``) that are known; none if nobody watches it.
+        """All objects of *kind* (``DeviceClass``, ``Namespace``) in the caches; none if it is not watched.
 
-        A kind is watched if some plugin has registered for its events, or names it in its ``watches``.
+        A kind is watched if a plugin has registered for its events, or lists it in its ``watches``.
         """
         ...
 
@@ -68,7 +68,7 @@ class Handle(Protocol):
         ...
 
     def version(self, kind: str) -> int:
-        """Grows whenever an object of *kind* comes, goes or changes; for plugins that keep what they made of them.
+        """Grows whenever an object of *kind* is added, changed or deleted; for plugins that cache what they computed.
 
         A change of ``metadata.resourceVersion`` alone does not count.
         """
@@ -76,11 +76,11 @@ class Handle(Protocol):
 
     @property
     def rng(self) -> Random:
-        """Where chance comes from; seeded in tests and simulations."""
+        """The scheduler's random number generator; seeded in tests and simulations."""
         ...
 
     def nominated_node(self, pod: Pod) -> str:
-        """The node that *pod* is nominated to, "" if it is none; its status may not have heard of it yet."""
+        """The node that *pod* is nominated to, "" if there is none; the status of the pod can be older."""
         ...
 
     def pending_pod(self, namespace: str, name: str) -> Pod | None:
@@ -88,66 +88,66 @@ class Handle(Protocol):
         ...
 
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
-        """Pods that wait for permission, by UID."""
+        """Waiting pods, by UID: those whose permit returned `Wait`."""
         ...
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Move *pods*, if they wait in the queue, to where they are tried next."""
+        """Move those of *pods* that are unschedulable or in backoff to the active queue."""
         ...
 
     def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int) -> DryRun:
-        """Try which less important pods would have to go for *pod* to fit on each of some nodes.
+        """Find on each of some nodes the pods of lower priority to evict so that *pod* fits there.
 
         Args:
-            pod: the one to make room for.
-            state: of its cycle.
-            node_names: the nodes worth a try, in this order.
-            enough: candidates after which no more nodes are tried, once one of them violates no disruption budget.
+            pod: the preemptor.
+            state: the state of its cycle.
+            node_names: the nodes to evaluate, in this order.
+            enough: the number of candidates after which the dry run ends, once one violates no disruption budget.
         """
         ...
 
     async def ask_extenders_about_preemption(
         self, pod: Pod, candidates: Mapping[str, Victims]
     ) -> Mapping[str, Victims]:
-        """What the extenders leave of *candidates* (by node name).
+        """Call the extenders that support preemption; returns what they leave of *candidates* (by node name).
 
         Raises:
-            Exception: an extender that cannot be ignored failed.
+            Exception: an extender that is not ignorable failed.
         """
         ...
 
     async def evict(
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
-        """Have *victims* leave *node_name* to make room for *preemptor*, in the name of *plugin*.
+        """Evict *victims* from *node_name* to make room for *preemptor*; conditions and events name *plugin*.
 
         Returns:
-            None once it is done, or at once if it is to happen *in_background*; else why it failed.
+            None once it is done, or at once with *in_background*; else why it failed.
         """
         ...
 
     def is_evicting_for(self, pod: Pod) -> bool:
-        """Whether pods that were evicted for *pod* have not yet been seen to be going."""
+        """Whether a watch has yet to show that all pods evicted for *pod* are terminating."""
         ...
 
     def is_evicting_from(self, node_name: str) -> bool:
-        """Whether pods that were evicted from *node_name*, for whomever, have not yet been seen to be going."""
+        """Whether a watch has yet to show that all pods evicted from *node_name*, for any pod, are terminating."""
         ...
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
-        """Tell the API server that *pod* runs on *node_name*."""
+        """Bind *pod* to *node_name* through the API server; None, or why it failed."""
         ...
 
     async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
-        """Merge *patch* (JSON merge patch) into an object; returns it as the API server has it then.
+        """Merge *patch* (JSON merge patch) into an object; returns it as the API server stored it.
 
-        A ``metadata.resourceVersion`` in *patch* is a condition: the object must still be at that version.
+        A ``metadata.resourceVersion`` in *patch* is a precondition: the object must still be at that version.
 
         Raises:
-            Exception: the API server refused, in its words, or did not answer.
+            Exception: the API server refused, with its text, or did not answer.
         """
         ...
 
     async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
-        """Wait until a watch shows another version of an object, or that it is gone; False if that took too long."""
+        """Wait until a watch shows that an object has changed or was deleted; False after *timeout_seconds*."""
         ...

@@ -1,4 +1,4 @@
-"""What making room for a pod is about: victims, candidates, and disruption budgets that say who may go."""
+"""Preemption: victims, candidates, and the disruption budgets that evictions violate."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from trio_sched.snapshot.label_selection import LabelMatcher, SelectorError, com
 
 @frozen
 class Victims:
-    """The pods of one node that would have to go, the most important first."""
+    """The pods of one node that would be evicted, by descending priority."""
 
     pods: tuple[Pod, ...]
     pdb_violations: int = 0
-    """How many of them a PodDisruptionBudget would not let go."""
+    """How many of the evictions would violate a PodDisruptionBudget."""
 
 
 @frozen
 class DryRun:
-    """What trying out victims node by node has shown."""
+    """The result of a dry run of preemption, by node."""
 
     candidates: Mapping[str, Victims]
-    """Node name → who would have to go; nodes without violations of budgets first."""
+    """Node name → its victims; nodes without violations of disruption budgets first."""
     statuses: Mapping[str, Status]
-    """Node name → why nothing would help there."""
+    """Node name → why preemption does not help there."""
     error: Status | None = None
-    """The first failure of a plugin; of no matter if there are candidates."""
+    """The first failure of a plugin; without effect if there are candidates."""
 
 
 @frozen(eq=False)
 class Budget:
-    """A PodDisruptionBudget, ready to be asked."""
+    """A PodDisruptionBudget with its selector compiled."""
 
     namespace: str
     labels: LabelMatcher
     allowed: int
-    """How many pods may be disrupted right now."""
+    """``status.disruptionsAllowed``."""
     disrupted: frozenset[str]
-    """Pods (by name) that are going already and have been taken account of."""
+    """``status.disruptedPods``: names of pods whose eviction is counted in *allowed* already."""
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether evicting *pod* counts."""
+        """Whether evicting *pod* uses up this budget."""
         return pod.namespace == self.namespace and self.labels.matches(pod.labels) and pod.name not in self.disrupted
 
 
 BudgetsByNamespace = Mapping[str, Sequence[tuple[int, Budget]]]
-"""Namespace → its budgets, each with a number of its own: a cluster has many, and most are about other namespaces."""
+"""Namespace → its budgets, each with a number that is unique among all budgets."""
 
 
 def budgets_of(objects: Iterable[PodDisruptionBudget]) -> BudgetsByNamespace:
-    """The budgets that concern anybody: an empty selector means no pod, and one that does not parse neither."""
+    """The budgets by namespace; without those that match no pod: with an empty selector, or one that does not parse."""
     found: dict[str, list[tuple[int, Budget]]] = {}
     for i, budget in enumerate(objects):
         try:
@@ -71,13 +71,13 @@ def budgets_of(objects: Iterable[PodDisruptionBudget]) -> BudgetsByNamespace:
 
 @define(eq=False)
 class BudgetAccount:
-    """What is left of the budgets as one victim after the other is counted."""
+    """The remaining disruptions of each budget, as victims are counted one after the other."""
 
     budgets: BudgetsByNamespace
     _left: dict[int, int] = field(factory=dict)
 
     def violates(self, pod: Pod) -> bool:
-        """Count *pod*; whether one of the budgets that concern it is overdrawn."""
+        """Count *pod* as a victim; returns whether that violates a budget."""
         if not pod.labels:
             return False
         overdrawn = False
@@ -89,13 +89,13 @@ class BudgetAccount:
 
 
 NOT_STARTED = "~"
-"""Later than any time of day."""
+"""The start time of pods that have not started; sorts after every other start time."""
 
 
 def started_at(pod: Pod) -> str:
-    """When *pod* started, as text that sorts by time; one that has not started counts as started now."""
+    """The start time of *pod*, as text that sorts by time; `NOT_STARTED` if it has not started."""
     return pod.status.start_time or NOT_STARTED
 
 
 MayEvict = Callable[[Pod], bool]
-"""Whether a pod may be a victim at all."""
+"""Whether a pod may be a victim."""

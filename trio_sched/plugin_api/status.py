@@ -1,4 +1,4 @@
-"""What a plugin answers: fine (None), or a Status that says what else."""
+"""What most hooks return: None for success, or a Status."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from attrs import evolve, frozen
 
 
 class Code(IntEnum):
-    """Kinds of answers, numbered as in the scheduling framework."""
+    """The codes of the scheduling framework, with its numbers."""
 
     SUCCESS = 0
     ERROR = 1
     UNSCHEDULABLE = 2
-    """No, but removing other pods could help."""
+    """Rejected; removing other pods could help."""
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
-    """No, and removing other pods would not help."""
+    """Rejected; removing other pods would not help."""
     WAIT = 4
-    """permit only: ask again when somebody allows it."""
+    """The pod waits after permit; plugins return a `Wait` instead of this code."""
     SKIP = 5
-    """This plugin has nothing to do with this pod."""
+    """This plugin has nothing to do for this pod."""
     PENDING = 6
-    """No, until something the plugin itself started has happened; the pod then comes back without backoff."""
+    """Rejected until something that the plugin has started happens; the pod is then queued without backoff."""
 
     @property
     def label(self) -> str:
@@ -40,18 +40,18 @@ _LABELS = {
 }
 
 REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
-"""The codes with which a plugin says no, as opposed to having failed."""
+"""The codes that reject the pod or the node; other codes do not, and Error is a failure."""
 
 
 @frozen
 class Status:
-    """An answer other than plain success; ``None`` means success everywhere."""
+    """A code with reasons, or with an error; ``None`` in place of a Status means success."""
 
     code: Code
     reasons: tuple[str, ...] = ()
     error: BaseException | None = None
     plugin: str = ""
-    """Who answered; filled in by the framework."""
+    """The plugin that returned it; set by the framework."""
 
     @property
     def all_reasons(self) -> tuple[str, ...]:
@@ -65,38 +65,33 @@ class Status:
 
     @property
     def is_rejected(self) -> bool:
-        """Whether the plugin said no, as opposed to having failed."""
+        """Whether the plugin rejected the pod or the node, as opposed to having failed."""
         return self.code in REJECTED
 
     def by(self, plugin: str) -> Status:
-        """The same answer, signed by *plugin*."""
+        """The same status with *plugin* as its plugin."""
         return self if self.plugin == plugin else evolve(self, plugin=plugin)
 
 
 SKIP = Status(Code.SKIP)
-"""The plugin has nothing to do with this pod in this cycle."""
+"""The plugin has nothing to do for this pod in this cycle."""
 
 
 def unschedulable(*reasons: str) -> Status:
-    """No; removing other pods could help."""
+    """Rejected; removing other pods could help."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """No; and removing other pods would not help."""
+    """Rejected; removing other pods would not help."""
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 
 def pending(*reasons: str) -> Status:
-    """No, until something that this plugin has started happens."""
+    """Rejected until something that this plugin has started happens."""
     return Status(Code.PENDING, reasons)
 
 
 def failure(error: BaseException | str, *reasons: str) -> Status:
-    """The plugin could not answer; the pod is tried again after its backoff."""
+    """The plugin failed with *error*; the pod is queued again after its backoff."""
     return Status(Code.ERROR, reasons, RuntimeError(error) if isinstance(error, str) else error)
-
-
-def code_of(status: Status | None) -> Code:
-    """The code of an answer, None being success."""
-    return Code.SUCCESS if status is None else status.code

@@ -1,4 +1,4 @@
-"""What the extension points take and give besides Status: verdicts per node, and results that carry more."""
+"""What hooks take and return besides Status: verdicts per node, results with more than a status, diagnoses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status
 
 CodeArray = NDArray[np.signedinteger[Any]]
-"""Shape (nodes,): small numbers that stand for statuses."""
+"""Shape (nodes,): numbers that stand for statuses."""
 
 
 class Input(Enum):
@@ -30,16 +30,16 @@ class Input(Enum):
 
 @frozen(eq=False)
 class Verdicts:
-    """A filter's answer for all nodes at once.
+    """What a filter returns for all nodes at once.
 
     *codes* has shape (nodes,): 0 where the node passes, else any number that *explain* turns into the Status of that
-    node (or booleans: True fails). Numbers keep the common case cheap: the text is only made when nothing fits.
+    node (or booleans: True fails). With numbers the common case is fast: *explain* is called when no node passes.
     """
 
     codes: CodeArray | NDArray[np.bool_]
     explain: Callable[[int], Status]
     may_fail: bool = False
-    """Whether *explain* has Error among its answers: on a node that passed the filters before, that ends the cycle."""
+    """Whether *explain* can return Error: on a node that passed the filters before, that ends the cycle."""
 
     @classmethod
     def where(cls, passes: NDArray[np.bool_], otherwise: Status) -> Verdicts:
@@ -56,49 +56,51 @@ class Verdicts:
 
 @frozen
 class PreFilterResult:
-    """Only these nodes are worth looking at; None means all."""
+    """The names of the only nodes to evaluate; None means all."""
 
     node_names: frozenset[str] | None = None
 
 
 @frozen
 class Wait:
-    """permit's answer "not yet": the pod waits for ``allow``, *timeout_seconds* at most (never over 15 minutes)."""
+    """Returned by permit: the pod waits for ``WaitingPod.allow``.
+
+    It is rejected after *timeout_seconds*, or after 15 minutes if that is earlier.
+    """
 
     timeout_seconds: float
-    reasons: tuple[str, ...] = ()
 
 
 @frozen
 class PostFilterResult:
-    """What post_filter proposes: a nomination, and the status of the phase."""
+    """Returned by post_filter: a nomination, and the status of the phase."""
 
     status: Status | None = None
-    """None: another attempt will succeed. Unschedulable: this plugin could not help."""
+    """None: the pod can be scheduled in a later attempt. Unschedulable: this plugin cannot make room."""
     nominated_node_name: str | None = None
     """None leaves the pod's nomination as it is, "" clears it."""
 
 
 @frozen
 class PreFlight:
-    """pre_bind_pre_flight's answer that pre_bind has something to do."""
+    """Returned by pre_bind_pre_flight: pre_bind has something to do."""
 
     allow_parallel: bool = False
-    """Whether it may run beside other plugins that allow it too."""
+    """Whether it may run concurrently with other plugins that allow it too."""
 
 
 @frozen(eq=False)
 class NodeStatuses:
-    """Why each node was turned away, as post_filter sees it.
+    """Why each node was rejected, as post_filter sees it.
 
-    Thousands of nodes fail for a handful of reasons, so they are grouped by status; names are looked up when asked for.
+    Thousands of nodes fail for a handful of reasons, so nodes are grouped by status; names are looked up when needed.
     """
 
     groups: tuple[tuple[Status, Sequence[int]], ...]
-    """The statuses given, each with the positions in *names* of the nodes that got it."""
+    """The distinct statuses, each with the positions in *names* of the nodes that got it."""
     names: Sequence[str]
     absent: Status
-    """The status of all the nodes that were not looked at."""
+    """The status of all nodes that were not evaluated."""
 
     @classmethod
     def of(cls, by_node: Mapping[str, Status], absent: Status) -> NodeStatuses:
@@ -110,11 +112,11 @@ class NodeStatuses:
         return [(status, len(positions)) for status, positions in self.groups]
 
     def by_node(self) -> dict[str, Status]:
-        """The nodes that were looked at, by name."""
+        """The statuses of the nodes that were evaluated, by name."""
         return {self.names[i]: status for status, positions in self.groups for i in positions}
 
     def get(self, node_name: str) -> Status:
-        """The status of *node_name*; for many nodes ask `by_node` once."""
+        """The status of *node_name*; for many nodes call `by_node` once."""
         return self.by_node().get(node_name, self.absent)
 
 
@@ -129,7 +131,7 @@ class QueuedPod:
 
 @frozen
 class Diagnosis:
-    """Why a pod fits nowhere."""
+    """Why a pod fits on no node."""
 
     statuses: NodeStatuses
     unschedulable_plugins: frozenset[str] = frozenset()
@@ -140,5 +142,5 @@ class Diagnosis:
 
 
 def int_scores(values: Iterable[int] | NDArray[Any]) -> NDArray[np.int64]:
-    """*values* as a column of scores."""
+    """*values* as an array of scores; floats are truncated."""
     return np.asarray(values if isinstance(values, np.ndarray) else list(values)).astype(np.int64)

@@ -217,10 +217,6 @@ class ObjectStore:
             found = self._collections[name] = Collection(self.history_limit)
         return found
 
-    def collections(self) -> dict[str, Collection]:
-        """Name → collection, those that have been used."""
-        return self._collections
-
     def get(self, collection: str, key: str) -> StoredObject | None:
         """The object under *key*, if there is one."""
         return self.collection(collection).objects.get(key)

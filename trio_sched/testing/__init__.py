@@ -1,7 +1,7 @@
-"""The toolkit for plugin authors, and for us: state a small cluster, see what a plugin makes of it.
+"""The toolkit for tests of plugins: describe a small cluster, and see what a plugin decides.
 
-This room and `trio_sched.plugin_api` are the only ones that promise stability. Product code never imports it.
-`trio_sched.testing.strategies` makes random clusters and needs Hypothesis, which is why it is not imported here::
+This package and `trio_sched.plugin_api` are the only ones with a stable API. Product code never imports it.
+`trio_sched.testing.strategies` makes random clusters; it needs Hypothesis, so it is not imported here::
 
     from trio_sched.testing import check_conformance, node, pod, schedule
 """

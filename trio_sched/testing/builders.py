@@ -1,4 +1,4 @@
-"""Pods and nodes for tests: state only what matters, the rest is as on an ordinary cluster.
+"""Pods and nodes for tests: a test gives only what matters to it; everything else has an ordinary default.
 
 Taints and tolerations are written as ``kubectl taint`` writes taints, requirements as a word, an operator and values::
 
@@ -40,9 +40,9 @@ def taint(text: str) -> Taint:
 
 
 def toleration(text: str) -> Toleration:
-    """A toleration of the taint *text*: ``key=value:Effect``; any value without ``=``, any effect without ``:``.
+    """A toleration of the taint *text*: ``key=value:Effect``; of any value without ``=``, of any effect without ``:``.
 
-    The empty text tolerates everything.
+    The empty text tolerates every taint.
     """
     what, _colon, effect = text.partition(":")
     key, equals, value = what.partition("=")
@@ -64,7 +64,7 @@ def term(*expressions: str, fields: Iterable[str] = ()) -> NodeSelectorTerm:
 
 
 def node_affinity(*required: NodeSelectorTerm, preferred: Iterable[tuple[int, NodeSelectorTerm]] = ()) -> Affinity:
-    """The affinity to nodes that match one of *required*, and rather to those that match *preferred* (weight, term)."""
+    """Node affinity: nodes must match one of *required*; *preferred* are pairs (weight, term) that add to the score."""
     return Affinity(
         node_affinity=NodeAffinity(
             required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=required)
@@ -88,7 +88,7 @@ def container(
     host_ports: Iterable[int | ContainerPort] = (),
     sidecar: bool = False,
 ) -> Container:
-    """A container; *sidecar* is for an init container that goes on running."""
+    """A container; *sidecar* makes an init container restartable."""
     amounts = _amounts(cpu, memory, requests)
     return Container(
         name=name,
@@ -128,30 +128,30 @@ def pod(
     gates: Iterable[str] = (),
     phase: str = "",
 ) -> Pod:
-    """A pod that waits; with *node_name* one that runs.
+    """A pending pod; with *node_name* a running one.
 
     Args:
         name: its name.
         namespace: its namespace.
-        uid: its identity; give it when a test has two pods that had the same name.
-        cpu: what its only container requests.
-        memory: likewise.
-        requests: likewise, any resources.
-        image: the image of that container.
-        host_ports: the TCP ports of the node that the container takes; or whole ports.
-        containers: use these instead of the one made from the arguments above.
-        init_containers: run before, or beside if they are sidecars.
+        uid: its UID; needed only if a test has two pods of the same name.
+        cpu: the CPU request of its only container.
+        memory: its memory request.
+        requests: its requests for any other resources.
+        image: its image.
+        host_ports: its host ports (TCP), or whole `ContainerPort` objects.
+        containers: replace the one made from the arguments above.
+        init_containers: ``spec.initContainers``.
         overhead: ``spec.overhead``.
         labels: its labels.
         annotations: its annotations.
-        owner: the controller that made it.
+        owner: its owner reference.
         priority: ``spec.priority``.
         preemption_policy: ``spec.preemptionPolicy``.
         grace_seconds: ``spec.terminationGracePeriodSeconds``.
-        scheduler_name: the profile that is responsible.
+        scheduler_name: ``spec.schedulerName``, the profile that schedules it.
         node_name: the node it runs on.
-        nominated_node_name: the node it is promised.
-        node_selector: labels that its node must have.
+        nominated_node_name: ``status.nominatedNodeName``.
+        node_selector: ``spec.nodeSelector``.
         affinity: see `node_affinity`.
         tolerations: see `toleration`.
         spread: its topology spread constraints.
@@ -204,14 +204,14 @@ def node(
     images: Mapping[str, int] | None = None,
     declared_features: Iterable[str] = (),
 ) -> Node:
-    """A node that is ready.
+    """A node.
 
     Args:
         name: its name, which is also the value of its label ``kubernetes.io/hostname``.
-        cpu: what pods may use.
-        memory: likewise.
-        pods: how many pods it takes.
-        allocatable: further resources.
+        cpu: its allocatable CPU.
+        memory: its allocatable memory.
+        pods: how many pods can run on it.
+        allocatable: its other allocatable resources.
         labels: its labels besides the one with its name.
         annotations: its annotations.
         taints: see `taint`.

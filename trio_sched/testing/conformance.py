@@ -1,8 +1,8 @@
 """Checks that any plugin package can run on its own plugins.
 
-They find what a scheduler cannot see from outside and would turn into wrong placements: a filter whose answer for a
-node depends on which others it was shown, a signature that is equal for pods that are treated differently, a dependency
-that was not declared, a column that was written to::
+They find violations of the contract that the scheduler does not notice and that lead to wrong placements: a filter
+whose answer for a node depends on which other nodes it got, a signature that is equal for pods that get different
+answers, a dependency that was not declared, a column that was written to::
 
     def test_my_plugin_keeps_the_contract() -> None:
         check_conformance(MyPlugin, pods=[pod("small"), pod("big", cpu="3")])
@@ -47,7 +47,7 @@ from trio_sched.testing.plugin_harness import make_profile, make_table
 
 
 class NotConforming(TrioSchedError, AssertionError):
-    """A plugin breaks promises that the scheduler relies on."""
+    """A plugin violates rules that the scheduler relies on."""
 
     def __init__(self, plugin: str, problems: Sequence[str]) -> None:
         self.plugin, self.problems = plugin, tuple(problems)
@@ -66,18 +66,18 @@ def check_conformance(
     args: Any = None,
     handle: FakeHandle | None = None,
 ) -> None:
-    """Check that *plugin* keeps its promises.
+    """Check that *plugin* keeps the contract of the extension points.
 
     Args:
         plugin: the class.
-        pods: pods to ask it about; among them should be all kinds that it treats differently.
-        nodes: nodes to ask it about, likewise.
+        pods: incoming pods; should include all kinds that the plugin treats differently.
+        nodes: nodes; should include all kinds that the plugin treats differently.
         running: pods on these nodes.
         args: its ``pluginConfig``.
-        handle: the scheduler that it sees.
+        handle: what it gets as its handle.
 
     Raises:
-        NotConforming: every promise it breaks.
+        NotConforming: it does not; the error lists all violations.
     """
     found = conformance_problems(
         plugin, pods=pods, nodes=nodes, running=running, args=args, handle=handle or FakeHandle()
@@ -117,7 +117,7 @@ def conformance_problems(
 
 
 def some_nodes() -> list[Node]:
-    """Nodes that differ in what the scheduler's own plugins look at."""
+    """Nodes that differ in what the built-in plugins use."""
     zones = ("a", "b", "c")
     return [
         node(
@@ -151,7 +151,7 @@ def some_running_pods() -> list[Pod]:
 
 
 def some_pods() -> list[Pod]:
-    """Pods that ask for various things."""
+    """Incoming pods that differ in what the built-in plugins use."""
     return [
         pod("plain"),
         pod("plain-too"),
@@ -177,14 +177,14 @@ class _Cluster:
 
 @frozen(eq=False)
 class _Answers:
-    """What the plugin says about every node, its own filter notwithstanding."""
+    """What the plugin returns for every node; scores also for nodes that its filter rejects."""
 
     statuses: tuple[Status | None, ...] | None
     scores: NDArray[np.int64] | None
 
 
 def _ask(profile: Profile, waiting: Pod, nodes: NodeColumns, everything: NodeColumns) -> _Answers | None:
-    """The answers about *nodes*; None if the plugin ends the cycle or has nothing to do.
+    """The answers about *nodes*; None if pre_filter ends the cycle.
 
     Raises:
         HookFailed: it failed.
@@ -270,7 +270,7 @@ def _normalize_problems(
         return
     twice = call_normalize_score(scorer, waiting, np.concatenate([scores, scores]), state)
     if not np.array_equal(twice[: len(scores)], final):
-        yield f"{where}: normalize_score looks at how often a score occurs, so answers cannot be kept: drop depends_on"
+        yield f"{where}: normalize_score looks at how often a score occurs, so scores cannot be cached: drop depends_on"
 
 
 def _dependency_problems(
@@ -349,7 +349,7 @@ def _event_problems(profile: Profile, hooks: Sequence[str]) -> Iterator[str]:
             try:
                 call_hint(entry.hint, waiting, old, new)
             except HookFailed as failed:
-                if failed.__cause__ is None:  # it may well want other objects than these, but not answer something else
+                if failed.__cause__ is None:  # hints may raise for these objects, but not return something else
                     yield str(failed)
     if "events_to_register" in hooks and not profile.rejecting:
         yield "events_to_register is never asked for: it has no hook that can turn a pod away"
@@ -373,7 +373,7 @@ def _args_problems(name: str, plugin: type[Any], given: Any) -> Iterator[str]:
 
 
 def _written(value: Any) -> Any:
-    """*value* as it stands in a configuration file; what is None is left out."""
+    """*value* as in a configuration file; None is left out."""
     if attrs.has(type(value)):
         fields = {a.name: getattr(value, a.name) for a in attrs.fields(type(value))}
         return {_camel(key): _written(part) for key, part in fields.items() if part is not None}

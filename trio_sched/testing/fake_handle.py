@@ -1,4 +1,4 @@
-"""The scheduler that a plugin under test talks to: it notes what it is told and answers what the test says."""
+"""A `Handle` for tests: it records calls, and returns what the test has set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trio_sched.snapshot.node_table import NodeTable
 
 @define(eq=False)
 class FakeWaitingPod:
-    """A pod that permit made wait; notes what plugins decide about it."""
+    """A waiting pod for tests; records whether plugins allow or reject it."""
 
     pod: Pod
     pending_plugins: frozenset[str]
@@ -30,15 +30,15 @@ class FakeWaitingPod:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether nobody has an objection any more."""
+        """Whether all plugins have allowed it."""
         return not self.pending_plugins and self.rejection is None
 
     def allow(self, plugin: str) -> None:
-        """*plugin* has no objection any more."""
+        """*plugin* allows the pod."""
         self.pending_plugins -= {plugin}
 
     def reject(self, plugin: str, message: str) -> bool:
-        """The pod is not to be bound; False if that was decided already."""
+        """Reject the pod; False if it was rejected or allowed already."""
         if self.rejection is not None or not self.pending_plugins:
             return False
         self.rejection = (plugin, message)
@@ -47,51 +47,51 @@ class FakeWaitingPod:
 
 @define(eq=False, kw_only=True)
 class FakeHandle:
-    """A `Handle` for tests; every attribute may be changed at any time."""
+    """A `Handle` for tests; every attribute can be changed at any time."""
 
     profile_name: str = "default-scheduler"
     gates: dict[str, bool] = field(factory=dict)
-    """Feature gates that differ from Kubernetes' defaults, or that are a plugin's own."""
+    """Feature gates that differ from Kubernetes' defaults, or that Kubernetes does not have."""
     known_objects: dict[str, list[Any]] = field(factory=dict)
-    """What `objects` answers, by kind."""
+    """What `objects` returns, by kind."""
     clock: float = 0.0
-    """What `now` answers."""
+    """What `now` returns."""
     nodes: NodeColumns = field(factory=lambda: NodeColumns(NodeTable()))
     waiting: dict[str, FakeWaitingPod] = field(factory=dict)
-    """What `waiting_pods` answers, by UID."""
+    """What `waiting_pods` returns, by UID."""
     bind_status: Status | None = None
-    """What `bind` answers."""
+    """What `bind` returns."""
     bound: list[tuple[Pod, str]] = field(factory=list)
     """(pod, node name) for every call of `bind`."""
     activated: list[Pod] = field(factory=list)
     """Pods that `activate` was called with."""
     rng: Random = field(factory=lambda: Random(0))
-    """Where chance comes from."""
+    """The random number generator."""
     pending: dict[str, Pod] = field(factory=dict)
-    """What `pending_pod` knows, by ``namespace/name``."""
+    """What `pending_pod` returns, by ``namespace/name``."""
     dry_run: DryRun = field(factory=lambda: DryRun({}, {}))
-    """What `dry_run_preemption` answers."""
+    """What `dry_run_preemption` returns."""
     evicted: list[tuple[Pod, tuple[Pod, ...], str]] = field(factory=list)
     """(preemptor, victims, node name) for every call of `evict`."""
     evict_status: Status | None = None
-    """What `evict` answers."""
+    """What `evict` returns."""
     evicting_for: set[str] = field(factory=set)
-    """UIDs of pods for which evictions go on."""
+    """UIDs of pods for which `is_evicting_for` is true."""
     evicting_from: set[str] = field(factory=set)
-    """Nodes from which evictions go on."""
+    """Names of nodes for which `is_evicting_from` is true."""
     patched: list[tuple[str, str, Mapping[str, Any]]] = field(factory=list)
     """(kind, namespace/name, patch) for every call of `patch`."""
     refusal: Exception | None = None
-    """What `patch` raises, if anything."""
+    """What `patch` raises, unless it is None."""
     while_waiting: Callable[[], None] = lambda: None
-    """What happens meanwhile whenever a plugin waits for a change."""
+    """Called whenever a plugin waits in `changed`."""
     _versions: count[int] = field(factory=lambda: count(1000), init=False)
 
     def feature_enabled(self, gate: str) -> bool:
-        """As *gates* say, else Kubernetes' default.
+        """The value in *gates*, else Kubernetes' default.
 
         Raises:
-            KeyError: no such gate is known.
+            KeyError: there is no such gate.
         """
         return self.gates[gate] if gate in self.gates else DEFAULT_GATES.enabled(gate)
 
@@ -104,14 +104,14 @@ class FakeHandle:
         return self.known_objects.get(kind, ())
 
     def object(self, kind: str, name: str, namespace: str = "") -> Any | None:
-        """The object in *known_objects* that is called that."""
+        """The object in *known_objects* with this name, or None."""
         for known in self.known_objects.get(kind, ()):
             if (known.metadata.namespace, known.metadata.name) == (namespace, name):
                 return known
         return None
 
     def version(self, kind: str) -> int:
-        """A new number for every question: *known_objects* may have changed in between."""
+        """A new number for every call: *known_objects* may have changed in between."""
         return next(self._versions)
 
     def waiting_pods(self) -> Mapping[str, FakeWaitingPod]:
@@ -119,36 +119,36 @@ class FakeHandle:
         return self.waiting
 
     def add_waiting(self, pod: Pod, *plugins: str) -> FakeWaitingPod:
-        """Let *pod* wait for the permission of *plugins*."""
+        """Add *pod* to *waiting*, pending *plugins*."""
         waiting = self.waiting[pod.uid] = FakeWaitingPod(pod, frozenset(plugins))
         return waiting
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Note *pods* in *activated*."""
+        """Record *pods* in *activated*."""
         self.activated.extend(pods)
 
     def nominated_node(self, pod: Pod) -> str:
-        """What the pod's status says."""
+        """The nominated node in the pod's status."""
         return pod.nominated_node_name
 
     def pending_pod(self, namespace: str, name: str) -> Pod | None:
-        """The pod in *pending* that is called that."""
+        """The pod in *pending* with this name, or None."""
         return self.pending.get(f"{namespace}/{name}")
 
     def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int) -> DryRun:
-        """*dry_run*, whatever is asked."""
+        """Return *dry_run*."""
         return self.dry_run
 
     async def ask_extenders_about_preemption(
         self, pod: Pod, candidates: Mapping[str, Victims]
     ) -> Mapping[str, Victims]:
-        """There are no extenders."""
+        """Return *candidates*: there are no extenders."""
         return candidates
 
     async def evict(
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
-        """Note the victims in *evicted* and answer *evict_status*."""
+        """Record the victims in *evicted* and return *evict_status*."""
         self.evicted.append((preemptor, tuple(victims), node_name))
         return self.evict_status
 
@@ -161,12 +161,12 @@ class FakeHandle:
         return node_name in self.evicting_from
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
-        """Note the binding in *bound* and answer *bind_status*."""
+        """Record the binding in *bound* and return *bind_status*."""
         self.bound.append((pod, node_name))
         return self.bind_status
 
     async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
-        """Note the patch in *patched* and merge it into the object in *known_objects*, or raise *refusal*.
+        """Record the patch in *patched* and merge it into the object in *known_objects*, or raise *refusal*.
 
         Raises:
             LookupError: there is no such object.
@@ -184,7 +184,7 @@ class FakeHandle:
         return new
 
     async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
-        """Let *timeout_seconds* pass on *clock*, and happen what *while_waiting* says."""
+        """Advance *clock* by *timeout_seconds* and call *while_waiting*."""
         self.clock += timeout_seconds
         self.while_waiting()
         return True

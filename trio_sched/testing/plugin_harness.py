@@ -1,6 +1,6 @@
-"""One plugin, or a few, over a handful of nodes: what the scheduler would decide, and why.
+"""Runs one plugin, or a few, on a handful of nodes: what the scheduler would decide, and why.
 
-Runs the plain evaluation of the engine, so that what a test sees is what happens in a cluster::
+Runs the plain evaluation of the engine, so the outcome is that of a cluster::
 
     outcome = schedule(pod(memory="4Gi"), on=[node("a", memory="2Gi"), node("b", memory="3Gi")], plugins=[MyPlugin])
     assert outcome.reasons == {"a": ["Insufficient memory"], "b": ["Insufficient memory"]}
@@ -50,34 +50,34 @@ Plugin = str | type[Any]
 
 @frozen(eq=False, kw_only=True)
 class Outcome:
-    """What became of a pod, and everything that was said on the way."""
+    """The decision about a pod, and the answers of the plugins."""
 
     node_name: str | None = None
-    """The node it was placed on; None if it was not."""
+    """The node that was chosen; None if the pod was not placed."""
     feasible: tuple[str, ...] = ()
     """Nodes that passed every filter."""
     best: tuple[str, ...] = ()
-    """The nodes with the highest total; the scheduler draws one of them."""
+    """The nodes with the highest total; the scheduler chooses one of them at random."""
     statuses: Mapping[str, Status] = field(factory=dict)
-    """Node name → why it was turned away."""
+    """Node name → why it was rejected."""
     raw_scores: Mapping[str, Mapping[str, int]] = field(factory=dict)
-    """Plugin → node name → what ``score`` said."""
+    """Plugin → node name → what ``score`` returned."""
     scores: Mapping[str, Mapping[str, int]] = field(factory=dict)
-    """Plugin → node name → the same after ``normalize_score``, before the weight."""
+    """Plugin → node name → the score after ``normalize_score``, before the weight."""
     totals: Mapping[str, int] = field(factory=dict)
     """Node name → sum of weighted scores."""
     message: str = ""
-    """What the pod's condition would say; empty if it was placed."""
+    """The message of the pod's condition; empty if it was placed."""
     rejected_by: frozenset[str] = frozenset()
-    """Plugins whose events bring the pod back."""
+    """Plugins that rejected the pod; their events can queue it again."""
     error: Status | None = None
     """The status of a plugin that failed."""
     state: CycleState = field(factory=CycleState)
-    """What plugins left for themselves."""
+    """What plugins have written to the state of the cycle."""
 
     @property
     def reasons(self) -> dict[str, list[str]]:
-        """Node name → reasons why it was turned away."""
+        """Node name → reasons why it was rejected."""
         return {name: list(status.all_reasons) for name, status in self.statuses.items()}
 
 
@@ -92,17 +92,17 @@ def schedule(
     handle: FakeHandle | None = None,
     seed: int = 0,
 ) -> Outcome:
-    """Decide on *pod*. Unlike the scheduler, ranks the nodes even if only one passed.
+    """Decide on *pod*. Unlike the scheduler, scores the nodes even if only one passed.
 
     Args:
-        pod: the pod.
+        pod: the pod to schedule.
         on: the nodes.
         plugins: classes, or names of installed plugins, in order; None takes the default profile.
-        pods: what is there already: pods on nodes, and pods nominated to one.
-        args: ``pluginConfig`` by plugin name, as it stands in the configuration file, or instances of ``Args``.
-        weights: of scores by plugin name.
-        handle: the scheduler that plugins see.
-        seed: for the draw among the best nodes.
+        pods: existing pods: pods on nodes, and pods nominated to one.
+        args: ``pluginConfig`` by plugin name, as in the configuration file, or instances of ``Args``.
+        weights: the weights of scores by plugin name.
+        handle: what plugins get as their handle.
+        seed: of the random choice among the best nodes.
 
     Raises:
         PluginError: a plugin does not keep the contract.
@@ -139,7 +139,7 @@ def make_profile(
     handle: Handle | None = None,
     percentage_of_nodes_to_score: int = 0,
 ) -> Profile:
-    """A profile in which each of *plugins* is enabled wherever it has something to say; see `schedule`.
+    """A profile in which each of *plugins* is enabled at all points that it extends; see `schedule`.
 
     Raises:
         PluginError: a plugin does not keep the contract.
@@ -171,10 +171,10 @@ def make_profile(
 
 
 def make_plugin(plugin: Plugin, args: Any = None, handle: Handle | None = None) -> Any:
-    """An instance of *plugin*, whose *args* are read as the configuration file's are.
+    """An instance of *plugin*; its *args* are read like those of the configuration file.
 
     Raises:
-        PluginError: it does not keep the contract, or *args* don't fit.
+        PluginError: it does not keep the contract, or *args* do not fit its ``Args``.
     """
     name = plugin if isinstance(plugin, str) else plugin.name
     plugin_class = _registry([plugin]).load(name)
@@ -182,7 +182,7 @@ def make_plugin(plugin: Plugin, args: Any = None, handle: Handle | None = None) 
 
 
 def make_table(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> NodeTable:
-    """The columns of *nodes* with those of *pods* on them that are on a node."""
+    """The table of *nodes*, with those of *pods* that are on a node; ``NodeColumns(table)`` is what plugins see."""
     table = NodeTable()
     for node in nodes:
         table.add_node(node)
@@ -202,7 +202,7 @@ def ask_hint(
     args: Any = None,
     handle: Handle | None = None,
 ) -> Hint | None:
-    """Whether *plugin* thinks that *event* may free *pod*, which it turned away; None if the event is not its concern.
+    """What *plugin* answers when *event* happens after it rejected *pod*; None if it has not registered for the event.
 
     Raises:
         PluginError: the plugin does not keep the contract.
@@ -220,7 +220,7 @@ def ask_hint(
 
 
 def _registry(plugins: Sequence[Plugin]) -> PluginRegistry:
-    """Everything installed, but the classes that a test brings win over entry points of the same name."""
+    """All installed plugins; classes of the test replace entry points of the same name."""
     classes = [plugin for plugin in plugins if not isinstance(plugin, str)]
     taken = {getattr(plugin, "name", None) for plugin in classes}
     registry = PluginRegistry.of(found for found in entry_points(group=PROJECT) if found.name not in taken)

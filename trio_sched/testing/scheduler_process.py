@@ -1,4 +1,4 @@
-"""One scheduler of a virtual cluster, which can be stopped and killed as a process can."""
+"""One scheduler of a virtual cluster, which can be stopped and killed like a process."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from trio_sched.simulator.clock import Clock
 
 
 @define(eq=False)
-class Cable(httpx.AsyncBaseTransport):
-    """Between one scheduler and the API server, or extenders; once it is cut, nothing gets through any more."""
+class SeverableTransport(httpx.AsyncBaseTransport):
+    """The transport of one scheduler to the API server or to extenders; once severed, every request fails."""
 
     transport: httpx.AsyncBaseTransport
-    is_cut: bool = False
+    is_severed: bool = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Carry *request* to the server, unless the cable is cut."""
-        if self.is_cut:
+        """Send *request*, unless the transport is severed."""
+        if self.is_severed:
             await trio.lowlevel.checkpoint()
             raise httpx.ConnectError("the scheduler was killed", request=request)
         return await self.transport.handle_async_request(request)
@@ -36,11 +36,11 @@ class Cable(httpx.AsyncBaseTransport):
 
 @define(eq=False)
 class SchedulerProcess:
-    """One scheduler, as a process would be; made by `VirtualCluster.start_scheduler`."""
+    """One scheduler in a task that stands for its process; made by `VirtualCluster.start_scheduler`."""
 
     settings: DaemonSettings
-    _cable: Cable
-    _extender_cable: Cable
+    _to_api: SeverableTransport
+    _to_extenders: SeverableTransport
     _random: Random
     _clock: Clock
     _stop: trio.Event = field(factory=trio.Event, init=False)
@@ -49,7 +49,7 @@ class SchedulerProcess:
     _has_ended: trio.Event = field(factory=trio.Event, init=False)
     _failure: TrioSchedError | None = field(default=None, init=False)
     assembly: Assembly | None = field(default=None, init=False)
-    """The parts of its daemon, once it has started."""
+    """The parts of its daemon; None before it is assembled."""
 
     @property
     def identity(self) -> str:
@@ -62,10 +62,10 @@ class SchedulerProcess:
         return not self._has_ended.is_set()
 
     async def stop(self, *, drain_seconds: float | None = None) -> None:
-        """End it as SIGTERM does; returns when it has ended.
+        """Stop it as SIGTERM does; returns when it has ended.
 
         Args:
-            drain_seconds: after so long it is killed; by default it takes the time that it takes.
+            drain_seconds: kill it after this time; None waits without limit.
         """
         self._stop.set()
         with trio.move_on_after(math.inf if drain_seconds is None else drain_seconds):
@@ -73,18 +73,22 @@ class SchedulerProcess:
         await self.kill()
 
     async def kill(self) -> None:
-        """End it as SIGKILL does: at once, not even the lease is given back."""
-        self._cable.is_cut = self._extender_cable.is_cut = True
+        """End it as SIGKILL does: at once, without releasing the lease."""
+        self._to_api.is_severed = self._to_extenders.is_severed = True
         self._scope.cancel()
         await self._has_ended.wait()
 
     @property
     def has_failed(self) -> bool:
-        """Whether it has ended by itself and nobody has asked `failed` for the reason."""
+        """Whether it has ended with an error that `failed` has not returned."""
         return self._failure is not None
 
     async def failed(self) -> TrioSchedError:
-        """Wait until it has ended by itself, and why; who asks for the reason is not told of it otherwise."""
+        """Wait until it has ended with an error; returns it, after which `raise_failure` does not raise it.
+
+        Raises:
+            LookupError: it has ended without an error.
+        """
         await self._has_ended.wait()
         failure, self._failure = self._failure, None
         if failure is None:
@@ -92,19 +96,19 @@ class SchedulerProcess:
         return failure
 
     def raise_failure(self) -> None:
-        """Raise what it has died of, unless `failed` has told it."""
+        """Raise the error that it has ended with, unless `failed` has returned it."""
         if self._failure is not None:
             raise self._failure
 
     async def run(self) -> None:
-        """Be the process; called once."""
+        """Run the scheduler until it ends; called once."""
         limits = self.settings.config.client_connection
-        reach = partial(connect, ConnectionSettings(server="http://virtual.test"), transport=self._cable)
+        reach = partial(connect, ConnectionSettings(server="http://virtual.test"), transport=self._to_api)
         reach_limited = partial(reach, qps=limits.qps, burst=limits.burst)
         try:
             with self._scope:
                 async with reach_limited() as main, reach_limited() as events, reach() as leases:
-                    clients = Clients(main=main, events=events, leases=leases, to_extenders=self._extender_cable)
+                    clients = Clients(main=main, events=events, leases=leases, to_extenders=self._to_extenders)
                     self.assembly = assemble(self.settings, clients, random=self._random, wall_clock=self._clock)
                     await run_daemon(self.assembly, stop=self._stop, task_status=self)
         except* TrioSchedError as group:
@@ -114,11 +118,11 @@ class SchedulerProcess:
             self._has_started.set()
 
     def started(self, _value: object = None) -> None:
-        """Said by the daemon: the caches are filled."""
+        """Called by the daemon when the caches are filled (it is the daemon's ``task_status``)."""
         self._has_started.set()
 
     async def wait_started(self) -> None:
-        """Wait until the daemon has seen the whole cluster.
+        """Wait until the caches of the daemon are filled.
 
         Raises:
             TrioSchedError: it could not start.

@@ -1,7 +1,7 @@
 """Hypothesis strategies for nodes, pods and whole clusters.
 
-They stay within what occurs on ordinary clusters, and make the same few labels, taints and images often enough for pods
-and nodes to have something to do with each other::
+They use a few labels, taints and images, so that selectors match, taints are tolerated and images are present often
+enough::
 
     @given(clusters(max_nodes=8), pods())
     def test_no_decision_overcommits_a_node(cluster: Cluster, new_pod: Pod) -> None: ...
@@ -23,7 +23,7 @@ from trio_sched.testing.builders import node, node_affinity, pod, term
 
 try:
     from hypothesis import strategies as st
-except ImportError as exc:  # pragma: no cover  # a development dependency of whoever imports this module
+except ImportError as exc:  # pragma: no cover  # a development dependency, of plugins too
     raise ImportError("trio_sched.testing.strategies needs Hypothesis: pip install hypothesis") from exc
 
 _ZONES = ("a", "b", "c")
@@ -107,7 +107,7 @@ def _pods(names: st.SearchStrategy[str], node_names: st.SearchStrategy[str]) -> 
 
 @st.composite
 def clusters(draw: Any, *, min_nodes: int = 0, max_nodes: int = 8, max_running: int = 12) -> Cluster:
-    """A cluster; the pods that run on it may ask for more than there is, as can happen."""
+    """A cluster; running pods may request more than is allocatable, as on real clusters."""
     count = draw(st.integers(min_nodes, max_nodes))
     members = tuple(draw(nodes(f"node-{i}")) for i in range(count))
     if not members:

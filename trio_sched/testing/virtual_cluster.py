@@ -1,9 +1,9 @@
-"""A whole cluster in one ``async with``: the real daemon, a simulated API server, pretend kubelets, on trio's clock.
+"""A whole cluster in one ``async with``: the real daemon, a simulated API server and kubelets, on trio's clock.
 
 Under a clock that jumps (`trio.testing.MockClock`, pytest-trio's ``autojump_clock``) hours pass in an instant::
 
-    async def test_pods_avoid_the_node_i_dislike(autojump_clock):
-        async with virtual_cluster(nodes=[node("good"), node("bad")], plugins=[Dislike]) as cluster:
+    async def test_pods_avoid_bad_nodes(autojump_clock):
+        async with virtual_cluster(nodes=[node("good"), node("bad")], plugins=[AvoidBadNodes]) as cluster:
             await cluster.create(pod("p"))
             await cluster.settle()
             assert cluster.pod("p").node_name == "good"
@@ -46,21 +46,21 @@ from trio_sched.simulator import (
     trio_clock,
 )
 from trio_sched.testing.builders import node
-from trio_sched.testing.scheduler_process import Cable, SchedulerProcess
+from trio_sched.testing.scheduler_process import SchedulerProcess, SeverableTransport
 
 Json = dict[str, Any]
-Thing = Pod | Node | AnyObject | Json
-"""Any Kubernetes object: as a builder makes it, or as a manifest says it."""
+KubeObject = Pod | Node | AnyObject | Json
+"""Any Kubernetes object: made by a builder, or a manifest."""
 
 QUIET_SECONDS = 75.0
-"""Longer than anything here pauses between two tries of the same thing."""
+"""Longer than every pause between two attempts at the same thing (backoff, retry, resync)."""
 
-_T = TypeVar("_T", bound=Thing)
+_T = TypeVar("_T", bound=KubeObject)
 _encode = msgspec.json.Encoder().encode
 
 
 class Refused(TrioSchedError):
-    """The API server refused what a test asked for."""
+    """The API server refused a request of the test."""
 
     def __init__(self, request: str, code: int, message: str) -> None:
         super().__init__(request, code, message)
@@ -71,7 +71,7 @@ class Refused(TrioSchedError):
 
 
 class NotSettled(TrioSchedError):
-    """The cluster has not come to rest in time."""
+    """The cluster did not stop changing in time."""
 
     def __init__(self, seconds: float, pending: Sequence[str]) -> None:
         super().__init__(seconds, pending)
@@ -84,24 +84,24 @@ class NotSettled(TrioSchedError):
 
 @define(eq=False)
 class VirtualCluster:
-    """What happens in a cluster, and what came of it; made by `virtual_cluster`."""
+    """A running cluster: what a test changes in it and reads from it; made by `virtual_cluster`."""
 
     api: ApiServer
     """The API server: ``faults``, ``stop``, ``resume``, ``restart``, ``compact``."""
     schedulers: list[SchedulerProcess] = field(factory=list, init=False)
-    """Every scheduler that was started, in that order; those that have ended too."""
+    """Every scheduler that was started, in that order, also those that have ended."""
     _settings: DaemonSettings
     _nursery: trio.Nursery
     _random: Random
     _extenders: Sequence[PretendExtender] = ()
-    _moves: int = field(default=0, init=False)
+    _changes: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         for collection in ("pods", "nodes", "events", "persistentvolumeclaims", "persistentvolumes"):
-            self.api.store.collection(collection).listen(self._count_move)
+            self.api.store.collection(collection).listen(self._count_change)
 
-    def _count_move(self, _change: object) -> None:
-        self._moves += 1
+    def _count_change(self, _change: object) -> None:
+        self._changes += 1
 
     # --- schedulers -------------------------------------------------------------------------------------------------
 
@@ -115,15 +115,15 @@ class VirtualCluster:
 
         Args:
             identity: its name in the lease.
-            wait: return once it has seen the whole cluster; else at once.
+            wait: return once its caches are filled; else at once.
 
         Raises:
             TrioSchedError: it could not start.
         """
         settings = evolve(self._settings, identity=identity or f"scheduler-{len(self.schedulers) + 1}")
-        cable = Cable(InProcessTransport(self.api))
-        extender_cable = Cable(ExtenderTransport(self._extenders))
-        process = SchedulerProcess(settings, cable, extender_cable, Random(self._random.random()), self.api.now)
+        to_api = SeverableTransport(InProcessTransport(self.api))
+        to_extenders = SeverableTransport(ExtenderTransport(self._extenders))
+        process = SchedulerProcess(settings, to_api, to_extenders, Random(self._random.random()), self.api.now)
         self.schedulers.append(process)
         self._nursery.start_soon(process.run)
         if wait:
@@ -134,23 +134,23 @@ class VirtualCluster:
         """Stop the scheduler that was started last; see `SchedulerProcess.stop`."""
         await self.scheduler.stop(drain_seconds=drain_seconds)
 
-    # --- what users do ----------------------------------------------------------------------------------------------
+    # --- changing objects -------------------------------------------------------------------------------------------
 
-    async def create(self, thing: _T) -> _T:
-        """Create *thing*; returns it as the API server has it now.
+    async def create(self, obj: _T) -> _T:
+        """Create *obj*; returns it as the API server stored it.
 
-        A uid that it brings is not kept: the server gives one. A pod from a builder gets its priority as users give it:
-        from a priority class, which is made if need be.
+        The server replaces its UID. The priority of a pod from a builder is set through a priority class, which is
+        created if there is none.
 
         Raises:
-            Refused: the server did not take it.
+            Refused: the server refused it.
         """
-        manifest = _manifest(thing)
-        if isinstance(thing, Pod) and "priority" in manifest["spec"]:
+        manifest = _manifest(obj)
+        if isinstance(obj, Pod) and "priority" in manifest["spec"]:
             manifest["spec"]["priorityClassName"] = await self._priority_class(manifest["spec"].pop("priority"))
         metadata = {name: value for name, value in manifest["metadata"].items() if name != "uid"}
         body = await self._request("POST", self._path(manifest, in_collection=True), {**manifest, "metadata": metadata})
-        return _decode(body, thing)
+        return _decode(body, obj)
 
     async def _priority_class(self, value: int) -> str:
         name = f"priority-{value}" if value >= 0 else f"priority-minus-{-value}"
@@ -165,36 +165,36 @@ class VirtualCluster:
             )
         return name
 
-    async def patch(self, thing: _T, changes: Json, *, subresource: str = "") -> _T:
-        """Merge *changes* into *thing* (pods and nodes by strategic merge, all else as JSON); returns the outcome.
+    async def patch(self, obj: _T, changes: Json, *, subresource: str = "") -> _T:
+        """Merge *changes* into *obj*; returns it as the API server stored it.
 
-        A manifest is merged as JSON whatever it is of.
+        Pods and nodes from a builder by strategic merge patch, everything else by JSON merge patch.
 
         Raises:
-            Refused: the server did not take it.
+            Refused: the server refused it.
         """
-        manifest = _manifest(thing)
+        manifest = _manifest(obj)
         path = self._path(manifest) + (f"/{subresource}" if subresource else "")
-        kind_of_patch = "strategic-merge-patch" if isinstance(thing, Pod | Node) else "merge-patch"
+        kind_of_patch = "strategic-merge-patch" if isinstance(obj, Pod | Node) else "merge-patch"
         body = await self._request("PATCH", path, changes, content_type=f"application/{kind_of_patch}+json")
-        return _decode(body, thing)
+        return _decode(body, obj)
 
-    async def delete(self, thing: Thing, *, grace_seconds: int | None = None) -> None:
-        """Delete *thing*; a pod on a node leaves when its time of grace is over or its kubelet has stopped it.
+    async def delete(self, obj: KubeObject, *, grace_seconds: int | None = None) -> None:
+        """Delete *obj*; a pod on a node goes when its grace period is over or its kubelet has stopped it.
 
         Raises:
-            Refused: the server did not take it; it is gone already, for instance.
+            Refused: the server refused it; the object does not exist, for instance.
         """
         options = {} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
-        await self._request("DELETE", self._path(_manifest(thing)), options)
+        await self._request("DELETE", self._path(_manifest(obj)), options)
 
-    # --- what became of it ------------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------------------------
 
     def pod(self, name: str, namespace: str = "default") -> Pod:
-        """The pod of that name.
+        """The pod *name*.
 
         Raises:
-            LookupError: there is none.
+            LookupError: there is no such pod.
         """
         stored = self.api.store.get("pods", f"{namespace}/{name}")
         if stored is None:
@@ -230,25 +230,25 @@ class VirtualCluster:
         """Wait until pods, nodes, events, claims and volumes have stopped changing.
 
         Args:
-            quiet_seconds: how long nothing may change; unless told otherwise, longer than the longest pause between two
-                tries of anything, so that what is unfinished now will stay so.
-            within_seconds: when to give up.
+            quiet_seconds: how long nothing must change; by default longer than every pause between two attempts, so
+                that nothing would change later either.
+            within_seconds: the timeout.
 
         Raises:
-            NotSettled: there was no such time.
-            TrioSchedError: what a scheduler has died of.
+            NotSettled: something has changed until the timeout.
+            TrioSchedError: a scheduler has failed.
         """
         if quiet_seconds is None:
             quiet_seconds = max(QUIET_SECONDS, self._settings.config.pod_max_backoff_seconds + 15.0)
-        gives_up_at = trio.current_time() + within_seconds
+        deadline = trio.current_time() + within_seconds
         while True:
-            moves = self._moves
+            changes = self._changes
             await trio.sleep(quiet_seconds)
             for process in self.schedulers:
                 process.raise_failure()
-            if moves == self._moves:
+            if changes == self._changes:
                 return
-            if trio.current_time() >= gives_up_at:
+            if trio.current_time() >= deadline:
                 raise NotSettled(within_seconds, [pod.key for pod in self.pods() if not pod.node_name])
 
     # --- the API ----------------------------------------------------------------------------------------------------
@@ -271,20 +271,20 @@ class VirtualCluster:
         return response.body
 
 
-def _manifest(thing: Thing) -> Json:
-    if isinstance(thing, dict):
-        return thing
-    manifest: Json = msgspec.to_builtins(thing)
-    if isinstance(thing, Pod):
+def _manifest(obj: KubeObject) -> Json:
+    if isinstance(obj, dict):
+        return obj
+    manifest: Json = msgspec.to_builtins(obj)
+    if isinstance(obj, Pod):
         return {"apiVersion": "v1", "kind": "Pod", **manifest}
-    if isinstance(thing, Node):
+    if isinstance(obj, Node):
         return {"apiVersion": "v1", "kind": "Node", **manifest}
     return manifest
 
 
 def _decode(body: bytes, like: _T) -> _T:
     if isinstance(like, dict):
-        return msgspec.json.decode(body)  # type: ignore[no-any-return]  # what was a manifest is one again
+        return msgspec.json.decode(body)  # type: ignore[no-any-return]  # a manifest again
     return msgspec.json.decode(body, type=type(like))
 
 
@@ -306,22 +306,22 @@ async def virtual_cluster(
     """Run a cluster with a scheduler in it, until the block is left.
 
     Args:
-        nodes: what it begins with; a number makes so many ordinary ones, ``node-1`` and so on.
-        config: a configuration file's text, or what it is read to; None is kube-scheduler's default.
+        nodes: the initial nodes; a number makes so many with default resources, ``node-1`` and so on.
+        config: the text of a configuration file, or a configuration; None is kube-scheduler's default.
         gates: feature gates by name.
-        plugins: classes to have on offer besides those that are installed. What no profile mentions is enabled in all
-            of them, wherever it has something to say.
+        plugins: classes to register besides the installed plugins. Those that no profile mentions are enabled in all
+            profiles, at all points that they extend.
         extenders: webhooks that the configuration names by their URLs.
         bind_latency_seconds: how long the API server takes for a binding.
-        kubelets: whether bound pods come to life, and how fast.
-        volumes: whether claims get volumes from others than the scheduler, and how fast.
-        leader_elect: whether schedulers take part in an election.
-        scheduler: start one, and wait until it has seen the cluster.
-        seed: where everything random comes from; equal seeds give equal clusters.
+        kubelets: whether kubelets start bound pods, and how fast.
+        volumes: whether a volume controller binds and provisions volumes, and how fast.
+        leader_elect: whether schedulers use leader election.
+        scheduler: start one, and wait until its caches are filled.
+        seed: of all random choices; equal seeds give equal runs.
 
     Raises:
-        PluginError: a plugin is missing or broken.
-        ConfigError: the configuration is.
+        PluginError: a plugin is missing or cannot be used.
+        ConfigError: the configuration is not valid.
     """
     settings = _daemon_settings(config, FeatureGates(overrides=dict(gates or {})), list(plugins), leader_elect)
     api = ApiServer(now=trio_clock(), seed=seed)
@@ -346,7 +346,7 @@ async def virtual_cluster(
             yield cluster
             for process in cluster.schedulers:
                 process.raise_failure()
-        except Exception as problem:  # the nursery is our secret: what the block raised goes up without a group
+        except Exception as problem:  # callers do not see the nursery: what the block raised is raised without a group
             failure = problem
         nursery.cancel_scope.cancel()
     if failure is not None:
@@ -394,5 +394,5 @@ def _with_plugins(profile: Profile, extra: Sequence[PluginRef]) -> Profile:
 
 
 def _installed(resolved: ResolvedProfile, registry: PluginRegistry) -> ResolvedProfile:
-    """Leave out the default plugins that are not installed, as a start of the scheduler does."""
+    """Without the default plugins that are not installed, as when the scheduler starts."""
     return resolved.limited_to(registry)

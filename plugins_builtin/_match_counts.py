@@ -1,4 +1,4 @@
-"""Pods per topology domain as one scheduling cycle sees them: the cluster's counts, and what is only tried out."""
+"""Matching pods per topology domain, as one scheduling cycle sees them: the cluster's counts and assumed changes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from trio_sched.plugin_api import NO_DOMAIN, DomainCounts, Int64Array, NodeColum
 
 
 @define(eq=False)
-class Tally:
-    """Counts of the cluster, which are shared, and changes to them, which belong to one `CycleState`."""
+class MatchCounts:
+    """The counts of the cluster, which are shared, and changes to them, which belong to one `CycleState`.
+
+    Changes come from add_pod and remove_pod: pods that are assumed to be there, or not to be.
+    """
 
     base: DomainCounts
     changes: dict[int, int] = field(factory=dict)
     """Domain → pods more or fewer."""
 
-    def clone(self) -> Tally:
-        """The same, to be changed without the original noticing."""
-        return Tally(self.base, self.changes.copy())
+    def clone(self) -> MatchCounts:
+        """The same with changes of its own."""
+        return MatchCounts(self.base, self.changes.copy())
 
     def change(self, domain: int, delta: int) -> None:
         """*delta* pods more in *domain*."""
@@ -29,7 +32,7 @@ class Tally:
             self.changes.pop(domain, None)
 
     def counts(self, nodes: NodeColumns) -> Int64Array:
-        """Shape (domains,): pods in every domain that *nodes* know of; not to be written to."""
+        """Shape (domains,), not to be written to: pods in every domain in the label vocabulary of *nodes*."""
         counts = self.base.counts
         missing = len(nodes.label_vocabulary(self.base.key)) - len(counts)
         if missing > 0:  # a label value that came up after counting
@@ -52,7 +55,7 @@ class Tally:
 
     @property
     def minimum(self) -> int:
-        """The smallest count of a domain that is there; `NO_DOMAIN` if none is."""
+        """The smallest count of a domain that is present; `NO_DOMAIN` if none is."""
         # A label value that came up after counting is no domain of those that were counted.
         changes = {domain: delta for domain, delta in self.changes.items() if domain < len(self.base.counts)}
         if not changes:
@@ -65,5 +68,5 @@ class Tally:
         counts = self.base.counts.copy()
         for domain, delta in changes.items():
             counts[domain] += delta
-        there = counts[self.base.present]
-        return int(there.min()) if len(there) else NO_DOMAIN
+        present = counts[self.base.present]
+        return int(present.min()) if len(present) else NO_DOMAIN

@@ -1,4 +1,4 @@
-"""Where volumes for a claim can come from: those that lie ready, and those that a provisioner would make."""
+"""What a claim can get its volume from: existing PersistentVolumes, and storage with capacity for a new one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 from attrs import define, field, frozen
 
 from plugins_builtin._assume_cache import AssumeCache
-from plugins_builtin._first_reachable import FirstReachable
+from plugins_builtin._first_match import FirstMatch
 from plugins_builtin._volumes import (
     STORAGE,
     capacity_nano,
-    labels_chosen,
+    labels_match,
     limit_nano,
     refers_to,
     requested_nano,
@@ -37,21 +37,21 @@ from trio_sched.plugin_api import (
 _FILESYSTEM = "Filesystem"
 
 
-class BadSelector(ValueError):
-    """A claim's selector does not parse."""
+class ClaimSelectorError(ValueError):
+    """The selector of a claim does not parse."""
 
 
 @frozen(eq=False)
-class Candidates:
-    """The volumes that lie ready for one claim, the smallest first; or the one that is kept for it."""
+class MatchingVolumes:
+    """The unbound volumes that match one claim, the smallest first; or the one that is pre-bound to it."""
 
     volumes: Sequence[PersistentVolume]
-    kept_for_it: bool = False
+    is_pre_bound: bool = False
 
 
 @frozen(eq=False)
 class Pool:
-    """A CSIStorageCapacity: *limit* bytes at most for a volume, on the nodes of *affinity* (None: all)."""
+    """A CSIStorageCapacity: storage for volumes of up to *limit* bytes on the nodes of *affinity* (None: all nodes)."""
 
     object: CSIStorageCapacity
     affinity: NodeSelector | None
@@ -59,31 +59,31 @@ class Pool:
 
     @property
     def capacity(self) -> int:
-        """The bytes that are left in it."""
+        """The available bytes."""
         return 0 if self.object.capacity is None else whole_bytes(parse_nano(self.object.capacity))
 
 
 @define(eq=False)
-class VolumeSupply:
-    """Answers from indexes that are made anew when volumes or capacities have changed."""
+class StorageIndex:
+    """Indexes of PersistentVolumes and CSIStorageCapacities, rebuilt when these have changed."""
 
     _handle: Handle
     _volumes: AssumeCache[PersistentVolume]
     _volumes_version: int = -1
-    _free: dict[str, list[str]] = field(factory=dict)
-    """Class → names of volumes that belong to nobody, the smallest first, then by name."""
-    _kept: dict[tuple[str, str, str], list[str]] = field(factory=dict)
-    """Class, namespace and name of a claim → volumes that refer to it, likewise."""
+    _unclaimed: dict[str, list[str]] = field(factory=dict)
+    """Storage class → names of volumes without a claimRef, the smallest first, then by name."""
+    _claimed: dict[tuple[str, str, str], list[str]] = field(factory=dict)
+    """Storage class, namespace and name of a claim → names of volumes with a claimRef to it, in the same order."""
     _pools_version: int = -1
     _pools: Mapping[str, list[Pool]] = field(factory=dict)
 
-    # --- volumes that lie ready -------------------------------------------------------------------------------------
+    # --- existing volumes -------------------------------------------------------------------------------------------
 
-    def candidates(self, claim: PersistentVolumeClaim) -> Candidates:
-        """The volumes that *claim* may have, wherever they can be reached from.
+    def matching_volumes(self, claim: PersistentVolumeClaim) -> MatchingVolumes:
+        """The volumes that can be bound to *claim*, whatever their node affinity is.
 
         Raises:
-            BadSelector: the selector of the claim does not parse.
+            ClaimSelectorError: the selector of *claim* does not parse.
         """
         self._index_volumes()
         name = claim.storage_class
@@ -91,51 +91,53 @@ class VolumeSupply:
         if claim.spec.selector is not None:
             term = selector_term(claim.spec.selector)
             if term is None:
-                raise BadSelector(f"error creating internal label selector for claim: {claim.key}: it does not parse")
-        wanted, modes = requested_nano(claim), frozenset(claim.spec.access_modes or ())
-        fitting = []
-        kept = self._kept.get((name, claim.metadata.namespace, claim.name), ())
-        for volume_name in (*kept, *self._free.get(name, ())):
+                raise ClaimSelectorError(
+                    f"error creating internal label selector for claim: {claim.key}: it does not parse"
+                )
+        requested, modes = requested_nano(claim), frozenset(claim.spec.access_modes or ())
+        matching = []
+        claimed = self._claimed.get((name, claim.metadata.namespace, claim.name), ())
+        for volume_name in (*claimed, *self._unclaimed.get(name, ())):
             volume = self._volumes.get(volume_name)
             if volume is None:
                 continue
             spec = volume.spec
-            for_it = refers_to(volume, claim)
+            is_pre_bound = refers_to(volume, claim)
             if (
-                (spec.claim_ref is not None and not for_it)
-                or capacity_nano(volume) < wanted
+                (spec.claim_ref is not None and not is_pre_bound)
+                or capacity_nano(volume) < requested
                 or (spec.volume_mode or _FILESYSTEM) != (claim.spec.volume_mode or _FILESYSTEM)
                 or (spec.volume_attributes_class_name or "") != (claim.spec.volume_attributes_class_name or "")
                 or volume.metadata.deletion_timestamp is not None
             ):
                 continue
-            if for_it:
-                return Candidates((volume,), kept_for_it=True)
+            if is_pre_bound:
+                return MatchingVolumes((volume,), is_pre_bound=True)
             if volume.status.phase != "Available" or not modes <= frozenset(spec.access_modes or ()):
                 continue
-            if term is not None and not labels_chosen(term, volume.metadata.labels or {}):
+            if term is not None and not labels_match(term, volume.metadata.labels or {}):
                 continue
-            fitting.append(volume)
-        return Candidates(fitting)
+            matching.append(volume)
+        return MatchingVolumes(matching)
 
     def _index_volumes(self) -> None:
         version = self._handle.version("PersistentVolume")
         if version == self._volumes_version:
             return
         self._volumes_version = version
-        self._free, self._kept = {}, {}
+        self._unclaimed, self._claimed = {}, {}
         for volume in sorted(self._handle.objects("PersistentVolume"), key=_size_and_name):
             reference = volume.spec.claim_ref
             if reference is None:
-                self._free.setdefault(volume.storage_class, []).append(volume.name)
+                self._unclaimed.setdefault(volume.storage_class, []).append(volume.name)
             else:
                 key = (volume.storage_class, reference.namespace, reference.name)
-                self._kept.setdefault(key, []).append(volume.name)
+                self._claimed.setdefault(key, []).append(volume.name)
 
-    # --- volumes that would be made ---------------------------------------------------------------------------------
+    # --- new volumes ------------------------------------------------------------------------------------------------
 
     def pools(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> list[Pool] | None:
-        """The pools with enough room for *claim*; None if the driver does not say what it has."""
+        """The pools with capacity for *claim*; None if the driver does not publish its capacity."""
         if STORAGE not in (claim.spec.resources.requests or {}):
             return None
         driver: CSIDriver | None = self._handle.object("CSIDriver", storage_class.provisioner)
@@ -166,8 +168,8 @@ def _pools_by_class(capacities: Iterable[CSIStorageCapacity]) -> dict[str, list[
     return found
 
 
-def allowed_by(terms: Sequence[TopologySelectorTerm] | None, nodes: NodeColumns) -> BoolArray:
-    """Shape (nodes,): which nodes match one of ``allowedTopologies``; all of them if there are none."""
+def match_topology_selector_terms(terms: Sequence[TopologySelectorTerm] | None, nodes: NodeColumns) -> BoolArray:
+    """Shape (nodes,): which nodes match one of *terms*, the ``allowedTopologies`` of a class; all if there are none."""
     if not terms:
         return np.ones(len(nodes), dtype=np.bool_)
     matched = np.zeros(len(nodes), dtype=np.bool_)
@@ -181,6 +183,6 @@ def allowed_by(terms: Sequence[TopologySelectorTerm] | None, nodes: NodeColumns)
     return matched
 
 
-def first_pools(pools: Sequence[Pool], nodes: NodeColumns) -> FirstReachable:
-    """For every node the first of *pools* that it can use."""
-    return FirstReachable([pool.affinity for pool in pools], nodes)
+def first_pools(pools: Sequence[Pool], nodes: NodeColumns) -> FirstMatch:
+    """For every node the first of *pools* that is accessible from it."""
+    return FirstMatch([pool.affinity for pool in pools], nodes)

@@ -1,8 +1,8 @@
-"""Counts of the cluster, with changes that are only tried out."""
+"""Counts of the cluster with assumed changes."""
 
 import numpy as np
 
-from plugins_builtin._tally import Tally
+from plugins_builtin._match_counts import MatchCounts
 from trio_sched.engine.filtering import run_pre_filters
 from trio_sched.engine.preemption import dry_run
 from trio_sched.objects.pod import TopologySpreadConstraint
@@ -21,8 +21,8 @@ def three_zones() -> NodeTable:
     return make_table(nodes, [pod(f"p{i}", labels={"app": "web"}, node_name=name) for i, name in enumerate("aab")])
 
 
-def tally(table: NodeTable) -> Tally:
-    return Tally(NodeColumns(table).domain_counts(WEB, "zone"))
+def match_counts(table: NodeTable) -> MatchCounts:
+    return MatchCounts(NodeColumns(table).domain_counts(WEB, "zone"))
 
 
 A, B, C = 1, 2, 3
@@ -30,32 +30,32 @@ A, B, C = 1, 2, 3
 
 def test_without_changes_it_says_what_the_cluster_says() -> None:
     table = three_zones()
-    one = tally(table)
+    one = match_counts(table)
     assert one.counts(NodeColumns(table)).tolist() == [0, 2, 1, 0]
     assert (one.count(A), one.total, one.minimum) == (2, 3, 0)
 
 
 def test_changes_show_and_leave_the_cluster_alone() -> None:
     table = three_zones()
-    one = tally(table)
+    one = match_counts(table)
     one.change(C, 2)
     assert one.counts(NodeColumns(table)).tolist() == [0, 2, 1, 2]
     assert (one.count(C), one.total, one.minimum) == (2, 5, 1)
     one.change(A, -2)
     assert one.counts(NodeColumns(table)).tolist() == [0, 0, 1, 2]
     assert (one.total, one.minimum) == (3, 0)
-    assert tally(table).counts(NodeColumns(table)).tolist() == [0, 2, 1, 0]
+    assert match_counts(table).counts(NodeColumns(table)).tolist() == [0, 2, 1, 0]
 
 
 def test_changes_that_cancel_each_other_are_none() -> None:
-    one = tally(three_zones())
+    one = match_counts(three_zones())
     one.change(A, -1)
     one.change(A, 1)
     assert one.changes == {}
 
 
 def test_a_clone_is_independent() -> None:
-    one = tally(three_zones())
+    one = match_counts(three_zones())
     one.change(A, 1)
     other = one.clone()
     other.change(A, 1)
@@ -65,7 +65,7 @@ def test_a_clone_is_independent() -> None:
 
 def test_it_follows_the_cluster_underneath() -> None:
     table = three_zones()
-    one = tally(table)
+    one = match_counts(table)
     one.change(C, 1)
     table.remove_pod(0, pod("p0").uid)
     assert (one.count(A), one.total, one.minimum) == (1, 3, 1)
@@ -73,7 +73,7 @@ def test_it_follows_the_cluster_underneath() -> None:
 
 def test_a_domain_that_came_up_after_counting_has_no_pods_and_is_none_of_those_compared() -> None:
     table = three_zones()
-    one = tally(table)
+    one = match_counts(table)
     table.update_node(node("c", labels={"zone": "new"}))
     new = NodeColumns(table).label_value_id("zone", "new")
     assert new == 4
@@ -88,7 +88,7 @@ def test_a_domain_that_came_up_after_counting_has_no_pods_and_is_none_of_those_c
 
 def test_where_there_is_no_domain_there_is_no_smallest_count() -> None:
     table = make_table([node("bare")])
-    one = tally(table)
+    one = match_counts(table)
     assert one.minimum == NO_DOMAIN
     assert np.array_equal(one.counts(NodeColumns(table)), [0])
 
