@@ -30,7 +30,7 @@ BENCHES: dict[str, Callable[[], Iterator[Figure]]] = {
     type=click.Choice(CONSTRAINTS),
     default="plain",
     show_default=True,
-    help="What the pods of the path bench want of other pods.",
+    help="Constraints between pods in the path bench.",
 )
 def main(
     benches: tuple[str, ...],

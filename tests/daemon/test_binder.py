@@ -16,7 +16,7 @@ from trio_sched.testing import pod
 
 @pytest.fixture
 async def binder(client: KubeClient) -> Binder:
-    return Binder(client, Random(1))
+    return Binder(client=client, random=Random(1))
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from trio_sched.testing import pod
 
 @pytest.fixture
 async def recorder(api: ApiServer, client: KubeClient, nursery: trio.Nursery) -> EventRecorder:
-    recorder = EventRecorder(client, "host", api.now, Random(1))
+    recorder = EventRecorder(client=client, hostname="host", wall_clock=api.now, random=Random(1))
     await nursery.start(recorder.run)
     return recorder
 
@@ -258,7 +258,7 @@ async def test_a_server_without_events_k8s_io_gets_core_events(
             return await self.inner.handle_async_request(request)
 
     async with connect(ConnectionSettings(server="http://api.test"), qps=-1, transport=Older()) as older:
-        recorder = EventRecorder(older, "host", api.now, Random(1))
+        recorder = EventRecorder(client=older, hostname="host", wall_clock=api.now, random=Random(1))
         fail(recorder, at_version("1"))
         async with trio.open_nursery() as running:
             await running.start(recorder.run)

@@ -140,7 +140,7 @@ class Writing:
 
 @pytest.fixture
 async def writing(store: Store, client: KubeClient, api: ApiServer, nursery: trio.Nursery) -> Writing:
-    writer = PodStatusWriter(client, WorkPool(8), api.now, Random(1))
+    writer = PodStatusWriter(client=client, pool=WorkPool(8), wall_clock=api.now, random=Random(1))
     made = Writing(store, writer, await store.create_pod(pod("p")))
     api.store.collection("pods").listen(lambda change: made.versions.append(change.current.fields["status"]))
     nursery.start_soon(writer.pool.run)

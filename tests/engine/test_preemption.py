@@ -27,7 +27,7 @@ from trio_sched.plugin_api import (
     hookimpl,
     unschedulable,
 )
-from trio_sched.plugin_api.preemption import Budget, MayEvict
+from trio_sched.plugin_api.preemption import Budget
 from trio_sched.snapshot.label_selection import selector_of_map
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing import make_profile, make_table, node, pod
@@ -58,7 +58,6 @@ def try_out(
     budgets: Sequence[Budget] = (),
     enough: int = 100,
     names: Sequence[str] | None = None,
-    may_evict: MayEvict | None = None,
     table: NodeTable | None = None,
 ) -> DryRun:
     table = make_table(nodes, pods) if table is None else table
@@ -74,7 +73,6 @@ def try_out(
         table.names if names is None else names,
         budgets={"default": list(enumerate(budgets))},
         enough=enough,
-        may_evict=may_evict,
     )
 
 
@@ -116,13 +114,6 @@ def test_pods_of_any_namespace_and_scheduler_and_terminating_pods_can_be_victims
     going = running("going", namespace="other", scheduler_name="another")
     going = replace(going, metadata=replace(going.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
     assert victims(try_out(incoming(), pods=[going])) == ["going"]
-
-
-def test_eligible_victims_can_be_limited_further() -> None:
-    pods = [running("a", cpu=2), running("b", cpu=2)]
-    assert victims(try_out(incoming(cpu=2), pods=pods, may_evict=lambda one: one.name == "b")) == ["b"]
-    none_eligible = try_out(incoming(cpu=2), pods=pods, may_evict=lambda one: False)
-    assert none_eligible.statuses == {"n": NO_VICTIMS}
 
 
 def test_a_pod_that_fits_without_any_victim_is_an_error() -> None:

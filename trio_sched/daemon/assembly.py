@@ -94,9 +94,9 @@ def assemble(
         queue.activate(pods, now=trio.current_time())
         ready.set()
 
-    recorder = EventRecorder(clients.events, socket.gethostname(), wall_clock, random)
+    recorder = EventRecorder(client=clients.events, hostname=socket.gethostname(), wall_clock=wall_clock, random=random)
     binders, status_writers = WorkPool(MAX_PARALLEL_BINDS), WorkPool(MAX_PARALLEL_STATUS_PATCHES)
-    status_writer = PodStatusWriter(clients.main, status_writers, wall_clock, random)
+    status_writer = PodStatusWriter(client=clients.main, pool=status_writers, wall_clock=wall_clock, random=random)
     evictions = Evictions(
         client=clients.main,
         scheduler=scheduler,
@@ -112,7 +112,7 @@ def assemble(
         extenders = Extenders.from_config(
             config.extenders, lambda: NodeColumns(scheduler.cache.table), clients.to_extenders
         )
-        extended = ExtendedScheduling(scheduler, pending, extenders)
+        extended = ExtendedScheduling(scheduler=scheduler, pending=pending, extenders=extenders)
     failures = FailureHandler(
         scheduler=scheduler,
         pending=pending,
@@ -149,7 +149,7 @@ def assemble(
         ready=ready,
         extended=extended,
     )
-    binder = Binder(clients.main, random)
+    binder = Binder(client=clients.main, random=random)
     profiles = {}
     for resolved in settings.profiles:
         handle = PluginHandle(

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 Bind = Callable[[Pod, str], Awaitable[Status | None]]
 
 
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class Binder:
     """Implements `Handle.bind`, which DefaultBinder calls."""
 

@@ -51,7 +51,7 @@ class _Series:
     """Set when the first event has been sent: an event that does not exist cannot be patched."""
 
 
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class EventRecorder:
     """Records events; returns at once, sends later."""
 

@@ -44,7 +44,7 @@ class _Eviction:
     """The deletion of every victim has been requested, or that of the last one is being requested."""
 
 
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class Evictions:
     """Evicts victims, in the background or while the caller waits."""
 

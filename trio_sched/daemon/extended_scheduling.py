@@ -34,7 +34,7 @@ Skips = Callable[[QueuedPodInfo], bool]
 """Whether a pod must not be scheduled: it is being deleted, or is assumed already."""
 
 
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class ExtendedScheduling:
     """Takes over the pods in which extenders are interested, and schedules them."""
 

@@ -37,7 +37,7 @@ class _PendingPatch:
     finished: trio.Event = field(factory=trio.Event)
 
 
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class PodStatusWriter:
     """Patches the status of pods, nearly always in the background.
 

@@ -25,7 +25,6 @@ from trio_sched.plugin_api.preemption import (
     BudgetAccount,
     BudgetsByNamespace,
     DryRun,
-    MayEvict,
     Victims,
     started_at,
 )
@@ -53,7 +52,6 @@ def dry_run(
     *,
     budgets: BudgetsByNamespace,
     enough: int,
-    may_evict: MayEvict | None = None,
 ) -> DryRun:
     """Try *node_names* in order until enough of them would do.
 
@@ -66,7 +64,6 @@ def dry_run(
         node_names: the nodes worth trying.
         budgets: how many pods may go.
         enough: candidates to stop at, once one of them violates no budget.
-        may_evict: limits the victims further than to less important pods.
     """
     good: dict[str, Victims] = {}
     violating: dict[str, Victims] = {}
@@ -77,7 +74,7 @@ def dry_run(
     for start in range(0, len(rows), chunk):
         what_if = WhatIf(table, rows[start : start + chunk])
         search = _Search(WhatIfFilters(profile, pod, state), what_if, nominated, budgets)
-        for name, outcome in search.outcomes(may_evict):
+        for name, outcome in search.outcomes():
             if isinstance(outcome, Victims):
                 found = violating if outcome.pdb_violations else good
                 if len(found) < enough:
@@ -110,11 +107,11 @@ class _Search:
     nominated: NominatedPods
     budgets: BudgetsByNamespace
 
-    def outcomes(self, may_evict: MayEvict | None) -> Iterator[tuple[str, Victims | Status]]:
+    def outcomes(self) -> Iterator[tuple[str, Victims | Status]]:
         """Each node with its victims, or with the reason why it is no use."""
         nodes = [_Node(position, name) for position, name in enumerate(self.what_if.nodes.names)]
         for node in nodes:
-            self.filters.catch_failure(node, partial(self._remove_lower_priority, node, may_evict))
+            self.filters.catch_failure(node, partial(self._remove_lower_priority, node))
         self._run_filters([node for node in nodes if node.status is None])
         self._reprieve([node for node in nodes if node.status is None])
         for node in nodes:
@@ -126,14 +123,10 @@ class _Search:
             else:
                 yield node.name, Victims(tuple(sorted(node.victims, key=importance)), node.violations)
 
-    def _remove_lower_priority(self, node: _Node, may_evict: MayEvict | None) -> None:
+    def _remove_lower_priority(self, node: _Node) -> None:
         """Remove every pod of lower priority."""
         priority = self.filters.pod.priority
-        potential = [
-            placed
-            for placed in self.what_if.pods_on(node.name)
-            if placed.pod.priority < priority and (may_evict is None or may_evict(placed.pod))
-        ]
+        potential = [placed for placed in self.what_if.pods_on(node.name) if placed.pod.priority < priority]
         if not potential:
             node.status = NO_VICTIMS
             return

@@ -83,7 +83,7 @@ class SignatureCache:
             return None
 
     def clear(self) -> None:
-        """Begin anew: plugins may evaluation differently now, for reasons that neither pods nor nodes show."""
+        """Begin anew: plugins may evaluate differently now, for reasons that neither pods nor nodes show."""
         self._evaluations.clear()
         self._uncached.clear()
 

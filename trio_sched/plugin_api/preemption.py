@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import define, field, frozen
 
@@ -95,7 +95,3 @@ NOT_STARTED = "~"
 def started_at(pod: Pod) -> str:
     """The start time of *pod*, as text that sorts by time; `NOT_STARTED` if it has not started."""
     return pod.status.start_time or NOT_STARTED
-
-
-MayEvict = Callable[[Pod], bool]
-"""Whether a pod may be a victim."""
