@@ -93,7 +93,7 @@ class DefaultPreemption:
             why = Diagnosis(NodeStatuses.of(dry_run.statuses, NOT_HELPFUL), total_nodes=len(names))
             return PostFilterResult(unschedulable(fit_error(why)), "")
         try:
-            candidates = await self._handle.ask_extenders_about_preemption(pod, candidates)
+            candidates = await self._handle.process_preemption(pod, candidates)
         except Exception as problem:  # of an extender that is not ignorable
             return PostFilterResult(failure(problem))
         if not candidates:

@@ -342,7 +342,7 @@ class ChangingCluster:
         if isinstance(plain, Placed):
             self.cache.assume(waiting, plain.node_name)
         elif plain.diagnosis is not None and not nominated:
-            self.cached.remember_unfit(signature, plain)
+            self.cached.remember_fit_error(signature, plain)
 
     def compare_placed(self, waiting: Pod, nominated: NominatedPods, decision: Placed) -> None:
         cycle = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState())
@@ -470,7 +470,7 @@ def test_an_unschedulable_outcome_is_repeated_until_a_row_changes() -> None:
     assert decide(cached, huge) is None
     outcome = SchedulingCycle(cached.profile, cached.table, huge, {}, CycleState()).decide(Random(0))
     assert isinstance(outcome, Unplaced)
-    cached.remember_unfit(signature, outcome)
+    cached.remember_fit_error(signature, outcome)
     again = decide(cached, huge)
     assert isinstance(again, Unplaced)
     assert again.diagnosis is outcome.diagnosis

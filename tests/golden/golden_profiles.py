@@ -58,9 +58,7 @@ class ReplayHandle:
         )
         return self.tried
 
-    async def ask_extenders_about_preemption(
-        self, pod: Pod, candidates: Mapping[str, Victims]
-    ) -> Mapping[str, Victims]:
+    async def process_preemption(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
         return candidates
 
     async def evict(self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, **how: bool) -> None:

@@ -29,7 +29,7 @@ from attrs import define, field
 Case = Mapping[str, Any]
 Row = tuple[str, str]
 
-_MOST_DETAILS: Final = 40
+_MAX_DETAILS: Final = 40
 
 
 @define(eq=False)
@@ -80,10 +80,10 @@ class Scoreboard:
         """The report: details of what disagreed, then a line per row."""
         for kind, found in (("on purpose", self.on_purpose), ("disagreement", self.details)):
             for (area, row), details in sorted(found.items()):
-                for detail in details[:_MOST_DETAILS]:
+                for detail in details[:_MAX_DETAILS]:
                     yield f"{kind} {area} {row}: {detail}"
-                if len(details) > _MOST_DETAILS:
-                    yield f"{kind} {area} {row}: and {len(details) - _MOST_DETAILS} more"
+                if len(details) > _MAX_DETAILS:
+                    yield f"{kind} {area} {row}: and {len(details) - _MAX_DETAILS} more"
         for (area, row), count in sorted(self.left_out.items()):
             yield f"left out {area} {row} {count}"
         for (area, row), total in sorted(self.total.items()):
@@ -140,5 +140,5 @@ class GoldenRun:
 
     def verify(self) -> None:
         """Fail if anything disagreed that should not."""
-        shown = "\n".join(self._failures[:_MOST_DETAILS])
+        shown = "\n".join(self._failures[:_MAX_DETAILS])
         assert not self._failures, f"{len(self._failures)} disagreements:\n{shown}"

@@ -48,9 +48,7 @@ class Asked(FakeHandle):
         self.tried.append((list(node_names), enough))
         return self.dry_run
 
-    async def ask_extenders_about_preemption(
-        self, pod: Pod, candidates: Mapping[str, Victims]
-    ) -> Mapping[str, Victims]:
+    async def process_preemption(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
         self.seen_by_extender.append(candidates)
         if isinstance(self.extender, Exception):
             raise self.extender

@@ -228,12 +228,12 @@ def test_the_plugins_agree_with_counting_from_scratch(seed: int, arguments: dict
 
 def test_dropped_counts_are_counted_again_correctly(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, limit in (
-        (pod_index, "_MOST_COUNTS"),
-        (domain_counts, "_MOST_DOMAIN_COUNTS"),
-        (topology_columns, "_MOST_MASKS"),
-        (affinity_terms, "_MOST_PARSED"),
-        (term_index, "_MOST_MATCHES"),
-        (label_selection, "_MOST_COMPILED"),
+        (pod_index, "_MAX_COUNTS"),
+        (domain_counts, "_MAX_DOMAIN_COUNTS"),
+        (topology_columns, "_MAX_MASKS"),
+        (affinity_terms, "_MAX_PARSED"),
+        (term_index, "_MAX_MATCHES"),
+        (label_selection, "_MAX_COMPILED"),
         (_spread_constraints, "_MAX_MERGED"),
     ):
         assert getattr(module, limit) > 4

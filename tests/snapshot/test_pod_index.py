@@ -136,7 +136,7 @@ def test_a_node_comes_back_with_the_pods_that_were_on_it() -> None:
 
 
 def test_a_count_that_was_dropped_begins_anew_and_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_index, "_MOST_COUNTS", 2)
+    monkeypatch.setattr(pod_index, "_MAX_COUNTS", 2)
     table = make_table(NODES, PODS)
     others = [selecting({"app": "db"}, "default"), selecting({"app": "db"}), selecting()]
     assert counted(table, WEB) == [2, 0, 1]
@@ -150,7 +150,7 @@ def test_a_count_that_was_dropped_begins_anew_and_is_right(monkeypatch: pytest.M
 
 
 def test_the_count_used_longest_ago_is_dropped_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_index, "_MOST_COUNTS", 2)
+    monkeypatch.setattr(pod_index, "_MAX_COUNTS", 2)
     table = make_table(NODES, PODS)
     index, other, third = table.pod_index, selecting({"app": "db"}), selecting()
     kept, dropped = index.counts(WEB), index.counts(other)
@@ -161,7 +161,7 @@ def test_the_count_used_longest_ago_is_dropped_first(monkeypatch: pytest.MonkeyP
 
 
 def test_nothing_is_done_any_more_for_a_count_that_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_index, "_MOST_COUNTS", 1)
+    monkeypatch.setattr(pod_index, "_MAX_COUNTS", 1)
     table = make_table(NODES, PODS)
     dropped = table.pod_index.counts(WEB)
     before = dict(dropped.rows)

@@ -135,7 +135,7 @@ def test_a_mask_is_selected_once_per_key_and_generation() -> None:
 
 
 def test_masks_beyond_the_limit_are_selected_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topology_columns, "_MOST_MASKS", 2)
+    monkeypatch.setattr(topology_columns, "_MAX_MASKS", 2)
     topology = TopologyColumns(ZONES)
     for key in (0, 1, 2, 0):
         mask = topology.mask(key, lambda key=key: np.arange(3) == key)

@@ -27,7 +27,7 @@ _INTEGER: Final = re.compile(
     r"([+-]?)(?:0[xX]((?:_?[0-9a-fA-F])+)|0[bB]((?:_?[01])+)|0[oO]((?:_?[0-7])+)|0((?:_?[0-7])+)|([1-9](?:_?[0-9])*|0))",
     re.ASCII,
 )
-_MOST_DIGITS: Final = 64
+_MAX_DIGITS: Final = 64
 """Even in base 2 more do not fit."""
 _FLOAT: Final = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|infinity)|nan", re.I | re.A
@@ -188,7 +188,7 @@ def _integer(bits: int) -> Callable[[str], int]:
         digits = hexadecimal or binary or octal or old_octal or decimal
         digits = digits.replace("_", "").lstrip("0") or "0"
         base = 16 if hexadecimal else 2 if binary else 8 if octal or old_octal else 10
-        if len(digits) > _MOST_DIGITS:
+        if len(digits) > _MAX_DIGITS:
             raise _number_problem("ParseInt", text, "value out of range")
         number = int(digits, base)
         number = -number if sign == "-" else number
@@ -245,7 +245,7 @@ def _mapping(text: str) -> dict[str, str]:
 def _level(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise _number_problem("ParseUint", text)
-    if len(text) > _MOST_DIGITS or int(text) >= 1 << 31:
+    if len(text) > _MAX_DIGITS or int(text) >= 1 << 31:
         raise _number_problem("ParseUint", text, "value out of range")
     return int(text)
 

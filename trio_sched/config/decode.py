@@ -25,9 +25,9 @@ from trio_sched.config.tree import Array, Number, Object, Tree, kind_of
 Given = Mapping[str, Any]
 """A decoded struct: the fields that the file gives, by their names there."""
 
-_MOST_STRICT_ERRORS: Final = 100
+_MAX_STRICT_ERRORS: Final = 100
 _INTEGER: Final = re.compile(r"-?[0-9]+", re.ASCII)
-_MOST_DIGITS: Final = 20
+_MAX_DIGITS: Final = 20
 
 
 class GoType(Protocol):
@@ -79,7 +79,7 @@ class Decoding:
     def strict(self, what: str, key: str) -> None:
         """Note that *key* is *what* (``unknown field``, ``duplicate field``)."""
         text = f"{what} {quote(f'{self._path}.{key}' if self._path else key)}"
-        if text not in self.strict_errors and len(self.strict_errors) < _MOST_STRICT_ERRORS:
+        if text not in self.strict_errors and len(self.strict_errors) < _MAX_STRICT_ERRORS:
             self.strict_errors.append(text)
 
     @contextmanager
@@ -158,7 +158,7 @@ class Integer:
             return None
         limit = 1 << (self.bits - 1)
         # Longer numbers fit nowhere, and Python refuses to read thousands of digits.
-        fits = len(tree.text) <= _MOST_DIGITS and _INTEGER.fullmatch(tree.text) is not None
+        fits = len(tree.text) <= _MAX_DIGITS and _INTEGER.fullmatch(tree.text) is not None
         if not fits or not -limit <= (number := int(tree.text)) < limit:
             decoding.mismatch(f"number {tree.text}", self.name)
             return None

@@ -21,7 +21,7 @@ _UNITS: Final = {
     "h": 3600 * SECOND_NS,
 }
 _LIMIT: Final = 1 << 63
-_MOST_DIGITS: Final = 19
+_MAX_DIGITS: Final = 19
 _TERM: Final = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?([^.0-9]*)")
 
 
@@ -51,7 +51,7 @@ def parse_duration(text: str) -> int:
             raise ConfigError.of(f"time: unknown unit {quote(unit)} in duration {quote(text)}")
         scale = _UNITS[unit]
         digits = whole.lstrip("0")
-        if len(digits) > _MOST_DIGITS:
+        if len(digits) > _MAX_DIGITS:
             raise invalid
         total += int(digits or "0") * scale + _fraction(fraction, scale)
         if total > _LIMIT:

@@ -40,7 +40,7 @@ _TYPE_NAMES: Final = {
 """The points in the order in which they are filled, and what their plugins are called in messages."""
 
 _BEST_SCORE: Final = 100
-_MOST_TOTAL_SCORE: Final = (1 << 63) - 1
+_MAX_TOTAL_SCORE: Final = (1 << 63) - 1
 
 
 def expand_profiles(
@@ -178,7 +178,7 @@ def _weights(point: str, what: str, profile: Profile, points_of: PointsOf) -> di
         if ref.name in weights or point not in points_of.get(ref.name, frozenset()):
             continue
         weights[ref.name] = ref.weight or 1
-        if weights[ref.name] * _BEST_SCORE > _wrap_int64(_MOST_TOTAL_SCORE - total):
+        if weights[ref.name] * _BEST_SCORE > _wrap_int64(_MAX_TOTAL_SCORE - total):
             raise ConfigError.of(f"{what}: total score of Score plugins could overflow")
         total += weights[ref.name] * _BEST_SCORE
     return weights

@@ -44,7 +44,7 @@ _HINTS: Final = frozenset("+-0123456789yYnNtTfFoO~.<")
 _INTEGER: Final = re.compile(
     r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]([0-7]+)|0([0-7]+)|([1-9][0-9]*|0))", re.ASCII
 )
-_MOST_DIGITS: Final = 20
+_MAX_DIGITS: Final = 20
 """More have no room in 64 bits, and Python refuses to read thousands of them."""
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 _BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?", re.ASCII)
@@ -96,7 +96,7 @@ def _resolve_plain(text: str) -> tuple[str, Scalar]:
 
 def _integer(text: str) -> int | None:
     match = _INTEGER.fullmatch(text)
-    if match is None or len(match.group(6) or "") > _MOST_DIGITS:
+    if match is None or len(match.group(6) or "") > _MAX_DIGITS:
         return None
     sign, hexadecimal, binary, octal, old_octal, decimal = match.groups()
     if hexadecimal:

@@ -44,7 +44,7 @@ class ExtendedScheduling:
     _waiting: PodHeap = field(factory=lambda: PodHeap(lambda info: info.sort_key))
     _wake_up: WakeUp = field(factory=WakeUp)
 
-    def takes(self, info: QueuedPodInfo) -> bool:
+    def take_over(self, info: QueuedPodInfo) -> bool:
         """Take over a popped pod if an extender is interested in it; returns whether that is so."""
         if not self.extenders.is_interested(info.pod):
             return False
@@ -75,18 +75,18 @@ class ExtendedScheduling:
             if info is None:
                 await self._wake_up.wait()
                 continue
-            if self._begins(info) and not self._is_over(info, skips):
+            if self._resume(info) and not self._must_skip(info, skips):
                 decision = await self._decide(info, skips)
                 if decision is not None:
                     await conclude(info, decision, nursery)
             await trio.lowlevel.checkpoint()
 
-    def _begins(self, info: QueuedPodInfo) -> bool:
+    def _resume(self, info: QueuedPodInfo) -> bool:
         """Whether this pod is still to be scheduled; if so it is in flight from now on."""
         known = self.pending.get(info.key)
         return known is not None and known.uid == info.uid and self.scheduler.resume(info)
 
-    def _is_over(self, info: QueuedPodInfo, skips: Skips) -> bool:
+    def _must_skip(self, info: QueuedPodInfo, skips: Skips) -> bool:
         """Take the newest version of the pod; returns whether it is not to be scheduled any more."""
         known = self.pending.get(info.key)
         if known is None or known.uid != info.uid or skips(info):
@@ -102,16 +102,18 @@ class ExtendedScheduling:
         if isinstance(feasible, Unplaced):
             return feasible
         try:
-            feasible, result = await self._ask(info, feasible)
-        except _NothingToChoose as unplaced:
-            return None if self._is_over(info, skips) else unplaced.outcome
-        return None if self._is_over(info, skips) else self.scheduler.decide_among(info, feasible, result)
+            feasible, result = await self._call_extenders(info, feasible)
+        except _NoneFeasible as unplaced:
+            return None if self._must_skip(info, skips) else unplaced.outcome
+        return None if self._must_skip(info, skips) else self.scheduler.decide_among(info, feasible, result)
 
-    async def _ask(self, info: QueuedPodInfo, feasible: FeasibleNodes) -> tuple[FeasibleNodes, ExtenderResult]:
+    async def _call_extenders(
+        self, info: QueuedPodInfo, feasible: FeasibleNodes
+    ) -> tuple[FeasibleNodes, ExtenderResult]:
         """Ask about the feasible nodes: first about the pod's nominated node, and if that is left about no other.
 
         Raises:
-            _NothingToChoose: there are no feasible nodes, or an extender failed.
+            _NoneFeasible: there are no feasible nodes, or an extender failed.
         """
         earlier: dict[str, Status] = {}
         if feasible.only_nominated:
@@ -125,16 +127,16 @@ class ExtendedScheduling:
                 earlier.update(result.statuses)
             found = self.scheduler.find_feasible_nodes(info, nominated_first=False)
             if isinstance(found, Unplaced):
-                raise _NothingToChoose(found)
+                raise _NoneFeasible(found)
             feasible = found
         try:
             result = await self.extenders.filter_and_prioritize(info.pod, feasible.nodes)
         except ExtenderError as problem:
-            raise _NothingToChoose(Unplaced(failure(problem))) from problem
+            raise _NoneFeasible(Unplaced(failure(problem))) from problem
         return feasible, evolve(result, statuses={**earlier, **result.statuses})
 
 
-class _NothingToChoose(Exception):
+class _NoneFeasible(Exception):
     """The pod is unplaced already: there are no nodes to choose one from."""
 
     def __init__(self, outcome: Unplaced) -> None:

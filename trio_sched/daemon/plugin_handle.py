@@ -117,9 +117,7 @@ class PluginHandle:
         budgets = self._budgets[1]
         return self._scheduler.dry_run_preemption(pod, state, node_names, enough, budgets)
 
-    async def ask_extenders_about_preemption(
-        self, pod: Pod, candidates: Mapping[str, Victims]
-    ) -> Mapping[str, Victims]:
+    async def process_preemption(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
         """Call the extenders that take part in preemption."""
         if self._extenders is None:
             return candidates

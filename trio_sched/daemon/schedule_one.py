@@ -76,7 +76,7 @@ class ScheduleOne:
             self.scheduler.skip(info)
         elif self._skips(info):
             self.scheduler.skip(info)
-        elif self.extended is None or not self.extended.takes(info):
+        elif self.extended is None or not self.extended.take_over(info):
             await self._conclude(info, self.scheduler.decide(info), nursery)
 
     async def _conclude(self, info: QueuedPodInfo, decision: Decision, nursery: trio.Nursery) -> None:

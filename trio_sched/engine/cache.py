@@ -149,7 +149,7 @@ class Cache:
     def _replace(self, cached: CachedPod, pod: Pod) -> None:
         """A newer version; the columns are left alone if it takes the same from the same node, as nearly always."""
         if cached.node_name == pod.node_name:
-            if uses_the_same(cached.pod, pod):
+            if has_same_usage(cached.pod, pod):
                 self._renew(cached, pod)
                 return
             usage = pod_usage(pod, self.options)
@@ -212,7 +212,7 @@ class Cache:
             self._pods_of_missing_nodes[name] = {placed.pod.uid: placed for placed in pods}
 
 
-def uses_the_same(old: Pod, new: Pod) -> bool:
+def has_same_usage(old: Pod, new: Pod) -> bool:
     """Whether two versions of a pod certainly take the same from their node; cheaper than adding it up."""
     a, b = old.spec, new.spec
     s, t = old.status, new.status

@@ -54,6 +54,8 @@ def no_nodes() -> Unplaced:
     return Unplaced(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=RuntimeError(NO_NODES_AVAILABLE)))
 
 
-def unfit(diagnosis: Diagnosis, *, code: Code = Code.UNSCHEDULABLE, nominated_node_name: str | None = "") -> Unplaced:
-    """Plugins said no."""
+def fits_nowhere(
+    diagnosis: Diagnosis, *, code: Code = Code.UNSCHEDULABLE, nominated_node_name: str | None = ""
+) -> Unplaced:
+    """No node fits, for the reasons in *diagnosis*."""
     return Unplaced(Status(code, (fit_error(diagnosis),)), diagnosis, nominated_node_name)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from attrs import evolve, frozen
 
-from trio_sched.engine.decision import Decision, Placed, Unplaced, unfit
+from trio_sched.engine.decision import Decision, Placed, Unplaced, fits_nowhere
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.queueing_hints import EXTENDER
 from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES, Feasible, SchedulingCycle, diagnose
@@ -20,7 +20,7 @@ from trio_sched.objects.node import Node
 from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses
 
-LEAST_PERCENTAGE: Final = 5
+MIN_FEASIBLE_PERCENTAGE: Final = 5
 """At least this share of the nodes is looked at, however large the cluster is."""
 
 
@@ -87,7 +87,7 @@ def num_feasible_nodes_to_find(count: int, percentage: int) -> int:
     """
     if count < MIN_FEASIBLE_NODES:
         return count
-    percentage = percentage or max(LEAST_PERCENTAGE, 50 - count // 125)
+    percentage = percentage or max(MIN_FEASIBLE_PERCENTAGE, 50 - count // 125)
     return max(MIN_FEASIBLE_NODES, count * percentage // 100)
 
 
@@ -118,7 +118,7 @@ def _unplaced_with(before: Diagnosis, found: Unplaced) -> Unplaced:
     now = found.diagnosis
     if now is None or now.pre_filter_message:
         return found
-    return unfit(
+    return fits_nowhere(
         evolve(
             before,
             statuses=_with_statuses(before.statuses, now.statuses.by_node()),

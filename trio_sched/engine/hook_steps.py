@@ -11,7 +11,7 @@ from typing import TypeVar
 from attrs import evolve, frozen
 
 from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.decision import Placed, Unplaced, unfit
+from trio_sched.engine.decision import Placed, Unplaced, fits_nowhere
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.plugin_calls import (
     HookCall,
@@ -52,7 +52,7 @@ def post_filter_steps(profile: Profile, pod: Pod, unplaced: Unplaced, failures: 
             answer = read_post_filter_result(hook, result)
         except HookFailed as failed:
             failures.add(failed, pod.key)
-            return unfit(evolve(diagnosis, post_filter_message=str(failed)), nominated_node_name=None)
+            return fits_nowhere(evolve(diagnosis, post_filter_message=str(failed)), nominated_node_name=None)
         if answer is None:
             continue
         status = answer.status
@@ -67,8 +67,8 @@ def post_filter_steps(profile: Profile, pod: Pod, unplaced: Unplaced, failures: 
             failures.add_status(status, pod.key)
         message = "" if status is None else status.message
         nominated = None if is_error else answer.nominated_node_name
-        return unfit(evolve(diagnosis, post_filter_message=message), nominated_node_name=nominated)
-    return unfit(evolve(diagnosis, post_filter_message=", ".join(reasons)), nominated_node_name=nominated)
+        return fits_nowhere(evolve(diagnosis, post_filter_message=message), nominated_node_name=nominated)
+    return fits_nowhere(evolve(diagnosis, post_filter_message=", ".join(reasons)), nominated_node_name=nominated)
 
 
 # --- the binding cycle ----------------------------------------------------------------------------------------------

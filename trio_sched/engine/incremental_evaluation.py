@@ -81,7 +81,7 @@ class IncrementalEvaluation:
     _nodes_generation: int = -1
     _normalized_is_stale: bool = True
     _feasible: Int64Array | None = None
-    _unfit: tuple[tuple[int, int, int], Unplaced] | None = None
+    _fit_error: tuple[tuple[int, int, int], Unplaced] | None = None
 
     @property
     def _version(self) -> tuple[int, int, int]:
@@ -89,13 +89,13 @@ class IncrementalEvaluation:
         return self._membership, self._node_position, self._usage_position
 
     @property
-    def unfit(self) -> Unplaced | None:
+    def fit_error(self) -> Unplaced | None:
         """Why pods of this signature fit nowhere, if that was found out at this very state of the cluster."""
-        return self._unfit[1] if self._unfit is not None and self._unfit[0] == self._version else None
+        return self._fit_error[1] if self._fit_error is not None and self._fit_error[0] == self._version else None
 
-    def remember_unfit(self, outcome: Unplaced) -> None:
+    def remember_fit_error(self, outcome: Unplaced) -> None:
         """Pods of this signature fit nowhere, as long as no row changes."""
-        self._unfit = (self._version, outcome)
+        self._fit_error = (self._version, outcome)
 
     @property
     def feasible(self) -> Int64Array:

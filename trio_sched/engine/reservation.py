@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from trio_sched.engine.decision import Unplaced, unfit
+from trio_sched.engine.decision import Unplaced, fits_nowhere
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.plugin_calls import call_permit, call_status_hook, call_unreserve
 from trio_sched.engine.plugin_failures import PluginFailures
@@ -27,7 +27,7 @@ class PermitWaits:
 def rejected_after_choice(status: Status, node_name: str) -> Unplaced:
     """The outcome when a plugin rejects the node that was chosen."""
     plugins = frozenset({status.plugin} if status.plugin else ())
-    return unfit(
+    return fits_nowhere(
         Diagnosis(
             NodeStatuses.of({node_name: status}, unresolvable()),
             unschedulable_plugins=plugins,

@@ -127,7 +127,7 @@ class Scheduler:
         if isinstance(decision, Placed):
             self._start += decision.evaluated_nodes
         elif info.signature is not None and decision.diagnosis is not None and not nominated:
-            cache.remember_unfit(info.signature, decision)
+            cache.remember_fit_error(info.signature, decision)
         return decision
 
     def find_feasible_nodes(self, info: QueuedPodInfo, *, nominated_first: bool = True) -> FeasibleNodes | Unplaced:

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 from attrs import define, evolve, frozen
 
-from trio_sched.engine.decision import Decision, Placed, Unplaced, no_nodes, unfit
+from trio_sched.engine.decision import Decision, Placed, Unplaced, fits_nowhere, no_nodes
 from trio_sched.engine.filtering import FilterOutcome, NominatedPods, node_statuses, run_filters, run_pre_filters
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import select_host
@@ -81,7 +81,7 @@ class SchedulingCycle:
             return no_nodes()
         narrowed = run_pre_filters(self.profile.pre_filter, self.pod, nodes, self.state)
         if narrowed.rejected is not None:
-            return unfit(_rejected_by_pre_filter(narrowed.rejected, narrowed.narrowed_by, total))
+            return fits_nowhere(_rejected_by_pre_filter(narrowed.rejected, narrowed.narrowed_by, total))
         if nominated_first and (only is None or self.nominated_node_name in only):
             nominated = self._try_nominated_node()
             if nominated is not None:
@@ -98,7 +98,7 @@ class SchedulingCycle:
         self._apply_nominated(outcome)
         positions = np.flatnonzero(outcome.passes)
         if len(positions) == 0:
-            return unfit(diagnose(outcome, narrowed.narrowed_by, total))
+            return fits_nowhere(diagnose(outcome, narrowed.narrowed_by, total))
         return Feasible(nodes.take(positions), len(nodes) - outcome.unexamined, outcome, narrowed.narrowed_by)
 
     def _try_nominated_node(self) -> Feasible | None:

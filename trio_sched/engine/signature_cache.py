@@ -87,13 +87,13 @@ class SignatureCache:
         self._evaluations.clear()
         self._uncached.clear()
 
-    def remember_unfit(self, signature: Signature, outcome: Unplaced) -> None:
+    def remember_fit_error(self, signature: Signature, outcome: Unplaced) -> None:
         """The plain evaluation has found that pods of this signature fit nowhere; the next one need not run it."""
         evaluation = self._evaluations.get(signature)
         if evaluation is None or evaluation.per_node or outcome.state is None:
             return
         if {hook.plugin for hook in evaluation.uncached_filters} <= outcome.state.skip_filter:
-            evaluation.remember_unfit(outcome)
+            evaluation.remember_fit_error(outcome)
 
     def _decide(
         self, evaluation: IncrementalEvaluation, pod: Pod, nominated: NominatedPods, rng: Random
@@ -111,8 +111,8 @@ class SignatureCache:
         is_cached = passes is evaluation.passes
         positions = evaluation.feasible if is_cached else np.flatnonzero(passes)
         if len(positions) == 0:
-            unfit = evaluation.unfit if is_cached else None
-            return None if unfit is None else evolve(unfit, state=state)
+            fit_error = evaluation.fit_error if is_cached else None
+            return None if fit_error is None else evolve(fit_error, state=state)
         if len(positions) == 1:
             return Placed(table.names[int(positions[0])], state, table.count, 1)
         everywhere = len(positions) == table.count

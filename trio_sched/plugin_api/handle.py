@@ -106,9 +106,7 @@ class Handle(Protocol):
         """
         ...
 
-    async def ask_extenders_about_preemption(
-        self, pod: Pod, candidates: Mapping[str, Victims]
-    ) -> Mapping[str, Victims]:
+    async def process_preemption(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
         """Call the extenders that support preemption; returns what they leave of *candidates* (by node name).
 
         Raises:

@@ -12,7 +12,7 @@ from trio_sched.objects.affinity import PodAffinity, PodAffinityTerm, WeightedPo
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.label_selection import NOTHING, LabelMatcher, SelectorError, compile_selector
 
-_MOST_PARSED = 4096
+_MAX_PARSED = 4096
 
 
 class TermKind(Enum):
@@ -76,7 +76,7 @@ def affinity_terms(pod: Pod) -> PodTerms:
     key = pod.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity))
     found = _parsed.get(key)
     if found is None:
-        if len(_parsed) >= _MOST_PARSED:
+        if len(_parsed) >= _MAX_PARSED:
             _parsed.clear()
         found = _parsed[key] = _parse(pod)
     return found

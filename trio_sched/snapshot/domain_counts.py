@@ -9,7 +9,7 @@ import numpy as np
 from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, read_only
 from trio_sched.snapshot.topology_columns import ABSENT, NodeMask, TopologyColumns
 
-_MOST_DOMAIN_COUNTS = 64
+_MAX_DOMAIN_COUNTS = 64
 """How many `DomainCounts` (label keys, sets of nodes) are kept of one `RowCounts`."""
 NO_DOMAIN = 2**31 - 1
 """What the smallest count is where there is no domain."""
@@ -136,7 +136,7 @@ class RowCounts:
         where = (key, None if mask is None else mask.key)
         found = self._domains.get(where)
         if found is None:
-            if len(self._domains) >= _MOST_DOMAIN_COUNTS:
+            if len(self._domains) >= _MAX_DOMAIN_COUNTS:
                 self._domains.clear()
             found = self._domains[where] = DomainCounts(key)
         found.refresh(self._topology, self.rows, mask)

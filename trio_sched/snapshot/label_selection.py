@@ -13,7 +13,7 @@ from trio_sched.objects.pod_requests import is_qualified_name
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
 from trio_sched.snapshot.label_text import is_label_value
 
-_MOST_COMPILED = 4096
+_MAX_COMPILED = 4096
 
 Requirement = tuple[str, str, frozenset[str]]
 """(key, operator, values)."""
@@ -90,7 +90,7 @@ def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
     key = (tuple(labels.items()) if labels else (), selector.match_expressions)
     found = _compiled.get(key)
     if found is None:
-        if len(_compiled) >= _MOST_COMPILED:
+        if len(_compiled) >= _MAX_COMPILED:
             _compiled.clear()
         found = _compiled[key] = _compile(selector)
     return found

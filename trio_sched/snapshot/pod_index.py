@@ -17,7 +17,7 @@ from trio_sched.snapshot.label_selection import LabelMatcher
 from trio_sched.snapshot.placed_pod import PodsByRow, each_pod
 from trio_sched.snapshot.topology_columns import TopologyColumns
 
-_MOST_COUNTS = 1024
+_MAX_COUNTS = 1024
 """How many selectors' counts are kept; the least recently used one is dropped first."""
 
 ClassKey = tuple[str, tuple[tuple[str, str], ...], bool]
@@ -119,7 +119,7 @@ class PodIndex:
                 one.counters.append(counts)
                 for row, count in one.rows.items():
                     counts.rows[row] = counts.rows.get(row, 0) + count
-        if len(self._counters) > _MOST_COUNTS:
+        if len(self._counters) > _MAX_COUNTS:
             self._drop(*self._counters.popitem(last=False))
         return counts
 

@@ -16,7 +16,7 @@ from trio_sched.snapshot.placed_pod import PodsByRow, each_pod
 from trio_sched.snapshot.pod_index import class_key
 from trio_sched.snapshot.topology_columns import TopologyColumns
 
-_MOST_MATCHES = 4096
+_MAX_MATCHES = 4096
 
 
 class TermCounts:
@@ -88,7 +88,7 @@ class TermIndex:
         anti = tuple(one for one in matches if one.term.kind is TermKind.REQUIRED_ANTI_AFFINITY)
         ranking = tuple(one for one in matches if one.term.kind is not TermKind.REQUIRED_ANTI_AFFINITY)
         matching = MatchingTerms(anti, ranking) if matches else _NO_MATCHING_TERMS
-        if len(self._matches) >= _MOST_MATCHES:
+        if len(self._matches) >= _MAX_MATCHES:
             self._matches.clear()
         self._matches[key] = (self._version, matching)
         return matching

@@ -16,7 +16,7 @@ from trio_sched.snapshot.vocabulary import Interner
 ABSENT = 0
 """The label value id of nodes that do not have the label."""
 
-_MOST_MASKS = 512
+_MAX_MASKS = 512
 
 
 class LabelColumn:
@@ -150,7 +150,7 @@ class TopologyColumns:
         found = self._masks.get(key)
         if found is not None and found.generation == self.generation:
             return found
-        if len(self._masks) >= _MOST_MASKS:
+        if len(self._masks) >= _MAX_MASKS:
             self._masks.clear()
         rows = np.zeros(self.capacity, dtype=np.bool_)
         rows[: self.count] = select()

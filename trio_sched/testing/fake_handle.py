@@ -139,9 +139,7 @@ class FakeHandle:
         """Return *dry_run*."""
         return self.dry_run
 
-    async def ask_extenders_about_preemption(
-        self, pod: Pod, candidates: Mapping[str, Victims]
-    ) -> Mapping[str, Victims]:
+    async def process_preemption(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
         """Return *candidates*: there are no extenders."""
         return candidates
 

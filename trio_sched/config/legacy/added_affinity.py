@@ -7,7 +7,7 @@ from trio_sched.config.legacy.profile_draft import ProfileDraft
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
-_MOST_WEIGHT: Final = 100
+_MAX_WEIGHT: Final = 100
 
 
 def require_labels(draft: ProfileDraft, present: Sequence[str], absent: Sequence[str]) -> None:
@@ -34,7 +34,7 @@ def prefer_labels(draft: ProfileDraft, present: Sequence[str], absent: Sequence[
     affinity = draft.arguments_of("NodeAffinity").setdefault("addedAffinity", {})
     terms = affinity.setdefault(_PREFERRED, [])
     terms += [
-        {"weight": min(max(weight, 1), _MOST_WEIGHT), "preference": {"matchExpressions": [wish]}} for wish in wishes
+        {"weight": min(max(weight, 1), _MAX_WEIGHT), "preference": {"matchExpressions": [wish]}} for wish in wishes
     ]
 
 

@@ -46,7 +46,7 @@ _DEFAULT: Final[Mapping[str, int]] = {
     "EvenPodsSpreadPriority": 2,
 }
 _RATIO: Final = "requestedToCapacityRatioArguments"
-_MOST_WEIGHT: Final = (1 << 31) - 1
+_MAX_WEIGHT: Final = (1 << 31) - 1
 
 
 def apply_priorities(priorities: Sequence[Mapping[str, Any]] | None, draft: ProfileDraft, changes: Changes) -> None:
@@ -75,8 +75,8 @@ class _Applying:
     def apply(self, priority: Mapping[str, Any], path: str) -> None:
         """Apply one of them; *path* is empty for a default."""
         name, weight, argument = priority.get("name", ""), priority.get("weight", 0), priority.get("argument")
-        if not 0 < weight <= _MOST_WEIGHT:
-            why = f"priority {name!r} must have a weight from 1 to {_MOST_WEIGHT}, not {weight}"
+        if not 0 < weight <= _MAX_WEIGHT:
+            why = f"priority {name!r} must have a weight from 1 to {_MAX_WEIGHT}, not {weight}"
             self._changes.refuse(f"{path}.weight", why)
         elif argument is not None and len(argument) != 1:
             why = f"must have exactly one of serviceAntiAffinity, labelPreference and {_RATIO}"
