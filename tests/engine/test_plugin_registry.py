@@ -174,7 +174,27 @@ def test_a_plugin_has_either_filter_or_filter_node(package: ModuleType) -> None:
 
 
 def test_the_name_of_a_class_equals_that_of_its_entry_point(package: ModuleType) -> None:
-    assert load_error(package, Good) == "its class says name = 'Good'; set it to 'Mine', the key of its entry point"
+    assert load_error(package, Good) == "its class says name = 'Good'; set name = 'Mine', the key of its entry point"
+    nameless = type("Nameless", (), {})
+    assert load_error(package, nameless) == "its class has no name; set name = 'Mine', the key of its entry point"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("self", "too many positional arguments"),
+        ("self, handle", "too many positional arguments"),
+        ("self, args, handle, extra", "missing a required argument: 'extra'"),
+        ("self, args, *, handle", "too many positional arguments"),
+    ],
+)
+def test_a_constructor_takes_arguments_and_handle(package: ModuleType, arguments: str, problem: str) -> None:
+    scope: dict[str, Any] = {"hookimpl": hookimpl}
+    code = f"class Mine:\n  name = 'Mine'\n  def __init__({arguments}): ...\n  @hookimpl\n  def pre_enqueue(self): ..."
+    exec(code, scope)
+    assert load_error(package, scope["Mine"]) == (
+        f"its constructor does not take (args, handle): {problem}; write `def __init__(self, args, handle):`"
+    )
 
 
 def test_an_entry_point_names_a_class(package: ModuleType) -> None:
@@ -242,10 +262,14 @@ def test_functions_whose_call_is_not_the_answer_are_refused(
     assert load_error(package, type("Mine", (), {"name": "Mine", hook: hookimpl(copy)})).startswith(problem)
 
 
+class Constructed:
+    def __init__(self, args: object, handle: object) -> None: ...
+
+
 @pytest.mark.parametrize("hook", ["post_filter", "pre_bind", "bind", "post_bind", "run"])
 def test_hooks_that_may_take_time_can_be_async(hook: str) -> None:
     copy = FunctionType(_later.__code__, _later.__globals__, hook)
-    PluginRegistry.of([]).add(type("Mine", (), {"name": "Mine", hook: hookimpl(copy)}))
+    PluginRegistry.of([]).add(type("Mine", (Constructed,), {"name": "Mine", hook: hookimpl(copy)}))
 
 
 @pytest.mark.parametrize(

@@ -145,12 +145,10 @@ def check_contract(name: str, source: str, plugin: object) -> None:
     """
     if not inspect.isclass(plugin):
         raise BadPlugin(name, source, f"the entry point must name a class, but it names a {type(plugin).__name__}")
-    if getattr(plugin, "name", None) != name:
-        raise BadPlugin(
-            name,
-            source,
-            f"its class says name = {getattr(plugin, 'name', None)!r}; set it to {name!r}, the key of its entry point",
-        )
+    given = getattr(plugin, "name", None)
+    if given != name:
+        found = "has no name" if given is None else f"says name = {given!r}"
+        raise BadPlugin(name, source, f"its class {found}; set name = {name!r}, the key of its entry point")
     marked = [attribute for attribute in dir(plugin) if _is_marked(plugin, attribute)]
     if not marked:
         raise BadPlugin(name, source, "no method is marked with @hookimpl, so it would never be called")
@@ -167,6 +165,17 @@ def check_contract(name: str, source: str, plugin: object) -> None:
             raise BadPlugin(name, source, f"it has both {whole!r} and {single!r}; keep one of them")
     _check_attribute(name, source, plugin, "depends_on", Input, "members of Input")
     _check_attribute(name, source, plugin, "watches", str, 'names of kinds: ("Service",) for instance')
+    _check_constructor(name, source, plugin)
+
+
+def _check_constructor(name: str, source: str, plugin: type[Any]) -> None:
+    try:
+        inspect.signature(plugin).bind(None, None)
+    except TypeError as exc:
+        mend = "write `def __init__(self, args, handle):`"
+        raise BadPlugin(name, source, f"its constructor does not take (args, handle): {exc}; {mend}") from None
+    except ValueError:  # it cannot be inspected; whether it can be called shows when it is
+        return
 
 
 def _check_attribute(name: str, source: str, plugin: type[Any], attribute: str, of: type[Any], what: str) -> None:
