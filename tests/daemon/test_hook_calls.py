@@ -96,7 +96,7 @@ async def test_a_cleared_nomination_stays_cleared_unless_a_later_plugin_nominate
     [
         (PostFilterResult(failure("oops"), "n"), "oops"),
         (RuntimeError("oops"), 'running PostFilter plugin "B": post_filter raised RuntimeError: oops'),
-        (unschedulable("oops"), 'running PostFilter plugin "B": post_filter answered with Status; return None or a P'),
+        (unschedulable("oops"), 'running PostFilter plugin "B": post_filter returned Status; return None or a P'),
     ],
 )
 async def test_a_failure_ends_the_phase_and_leaves_the_nomination_as_it_was(answer: Any, message: str) -> None:

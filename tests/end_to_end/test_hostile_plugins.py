@@ -325,7 +325,7 @@ async def test_a_hint_that_answers_with_anything_lets_the_pod_be_tried(
         await trio.sleep(20)
         assert len(set(hinted)) == len(NOT_ANSWERS)
         assert set(cluster.placements().values()) == {"good"}
-        assert "plugin Hostile failed at hint: hint answered with " in caplog.text
+        assert "plugin Hostile failed at hint: hint returned " in caplog.text
         assert "; return Hint.QUEUE or Hint.SKIP" in caplog.text
 
 
@@ -358,7 +358,7 @@ async def test_extensions_that_answer_with_anything_cost_only_those_who_need_the
         assert cluster.pod("bystander").node_name == "other"
         if hook == "remove_pod":
             failed = [event.message for event in cluster.events("FailedScheduling", about="high-0")]
-            assert any('running RemovePod on PreFilter plugin "Hostile": remove_pod answered' in one for one in failed)
+            assert any('running RemovePod on PreFilter plugin "Hostile": remove_pod returned' in one for one in failed)
 
 
 def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

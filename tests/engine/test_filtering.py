@@ -195,7 +195,7 @@ def raising(*_args: Any) -> Any:
         (FilterHook("F", "filter_node", lambda *_: Status(Code.SKIP, ("odd",)), per_node=True), "odd"),
         (
             FilterHook("F", "filter", lambda *_: Verdicts.where(np.ones(2, dtype=np.bool_), unschedulable())),
-            r"filter answered with shape \(2,\), expected \(6,\); codes need one entry for each node",
+            r"filter returned shape \(2,\), expected \(6,\); codes need one entry for each node",
         ),
     ],
 )

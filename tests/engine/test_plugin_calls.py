@@ -122,19 +122,19 @@ def test_a_status_that_the_hook_does_not_support_is_a_failure_in_kube_schedulers
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (False, 'answered with bool; return None, or a Status: unschedulable("why") for instance'),
-        (Status(2.0), "answered with a Status whose code is the number 2.0; use a member of Code"),  # type: ignore[arg-type]
-        (Status(True), "answered with a Status whose code is the number True; use a member of Code"),  # type: ignore[arg-type]
-        (Status(17), "answered with a Status whose code is the number 17; use a member of Code"),  # type: ignore[arg-type]
+        (False, 'returned bool; return None, or a Status: unschedulable("why") for instance'),
+        (Status(2.0), "returned a Status whose code is the number 2.0; use a member of Code"),  # type: ignore[arg-type]
+        (Status(True), "returned a Status whose code is the number True; use a member of Code"),  # type: ignore[arg-type]
+        (Status(17), "returned a Status whose code is the number 17; use a member of Code"),  # type: ignore[arg-type]
         (
             Status(Code.UNSCHEDULABLE, "why"),  # type: ignore[arg-type]
-            'answered with a Status whose reasons are not a tuple of strings; write unschedulable("why", "and why")',
+            'returned a Status whose reasons are not a tuple of strings; write unschedulable("why", "and why")',
         ),
         (
             Status(Code.ERROR, (), "broken"),  # type: ignore[arg-type]
-            "answered with a Status whose error is str; use failure(exception or text)",
+            "returned a Status whose error is str; use failure(exception or text)",
         ),
-        (np.zeros(2), "answered with an array of dtype float64 and shape (2,); return None, or a Status"),
+        (np.zeros(2), "returned an array of dtype float64 and shape (2,); return None, or a Status"),
     ],
 )
 def test_what_is_no_status_is_a_failure_with_the_mend(answer: Any, problem: str) -> None:
@@ -146,7 +146,7 @@ def test_a_coroutine_is_told_and_never_left_to_warn() -> None:
     async def later() -> None: ...
 
     found = failed(call_status_hook, hook("reserve", lambda *_args: later()), pod(), "n", STATE)
-    assert "reserve answered with a coroutine, which cannot be awaited here" in str(found)
+    assert "reserve returned a coroutine, which cannot be awaited here" in str(found)
 
 
 def test_the_type_of_a_thing_is_told_without_asking_it() -> None:
@@ -159,7 +159,7 @@ def test_the_type_of_a_thing_is_told_without_asking_it() -> None:
             raise RuntimeError("hands off")
 
     assert describe_value(Liar()) == "Liar"
-    assert "answered with Liar" in str(failed(call_status_hook, hook("reserve", Liar()), pod(), "n", STATE))
+    assert "returned Liar" in str(failed(call_status_hook, hook("reserve", Liar()), pod(), "n", STATE))
 
 
 # --- filter -----------------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_codes_of_a_subclass_of_arrays_are_taken_as_plain_ones() -> None:
 )
 def test_other_verdicts_are_failures(answer: Any, problem: str) -> None:
     found = failed(call_filter, hook("filter", answer, FilterHook), pod(), NODES, STATE)
-    assert found.problem.startswith(f"filter answered with {problem}")
+    assert found.problem.startswith(f"filter returned {problem}")
 
 
 def test_a_code_that_cannot_be_explained_is_a_failure() -> None:
@@ -201,8 +201,8 @@ def test_a_code_that_cannot_be_explained_is_a_failure() -> None:
     wrong: list[Any] = [None, lambda _code: "no", lambda _code: None, {}.__getitem__]
     texts = [str(failed(explain, asked, Verdicts(np.ones(2), each), 1)) for each in wrong]
     assert "filter raised TypeError: 'NoneType' object is not callable" in texts[0]
-    assert "filter answered with str" in texts[1]
-    assert "filter answered with NoneType" in texts[2]
+    assert "filter returned str" in texts[1]
+    assert "filter returned NoneType" in texts[2]
     assert "filter raised KeyError: 1" in texts[3]
 
 
@@ -234,7 +234,7 @@ def test_scores_of_any_integer_dtype_are_taken(scores: Any) -> None:
 )
 def test_other_scores_are_failures_and_never_cut(answer: Any, problem: str) -> None:
     found = failed(call_score, hook("score", answer, ScoreHook), pod(), NODES, STATE)
-    assert found.problem.startswith(f"score answered with {problem}")
+    assert found.problem.startswith(f"score returned {problem}")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_other_scores_are_failures_and_never_cut(answer: Any, problem: str) -> N
 )
 def test_the_score_of_a_node_is_an_int(answer: Any, problem: str) -> None:
     asked = hook("score_node", lambda *_args: answer, ScoreHook, per_node=True)
-    assert failed(call_score, asked, pod(), NODES, STATE).problem.startswith(f"score_node answered with {problem}; ")
+    assert failed(call_score, asked, pod(), NODES, STATE).problem.startswith(f"score_node returned {problem}; ")
 
 
 # --- others -----------------------------------------------------------------------------------------------------------
@@ -257,14 +257,14 @@ def test_a_set_of_names_is_as_good_as_a_frozen_one() -> None:
 @pytest.mark.parametrize("seconds", ["5", None, float("nan"), True])
 def test_a_wait_is_for_a_number_of_seconds(seconds: Any) -> None:
     problem = failed(call_permit, hook("permit", Wait(seconds)), pod(), "n", STATE)
-    assert "permit answered with a Wait whose timeout_seconds is" in str(problem)
+    assert "permit returned a Wait whose timeout_seconds is" in str(problem)
     assert call_permit(hook("permit", Wait(float("inf"))), pod(), "n", STATE) == Wait(float("inf"))
 
 
 @pytest.mark.parametrize("answer", [PostFilterResult("no"), PostFilterResult(None, 5), unschedulable()])  # type: ignore[arg-type]
 def test_a_post_filter_answers_with_its_result(answer: Any) -> None:
     problem = failed(read_post_filter_result, hook("post_filter", None), HookResult(answer))
-    assert str(problem).startswith('running PostFilter plugin "Teams": post_filter answered with ')
+    assert str(problem).startswith('running PostFilter plugin "Teams": post_filter returned ')
 
 
 @pytest.mark.parametrize("key", [float("nan"), (1, float("nan")), None, {}, np.array([1, 2]), object()], ids=type)

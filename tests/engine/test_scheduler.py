@@ -218,7 +218,7 @@ class Signs(PluginBase):
 
 @pytest.mark.parametrize(
     ("name", "problem"),
-    [("raises", "sign raised LookupError: no pen"), ("unhashable", "sign answered with list, which is not hashable")],
+    [("raises", "sign raised LookupError: no pen"), ("unhashable", "sign returned list, which is not hashable")],
 )
 def test_a_pod_whose_sign_fails_is_scheduled_without_the_cache(name: str, problem: str) -> None:
     engine = scheduler(Signs)

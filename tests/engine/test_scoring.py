@@ -102,7 +102,7 @@ def test_pre_score_cannot_reject(nodes: NodeColumns, answer: Any, message: str) 
         ),
         (
             ScoreHook("A", "score", giving(1, 2)),
-            r"plugin \"A\" failed with: score answered with shape \(2,\), expected \(3,\)",
+            r"plugin \"A\" failed with: score returned shape \(2,\), expected \(3,\)",
         ),
         (
             ScoreHook("A", "score", giving(1, 2, 3), normalize=BoundHook("A", "normalize_score", raising)),

@@ -124,7 +124,7 @@ def test_a_signature_that_is_not_hashable_is_found() -> None:
             return list(pod.labels)
 
     assert problems_of(Broken)[0] == (
-        "pod 'plain': running plugin \"Broken\": sign answered with list, which is not hashable; "
+        "pod 'plain': running plugin \"Broken\": sign returned list, which is not hashable; "
         "return a hashable value, or None"
     )
 
@@ -205,7 +205,7 @@ def test_registrations_must_be_registrations() -> None:
             return ["Node/Add"]
 
     (problem,) = problems_of(Broken)
-    assert "events_to_register answered with str among its registrations" in problem
+    assert "events_to_register returned str among its registrations" in problem
     assert problem.endswith("return a list of on(resource, action, hint)")
 
 

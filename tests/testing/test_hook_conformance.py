@@ -33,17 +33,17 @@ def problems_of(**hooks: Callable[..., Any]) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("hook", "answer", "problem"),
     [
-        ("pre_enqueue", False, "pre_enqueue answered with bool"),
-        ("queue_sort", None, "queue_sort answered with NoneType, which has no order"),
+        ("pre_enqueue", False, "pre_enqueue returned bool"),
+        ("queue_sort", None, "queue_sort returned NoneType, which has no order"),
         ("sign", [], ""),
-        ("reserve", True, "reserve answered with bool"),
-        ("permit", 5.0, "permit answered with float"),
-        ("permit", Wait("5"), "permit answered with a Wait whose timeout_seconds is str"),  # type: ignore[arg-type]
+        ("reserve", True, "reserve returned bool"),
+        ("permit", 5.0, "permit returned float"),
+        ("permit", Wait("5"), "permit returned a Wait whose timeout_seconds is str"),  # type: ignore[arg-type]
         ("pre_bind_pre_flight", PreFlight("yes"), "a PreFlight whose allow_parallel is str"),  # type: ignore[arg-type]
-        ("post_filter", unschedulable("no"), "post_filter answered with Status"),
-        ("post_filter", PostFilterResult("no"), "post_filter answered with str"),  # type: ignore[arg-type]
-        ("pre_bind", 0, "pre_bind answered with int"),
-        ("bind", "bound", "bind answered with str"),
+        ("post_filter", unschedulable("no"), "post_filter returned Status"),
+        ("post_filter", PostFilterResult("no"), "post_filter returned str"),  # type: ignore[arg-type]
+        ("pre_bind", 0, "pre_bind returned int"),
+        ("bind", "bound", "bind returned str"),
     ],
 )
 def test_wrong_answers_of_any_hook_are_found(hook: str, answer: Any, problem: str) -> None:
@@ -63,7 +63,7 @@ def test_hooks_that_may_be_async_are_called_too() -> None:
         raise LookupError("no server")
 
     found = problems_of(pre_bind=pre_bind, bind=bind)
-    assert "pre_bind answered with bool" in found[0]
+    assert "pre_bind returned bool" in found[0]
     assert "bind raised LookupError: no server" in found[1]
 
 
@@ -79,7 +79,7 @@ def test_codes_without_an_explanation_are_found() -> None:
     def explained_wrongly(self: Any, nodes: NodeColumns) -> Verdicts:
         return Verdicts(np.ones(len(nodes), dtype=np.int64), lambda _code: "no")  # type: ignore[arg-type,return-value]
 
-    assert "filter answered with str" in problems_of(filter=explained_wrongly)[0]
+    assert "filter returned str" in problems_of(filter=explained_wrongly)[0]
 
 
 def test_a_plugin_that_keeps_to_its_hooks_is_fine() -> None:

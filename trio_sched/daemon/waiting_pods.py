@@ -1,4 +1,4 @@
-"""Waiting pods: assumed, but not to be bound before every plugin whose permit answered Wait has allowed it."""
+"""Waiting pods: assumed, but not to be bound before every plugin whose permit returned Wait has allowed it."""
 
 from __future__ import annotations
 

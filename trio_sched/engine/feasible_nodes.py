@@ -38,7 +38,7 @@ class FeasibleNodes:
 
 @frozen(kw_only=True)
 class ExtenderResult:
-    """What extenders answered about feasible nodes."""
+    """What extenders returned for feasible nodes."""
 
     names: tuple[str, ...]
     """The nodes that no extender filtered out."""

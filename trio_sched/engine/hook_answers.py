@@ -47,11 +47,11 @@ def read_status(hook: BoundHook, answer: object) -> Status | None:
         return None
     if status.code in SUPPORTED[hook.hook]:
         return status.by(hook.plugin) if status.is_rejected else status
-    raise _answered_error(hook, status)
+    raise _error_of_status(hook, status)
 
 
-def _answered_error(hook: BoundHook, status: Status) -> HookFailed:
-    """The failure of a plugin that answered with Error, or with a code that the hook does not support."""
+def _error_of_status(hook: BoundHook, status: Status) -> HookFailed:
+    """The failure of a plugin that returned Error, or with a code that the hook does not support."""
     text = status.message if status.error is None else error_text(status.error)
     failed = HookFailed(hook, text, is_answer=True)
     failed.__cause__ = status.error
@@ -96,7 +96,7 @@ def _describe_code(code: object) -> str:
 
 
 def read_pre_filter(hook: BoundHook, answer: object) -> PreFilterResult | Status | None:
-    """What pre_filter answered: its result, a status (Skip, or rejected), or None for success.
+    """What pre_filter returned: its result, a status (Skip, or rejected), or None for success.
 
     Raises:
         HookFailed: it is something else.
@@ -203,7 +203,7 @@ def check_score_range(hook: ScoreHook, scores: Int64Array) -> None:
 
 
 def read_permit(hook: BoundHook, answer: object) -> Wait | Status | None:
-    """What permit answered: None, a rejecting status, or how long to wait.
+    """What permit returned: None, a rejecting status, or how long to wait.
 
     Raises:
         HookFailed: it is something else.
@@ -220,7 +220,7 @@ def read_permit(hook: BoundHook, answer: object) -> Wait | Status | None:
 
 
 def read_pre_flight(hook: BoundHook, answer: object) -> PreFlight | Status | None:
-    """What pre_bind_pre_flight answered: None or a `PreFlight` if pre_bind has something to do, Skip if not.
+    """What pre_bind_pre_flight returned: None or a `PreFlight` if pre_bind has something to do, Skip if not.
 
     Raises:
         HookFailed: it is something else.
@@ -243,7 +243,7 @@ def read_pre_flight(hook: BoundHook, answer: object) -> PreFlight | Status | Non
 
 
 def read_post_filter(hook: BoundHook, answer: object) -> PostFilterResult:
-    """What post_filter answered; a status in it has any code.
+    """What post_filter returned; a status in it has any code.
 
     Raises:
         HookFailed: it is something else.

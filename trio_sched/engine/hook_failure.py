@@ -60,7 +60,7 @@ _MENDS: Final[Mapping[str, str]] = {
 
 
 class HookFailed(Exception):
-    """A plugin failed at a hook: it raised, answered with Error, or with something that the hook cannot return.
+    """A plugin failed at a hook: it raised, returned Error, or with something that the hook cannot return.
 
     The text is kube-scheduler's, with the reason behind the prefix. ``__cause__`` is what the plugin raised, or the
     error of the Status that it returned.
@@ -74,7 +74,7 @@ class HookFailed(Exception):
         self.problem = problem
         """What was wrong, and the mend."""
         self.is_answer = is_answer
-        """Whether the plugin itself answered with Error: nothing is wrong with the plugin then."""
+        """Whether the plugin itself returned Error: nothing is wrong with the plugin then."""
 
     @property
     def status(self) -> Status:
@@ -122,7 +122,7 @@ def wrong_answer(hook: BoundHook, answer: object, problem: str = "", mend: str =
     """The failure of a plugin that returned something that the hook cannot return."""
     if not problem:
         problem = describe_value(answer)
-    return HookFailed(hook, f"{hook.hook} answered with {problem}; {mend or _MENDS.get(hook.hook, _A_STATUS)}")
+    return HookFailed(hook, f"{hook.hook} returned {problem}; {mend or _MENDS.get(hook.hook, _A_STATUS)}")
 
 
 def describe_value(value: object) -> str:

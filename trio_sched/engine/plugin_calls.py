@@ -321,10 +321,10 @@ def read_status_result(hook: BoundHook, result: HookResult) -> Status | None:
 
 
 def read_post_filter_result(hook: BoundHook, result: HookResult) -> PostFilterResult | None:
-    """What post_filter answered; a status in it has any code.
+    """What post_filter returned; a status in it has any code.
 
     Raises:
-        HookFailed: the plugin raised, or answered with something else.
+        HookFailed: the plugin raised, or returned something else.
     """
     value = read_value(hook, result)
     return None if value is None else read_post_filter(hook, value)

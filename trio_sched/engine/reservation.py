@@ -19,7 +19,7 @@ MAX_PERMIT_WAIT_SECONDS = 15 * 60.0
 
 @frozen
 class PermitWaits:
-    """The plugins whose permit answered Wait; for each, how long at most."""
+    """The plugins whose permit returned Wait; for each, how long at most."""
 
     timeout_seconds: dict[str, float]
 
