@@ -83,6 +83,39 @@ CHANGES: dict[str, Callable[[AnyObject], Any]] = {
 }
 
 
+async def test_every_change_counts_also_a_deletion_in_the_last_state(stage: Stage, autojump_clock: MockClock) -> None:
+    take, version = (
+        stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL),
+        stage.mirror.object_cache.version,
+    )
+    one, renewed, changed = widget("w"), widget("w"), widget("w", size=2)
+    seen = [version("Widget")]
+    for batch in (
+        Listed([one], "1"),
+        Changes([Change("MODIFIED", one, renewed)], "2"),
+        Changes([Change("MODIFIED", renewed, changed)], "3"),
+        Changes([Change("DELETED", changed, changed)], "4"),
+    ):
+        take(batch)
+        seen.append(version("Widget"))
+    assert seen == [0, 1, 1, 2, 3]
+
+
+async def test_objects_nested_too_deep_to_be_compared_count_as_changed(stage: Stage, autojump_clock: MockClock) -> None:
+    def deep() -> AnyObject:
+        inner: dict[str, Any] = {}
+        for _ in range(20_000):
+            inner = {"a": inner}
+        return widget("w", inner=inner)
+
+    take = stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL)
+    old, new = deep(), deep()
+    take(Listed([old], "1"))
+    take(Changes([Change("MODIFIED", old, new)], "2"))
+    assert stage.mirror.object_cache.version("Widget") == 2
+    assert known(stage, "Widget")[0] is new
+
+
 @pytest.mark.parametrize(
     ("registered", "moving"),
     [

@@ -1,10 +1,13 @@
 import json
 
 import httpx
+import pytest
 from recording_transport import RecordingTransport
 
 from trio_sched.kube_client import leases
-from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.connection import KubeClient, connect
+from trio_sched.kube_client.errors import UndecodableObject
+from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.objects.lease import LeaseSpec
 
 STORED = {
@@ -58,3 +61,22 @@ async def test_a_lease_is_created_and_read_under_its_name(client: KubeClient, se
         ("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?timeout=2.5s"),
         ("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/l?timeout=5s"),
     ]
+
+
+async def test_a_lease_nested_as_deep_as_a_server_stores_it_is_updated() -> None:
+    deep = b"[" * 9_000 + b"]" * 9_000
+    body = b'{"metadata":{"name":"l","namespace":"d"},"spec":{"holderIdentity":"other","future":%s}}' % deep
+    stored = leases.StoredLease.decode(body)
+    assert stored.lease.spec.holder_identity == "other"
+    sent = b""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal sent
+        sent = request.content
+        return httpx.Response(200, content=sent)
+
+    async with connect(ConnectionSettings(server="http://api.test"), transport=httpx.MockTransport(answer)) as other:
+        await leases.update_lease(other, stored, LeaseSpec(holder_identity="me"))
+    assert deep in sent
+    with pytest.raises(UndecodableObject, match="nested too deep"):
+        leases.StoredLease.decode(body.replace(deep, b"[" * 60_000 + b"]" * 60_000))

@@ -1,4 +1,6 @@
+import errno
 import gzip
+import socket
 from functools import partial
 
 import pytest
@@ -6,6 +8,7 @@ import trio
 import trio.testing
 from raw_server import Exchange, StartServer
 
+from trio_sched.kube_client.channel import SocketChannel
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.errors import ConnectionFailed
 from trio_sched.kube_client.pool import IDLE_SECONDS
@@ -261,6 +264,38 @@ async def test_a_stream_gives_pieces_as_they_come_on_a_connection_of_its_own(sta
         seen_first.set()
         assert await stream.receive() == b"de"
         assert await stream.receive() == b""
+    assert server.connections == 2
+
+
+class FailingSocket(socket.socket):
+    def recv(self, *args: object) -> bytes:
+        raise OSError(errno.ECONNABORTED, "Software caused connection abort")
+
+
+async def test_an_idle_connection_with_any_error_of_the_socket_is_stale() -> None:
+    channel = SocketChannel(FailingSocket())
+    try:
+        assert channel.is_stale()
+    finally:
+        channel.close()
+
+
+async def test_a_check_of_an_idle_connection_that_fails_frees_its_slot(start_server: StartServer) -> None:
+    class Failing(SocketChannel):
+        def is_stale(self) -> bool:
+            raise MemoryError
+
+    server = await start_server(answer)
+    async with unlimited(server.settings) as client:
+        client.pool.max_connections = 1
+        await client.call(b"GET", b"/x")
+        (connection,) = client.pool._idle
+        connection.close()
+        connection._channel = Failing(socket.socket())
+        with pytest.raises(MemoryError):
+            await client.call(b"GET", b"/x")
+        with trio.fail_after(5):
+            await client.call(b"GET", b"/x")
     assert server.connections == 2
 
 

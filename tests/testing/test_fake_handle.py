@@ -73,3 +73,17 @@ def test_a_waiting_pod_is_rejected_once() -> None:
     assert not waiting.reject("A", "no, again")
     assert waiting.rejection == ("A", "no")
     assert not waiting.is_allowed
+
+
+def test_a_version_grows_with_every_change_of_its_kind_and_only_then() -> None:
+    first, second = (msgspec.convert({"metadata": {"name": name}}, PersistentVolume) for name in "ab")
+    handle = FakeHandle(known_objects={"PersistentVolume": [first]})
+    seen = [handle.version("PersistentVolume"), handle.version("PersistentVolume")]
+    handle.known_objects["PersistentVolume"] = [first, second]
+    seen.append(handle.version("PersistentVolume"))
+    handle.known_objects["PersistentVolume"] = [second]
+    seen.append(handle.version("PersistentVolume"))
+    handle.known_objects["StorageClass"] = []
+    seen.append(handle.version("PersistentVolume"))
+    assert seen == [1, 1, 2, 3, 3]
+    assert handle.version("StorageClass") == 0

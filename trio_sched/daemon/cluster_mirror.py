@@ -224,9 +224,12 @@ def _changes(batch: Listed[K] | Changes[K]) -> list[Change[K]]:
 
 def _matters(change: Change[Any]) -> bool:
     """Whether anything is different that plugins can see, besides the version."""
-    if change.old is None or change.new is None:
+    if change.type == "DELETED" or change.old is None or change.new is None:
         return True
-    return bool(_without_version(change.old) != _without_version(change.new))
+    try:
+        return bool(_without_version(change.old) != _without_version(change.new))
+    except RecursionError:  # nested too deep to be compared
+        return True
 
 
 def _without_version(one: Any) -> Any:

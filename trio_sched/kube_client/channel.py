@@ -5,7 +5,7 @@ trio's own streams are general, which costs: a checkpoint on every send and rece
 its buffer is full, and a receive waits first (a response is never there yet). One task uses a channel at a time.
 """
 
-import errno
+import contextlib
 import socket
 import ssl
 from typing import Protocol
@@ -87,10 +87,8 @@ class SocketChannel:
             return self._socket.recv(READ_BYTES)
         except BlockingIOError:
             return None
-        except OSError as problem:
-            if problem.errno in (errno.EBADF, errno.ECONNRESET, errno.ETIMEDOUT, errno.EPIPE):
-                return b""
-            raise
+        except OSError:  # whatever it is: nothing will come any more
+            return b""
 
     def is_stale(self) -> bool:
         """Whether there is anything to read: on an idle plain connection that is its end or a protocol violation."""
@@ -101,7 +99,8 @@ class SocketChannel:
         if not self._closed:
             self._closed = True
             trio.lowlevel.notify_closing(self._socket)
-            self._socket.close()
+            with contextlib.suppress(OSError):  # an error of the connection can show up here; the descriptor is free
+                self._socket.close()
 
 
 class TlsChannel:

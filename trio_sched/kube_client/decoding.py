@@ -5,11 +5,16 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 from msgspec import Raw, Struct, field
 
+from trio_sched.kube_client.deep_json import elements, place_of_member, pruned, with_deep_recursion
 from trio_sched.kube_client.errors import ApiStatus, UndecodableObject
 from trio_sched.kube_client.kinds import Kind, T
 from trio_sched.objects.metadata import ListMeta
 
 _O = TypeVar("_O")
+
+_UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_IDENTITY_DEPTH = 20
+"""Deeper than the fields that say which object of which type this is."""
 
 
 class WatchEvent(Struct, Generic[_O], frozen=True, gc=False):
@@ -76,7 +81,7 @@ class Codec(Generic[T]):
         """
         try:
             return self._read(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        except _UNDECODABLE as problem:
             raise self._undecoded(body, problem).error from problem
 
     def page(self, body: bytes) -> Page[T]:
@@ -88,10 +93,10 @@ class Codec(Generic[T]):
         if self._kind.keep_whole is not None:
             return self._page_one_by_one(body)
         try:
-            listing = self._list.decode(body)
-        except msgspec.ValidationError:
+            listing = with_deep_recursion(self._list.decode, body)
+        except (msgspec.ValidationError, RecursionError):
             return self._page_one_by_one(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        except _UNDECODABLE as problem:
             raise self._undecoded(b"", problem).error from problem
         return Page(listing.metadata, listing.items or [], [])
 
@@ -101,7 +106,7 @@ class Codec(Generic[T]):
             return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
         try:
             events = self._event.decode_lines(lines)
-        except (msgspec.MsgspecError, UnicodeDecodeError):  # an ERROR among them, or an object of the wrong shape
+        except _UNDECODABLE:  # an ERROR among them, or an object of the wrong shape
             return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
         if any(event.type == "ERROR" for event in events):  # a Status that has the shape of this kind, too
             return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
@@ -109,43 +114,67 @@ class Codec(Generic[T]):
 
     def _event_alone(self, line: bytes) -> WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]:
         try:
-            event = _raw_event_decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+            event = _split_event(line)
+        except _UNDECODABLE as problem:
             return WatchEvent("", self._undecoded(b"", problem))
         if event.type == "ERROR":
             try:
-                return WatchEvent("ERROR", _status_decoder.decode(event.object))
-            except msgspec.MsgspecError:
+                return WatchEvent("ERROR", with_deep_recursion(_status_decoder.decode, event.object))
+            except _UNDECODABLE:
                 return WatchEvent("ERROR", ApiStatus(message=bytes(event.object).decode("utf-8", "replace")))
         try:
             return WatchEvent(event.type, self._read(event.object))
-        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        except _UNDECODABLE as problem:
             return WatchEvent(event.type, self._undecoded(bytes(event.object), problem))
 
     def _read(self, raw: bytes | Raw) -> T:
+        return with_deep_recursion(self._read_at_once, raw)
+
+    def _read_at_once(self, raw: bytes | Raw) -> T:
         decoded = self._object.decode(raw)
         keep_whole = self._kind.keep_whole
         return decoded if keep_whole is None else keep_whole(decoded, bytes(raw))
 
     def _page_one_by_one(self, body: bytes) -> Page[T]:
         try:
-            listing = _raw_list_decoder.decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+            listing = _split_list(body)
+        except _UNDECODABLE as problem:
             raise self._undecoded(b"", problem).error from problem
         page: Page[T] = Page(listing.metadata, [], [])
         for item in listing.items or ():
             try:
                 page.objects.append(self._read(item))
-            except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+            except _UNDECODABLE as problem:
                 page.undecoded.append(self._undecoded(bytes(item), problem))
         return page
 
     def _undecoded(self, body: bytes, problem: Exception) -> Undecoded:
         try:
-            identity = _named_decoder.decode(body).metadata
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            identity = _named_decoder.decode(pruned(body, _IDENTITY_DEPTH)).metadata
+        except _UNDECODABLE:
             identity = _Identity()
-        text = str(problem).replace("`", "").replace("$.", "")
+        too_deep = isinstance(problem, RecursionError)
+        text = "nested too deep" if too_deep else str(problem).replace("`", "").replace("$.", "")
         error = UndecodableObject(self._kind.plural, identity.namespace, identity.name, text)
         error.__cause__ = problem
         return Undecoded(identity.namespace, identity.name, identity.resource_version, error)
+
+
+def _split_event(line: bytes) -> WatchEvent[Raw]:
+    """An event with its object undecoded."""
+    try:
+        return with_deep_recursion(_raw_event_decoder.decode, line)
+    except RecursionError:  # the object is still to be decoded, and that will fail in the same way
+        event_type = _raw_event_decoder.decode(pruned(line, _IDENTITY_DEPTH)).type
+        return WatchEvent(event_type, Raw(line[place_of_member(line, "object")]))
+
+
+def _split_list(body: bytes) -> _List[Raw]:
+    """A list with its items undecoded."""
+    try:
+        return with_deep_recursion(_raw_list_decoder.decode, body)
+    except RecursionError:
+        items = place_of_member(body, "items")
+        head = body[: items.start] + b"[]" + body[items.stop :]
+        metadata = _raw_list_decoder.decode(pruned(head, _IDENTITY_DEPTH)).metadata
+        return _List(metadata, [Raw(item) for item in elements(body[items])])

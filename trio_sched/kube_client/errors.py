@@ -208,7 +208,7 @@ def error_from_reply(code: int, body: bytes, *, request: str) -> ApiError:
     """
     try:
         status = _status_decoder.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):  # a proxy's HTML page, or nothing at all
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # a proxy's HTML page, or nothing at all
         status = ApiStatus()
     if status.kind == "Status":
         return error_from_status(status, code=code)

@@ -127,6 +127,8 @@ def parse_credential(output: bytes, *, api_version: str) -> ExecCredential:
     """
     try:
         document = json.loads(output)
+    except RecursionError as problem:
+        raise CredentialsError("getting credentials: decoding stdout: exceeded max depth") from problem
     except ValueError as problem:
         raise CredentialsError(f"getting credentials: decoding stdout: {problem}") from problem
     if not isinstance(document, dict) or document.get("kind") != "ExecCredential":

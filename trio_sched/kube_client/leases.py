@@ -6,6 +6,7 @@ import msgspec
 from attrs import field, frozen
 
 from trio_sched.kube_client.connection import JSON, KubeClient
+from trio_sched.kube_client.deep_json import with_deep_recursion
 from trio_sched.kube_client.errors import UndecodableObject
 from trio_sched.kube_client.kinds import LEASE_KIND
 from trio_sched.objects.lease import Lease, LeaseSpec
@@ -36,8 +37,10 @@ class StoredLease:
             UndecodableObject: it is not one.
         """
         try:
-            raw = _raw_decoder.decode(body)
+            raw = with_deep_recursion(_raw_decoder.decode, body)
             lease = msgspec.convert(raw, Lease)
+        except RecursionError as problem:
+            raise UndecodableObject("leases", "", "", "nested too deep") from problem
         except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
             raise UndecodableObject("leases", "", "", str(problem)) from problem
         return cls(lease=lease, raw=raw, record=record_of(lease.spec))
@@ -100,7 +103,8 @@ async def update_lease(
     body = {**stored.raw, "spec": {**kept, **msgspec.to_builtins(spec)}}
     metadata = stored.lease.metadata
     target = LEASE_KIND.path(metadata.name, namespace=metadata.namespace) + _timeout(timeout_seconds)
-    return StoredLease.decode(await client.call(b"PUT", target.encode(), headers=JSON, body=_encode(body)))
+    encoded = with_deep_recursion(_encode, body)
+    return StoredLease.decode(await client.call(b"PUT", target.encode(), headers=JSON, body=encoded))
 
 
 def _timeout(seconds: float | None) -> str:

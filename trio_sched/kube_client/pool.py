@@ -148,10 +148,15 @@ class Pool:
         while self._idle:
             connection = self._idle.pop()
             fresh = trio.current_time() - connection.idle_since < IDLE_SECONDS
-            if fresh and self._is_current(connection) and not connection.is_stale():
+            usable = False
+            try:
+                usable = fresh and self._is_current(connection) and not connection.is_stale()
+            finally:
+                if not usable:
+                    self._free_slot()
+                    connection.close()
+            if usable:
                 return connection
-            connection.close()
-            self._open -= 1
         if self._open < self.max_connections:
             self._open += 1
         else:

@@ -85,7 +85,9 @@ class FakeHandle:
     """What `patch` raises, unless it is None."""
     while_waiting: Callable[[], None] = lambda: None
     """Called whenever a plugin waits in `changed`."""
-    _versions: count[int] = field(factory=lambda: count(1000), init=False)
+    _versions: dict[str, tuple[int, tuple[Any, ...]]] = field(factory=dict, init=False)
+    """By kind: its version, and the objects that it stands for."""
+    _resource_versions: count[int] = field(factory=lambda: count(1000), init=False)
 
     def feature_enabled(self, gate: str) -> bool:
         """The value in *gates*, else Kubernetes' default.
@@ -111,8 +113,13 @@ class FakeHandle:
         return None
 
     def version(self, kind: str) -> int:
-        """A new number for every call: *known_objects* may have changed in between."""
-        return next(self._versions)
+        """A number that grows whenever *known_objects* has other objects of *kind* than at the last call."""
+        objects = tuple(self.known_objects.get(kind, ()))
+        number, seen = self._versions.get(kind, (0, ()))
+        if len(objects) != len(seen) or any(now is not then for now, then in zip(objects, seen, strict=True)):
+            number += 1
+            self._versions[kind] = number, objects
+        return number
 
     def waiting_pods(self) -> Mapping[str, FakeWaitingPod]:
         """The pods in *waiting*."""
@@ -176,7 +183,7 @@ class FakeHandle:
         if old is None:
             raise LookupError(f"no {kind} is called {name}")
         merged = _merged(msgspec.to_builtins(old), patch)
-        merged["metadata"]["resourceVersion"] = str(next(self._versions))
+        merged["metadata"]["resourceVersion"] = str(next(self._resource_versions))
         new = msgspec.convert(merged, type(old))
         self.known_objects[kind] = [new if one is old else one for one in self.known_objects[kind]]
         return new
