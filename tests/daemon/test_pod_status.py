@@ -10,7 +10,9 @@ from trio.testing import MockClock
 
 from trio_sched.daemon.pod_status import PodStatusWriter, condition_patch, status_patch
 from trio_sched.daemon.work_pool import WorkPool
+from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.simulator import ApiServer
 from trio_sched.testing import node, pod
@@ -234,6 +236,44 @@ async def test_a_failed_patch_is_replaced_by_a_newer_one(
     await writing.writer.pool.drained()
     assert writing.messages == ["second"]
     assert writing.versions[-1]["nominatedNodeName"] == "n1"
+
+
+@pytest.mark.parametrize("under_way", [False, True], ids=["queued", "being sent"])
+async def test_a_nomination_that_was_not_sent_yet_can_be_cleared(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer, under_way: bool
+) -> None:
+    api.faults.set_latency(1, verb="patch")
+    writing.writer.write_nomination(writing.pod, "n1")
+    if under_way:
+        await trio.sleep(0.5)
+    writing.writer.write_nomination(writing.pod, "")
+    await writing.writer.pool.drained()
+    assert not writing.store.pod("p")["status"].get("nominatedNodeName")
+
+
+async def test_a_message_that_returns_while_another_is_on_its_way_is_written(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer
+) -> None:
+    writing.say("no room")
+    await writing.writer.pool.drained()
+    writing.pod = await verbs.get(writing.store.client, POD_KIND, "p", namespace="default")
+    api.faults.set_latency(1, verb="patch")
+    writing.say("no ports")
+    await trio.sleep(0.5)
+    writing.say("no room")
+    await writing.writer.pool.drained()
+    assert writing.messages == ["no room", "no ports", "no room"]
+
+
+async def test_what_is_on_its_way_already_is_not_sent_again(
+    writing: Writing, autojump_clock: MockClock, api: ApiServer
+) -> None:
+    api.faults.set_latency(1, verb="patch")
+    writing.say("no room", nominated="n1")
+    await trio.sleep(0.5)
+    writing.say("no room", nominated="n1")
+    await writing.writer.pool.drained()
+    assert writing.messages == ["no room"]
 
 
 async def test_a_queued_patch_can_be_withdrawn(writing: Writing, autojump_clock: MockClock) -> None:

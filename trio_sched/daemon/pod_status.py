@@ -9,6 +9,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
+import msgspec
 import trio
 from attrs import define, field
 from msgspec.structs import replace
@@ -29,9 +30,11 @@ DISRUPTION_TARGET: Final = "DisruptionTarget"
 
 @define(eq=False)
 class _PendingPatch:
-    """The patch of one pod that waits to be sent, and whether an earlier one is being sent."""
+    """The patch of one pod that waits to be sent, and an earlier one that is being sent."""
 
     patch: dict[str, Any] | None
+    sent: dict[str, Any] = field(factory=dict)
+    """What was sent so far; the watch need not have shown it."""
     is_sending: bool = False
     is_withdrawn: bool = False
     finished: trio.Event = field(factory=trio.Event)
@@ -54,13 +57,15 @@ class PodStatusWriter:
     def write(self, pod: Pod, *, reason: str, message: str, nominated_node_name: str | None) -> None:
         """Write, in the background, why *pod* was not scheduled; nothing is sent if its status says so already."""
         now = format_time(self.wall_clock())
-        patch = status_patch(pod, reason=reason, message=message, nominated_node_name=nominated_node_name, now=now)
+        patch = status_patch(
+            self._expected(pod), reason=reason, message=message, nominated_node_name=nominated_node_name, now=now
+        )
         if patch:
             self._enqueue(pod, patch)
 
     def write_nomination(self, pod: Pod, node_name: str) -> None:
         """Nominate *pod* to *node_name*, in the background; to no node if that is empty."""
-        if pod.nominated_node_name != node_name:
+        if self._expected(pod).nominated_node_name != node_name:
             self._enqueue(pod, {"nominatedNodeName": node_name or None})
 
     async def write_disruption_target(self, pod: Pod, *, reason: str, message: str) -> None:
@@ -92,6 +97,11 @@ class PodStatusWriter:
         else:
             del self._pending[uid]
 
+    def _expected(self, pod: Pod) -> Pod:
+        """*pod* with the patches that are on their way to the server: what undoes one of them must be sent, too."""
+        pending = self._pending.get(pod.uid)
+        return pod if pending is None else patched(pod, {**pending.sent, **(pending.patch or {})})
+
     def _enqueue(self, pod: Pod, patch: dict[str, Any]) -> None:
         pending = self._pending.get(pod.uid)
         if pending is not None and not pending.is_withdrawn:
@@ -106,6 +116,7 @@ class PodStatusWriter:
         try:
             while pending.patch:
                 patch, pending.patch = pending.patch, None
+                pending.sent = {**pending.sent, **patch}
                 pause = await self._send(pod, patch, pauses)
                 if pause is None:
                     continue
@@ -142,6 +153,18 @@ class PodStatusWriter:
 
     def _pauses(self) -> Iterator[float]:
         return (seconds * (1 + STATUS_RETRY_JITTER * self.random.random()) for seconds in STATUS_RETRY_SECONDS)
+
+
+def patched(pod: Pod, patch: dict[str, Any]) -> Pod:
+    """*pod* as it will be after a *patch* that `status_patch` made."""
+    status = pod.status
+    if "nominatedNodeName" in patch:
+        status = replace(status, nominated_node_name=patch["nominatedNodeName"] or "")
+    for entry in patch.get("conditions", ()):
+        condition = msgspec.convert(entry, PodCondition)
+        conditions = {known.type: known for known in status.conditions or ()} | {condition.type: condition}
+        status = replace(status, conditions=tuple(conditions.values()))
+    return replace(pod, status=status)
 
 
 def status_patch(pod: Pod, *, reason: str, message: str, nominated_node_name: str | None, now: str) -> dict[str, Any]:
