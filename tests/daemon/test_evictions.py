@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -189,10 +190,10 @@ async def test_more_preemptors_than_eviction_tasks_are_all_served(
 # --- failures -------------------------------------------------------------------------------------------------------
 
 
-def queued(evicting: Evicting) -> None:
+def queued(evicting: Evicting, preemptor: Pod = GRAND) -> None:
     """Queue the preemptor as unschedulable."""
     queue = evicting.assembly.scheduler.queue
-    evicting.show("ADDED", None, GRAND)
+    evicting.show("ADDED", None, preemptor)
     info = queue.pop()
     assert info is not None
     decision = evicting.assembly.scheduler.decide(info)
@@ -216,6 +217,29 @@ async def test_a_failed_eviction_requeues_the_preemptor_and_spares_the_last_vict
     assert GRAND.key in queue.active
     assert "last" not in {name for name, _what in evicting.what()}
     assert "Error evicting pods for default/grand" in caplog.text
+
+
+@pytest.mark.parametrize("in_background", [True, False])
+async def test_a_failed_eviction_requeues_every_preemptor_that_needs_one_of_its_victims(
+    in_background: bool, evicting: Evicting, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    second, third = pod("second", cpu=2, priority=90), pod("third", cpu=2, priority=80)
+    (low,) = await evicting.running("low", cpu=2)
+    for preemptor in (GRAND, second, third):
+        queued(evicting, preemptor)
+    await evicting.reported()
+    queue = evicting.assembly.scheduler.queue
+    evicting.store.api.faults.set_latency(1, verb="delete")
+    evicting.store.api.faults.fail_next(verb="delete", resource="pods", code=403, reason="Forbidden", message="not you")
+    nursery.start_soon(partial(evicting.evict, low, in_background=in_background))
+    await trio.sleep(0.5)
+    assert await evicting.evict(low, preemptor=second) is None
+    assert await evicting.evict(low, preemptor=third) is None
+    assert {second.key, third.key} <= {info.key for info in queue.unschedulable.values()}
+    await trio.sleep(0.6)
+    await evicting.evictions.pool.drained()
+    assert [preemptor.key in queue.unschedulable for preemptor in (second, third)] == [False, False]
+    assert (GRAND.key in queue.unschedulable) is not in_background  # in the cycle it gets the failure as a status
 
 
 async def test_a_failed_eviction_in_the_cycle_is_returned(evicting: Evicting, autojump_clock: MockClock) -> None:

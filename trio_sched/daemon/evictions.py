@@ -42,6 +42,8 @@ class _Eviction:
     """Those that have to be deleted from the API server, by UID."""
     all_requested: bool = False
     """The deletion of every victim has been requested, or that of the last one is being requested."""
+    preemptors: dict[str, Pod] = field(factory=dict)
+    """The pods that need one of these victims gone, by UID: the one it is done for, and later ones."""
 
 
 @define(eq=False, kw_only=True)
@@ -82,13 +84,18 @@ class Evictions:
     ) -> Status | None:
         """Evict *victims*; see `trio_sched.plugin_api.Handle.evict`."""
         self._by_preemptor = {uid: one for uid, one in self._by_preemptor.items() if self._is_ongoing(one)}
-        requested = {uid for eviction in self._by_preemptor.values() for uid in eviction.victims}
+        requested = {uid: eviction for eviction in self._by_preemptor.values() for uid in eviction.victims}
+        for victim in victims:
+            if victim.uid in requested:
+                requested[victim.uid].preemptors[preemptor.uid] = preemptor
         remaining = [v for v in victims if v.metadata.deletion_timestamp is None and v.uid not in requested]
         if not remaining:
             if not in_background:
                 self._clear_nominations(preemptor, node_name)
             return None
-        eviction = _Eviction(node_name, {victim.uid: victim for victim in remaining})
+        eviction = _Eviction(
+            node_name, {victim.uid: victim for victim in remaining}, preemptors={preemptor.uid: preemptor}
+        )
         self._by_preemptor[preemptor.uid] = eviction
         if in_background:
             self._clear_nominations(preemptor, node_name)
@@ -102,6 +109,7 @@ class Evictions:
         eviction.all_requested = True
         if problem is not None:
             del self._by_preemptor[preemptor.uid]
+            self.activate([one for uid, one in eviction.preemptors.items() if uid != preemptor.uid])
             return failure(problem)
         self._clear_nominations(preemptor, node_name)
         return None
@@ -122,7 +130,7 @@ class Evictions:
             if self._by_preemptor.get(preemptor.uid) is eviction:
                 del self._by_preemptor[preemptor.uid]
             log.error("Error evicting pods for %s: %s", preemptor.key, problem, extra={"pod": preemptor.key})
-            self.activate([preemptor])
+            self.activate(list(eviction.preemptors.values()))
 
     async def _evict_all(self, eviction: _Eviction, preemptor: Pod, victims: Sequence[Pod], plugin: str) -> None:
         """Evict *victims*, some at once; the first failure cancels the others."""
