@@ -224,7 +224,7 @@ async def test_a_failed_eviction_requeues_every_preemptor_that_needs_one_of_its_
     in_background: bool, evicting: Evicting, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     second, third = pod("second", cpu=2, priority=90), pod("third", cpu=2, priority=80)
-    (low,) = await evicting.running("low", cpu=2)
+    low, _other = await evicting.running("low", "other", cpu=2)
     for preemptor in (GRAND, second, third):
         queued(evicting, preemptor)
     await evicting.reported()
