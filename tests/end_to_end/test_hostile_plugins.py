@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import trio
+import trio.lowlevel
 from trio.testing import MockClock
 
 from trio_sched.plugin_api import (
@@ -57,6 +58,40 @@ class Impostor:
     __str__ = __repr__
 
 
+class UnreadableName(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise RuntimeError("no name")
+
+
+class Treacherous(Exception, metaclass=UnreadableName):
+    """Ends the process when it is printed, and fails at whatever else is done with it."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        raise RuntimeError("hands off")
+
+    def __str__(self) -> str:
+        raise SystemExit(5)
+
+    def with_traceback(self, _traceback: object) -> Any:
+        raise RuntimeError("no traceback")
+
+
+class UnreadableStatus(Status):
+    @property
+    def code(self) -> Any:  # type: ignore[override]
+        raise SystemExit(6)
+
+
+class UncomparableName:
+    def __hash__(self) -> int:
+        return hash("node-1")
+
+    def __eq__(self, _other: object) -> bool:
+        raise RuntimeError("do not compare")
+
+
 async def _coroutine() -> None: ...
 
 
@@ -100,6 +135,24 @@ NOT_ANSWERS: dict[str, Answer] = {
     "recursion": lambda count: _recursion(count),
     "a group of exceptions": lambda _count: _raise(ExceptionGroup("several", [KeyError("team")])),
     "an exit": lambda _count: _raise(SystemExit(3)),
+    "a hollow status": lambda _count: Status.__new__(Status),
+    "hollow verdicts": lambda _count: Verdicts.__new__(Verdicts),
+    "a hollow pre_filter result": lambda _count: PreFilterResult.__new__(PreFilterResult),
+    "a hollow post_filter result": lambda _count: PostFilterResult.__new__(PostFilterResult),
+    "a hollow wait": lambda _count: Wait.__new__(Wait),
+    "a hollow permission": lambda _count: PreFlight.__new__(PreFlight),
+    "a status that cannot be read": lambda _count: UnreadableStatus(Code.UNSCHEDULABLE),
+    "may_fail for each node": lambda count: Verdicts(
+        np.ones(count, dtype=np.bool_),
+        lambda _code: unschedulable("no"),
+        may_fail=np.ones(2, dtype=np.bool_),  # type: ignore[arg-type]
+    ),
+    "names that do not compare": lambda _count: PreFilterResult(frozenset([UncomparableName()])),  # type: ignore[list-item]
+    "a nomination that cannot be sent": lambda _count: PostFilterResult(None, "\ud800"),
+    "an exception with a lone surrogate": lambda _count: _raise(ValueError("\udcff")),
+    "an exception that fails at everything": lambda _count: _raise(Treacherous()),
+    "an exception with a long text": lambda _count: _raise(ValueError("x" * 10_000_000)),
+    "an exception group with an exit": lambda _count: _raise(BaseExceptionGroup("several", [SystemExit(4)])),
     "asyncio's cancellation": lambda _count: _raise(CancelledError()),
 }
 
@@ -241,6 +294,54 @@ async def test_wrong_answers_cost_their_pods_and_nothing_else(
                 assert "Hostile" in message, answer
                 # An Error that the plugin answers with itself is told in kube-scheduler's words alone.
                 assert hook in message or answer == "an error without text", (answer, message)
+
+
+@pytest.mark.parametrize("hook", AWAITED)
+async def test_a_cancellation_of_the_plugins_own_is_its_failure(
+    hook: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def stale(self: Any, pod: Any) -> Any:
+        if pod.name != "unlucky":
+            return GOOD[hook](0)
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            try:
+                await trio.lowlevel.checkpoint()
+            except trio.Cancelled as error:
+                cancelled = error
+        raise cancelled
+
+    stale.__name__ = hook
+    plugin = type("Hostile", (), {"name": "Hostile", "__init__": lambda *_args: None, hook: hookimpl(stale)})
+    async with virtual_cluster(nodes=2, plugins=[plugin], config=CONFIGS.get(hook)) as cluster:
+        await cluster.create(pod("unlucky", cpu="999" if hook == "post_filter" else "10m"))
+        await trio.sleep(5)
+        await cluster.create(pod("late", cpu="10m"))
+        await trio.sleep(5)
+        assert cluster.pod("late").node_name
+        assert bool(cluster.pod("unlucky").node_name) == (hook == "post_bind")
+        assert f"plugin Hostile failed at {hook}: {hook} raised Cancelled" in caplog.text
+
+
+async def test_a_pre_bind_that_cancels_the_others_costs_its_pod(autojump_clock: MockClock) -> None:
+    class Hostile:
+        name = "Hostile"
+
+        def __init__(self, args: None, handle: Any) -> None: ...
+
+        @hookimpl
+        async def pre_bind(self, pod: Any) -> None:
+            nursery = trio.lowlevel.current_task().parent_nursery
+            assert nursery is not None
+            nursery.cancel_scope.cancel()
+            await trio.sleep(1)
+
+    async with virtual_cluster(nodes=1, plugins=[Hostile]) as cluster:
+        await cluster.create(pod("p", cpu=1))
+        await trio.sleep(5)
+        assert not cluster.pod("p").node_name
+        event = cluster.events("FailedScheduling", about="p")[0]
+        assert event.message == 'running PreBind plugin "Hostile": cancelled by a plugin'
 
 
 def odd(function: Callable[..., Any]) -> Any:
@@ -396,4 +497,4 @@ async def test_what_a_plugin_leaves_in_the_cycle_state_cannot_end_the_process(au
         assert cluster.scheduler.running
         assert {cluster.pod(name).node_name for name in ("odd", "plain")} == {"n"}
         (event, *_) = cluster.events("FailedScheduling", about="high")
-        assert "cloning the CycleState: clone raised RuntimeError: one of a kind" in event.message
+        assert "cloning the CycleState value 'Hostile': clone raised RuntimeError: one of a kind" in event.message

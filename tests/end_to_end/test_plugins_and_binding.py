@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+import pytest
 import trio
 from ledger import Ledger, check_nothing_left
 from plugin_base import PluginBase
@@ -9,16 +11,22 @@ from trio.testing import MockClock
 
 from trio_sched.plugin_api import (
     Action,
+    CycleState,
     EventRegistration,
+    Input,
+    Int64Array,
+    NodeColumns,
     Pod,
     PreFlight,
     Resource,
     Status,
+    Verdicts,
     Wait,
     failure,
     hookimpl,
     on,
     pending,
+    unschedulable,
 )
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
@@ -247,3 +255,45 @@ async def test_pre_binds_that_allow_it_run_in_parallel(autojump_clock: MockClock
         assert cluster.pod("p").node_name == ""
         await trio.sleep(0.2)
         assert cluster.pod("p").node_name == "node-1"
+
+
+@pytest.mark.parametrize("depends_on", [None, frozenset({Input.NODE})], ids=["called for every pod", "cached"])
+async def test_hooks_get_what_was_stored_for_their_own_pod(
+    depends_on: frozenset[Input] | None, autojump_clock: MockClock
+) -> None:
+    seen: list[tuple[list[str], int]] = []
+
+    class Storing(PluginBase):
+        @hookimpl
+        def sign(self) -> tuple[()]:
+            return ()
+
+        @hookimpl
+        def pre_filter(self, pod: Pod, state: CycleState) -> None:
+            state.write("names", [*state.get("names", ()), pod.name])
+            state.pods_to_activate[pod.key] = pod
+
+        @hookimpl
+        def filter(self, nodes: NodeColumns) -> Verdicts:
+            return Verdicts.where(np.ones(len(nodes), dtype=np.bool_), unschedulable("no"))
+
+        @hookimpl
+        def pre_score(self, pod: Pod, state: CycleState) -> None:
+            state.write("scored", [*state.get("scored", ()), pod.name])
+
+        @hookimpl
+        def score(self, nodes: NodeColumns) -> Int64Array:
+            return np.zeros(len(nodes), dtype=np.int64)
+
+        @hookimpl
+        def reserve(self, state: CycleState) -> None:
+            state.read("names").append("reserved")
+            seen.append(([*state.read("names"), *state.read("scored")], len(state.pods_to_activate)))
+
+    if depends_on is not None:
+        Storing.depends_on = depends_on  # type: ignore[attr-defined]
+    async with virtual_cluster(nodes=2, plugins=[Storing]) as cluster:
+        for name in ("a", "b", "c"):
+            await cluster.create(pod(name, cpu="10m"))
+        await cluster.settle()
+    assert seen == [([name, "reserved", name], 1) for name in ("a", "b", "c")]

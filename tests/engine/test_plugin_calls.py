@@ -1,5 +1,6 @@
 import traceback
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
 from trio_sched.engine.hook_failure import HookFailed, describe_value
 from trio_sched.engine.plugin_calls import (
     HookResult,
+    call_events_to_register,
     call_filter,
     call_permit,
     call_pre_filter,
@@ -16,22 +18,27 @@ from trio_sched.engine.plugin_calls import (
     call_score,
     call_status_hook,
     check_nodes,
+    clone_state,
     explain,
     read_post_filter_result,
     read_status_result,
 )
 from trio_sched.plugin_api import (
     SKIP,
+    Action,
     Code,
     CycleState,
+    EventRegistration,
     NodeColumns,
     PostFilterResult,
     PreFilterResult,
     QueuedPod,
+    Resource,
     Status,
     Verdicts,
     Wait,
     failure,
+    on,
     unresolvable,
     unschedulable,
 )
@@ -258,7 +265,8 @@ def test_a_set_of_names_is_as_good_as_a_frozen_one() -> None:
 def test_a_wait_is_for_a_number_of_seconds(seconds: Any) -> None:
     problem = failed(call_permit, hook("permit", Wait(seconds)), pod(), "n", STATE)
     assert "permit returned a Wait whose timeout_seconds is" in str(problem)
-    assert call_permit(hook("permit", Wait(float("inf"))), pod(), "n", STATE) == Wait(float("inf"))
+    for given, expected in ((float("inf"), 10**9), (10**400, 10**9), (-(10**400), 0), (-float("inf"), 0), (2.5, 2.5)):
+        assert call_permit(hook("permit", Wait(given)), pod(), "n", STATE) == Wait(expected)
 
 
 @pytest.mark.parametrize("answer", [PostFilterResult("no"), PostFilterResult(None, 5), unschedulable()])  # type: ignore[arg-type]
@@ -271,3 +279,92 @@ def test_a_post_filter_answers_with_its_result(answer: Any) -> None:
 def test_a_sort_key_has_an_order(key: Any) -> None:
     problem = failed(call_queue_sort, hook("queue_sort", lambda _queued: key), QueuedPod(pod(), 0.0))
     assert "which has no order; return a sort key that compares" in str(problem)
+
+
+class OwnStatus(Status):
+    def __init__(self, why: str) -> None:
+        Status.__init__(self, Code.UNSCHEDULABLE, (why,))
+
+    def by(self, plugin: str) -> Status:
+        raise RuntimeError("mine")
+
+
+class OwnVerdicts(Verdicts):
+    def __init__(self) -> None:
+        Verdicts.__init__(self, np.ones(2, dtype=np.int8), lambda _code: OwnStatus("no"))
+
+
+class OwnResult(PostFilterResult):
+    def __init__(self) -> None:
+        PostFilterResult.__init__(self, OwnStatus("no"), "n")
+
+
+class Loud(str):
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        raise RuntimeError("no hash")
+
+    def __format__(self, _spec: str) -> str:
+        raise RuntimeError("no format")
+
+
+def test_subclasses_of_answers_are_read_as_what_they_are() -> None:
+    rejected = Status(Code.UNSCHEDULABLE, ("no",), plugin="Teams")
+    assert call_status_hook(hook("reserve", OwnStatus("no")), pod(), "n", STATE) == rejected
+    filter_hook = hook("filter", OwnVerdicts(), FilterHook, per_node=False, inputs=None)
+    verdicts = call_filter(filter_hook, pod(), NODES, STATE)
+    assert type(verdicts) is Verdicts
+    assert explain(filter_hook, verdicts, 1) == rejected
+    result = read_post_filter_result(hook("post_filter", None), HookResult(OwnResult()))
+    assert result == PostFilterResult(Status(Code.UNSCHEDULABLE, ("no",)), "n")
+
+
+def test_reasons_become_plain_text_of_bounded_length_and_number() -> None:
+    def reasons(*given: str) -> tuple[str, ...]:
+        status = call_status_hook(hook("reserve", unschedulable(*given)), pod(), "n", STATE)
+        assert status is not None
+        return status.reasons
+
+    assert reasons("bad \ud800", "für") == ("bad ?", "für")
+    (loud,) = reasons(Loud("loud"))
+    assert type(loud) is str
+    assert hash(loud) == hash("loud")
+    assert reasons("x" * 10_000) == ("x" * 4096,)
+    many = reasons(*map(str, range(5000)))
+    assert (len(many), many[:2], many[-1]) == (1001, ("0", "1"), "and 4000 more reasons")
+
+
+@pytest.mark.parametrize("answer", [np.timedelta64(5, "s"), np.timedelta64("NaT"), 10**400])
+def test_scores_are_numbers_of_64_bits(answer: Any) -> None:
+    asked = hook("score_node", answer, ScoreHook, weight=1, normalize=None, per_node=True, inputs=None)
+    assert failed(call_score, asked, pod(), NODES, STATE).problem.startswith("score_node returned ")
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), RuntimeError("no")])
+def test_a_value_that_cannot_be_cloned_names_its_key(error: BaseException) -> None:
+    class Value:
+        def clone(self) -> None:
+            raise error
+
+    state = CycleState()
+    state.write(("Teams", "sizes"), Value())
+    problem = str(failed(clone_state, state))
+    assert "('Teams', 'sizes')" in problem
+    assert type(error).__name__ in problem
+
+
+@pytest.mark.parametrize(
+    "registrations",
+    [
+        [on(Resource.NODE, True)],  # type: ignore[arg-type]
+        [on(Resource.NODE, -1)],  # type: ignore[arg-type]
+        [on(Resource.NODE, 1 << 70)],  # type: ignore[arg-type]
+        count(),
+        (on(Resource.NODE, Action.ADD) for _ in count()),
+        [EventRegistration.__new__(EventRegistration)],
+    ],
+)
+def test_registrations_are_a_bounded_number_of_events(registrations: Any) -> None:
+    problem = failed(call_events_to_register, hook("events_to_register", lambda: registrations))
+    assert problem.problem.startswith("events_to_register returned ")

@@ -165,9 +165,11 @@ class BindingCycle:
 async def _run_group(group: tuple[BoundHook, ...], pod: Pod, placed: Placed) -> Status | None:
     """Run the pre_binds of *group* concurrently; the first failure cancels the others."""
     first: list[Status] = []
+    unfinished = list(group)
 
     async def run(hook: BoundHook, nursery: trio.Nursery) -> None:
         problem = read_pre_bind(hook, await make_call(HookCall(hook, (pod, placed.node_name, placed.state))))
+        unfinished.remove(hook)
         if problem is not None:
             first.append(problem)
             nursery.cancel_scope.cancel()
@@ -175,4 +177,6 @@ async def _run_group(group: tuple[BoundHook, ...], pod: Pod, placed: Placed) -> 
     async with trio.open_nursery() as nursery:
         for hook in group:
             nursery.start_soon(run, hook, nursery)
+    if not first and unfinished:  # a plugin can reach, and cancel, the nursery that its task is in
+        return pre_bind_cancelled(unfinished, "cancelled by a plugin")
     return first[0] if first else None

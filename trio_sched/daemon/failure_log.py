@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from trio_sched.engine.hook_failure import describe_error, has_plain_text
 from trio_sched.engine.plugin_failures import PluginFailures
 
 log = logging.getLogger(__name__)
@@ -25,6 +26,8 @@ def log_plugin_failures(failures: PluginFailures) -> None:
         if reported.count > 1:
             fields["times"] = reported.count
         cause = failed.__cause__
+        if cause is not None and not has_plain_text(cause):  # the traceback would fail, or be as long as the text
+            cause = RuntimeError(describe_error(cause)).with_traceback(cause.__traceback__)
         log.error(
             "plugin %s failed at %s: %s",
             failed.hook.plugin,

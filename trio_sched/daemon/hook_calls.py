@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from typing import TypeVar
 
 import trio
@@ -25,15 +26,34 @@ async def run_steps(steps: HookSteps[T]) -> T:
 
 
 async def make_call(call: HookCall) -> HookResult:
-    """Make one call, and await what it returns if that can be awaited."""
+    """Make one call, and await what it returns if that can be awaited.
+
+    Raises:
+        trio.Cancelled: this task is cancelled; a Cancelled of scopes of the plugin's own is the plugin's failure.
+        KeyboardInterrupt: it came to the process, not from the plugin.
+    """
     try:
         value = call.hook.function(*call.args)
         if inspect.isawaitable(value):
             value = await value
     except Exception as error:
         return HookResult(error=error)
-    except (trio.Cancelled, KeyboardInterrupt, BaseExceptionGroup):
-        raise  # not the plugin's: a nursery of the plugin passes cancellation on in a group
     except BaseException as error:
+        inside = list(_leaves(error))
+        if any(issubclass(type(one), KeyboardInterrupt) for one in inside):
+            raise
+        if any(type(one) is trio.Cancelled for one in inside):
+            await trio.lowlevel.checkpoint_if_cancelled()
         return HookResult(error=error)
     return HookResult(value)
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """*error*, or if it is a group what is in it; nurseries of a plugin pass everything on in groups."""
+    groups = [error]
+    while groups:
+        one = groups.pop()
+        if issubclass(type(one), BaseExceptionGroup):
+            groups += BaseExceptionGroup.exceptions.__get__(one)
+        else:
+            yield one

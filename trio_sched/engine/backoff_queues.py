@@ -23,7 +23,7 @@ class BackoffQueues:
         backoff: Backoff,
         *,
         by_priority: bool,
-        replace_keys: Callable[[Exception, Iterable[QueuedPodInfo]], None] | None = None,
+        replace_keys: Callable[[BaseException, Iterable[QueuedPodInfo]], None] | None = None,
     ) -> None:
         self.backoff = backoff
         if by_priority:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isnan
 from typing import Any, Final
 
 import numpy as np
-from attrs import evolve
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
-from trio_sched.engine.hook_failure import HookFailed, describe_value, error_text, wrong_answer
-from trio_sched.plugin_api.cluster_events import ClusterEvent, EventRegistration
+from trio_sched.engine.hook_failure import (
+    HookFailed,
+    describe_value,
+    error_text,
+    has_plain_text,
+    plain_text,
+    wrong_answer,
+)
+from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, EventRegistration
 from trio_sched.plugin_api.status import REJECTED, Code, Status
 from trio_sched.plugin_api.verdicts import PostFilterResult, PreFilterResult, PreFlight, Verdicts, Wait
 from trio_sched.snapshot.arrays import Int64Array
 
 MAX_SCORE: Final = 100
 _CODES: Final = frozenset(map(int, Code))
+_MAX_REASONS: Final = 1000
+_MAX_WAIT_SECONDS: Final = 10**9
+"""Longer waits are cut to this, so that they can be added to a time; the framework's own limit is far below."""
 
 SUPPORTED: Final[Mapping[str, frozenset[Code]]] = {
     "pre_enqueue": REJECTED | {Code.SKIP, Code.WAIT},  # whatever is not Success keeps the pod back
@@ -66,29 +74,46 @@ def checked_status(hook: BoundHook, answer: object) -> Status:
     """
     if not issubclass(type(answer), Status):
         raise wrong_answer(hook, answer)
-    status: Status = answer  # type: ignore[assignment]  # looked at above
-    if type(status.code) is not Code:
-        if type(status.code) is not int or status.code not in _CODES:
-            problem = f"a Status whose code is {_describe_code(status.code)}"
+    code, reasons, error = _fields(hook, answer, "code", "reasons", "error")
+    if type(code) is not Code:
+        if type(code) is not int or code not in _CODES:
+            problem = f"a Status whose code is {_describe_code(code)}"
             raise wrong_answer(hook, answer, problem, "use a member of Code")
-        status = evolve(status, code=Code(status.code))
-    if type(status.reasons) is not tuple or not all(issubclass(type(reason), str) for reason in status.reasons):
+        code = Code(code)
+    if type(reasons) is not tuple or not all(issubclass(type(reason), str) for reason in reasons):
         raise wrong_answer(
             hook, answer, "a Status whose reasons are not a tuple of strings", 'write unschedulable("why", "and why")'
         )
-    error = status.error
+    texts = tuple(map(plain_text, reasons[:_MAX_REASONS]))
+    if len(reasons) > _MAX_REASONS:
+        texts += (f"and {len(reasons) - _MAX_REASONS} more reasons",)
     if error is not None:
         if not issubclass(type(error), BaseException):
             raise wrong_answer(
                 hook, answer, f"a Status whose error is {describe_value(error)}", "use failure(exception or text)"
             )
-        try:
-            str(error)  # texts are made of it later, where that must not fail
-        except Exception:
+        if not has_plain_text(error):  # texts are made of it later, where that must not fail
             replacement = RuntimeError(error_text(error))
             replacement.__cause__ = error
-            status = evolve(status, error=replacement)
-    return status
+            error = replacement
+    return Status(code, texts, error)
+
+
+def _fields(hook: BoundHook, answer: object, *names: str) -> list[Any]:
+    """The attributes *names* of an answer, which a subclass can lack or compute.
+
+    Raises:
+        HookFailed: one of them cannot be read.
+    """
+    values: list[Any] = []
+    for name in names:
+        try:
+            values.append(getattr(answer, name))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise wrong_answer(hook, answer, f"{describe_value(answer)} without {name}") from error
+    return values
 
 
 def _describe_code(code: object) -> str:
@@ -103,12 +128,17 @@ def read_pre_filter(hook: BoundHook, answer: object) -> PreFilterResult | Status
     """
     if not issubclass(type(answer), PreFilterResult):
         return read_status(hook, answer)
-    result: PreFilterResult = answer  # type: ignore[assignment]  # looked at above
-    names = result.node_names
-    if names is None or type(names) is frozenset:
-        return result
-    if issubclass(type(names), set):
-        return PreFilterResult(frozenset(names))
+    (names,) = _fields(hook, answer, "node_names")
+    if names is None:
+        return PreFilterResult(None)
+    if issubclass(type(names), set | frozenset):
+        iterate: Any = set.__iter__ if issubclass(type(names), set) else frozenset.__iter__
+        elements: list[Any] = list(iterate(names))
+        for element in elements:  # other things would be compared with names, which can raise
+            if type(element) is not str:
+                problem = f"a PreFilterResult with {describe_value(element)} among its node_names"
+                raise wrong_answer(hook, answer, problem, "give a frozenset of names, or None for all nodes")
+        return PreFilterResult(frozenset(elements))
     raise wrong_answer(
         hook,
         answer,
@@ -125,8 +155,7 @@ def read_verdicts(hook: FilterHook, verdicts: object, count: int) -> Verdicts:
     """
     if not issubclass(type(verdicts), Verdicts):
         raise wrong_answer(hook, verdicts)
-    answer: Verdicts = verdicts  # type: ignore[assignment]  # looked at above
-    codes: Any = answer.codes
+    codes, explain, may_fail = _fields(hook, verdicts, "codes", "explain", "may_fail")
     if not issubclass(type(codes), np.ndarray):
         raise wrong_answer(
             hook, verdicts, f"Verdicts whose codes are {describe_value(codes)}", "codes must be an array of integers"
@@ -143,7 +172,10 @@ def read_verdicts(hook: FilterHook, verdicts: object, count: int) -> Verdicts:
         raise wrong_answer(
             hook, verdicts, f"shape {codes.shape}, expected ({count},)", "codes need one entry for each node"
         )
-    return evolve(answer, codes=codes)
+    if type(may_fail) is not bool:
+        problem = f"Verdicts whose may_fail is {describe_value(may_fail)}"
+        raise wrong_answer(hook, verdicts, problem, "use True or False")
+    return Verdicts(codes, explain, may_fail)
 
 
 def read_node_scores(hook: BoundHook, scores: Sequence[Any]) -> Int64Array:
@@ -153,7 +185,9 @@ def read_node_scores(hook: BoundHook, scores: Sequence[Any]) -> Int64Array:
         HookFailed: one of them is no int.
     """
     for score in scores:
-        if type(score) is not int and not issubclass(type(score), np.integer):
+        if type(score) is not int and (
+            not issubclass(type(score), np.integer) or issubclass(type(score), np.timedelta64)
+        ):
             for one in scores:  # coroutines among them would warn that they were never awaited
                 describe_value(one)
             raise wrong_answer(hook, score)
@@ -210,13 +244,12 @@ def read_permit(hook: BoundHook, answer: object) -> Wait | Status | None:
     """
     if not issubclass(type(answer), Wait):
         return read_status(hook, answer)
-    wait: Wait = answer  # type: ignore[assignment]  # looked at above
-    seconds = wait.timeout_seconds
-    if type(seconds) not in (int, float) or isnan(seconds):
+    (seconds,) = _fields(hook, answer, "timeout_seconds")
+    if type(seconds) not in (int, float) or seconds != seconds:
         what = "not a number" if type(seconds) is float else describe_value(seconds)
         problem = f"a Wait whose timeout_seconds is {what}"
         raise wrong_answer(hook, answer, problem, "give the seconds as a number")
-    return wait
+    return Wait(min(max(seconds, 0), _MAX_WAIT_SECONDS))
 
 
 def read_pre_flight(hook: BoundHook, answer: object) -> PreFlight | Status | None:
@@ -226,11 +259,11 @@ def read_pre_flight(hook: BoundHook, answer: object) -> PreFlight | Status | Non
         HookFailed: it is something else.
     """
     if issubclass(type(answer), PreFlight):
-        flight: PreFlight = answer  # type: ignore[assignment]  # looked at above
-        if type(flight.allow_parallel) is not bool:
-            what = f"a PreFlight whose allow_parallel is {describe_value(flight.allow_parallel)}"
+        (allow_parallel,) = _fields(hook, answer, "allow_parallel")
+        if type(allow_parallel) is not bool:
+            what = f"a PreFlight whose allow_parallel is {describe_value(allow_parallel)}"
             raise wrong_answer(hook, answer, what, "use True or False")
-        return flight
+        return PreFlight(allow_parallel=allow_parallel)
     status = checked_status(hook, answer)
     if status.code in (Code.SUCCESS, Code.SKIP, Code.ERROR):
         return read_status(hook, status)
@@ -250,12 +283,14 @@ def read_post_filter(hook: BoundHook, answer: object) -> PostFilterResult:
     """
     if not issubclass(type(answer), PostFilterResult):
         raise wrong_answer(hook, answer)
-    result: PostFilterResult = answer  # type: ignore[assignment]  # looked at above
-    nominated = result.nominated_node_name
-    if nominated is not None and type(nominated) is not str:
-        what = f"a PostFilterResult whose nominated_node_name is {describe_value(nominated)}"
+    status, nominated = _fields(hook, answer, "status", "nominated_node_name")
+    if nominated is not None and (type(nominated) is not str or plain_text(nominated) != nominated):
+        described = "no text that can be sent" if type(nominated) is str else describe_value(nominated)
+        what = f"a PostFilterResult whose nominated_node_name is {described}"
         raise wrong_answer(hook, answer, what, "give a node's name, or None")
-    return result if result.status is None else evolve(result, status=checked_status(hook, result.status))
+    return PostFilterResult(
+        status=None if status is None else checked_status(hook, status), nominated_node_name=nominated
+    )
 
 
 def read_sort_key(hook: BoundHook, key: Any) -> Any:
@@ -271,7 +306,9 @@ def read_sort_key(hook: BoundHook, key: Any) -> Any:
                 is_ordered = False
         if key < key:
             is_ordered = False
-    except Exception:  # things without an order
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # things without an order
         is_ordered = False
     if not is_ordered:
         raise wrong_answer(hook, key, f"{describe_value(key)}, which has no order")
@@ -286,8 +323,13 @@ def check_registration(hook: BoundHook, registration: object) -> None:
     """
     if type(registration) is not EventRegistration:
         raise wrong_answer(hook, registration, f"{describe_value(registration)} among its registrations")
-    event, hint = registration.event, registration.hint
-    if type(event) is not ClusterEvent or not isinstance(event.resource, str) or not isinstance(event.action, int):
+    event, hint = _fields(hook, registration, "event", "hint")
+    resource, action = _fields(hook, event, "resource", "action") if type(event) is ClusterEvent else (None, 0)
+    if (
+        not issubclass(type(resource), str)
+        or type(action) not in (int, Action)
+        or not 0 < int(action) <= int(Action.ALL)
+    ):
         raise wrong_answer(hook, event, "a registration for something that is no event of a resource and an action")
     if hint is not None and not callable(hint):
         raise wrong_answer(hook, hint, f"a registration whose hint is {describe_value(hint)}, not a function")

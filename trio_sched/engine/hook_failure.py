@@ -5,6 +5,7 @@ Source of the prefixes: the scheduling framework of Kubernetes 1.36.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from types import AsyncGeneratorType, CoroutineType, TracebackType
 from typing import Final
@@ -15,7 +16,7 @@ from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.plugin_api.status import Code, Status
 
 _MAX_TEXT: Final = 4096
-"""Longer texts of exceptions are cut to so many characters."""
+"""Longer texts of exceptions and reasons are cut to so many characters."""
 
 _PREFIXES: Final[Mapping[str, str]] = {
     "pre_enqueue": 'running PreEnqueue plugin "{}": ',
@@ -84,17 +85,43 @@ class HookFailed(Exception):
 
 def describe_error(error: BaseException) -> str:
     """Type and text of *error*, whatever its ``__str__`` does."""
-    name = type(error).__name__
+    name = type_name(type(error))
     text = error_text(error)
     return f"{name}: {text}" if text else name
 
 
 def error_text(error: BaseException) -> str:
-    """``str(error)``, cut to a bounded length; a replacement where that fails."""
+    """``str(error)``, usable as `plain_text` says; a replacement where that fails."""
     try:
-        return str(error)[:_MAX_TEXT]
-    except Exception as problem:
-        return f"<its __str__ raised {type(problem).__name__}>"
+        return plain_text(str(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:
+        return f"<its __str__ raised {type_name(type(problem))}>"
+
+
+def plain_text(text: str) -> str:
+    """*text* as a plain str that can be encoded (no lone surrogates), cut to a bounded length."""
+    if type(text) is str and len(text) <= _MAX_TEXT and text.isascii():
+        return text
+    return str.__str__(text)[:_MAX_TEXT].encode("utf-8", "replace").decode()
+
+
+def has_plain_text(error: BaseException) -> bool:
+    """Whether ``str(error)`` can be used as it is."""
+    try:
+        text = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return False
+    return type(text) is str and plain_text(text) == text
+
+
+def type_name(kind: type) -> str:
+    """The name of a class, whatever its metaclass does."""
+    name: str = type.__dict__["__name__"].__get__(kind)
+    return plain_text(name)
 
 
 def raised(hook: BoundHook, error: BaseException) -> HookFailed:
@@ -103,9 +130,9 @@ def raised(hook: BoundHook, error: BaseException) -> HookFailed:
     Raises:
         KeyboardInterrupt: *error* is one, which came to the process, not from the plugin.
     """
-    if isinstance(error, KeyboardInterrupt):
+    if issubclass(type(error), KeyboardInterrupt):
         raise error
-    error.with_traceback(_from_plugin_on(error.__traceback__))
+    BaseException.with_traceback(error, _from_plugin_on(error.__traceback__))
     return HookFailed(hook, f"{hook.hook} raised {describe_error(error)}")
 
 
@@ -129,11 +156,12 @@ def describe_value(value: object) -> str:
     """The type of *value*; for arrays with dtype and shape. A coroutine is closed: nothing will await it."""
     kind = type(value)
     if issubclass(kind, CoroutineType):
-        value.close()  # type: ignore[attr-defined]  # isinstance would trust __class__, which plugins can override
+        with contextlib.suppress(Exception):  # one that was started may refuse to end
+            value.close()  # type: ignore[attr-defined]  # isinstance would trust __class__, which plugins can override
         return "a coroutine, which cannot be awaited here"
     if issubclass(kind, AsyncGeneratorType):
         return "an async generator, which cannot be awaited here"
     if issubclass(kind, np.ndarray):
         array = np.asarray(value)
         return f"an array of dtype {array.dtype} and shape {array.shape}"
-    return kind.__name__
+    return type_name(kind)

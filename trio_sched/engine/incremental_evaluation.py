@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from attrs import define, field
@@ -67,8 +67,10 @@ class IncrementalEvaluation:
     uncached_filters: list[FilterHook] = field(factory=list)
     uncached_scores: list[ScoreHook] = field(factory=list)
     uncached_pre_filters: tuple[BoundHook, ...] = ()
-    """Of plugins whose answers are not cached: these are called for every pod."""
+    """Called for every pod: those of plugins that are not cached, or that store values for their later hooks."""
     uncached_pre_scores: tuple[BoundHook, ...] = ()
+    keys_per_pod: list[Hashable] = field(factory=list)
+    """The keys in *state* of values for later hooks: other pods do not get these."""
     on_all_nodes: bool = False
     node_passes: BoolArray = field(init=False)
     passes: BoolArray = field(init=False)

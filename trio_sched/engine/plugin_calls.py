@@ -10,6 +10,7 @@ Plugins may raise what is no ``Exception`` (``SystemExit``, errors of asyncio): 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from itertools import islice
 from types import CoroutineType
 from typing import Any, Final
 
@@ -30,15 +31,16 @@ from trio_sched.engine.hook_answers import (
     read_status,
     read_verdicts,
 )
-from trio_sched.engine.hook_failure import describe_value, raised, wrong_answer
+from trio_sched.engine.hook_failure import describe_value, plain_text, raised, wrong_answer
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cluster_events import EventRegistration, Hint
-from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.cycle_state import CycleState, ValueNotCloned
 from trio_sched.plugin_api.status import SKIP, Code, Status
 from trio_sched.plugin_api.verdicts import PostFilterResult, PreFilterResult, PreFlight, QueuedPod, Verdicts, Wait
 from trio_sched.snapshot.arrays import BoolArray, Int64Array
 from trio_sched.snapshot.node_columns import NodeColumns
 
+_MAX_REGISTRATIONS: Final = 1000
 _INT64: Final = np.dtype(np.int64)
 _MAY_SKIP: Final = frozenset(hook for hook, codes in SUPPORTED.items() if Code.SKIP in codes)
 
@@ -90,9 +92,13 @@ def call_filter(hook: FilterHook, pod: Pod, nodes: NodeColumns, state: CycleStat
     except BaseException as error:
         raise raised(hook, error) from error
     if type(verdicts) is Verdicts:
-        codes = verdicts.codes
-        if type(codes) is np.ndarray and codes.dtype.kind in "biu" and codes.shape == (len(nodes),):
-            return verdicts
+        try:
+            codes = verdicts.codes
+            is_fine = type(codes) is np.ndarray and codes.dtype.kind in "biu" and codes.shape == (len(nodes),)
+            if is_fine and type(verdicts.may_fail) is bool:
+                return verdicts
+        except AttributeError:  # made without fields; that is found out below
+            pass
     return read_verdicts(hook, verdicts, len(nodes))
 
 
@@ -215,9 +221,14 @@ def clone_state(state: CycleState) -> CycleState:
     """
     try:
         return state.clone()
-    except Exception as error:
-        hook = BoundHook("CycleState", "clone", state.clone)
-        raise raised(hook, error) from error
+    except ValueNotCloned as failed:
+        error = failed.__cause__
+        assert error is not None
+        try:
+            key = plain_text(repr(failed.key))
+        except Exception:
+            key = describe_value(failed.key)
+        raise raised(BoundHook(f"CycleState value {key}", "clone", state.clone), error) from error
 
 
 # --- the queue ------------------------------------------------------------------------------------------------------
@@ -250,7 +261,9 @@ def call_sign(hooks: Iterable[BoundHook], pod: Pod) -> tuple[Hashable, ...]:
             raise raised(hook, error) from error
         try:
             hash(part)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise wrong_answer(hook, part, f"{describe_value(part)}, which is not hashable") from error
         if type(part) is CoroutineType:
             raise wrong_answer(hook, part)
@@ -281,11 +294,14 @@ def call_events_to_register(hook: BoundHook) -> list[EventRegistration]:
     """
     try:
         answer = hook.function()
-        registrations = None if type(answer) in (str, bytes, CoroutineType) else list(answer)
+        unusable = type(answer) in (str, bytes, CoroutineType)
+        registrations = None if unusable else list(islice(answer, _MAX_REGISTRATIONS + 1))
     except BaseException as error:
         raise raised(hook, error) from error
     if registrations is None:
         raise wrong_answer(hook, answer)
+    if len(registrations) > _MAX_REGISTRATIONS:
+        raise wrong_answer(hook, answer, f"more than {_MAX_REGISTRATIONS} registrations")
     for registration in registrations:
         check_registration(hook, registration)
     return registrations

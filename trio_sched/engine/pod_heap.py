@@ -22,7 +22,7 @@ class PodHeap:
     def __init__(
         self,
         sort_key: Callable[[QueuedPodInfo], Any],
-        replace_keys: Callable[[Exception, Iterable[QueuedPodInfo]], None] | None = None,
+        replace_keys: Callable[[BaseException, Iterable[QueuedPodInfo]], None] | None = None,
     ) -> None:
         self._sort_key = sort_key
         self._replace_keys = replace_keys
@@ -40,7 +40,7 @@ class PodHeap:
         """All pods in the order in which they would be popped."""
         try:
             entries = sorted(self._entries.values(), key=lambda entry: entry[:2])
-        except Exception as error:
+        except BaseException as error:
             self._rebuild(error)
             entries = sorted(self._entries.values(), key=lambda entry: entry[:2])
         return (entry[2] for entry in entries)
@@ -56,7 +56,7 @@ class PodHeap:
         self._entries[info.key] = entry
         try:
             heapq.heappush(self._heap, entry)
-        except Exception as error:
+        except BaseException as error:
             self._rebuild(error)
 
     def remove(self, key: str) -> QueuedPodInfo | None:
@@ -86,17 +86,17 @@ class PodHeap:
     def _pop_first(self) -> None:
         try:
             heapq.heappop(self._heap)
-        except Exception as error:
+        except BaseException as error:
             self._rebuild(error)
 
     def _heapify(self) -> None:
         self._heap = list(self._entries.values())
         try:
             heapq.heapify(self._heap)
-        except Exception as error:
+        except BaseException as error:
             self._rebuild(error)
 
-    def _rebuild(self, error: Exception) -> None:
+    def _rebuild(self, error: BaseException) -> None:
         """Two keys cannot be compared: replace them all."""
         if self._replace_keys is None:
             raise error

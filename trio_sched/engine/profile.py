@@ -62,11 +62,16 @@ class Profile:
     """Plugins that can turn a pod away: at pre_enqueue, pre_filter, filter, reserve or permit."""
     watches: frozenset[str]
     """Kinds of objects that plugins read, besides those whose events they have registered for."""
+    acting_later: frozenset[str] = field(init=False)
+    """Plugins with hooks after the filters and scores, which may read what their pre_filter or pre_score has stored."""
     _signers: tuple[BoundHook, ...] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         relevant = {hook.plugin for hook in (*self.pre_filter, *self.filter, *self.pre_score, *self.score)}
         self._signers = tuple(hook for name, hook in self.sign.items() if name in relevant)
+        cycle = (*self.post_filter, *self.reserve, *self.unreserve, *self.permit)
+        binding = (*self.pre_bind_pre_flight, *self.pre_bind, *self.bind, *self.post_bind)
+        self.acting_later = frozenset(hook.plugin for hook in (*cycle, *binding))
 
     def signature(self, pod: Pod) -> tuple[Hashable, ...]:
         """A value equal for pods that the plugins whose answers are cached cannot tell apart.

@@ -452,7 +452,7 @@ class SchedulingQueue:
         assert self._queue_sort is not None, "install_profiles comes first"
         return self._queue_sort
 
-    def _replace_sort_keys(self, error: Exception, infos: Iterable[QueuedPodInfo]) -> None:
+    def _replace_sort_keys(self, error: BaseException, infos: Iterable[QueuedPodInfo]) -> None:
         self._order().replace_keys(error, infos)
 
     def _uncount(self, info: QueuedPodInfo) -> None:

@@ -104,7 +104,7 @@ class SignatureCache:
             NotCached: a pre_filter narrows or rejects.
             HookFailed: a plugin failed.
         """
-        table, state = self.table, evaluation.state.fork()
+        table, state = self.table, evaluation.state.fork(without=evaluation.keys_per_pod)
         if _restricts(run_pre_filters(evaluation.uncached_pre_filters, pod, NodeColumns(table), state)):
             raise NotCached
         passes = _passes(evaluation, pod, nominated, state, self.nominated_rows)
@@ -132,7 +132,9 @@ class SignatureCache:
         try:
             found = evaluations.get(signature)
             is_uncached = signature in self._uncached
-        except Exception:  # the parts are objects of plugins, whose __eq__ can raise
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # the parts are objects of plugins, whose __eq__ can raise anything
             return None
         if found is not None and not found.is_outdated:
             evaluations.move_to_end(signature)
@@ -168,9 +170,19 @@ def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Sig
         raise NotCached
     evaluation = IncrementalEvaluation(profile, table, pod, CycleState())
     nodes, state = NodeColumns(table), evaluation.state
-    if _restricts(run_pre_filters([h for h in profile.pre_filter if h.plugin in cached], pod, nodes, state)):
-        raise NotCached
-    run_pre_scores([h for h in profile.pre_score if h.plugin in cached], pod, nodes, state)
+    storing: set[str] = set()
+    for hook in profile.pre_filter:
+        if hook.plugin in cached:
+            before = len(state.keys())
+            if _restricts(run_pre_filters([hook], pod, nodes, state)):
+                raise NotCached
+            _note_what_is_stored(evaluation, hook.plugin, before, storing)
+    storing_scores: set[str] = set()
+    for hook in profile.pre_score:
+        if hook.plugin in cached:
+            before = len(state.keys())
+            run_pre_scores([hook], pod, nodes, state)
+            _note_what_is_stored(evaluation, hook.plugin, before, storing_scores)
     for hook in profile.filter:
         if hook.plugin not in cached:
             evaluation.uncached_filters.append(hook)
@@ -193,9 +205,23 @@ def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Sig
         else:
             (evaluation.usage_scores if _on_usage(scorer) else evaluation.node_scores).append(scorer)
     evaluation.on_all_nodes = any(Input.ALL_NODES in profile.inputs[plugin] for plugin in cached)
-    evaluation.uncached_pre_filters = tuple(h for h in profile.pre_filter if h.plugin not in cached)
-    evaluation.uncached_pre_scores = tuple(h for h in profile.pre_score if h.plugin not in cached)
+    evaluation.uncached_pre_filters = tuple(
+        h for h in profile.pre_filter if h.plugin not in cached or h.plugin in storing
+    )
+    evaluation.uncached_pre_scores = tuple(
+        h for h in profile.pre_score if h.plugin not in cached or h.plugin in storing_scores
+    )
     return evaluation
+
+
+def _note_what_is_stored(evaluation: IncrementalEvaluation, plugin: str, before: int, storing: set[str]) -> None:
+    """Note that *plugin* stored values for its hooks after the scores: these need those of the pod, not of its like."""
+    state = evaluation.state
+    stored = state.keys()[before:]
+    if (stored and plugin in evaluation.profile.acting_later) or state.pods_to_activate:
+        storing.add(plugin)
+        evaluation.keys_per_pod += stored
+        state.pods_to_activate.clear()
 
 
 def _restricts(outcome: PreFilterOutcome) -> bool:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from copy import copy
 from typing import Any
 
 from trio_sched.objects.pod import Pod
+
+
+class ValueNotCloned(Exception):
+    """The ``clone()`` of a stored value failed; ``__cause__`` is what it raised."""
+
+    def __init__(self, key: Hashable) -> None:
+        super().__init__(key)
+        self.key = key
 
 
 class CycleState:
@@ -44,18 +52,32 @@ class CycleState:
         """The value under *key*, or *default*."""
         return self._values.get(key, default)
 
-    def fork(self) -> CycleState:
-        """A state for another pod with the same values, not cloned."""
+    def keys(self) -> list[Hashable]:
+        """The keys of all values, in the order in which they were first written."""
+        return list(self._values)
+
+    def fork(self, without: Collection[Hashable] = ()) -> CycleState:
+        """A state for another pod with the same values, not cloned, except for those under the keys *without*."""
         other = CycleState()
         other._values = self._values.copy()
+        for key in without:
+            other._values.pop(key, None)
         other.skip_filter = self.skip_filter
         other.skip_score = self.skip_score
         return other
 
     def clone(self) -> CycleState:
-        """A copy with cloned values, which can be changed without effect on the original."""
+        """A copy with cloned values, which can be changed without effect on the original.
+
+        Raises:
+            ValueNotCloned: a value has a ``clone()`` that failed.
+        """
         other = CycleState()
-        other._values = {key: _clone_value(value) for key, value in self._values.items()}
+        for key, value in self._values.items():
+            try:
+                other._values[key] = _clone_value(value)
+            except BaseException as error:
+                raise ValueNotCloned(key) from error
         other.skip_filter = self.skip_filter
         other.skip_score = self.skip_score
         other.pods_to_activate = self.pods_to_activate

@@ -89,7 +89,8 @@ class ExtensionPoints:
 
         When: once per version of the pod, and again when objects that you read have changed. With ``depends_on`` it
         lets the scheduler cache your answers: pods with equal signatures share masks and scores, which are computed
-        again only for nodes that changed.
+        again only for nodes that changed. pre_filter and pre_score are then called once for all of them, unless they
+        store values and you have hooks after the scores: then these get the values of their own pod.
         Return: a hashable value; None if your answers for this pod must not be cached. After a failure nothing is
         cached for this pod.
         """
