@@ -36,7 +36,7 @@ from trio_sched.plugin_api import (
 NAME = "DynamicResources"
 NO_CLAIMS = "no new claims to deallocate"
 CLAIMS = "resource claims are not supported by this version of trio-sched"
-_PRE_FILTERED = (NAME, "seen")
+_REJECTED = (NAME, "rejected")
 
 
 class DynamicResources:
@@ -68,9 +68,11 @@ class DynamicResources:
     @hookimpl
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status:
         """Skip without claims; reject the pod otherwise."""
-        state.write(_PRE_FILTERED, True)
         reason = self._unsupported(pod)
-        return SKIP if reason is None else unresolvable(reason)
+        if reason is None:
+            return SKIP
+        state.write(_REJECTED, True)
+        return unresolvable(reason)
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
@@ -80,7 +82,7 @@ class DynamicResources:
     @hookimpl
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
         """There are no claims to deallocate."""
-        if state.get(_PRE_FILTERED) is None:  # another pre_filter ended the cycle first
+        if NAME not in state.skip_filter and not state.get(_REJECTED):  # another pre_filter ended the cycle first
             return PostFilterResult(failure("not found"))
         return PostFilterResult(unschedulable(NO_CLAIMS))
 

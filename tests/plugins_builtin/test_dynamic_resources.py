@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from trio_sched.engine.filtering import run_pre_filters
 from trio_sched.objects.device_class import DeviceClass, DeviceClassSpec
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod, PodResourceClaim
@@ -18,7 +19,8 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
-from trio_sched.testing import FakeHandle, ask_hint, make_plugin, node, pod, schedule
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.testing import FakeHandle, ask_hint, make_plugin, make_profile, make_table, node, pod, schedule
 
 DRA = "DynamicResources"
 CLAIMS = "resource claims are not supported by this version of trio-sched"
@@ -74,9 +76,12 @@ def test_other_resources_are_left_to_the_nodes(requests: Any, handle: FakeHandle
 
 
 def test_there_is_never_a_claim_to_deallocate() -> None:
-    plugin, state = make_plugin(DRA), CycleState()
-    plugin.pre_filter(pod(), None, state)
-    assert plugin.post_filter(pod(), NOWHERE, state).status == unschedulable("no new claims to deallocate")
+    nothing = unschedulable("no new claims to deallocate")
+    skipped, rejected = CycleState(), CycleState()
+    profile = make_profile([DRA])
+    for incoming, state in ((pod(), skipped), (claiming(), rejected)):
+        run_pre_filters(profile.pre_filter, incoming, NodeColumns(make_table([])), state)
+        assert profile.plugins["DynamicResources"].post_filter(incoming, NOWHERE, state).status == nothing
 
 
 def test_post_filter_without_the_state_of_pre_filter_is_an_error() -> None:
