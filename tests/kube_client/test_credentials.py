@@ -181,6 +181,11 @@ def test_invalid_output_of_an_exec_plugin_is_reported(changes: dict[str, Any], p
     assert str(caught.value).startswith(f"getting credentials: {problem}")
 
 
+def test_output_of_a_plugin_that_is_nested_too_deep_is_a_clear_error() -> None:
+    with pytest.raises(CredentialsError, match=r"^getting credentials: decoding stdout: exceeded max depth$"):
+        parse_credential(b'{"status":' + b"[" * 60_000, api_version=V1)
+
+
 async def test_a_certificate_from_an_exec_plugin_is_used_and_its_successor_on_a_new_connection(
     write: Write, authority: trustme.CA, nursery: trio.Nursery
 ) -> None:

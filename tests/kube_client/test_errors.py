@@ -38,3 +38,8 @@ def test_a_reply_that_is_no_status_gets_a_generated_message() -> None:
     assert str(error_from_reply(404, b"\xff", request="GET /y")).startswith(
         "the server could not find the requested resource (GET /y)"
     )
+
+
+def test_a_reply_nested_too_deep_is_an_error_by_its_code() -> None:
+    error = error_from_reply(500, b'{"kind":"Status","details":' + b"[" * 60_000, request="GET /x")
+    assert (error.code, str(error)[:18]) == (500, "an error on the se")
