@@ -9,10 +9,13 @@ from trio_sched.engine.decision import Unplaced, fits_nowhere
 from trio_sched.engine.hook_steps import post_filter_steps
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.plugin_api import (
+    SKIP,
+    Code,
     Diagnosis,
     Handle,
     NodeStatuses,
     PostFilterResult,
+    Status,
     failure,
     hookimpl,
     pending,
@@ -117,3 +120,14 @@ async def test_post_filter_may_be_async(autojump_clock: MockClock) -> None:
     )
     assert found == ("", "n")
     assert trio.current_time() == 2.0
+
+
+@pytest.mark.parametrize("status", [SKIP, Status(Code.WAIT)], ids=["Skip", "Wait"])
+async def test_a_post_filter_has_no_skip_and_no_wait(status: Status, autojump_clock: MockClock) -> None:
+    first, second = saying("A", PostFilterResult(status, "n")), saying("B", no("nothing"))
+    found, asked = await outcome(first, second)
+    text = (
+        f'running PostFilter plugin "A": post_filter returned a PostFilterResult whose status is {status.code.label}; '
+    )
+    assert found == (text + 'use unschedulable("why"), or no status for success', None)
+    assert asked == [1, 0]

@@ -13,7 +13,7 @@ SLICE_PODS: Final = 16
 # --- binds
 MAX_PARALLEL_BINDS: Final = 32
 MAX_BIND_LOOK_UP_PAUSE_SECONDS: Final = 5.0
-"""The longest pause between two look-ups of a pod whose bind got no response; a look-up is one request."""
+"""The longest pause between two look-ups of a pod whose bind got no response; its jitter at most doubles it."""
 
 # --- status of pods
 MAX_PARALLEL_STATUS_PATCHES: Final = 8
@@ -26,7 +26,7 @@ STATUS_RETRY_JITTER: Final = 0.1
 MAX_PARALLEL_PREEMPTORS: Final = 64
 """Twice the connections of a client: a preemptor that pauses between two tries leaves none of them unused."""
 
-# --- events; source: the event broadcaster of Kubernetes, except for the first
+# --- events; source: the event broadcaster of Kubernetes, except for the two limits of this project
 MAX_UNSENT_EVENTS: Final = 100_000
 """Events that wait to be sent; further ones are dropped, and the log says so."""
 MAX_PARALLEL_EVENTS: Final = 8
@@ -56,4 +56,4 @@ WATCH_SYNC_SECONDS: Final = 30.0
 WATCH_CATCH_UP_SECONDS: Final = 1.0
 """How long to wait after a watch was opened: the changes that were missed arrive right then."""
 DRAIN_SECONDS: Final = 10.0
-"""How long a stop waits for binds and events that are under way."""
+"""How long a stop waits for binds that are under way, and then again for events."""

@@ -38,7 +38,7 @@ class ObjectCache:
         return self._objects.get(kind, _NO_OBJECTS).get((namespace, name))
 
     def version(self, kind: str) -> int:
-        """How many changes of objects of *kind* there have been."""
+        """Grows with every batch of events in which an object of *kind* changed in more than its versions."""
         self.dependencies.note(kind)
         return self._versions[kind]
 

@@ -171,7 +171,7 @@ def status_patch(pod: Pod, *, reason: str, message: str, nominated_node_name: st
     """The strategic merge patch of ``status`` that brings *pod* up to date; empty if it is.
 
     Args:
-        pod: as the watch showed it last.
+        pod: as the watch showed it last, with the patches that are on their way.
         reason: ``Unschedulable`` or ``SchedulerError``.
         message: the whole text, however long.
         nominated_node_name: None leaves the nomination alone, "" clears it.

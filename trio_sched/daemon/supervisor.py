@@ -14,7 +14,7 @@
             └── pods that wait for permission or pre_bind
 
 On ``stop`` leading ends: no pod is popped any more, binds in flight are drained, what is not done by then is cancelled,
-and only then the lease is released: the next leader must not be surprised by our writes. Then the services end.
+and only then the lease is released: no write of this process may follow the release. Then the services end.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ async def run_daemon(
     stop: trio.Event,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Schedule until *stop* is set; reports started once the caches are filled, or *stop* was faster.
+    """Schedule until *stop* is set.
+
+    Reports started once the caches are filled or *stop* is set; with delayCacheUntilActive, before they are filled.
 
     Raises:
         LostLease: another instance may lead now.

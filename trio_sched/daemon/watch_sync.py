@@ -20,12 +20,12 @@ log = logging.getLogger(__name__)
 
 @define(eq=False)
 class WatchSync:
-    """The watches that decisions depend on."""
+    """Waits for the watches of nodes and pods after an interruption."""
 
     reflectors: list[Reflector[Any]] = field(factory=list)
 
     async def wait_connected(self) -> None:
-        """Wait until every watch is open and has caught up, or the timeout is over; returns at once if all are open."""
+        """Wait until each is open and has caught up, or the timeout is over; returns at once if all are open."""
         disconnected = [reflector for reflector in self.reflectors if not reflector.connected.is_set()]
         if not disconnected:
             return

@@ -21,7 +21,7 @@ from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses
 
 MIN_FEASIBLE_PERCENTAGE: Final = 5
-"""At least this share of the nodes is looked at, however large the cluster is."""
+"""The smallest share of feasible nodes that is searched for where none is configured."""
 
 
 @frozen(eq=False, kw_only=True)

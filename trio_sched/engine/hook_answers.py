@@ -276,7 +276,7 @@ def read_pre_flight(hook: BoundHook, answer: object) -> PreFlight | Status | Non
 
 
 def read_post_filter(hook: BoundHook, answer: object) -> PostFilterResult:
-    """What post_filter returned; a status in it has any code.
+    """What post_filter returned; a status in it has any code but Skip and Wait.
 
     Raises:
         HookFailed: it is something else.
@@ -288,9 +288,12 @@ def read_post_filter(hook: BoundHook, answer: object) -> PostFilterResult:
         described = "no text that can be sent" if type(nominated) is str else describe_value(nominated)
         what = f"a PostFilterResult whose nominated_node_name is {described}"
         raise wrong_answer(hook, answer, what, "give a node's name, or None")
-    return PostFilterResult(
-        status=None if status is None else checked_status(hook, status), nominated_node_name=nominated
-    )
+    if status is not None:
+        status = checked_status(hook, status)
+        if status.code in (Code.SKIP, Code.WAIT):
+            what = f"a PostFilterResult whose status is {status.code.label}"
+            raise wrong_answer(hook, answer, what, 'use unschedulable("why"), or no status for success')
+    return PostFilterResult(status=status, nominated_node_name=nominated)
 
 
 def read_sort_key(hook: BoundHook, key: Any) -> Any:

@@ -337,7 +337,7 @@ def read_status_result(hook: BoundHook, result: HookResult) -> Status | None:
 
 
 def read_post_filter_result(hook: BoundHook, result: HookResult) -> PostFilterResult | None:
-    """What post_filter returned; a status in it has any code.
+    """What post_filter returned; a status in it has any code but Skip and Wait.
 
     Raises:
         HookFailed: the plugin raised, or returned something else.

@@ -1,6 +1,7 @@
 """From entry points to plugin classes; names everything that can be wrong on the way.
 
-Discovery imports nothing: only what a profile enables is loaded. The built-in plugins come through the same door.
+Discovery imports nothing: only what a profile enables is loaded. The built-in plugins come through the same entry
+point group.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PluginClass = type[Any]
 """A class with ``name`` and ``__init__(self, args, handle)``, and methods marked as hooks."""
 
 _IMPL_MARK = f"{PROJECT}_impl"
-_NEED_ALL_NODES = (("filter", "filter_node"), ("score", "score_node"))
+_EXCLUSIVE_HOOKS = (("filter", "filter_node"), ("score", "score_node"))
 
 
 @define(eq=False)
@@ -160,7 +161,7 @@ def check_contract(name: str, source: str, plugin: object) -> None:
         function = getattr(plugin, hook)
         _check_arguments(name, source, hook, function)
         _check_kind_of_function(name, source, hook, function)
-    for whole, single in _NEED_ALL_NODES:
+    for whole, single in _EXCLUSIVE_HOOKS:
         if whole in marked and single in marked:
             raise BadPlugin(name, source, f"it has both {whole!r} and {single!r}; keep one of them")
     _check_attribute(name, source, plugin, "depends_on", Input, "members of Input")

@@ -50,7 +50,7 @@ class AlreadyQueued(TrioSchedError):
 
 @define(eq=False, kw_only=True)
 class SchedulingQueue:
-    """All pods that have no node yet."""
+    """The pods without a node that are to be scheduled; not those in flight, nor those set aside for extenders."""
 
     known_pod: Callable[[str], Pod | None]
     """Looks a pod up by ``namespace/name`` among those that exist."""
@@ -234,7 +234,8 @@ class SchedulingQueue:
     def resume(self, info: QueuedPodInfo) -> bool:
         """Take up a pod again that was popped and called `done` before it was tried; returns False if it is in flight.
 
-        A change may have brought it into the queue a second time: that entry goes, this one is the pod's history.
+        A change may have brought it into the queue a second time: that entry is dropped, as this one has the attempts
+        and times.
         """
         if info.uid in self.in_flight:
             return False

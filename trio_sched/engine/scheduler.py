@@ -40,7 +40,7 @@ from trio_sched.snapshot.placed_pod import PlacedPod
 
 @define(eq=False, kw_only=True)
 class Scheduler:
-    """Decides; everything it does is over when the call returns.
+    """Decides; its methods never wait. What can take time is a sequence of calls that the daemon makes (`hook_steps`).
 
     It owns the attempts: `SchedulingQueue.pop` starts one, and one of `skip`, `set_aside`, `requeue`, `binding_starts`
     and `bound_elsewhere` ends it. While it lasts, events are recorded for the pod.

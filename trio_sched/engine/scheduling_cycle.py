@@ -23,7 +23,7 @@ from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 
 MIN_FEASIBLE_NODES = 100
-"""Samples are never smaller than this."""
+"""So many feasible nodes are searched for at least; in smaller clusters all nodes are evaluated."""
 
 
 @frozen(eq=False)

@@ -77,13 +77,13 @@ class SignatureCache:
         except NotCached:
             return None
         except HookFailed:
-            # Not reported: scores are cached for nodes too that no filter lets pass, and there a plugin may well have
-            # no evaluation. If it is a failure, the plain evaluation finds it again.
+            # Not reported: scores are cached for nodes too that no filter lets pass, and there a plugin may raise
+            # or return nothing valid. If it is a failure, the plain evaluation finds it again.
             del self._evaluations[signature]
             return None
 
     def clear(self) -> None:
-        """Begin anew: plugins may evaluate differently now, for reasons that neither pods nor nodes show."""
+        """Begin anew: plugins may return other values now, for reasons that neither pods nor nodes show."""
         self._evaluations.clear()
         self._uncached.clear()
 
@@ -215,7 +215,7 @@ def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Sig
 
 
 def _note_what_is_stored(evaluation: IncrementalEvaluation, plugin: str, before: int, storing: set[str]) -> None:
-    """Note that *plugin* stored values for its hooks after the scores: these need those of the pod, not of its like."""
+    """Note that *plugin* stored values for its hooks after the scores: these need the values of their own pod."""
     state = evaluation.state
     stored = state.keys()[before:]
     if (stored and plugin in evaluation.profile.acting_later) or state.pods_to_activate:
