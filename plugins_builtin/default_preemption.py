@@ -56,7 +56,7 @@ class DefaultPreemption:
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Gate the pod while its victims are being evicted."""
-        return unresolvable(PREEMPTION_UNFINISHED) if self._is_async and self._handle.is_evicting_for(pod) else None
+        return unresolvable(PREEMPTION_UNFINISHED) if self._is_async and self._handle.is_preempting_for(pod) else None
 
     @hookimpl
     async def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
@@ -84,8 +84,8 @@ class DefaultPreemption:
         potential = [name for name in names if statuses.get(name, absent).code == Code.UNSCHEDULABLE]
         dry_run = DryRun({}, {})
         if potential:
-            in_order, enough = self._from_random_offset(potential), self._num_candidates(potential)
-            dry_run = self._handle.dry_run_preemption(pod, state, in_order, enough)
+            in_order, num_candidates = self._from_random_offset(potential), self._num_candidates(potential)
+            dry_run = self._handle.dry_run_preemption(pod, state, in_order, num_candidates)
         candidates = dry_run.candidates
         if not candidates:
             if dry_run.error is not None:
@@ -99,7 +99,7 @@ class DefaultPreemption:
         if not candidates:
             return PostFilterResult(unschedulable("no candidate node for preemption"))
         node_name = best_candidates(candidates)[0]
-        problem_status = await self._handle.evict(
+        problem_status = await self._handle.preempt(
             current, candidates[node_name].pods, node_name, NAME, in_background=self._is_async
         )
         if problem_status is not None:
@@ -120,7 +120,7 @@ class DefaultPreemption:
             return ""
         on_node = self._handle.nodes.node(position).pods
         # A watch may not yet show that pods evicted by this scheduler are terminating.
-        if self._handle.is_evicting_from(nominated) or any(
+        if self._handle.is_preempting_on(nominated) or any(
             other.priority < pod.priority and _is_terminating_by_preemption(other) for other in on_node
         ):
             return "not eligible due to a terminating pod on the nominated node."

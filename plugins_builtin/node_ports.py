@@ -33,7 +33,7 @@ class NodePorts:
     """Filters out nodes where a host port of the pod conflicts with one in use."""
 
     name: ClassVar[str] = "NodePorts"
-    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.USAGE})
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.PODS})
 
     def __init__(self, args: None, handle: Handle) -> None:
         pass

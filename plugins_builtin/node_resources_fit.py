@@ -60,7 +60,7 @@ class NodeResourcesFit:
 
     name: ClassVar[str] = NAME
     Args: ClassVar[type[NodeResourcesFitArgs]] = NodeResourcesFitArgs
-    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.PODS})
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         self._handle = handle

@@ -10,9 +10,9 @@ import trio
 from contrib.benchmarks.engine import default_profile, scheduler
 from contrib.benchmarks.report import Figure
 from contrib.benchmarks.workload import pod
-from trio_sched.daemon.cluster_mirror import ClusterMirror
+from trio_sched.daemon.event_handlers import EventHandlers
 from trio_sched.daemon.object_cache import ObjectCache
-from trio_sched.daemon.pending_pods import PendingPods
+from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.kube_client.decoding import Codec
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.watch import Reflector
@@ -31,14 +31,14 @@ def run() -> Iterator[Figure]:
 
 def _measure(lines: bytes) -> float:
     made = scheduler(default_profile(), 1_000)
-    mirror = ClusterMirror(
+    event_handlers = EventHandlers(
         scheduler=made,
-        pending=PendingPods(),
+        unassigned=UnassignedPods(),
         object_cache=ObjectCache(),
         wake=lambda: None,
         reject_waiting=lambda _uid: False,
     )
-    reflector = Reflector(None, POD_KIND, mirror.pods_changed, Random(1), "", lambda *_: None, 60.0)
+    reflector = Reflector(None, POD_KIND, event_handlers.pods_changed, Random(1), "", lambda *_: None, 60.0)
     reflector._known = {}
     codec = Codec(POD_KIND)
     pieces = lines.splitlines(keepends=True)

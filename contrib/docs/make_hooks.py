@@ -25,7 +25,7 @@ Only `post_filter`, `pre_bind`, `bind` and `post_bind` may be `async def`, and `
 
 A hook that raises, or returns anything but what is listed for it, ends the attempt for this pod and nothing else: the
 pod goes back to the queue, its `FailedScheduling` event and its condition name the plugin and what was wrong, and the
-log has one line with distribution, hook, mend and traceback. Where a failure has another effect, the hook says so. A
+log has one line with distribution, hook, fix and traceback. Where a failure has another effect, the hook says so. A
 hook that returns a Status may return `failure("why")`: the attempt ends too, but the log has no traceback.
 
 *Switched on at* is the key in the configuration file; `multiPoint` switches on all points of a plugin.

@@ -159,7 +159,7 @@ async def test_log_lines_about_one_extender_are_limited_and_count_the_others(
     served.is_dead, served.delay_seconds = False, 10
     await one.filter(pod("p"), {"a": node("a")})
     lines: list[Any] = caplog.records
-    assert [(line.message, line.seconds, getattr(line, "notTold", 0)) for line in lines] == [
+    assert [(line.message, line.seconds, getattr(line, "suppressed", 0)) for line in lines] == [
         ("Extender failed", 0.0, 0),
         ("Extender failed", 0.0, 9),
         ("Extender failed", 0.0, 9),

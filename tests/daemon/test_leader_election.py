@@ -55,7 +55,7 @@ class Election:
             component="default-scheduler",
             wall_clock=self.api.now,
             random=Draws(draw),
-            record=self.recorded.append,
+            record_event=self.recorded.append,
         )
 
     @property

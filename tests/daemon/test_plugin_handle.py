@@ -56,7 +56,7 @@ async def test_a_plugin_knows_its_profile_its_gates_and_the_time(handle: Handle,
 
 async def test_nodes_are_those_of_now(assembly: Assembly, handle: Handle) -> None:
     assert len(handle.nodes) == 0
-    assembly.mirror.nodes_changed(Listed([node("n"), node("m")], "1"))
+    assembly.event_handlers.nodes_changed(Listed([node("n"), node("m")], "1"))
     assert list(handle.nodes.names) == ["n", "m"]
     assembly.scheduler.cache.assume(pod("p", cpu=1), "m")
     assert handle.nodes.requested[0].tolist() == [0, 1000]
@@ -72,7 +72,7 @@ async def test_reading_a_kind_inside_a_cached_evaluation_records_the_dependency(
         assert handle.object("Gizmo", "g") is None
     assert asked.kinds == {"Widget", "Gizmo"}
     widget = AnyObject(metadata=ObjectMeta(name="w"))
-    assembly.mirror.handler("Widget", "widgets.v1.example.com", Action.ADD)(Listed([widget], "1"))
+    assembly.event_handlers.handler("Widget", "widgets.v1.example.com", Action.ADD)(Listed([widget], "1"))
     assert list(handle.objects("Widget")) == [widget]
     assert handle.object("Widget", "w") is widget
     assert handle.object("Widget", "w", "elsewhere") is None
@@ -88,7 +88,7 @@ async def test_waiting_pods_can_be_listed_allowed_and_rejected(
     assert uid == waits.uid
     assert handle.waiting_pods()[uid].pending_plugins == {"Curious"}
     handle.waiting_pods()[uid].allow("Curious")
-    assert await waiting.permission(uid) is None
+    assert await waiting.wait_on_permit(uid) is None
     assert handle.waiting_pods() == {}
 
 
@@ -97,18 +97,18 @@ async def test_activated_pods_are_queued_and_the_scheduler_is_woken(
 ) -> None:
     queue = assembly.scheduler.queue
     waits = pod("p")
-    assembly.mirror.pods_changed(Listed([waits], "1"))
+    assembly.event_handlers.pods_changed(Listed([waits], "1"))
     info = queue.pop()
     assert info is not None
     info.unschedulable_plugins = {"Curious"}
     queue.add_unschedulable(info, now=handle.now())
-    await assembly.ready.wait()  # the pod itself had rung
+    await assembly.pods_available.wait()  # the pod itself had rung
     assert not queue.has_next
 
     handle.activate([waits, pod("unknown")])
     assert queue.pop() is info
     with trio.fail_after(1):
-        await assembly.ready.wait()
+        await assembly.pods_available.wait()
 
 
 async def test_a_plugin_can_bind_through_the_api_server(
@@ -134,7 +134,7 @@ CLAIM = {"metadata": {"name": "data", "namespace": "default"}, "spec": {"storage
 
 def show(assembly: Assembly, change: str, claim: PersistentVolumeClaim) -> None:
     """As if a watch of claims had delivered it."""
-    take = assembly.mirror.handler("PersistentVolumeClaim", "PersistentVolumeClaim", Action.ADD)
+    take = assembly.event_handlers.handler("PersistentVolumeClaim", "PersistentVolumeClaim", Action.ADD)
     if change == "ADDED":
         take(Listed([claim], "1"))
     else:
@@ -200,9 +200,9 @@ async def test_pending_pods_are_those_without_a_node(
 ) -> None:
     waits, runs = pod("p"), pod("r", node_name="n")
     assert handle.pending_pod("default", "p") is None
-    assembly.mirror.pods_changed(Listed([waits, runs], "1"))
+    assembly.event_handlers.pods_changed(Listed([waits, runs], "1"))
     assembly.scheduler.cache.assume(waits, "n")
     assert handle.pending_pod("default", "p") is waits
     assert handle.pending_pod("default", "r") is None
-    assembly.mirror.pods_changed(Changes([Change("DELETED", waits, None)], "2"))
+    assembly.event_handlers.pods_changed(Changes([Change("DELETED", waits, None)], "2"))
     assert handle.pending_pod("default", "p") is None

@@ -15,7 +15,7 @@ def waiting(**timeouts: float) -> WaitingPods:
 
 
 async def test_a_pod_that_does_not_wait_is_allowed_at_once() -> None:
-    assert await WaitingPods().permission("nobody") is None
+    assert await WaitingPods().wait_on_permit("nobody") is None
 
 
 async def test_a_pod_is_allowed_when_the_last_plugin_allows_it(
@@ -32,7 +32,7 @@ async def test_a_pod_is_allowed_when_the_last_plugin_allows_it(
         one.allow("B")
 
     nursery.start_soon(allow)
-    assert await pods.permission(POD.uid) is None
+    assert await pods.wait_on_permit(POD.uid) is None
     assert trio.current_time() == 2.0
     assert not pods.by_uid
 
@@ -42,7 +42,7 @@ async def test_one_plugin_that_rejects_is_enough(nursery: trio.Nursery) -> None:
     one = pods.by_uid[POD.uid]
     one.allow("A")
     assert one.reject("B", "not today")
-    status = await pods.permission(POD.uid)
+    status = await pods.wait_on_permit(POD.uid)
     assert status is not None
     assert (status.code, status.plugin, status.message) == (Code.UNSCHEDULABLE, "B", "not today")
 
@@ -53,11 +53,11 @@ async def test_the_first_decision_is_final() -> None:
     one.allow("A")
     assert not one.reject("A", "too late")
     assert not one.preempt("A", "too late")
-    assert await pods.permission(POD.uid) is None
+    assert await pods.wait_on_permit(POD.uid) is None
 
 
 async def test_the_shortest_timeout_rejects_in_the_name_of_its_plugin(autojump_clock: MockClock) -> None:
-    status = await waiting(A=90, B=1.5, C=60).permission(POD.uid)
+    status = await waiting(A=90, B=1.5, C=60).wait_on_permit(POD.uid)
     assert status is not None
     assert trio.current_time() == 1.5
     assert (status.plugin, status.message) == ("B", "rejected due to timeout after waiting 1.5s at plugin B")
@@ -66,7 +66,7 @@ async def test_the_shortest_timeout_rejects_in_the_name_of_its_plugin(autojump_c
 async def test_a_plugin_that_has_allowed_it_times_out_no_more(autojump_clock: MockClock) -> None:
     pods = waiting(A=1, B=3)
     pods.by_uid[POD.uid].allow("A")
-    status = await pods.permission(POD.uid)
+    status = await pods.wait_on_permit(POD.uid)
     assert status is not None
     assert (status.plugin, trio.current_time()) == ("B", 3.0)
 
@@ -74,20 +74,20 @@ async def test_a_plugin_that_has_allowed_it_times_out_no_more(autojump_clock: Mo
 async def test_timeouts_count_from_permit_and_not_from_the_first_wait(autojump_clock: MockClock) -> None:
     pods = waiting(A=5)
     await trio.sleep(4)
-    await pods.permission(POD.uid)
+    await pods.wait_on_permit(POD.uid)
     assert trio.current_time() == 5.0
 
 
 async def test_allowing_for_a_plugin_that_does_not_wait_changes_nothing(autojump_clock: MockClock) -> None:
     pods = waiting(A=5)
     pods.by_uid[POD.uid].allow("B")
-    assert await pods.permission(POD.uid) is not None
+    assert await pods.wait_on_permit(POD.uid) is not None
 
 
 async def test_a_preempted_waiting_pod_fails_with_an_error() -> None:
     pods = waiting(A=5)
     assert pods.by_uid[POD.uid].preempt("DefaultPreemption", "preempted")
-    status = await pods.permission(POD.uid)
+    status = await pods.wait_on_permit(POD.uid)
     assert status is not None
     assert (status.code, status.message, status.plugin) == (Code.ERROR, "preempted", "DefaultPreemption")
 
@@ -96,7 +96,7 @@ async def test_a_deleted_pod_stops_waiting() -> None:
     pods = waiting(A=5)
     assert pods.remove_deleted(POD.uid)
     assert not pods.remove_deleted("another")
-    status = await pods.permission(POD.uid)
+    status = await pods.wait_on_permit(POD.uid)
     assert status is not None
     assert status.message == "removed"
 
@@ -105,5 +105,5 @@ async def test_a_wait_that_is_cancelled_leaves_nothing_behind() -> None:
     pods = waiting(A=5)
     with trio.CancelScope() as scope:
         scope.cancel()
-        await pods.permission(POD.uid)
+        await pods.wait_on_permit(POD.uid)
     assert not pods.by_uid

@@ -74,9 +74,9 @@ async def test_pods_are_listed_after_nodes_and_further_kinds(
     api.faults.set_latency(20, verb="list", resource=slow)
     nursery.start_soon(run_watches, assembly, client)
     await trio.sleep(19)
-    assert len(assembly.mirror.pending) == 0
+    assert len(assembly.event_handlers.unassigned) == 0
     await trio.sleep(2)
-    assert len(assembly.mirror.pending) == 1
+    assert len(assembly.event_handlers.unassigned) == 1
     assert set(assembly.scheduler.cache.table.row_of) == {"n"}
 
 

@@ -236,7 +236,7 @@ async def test_random_operations_and_faults_with_an_unreliable_extender(seed: in
         check_cache_equals_server(cluster, cluster.schedulers[0].assembly)
         assert extender.most_at_once == 1
         assert len(extender.asked_about("filter")) > 50
-        assert cluster.schedulers[0].assembly.schedule_one.extended.waiting == 0
+        assert cluster.schedulers[0].assembly.schedule_one.extender_scheduling.queued_count == 0
 
 
 @pytest.mark.parametrize("seed", range(100, 104))

@@ -28,7 +28,7 @@ def test_backoff_ends_are_cut_to_whole_seconds_so_that_priority_decides_within_o
 
 
 def test_without_windows_backoff_ends_are_exact_and_exclusive() -> None:
-    exact = Backoff(windowed=False)
+    exact = Backoff(align_to_window=False)
     expiry = exact.expiry(12.3, 1)
     assert expiry == pytest.approx(13.3)
     assert [exact.is_over(expiry, now) for now in (13.2, 13.3, 13.4)] == [False, False, True]

@@ -30,10 +30,10 @@ WAITING = pod("p", cpu="1")
 def test_an_assumed_pod_counts_at_once_and_not_twice_when_confirmed(cache: Cache) -> None:
     cache.assume(WAITING, "a")
     assert (cpu(cache), cache.is_assumed(WAITING.uid), cache.assumed_count) == ({"a": 1000, "b": 0}, True, 1)
-    position = cache.table.usage_log.position
+    position = cache.table.pods_log.position
     cache.add(bound(WAITING, "a"))
     assert (cpu(cache), cache.is_assumed(WAITING.uid), cache.assumed_count) == ({"a": 1000, "b": 0}, False, 0)
-    assert cache.table.usage_log.position == position  # nothing changed, so no snapshot is refreshed
+    assert cache.table.pods_log.position == position  # nothing changed, so no snapshot is refreshed
     known = cache.get(WAITING.uid)
     assert known is not None
     assert known.pod.node_name == "a"
@@ -80,12 +80,12 @@ def test_invalid_transitions_change_nothing(cache: Cache) -> None:
 
 def test_an_update_with_the_same_requests_changes_no_column(cache: Cache) -> None:
     cache.add(bound(WAITING, "a"))
-    position = cache.table.usage_log.position
+    position = cache.table.pods_log.position
     labelled = pod("p", cpu="1", node_name="a", labels={"new": "yes"})
     cache.update(labelled)
     respelled = pod("p", cpu="1000m", node_name="a")
     cache.update(respelled)
-    assert cache.table.usage_log.position == position
+    assert cache.table.pods_log.position == position
     assert NodeColumns(cache.table).node(0).pods == [respelled]
     cache.update(pod("p", cpu="2", node_name="a"))
     assert cpu(cache)["a"] == 2000

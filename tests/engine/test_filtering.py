@@ -174,7 +174,7 @@ def test_filtering_starts_at_the_given_node_and_stops_when_enough_are_found() ->
         asked.append(view.name)
         return unschedulable("no") if view.name == "n5" else None
 
-    outcome = run_filters([single("N", answer)], pod(), columns(), CycleState(), enough=2, start=10)
+    outcome = run_filters([single("N", answer)], pod(), columns(), CycleState(), num_nodes_to_find=2, start=10)
     assert asked == ["n4", "n5", "n0"]
     assert np.flatnonzero(outcome.passes).tolist() == [0, 4]
     assert outcome.unexamined == 3

@@ -2,7 +2,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from placed_pods import placed
+from pod_infos import pod_info
 
 from trio_sched.engine.filtering import (
     run_filters,
@@ -23,7 +23,7 @@ from trio_sched.plugin_api import (
     hookimpl,
     unschedulable,
 )
-from trio_sched.snapshot.placed_pod import PlacedPod
+from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing import make_profile, make_table, node, pod
 
 NODES = [node(f"n{i}") for i in range(6)]
@@ -60,7 +60,7 @@ def added(waiting: Pod, *others: Pod) -> tuple[Status | None, CycleState]:
     profile = make_profile([Counting, "NodeResourcesFit"])
     table, state = make_table(NODES), CycleState()
     run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
-    nominated = {"n1": [placed(p) for p in others]}
+    nominated = {"n1": [pod_info(p) for p in others]}
     (status,) = statuses_with_nominated(profile, waiting, state, nominated, ["n1"], NominatedRows(table))
     return status, state
 
@@ -94,7 +94,7 @@ def test_reasons_are_those_with_nominated_pods_even_if_the_node_fails_without_th
     run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
     outcome = run_filters(profile.filter, waiting, NodeColumns(table), state)
     assert outcome.statuses()["n"].reasons == ("Insufficient cpu",)
-    nominated = {"n": [placed(pod("rival"))], "gone": []}
+    nominated = {"n": [pod_info(pod("rival"))], "gone": []}
     apply_nominated(profile, waiting, outcome, state, nominated, NominatedRows(table))
     assert outcome.statuses()["n"].reasons == ("Too many pods", "Insufficient cpu")
     assert outcome.passes.tolist() == [False, True]
@@ -103,17 +103,17 @@ def test_reasons_are_those_with_nominated_pods_even_if_the_node_fails_without_th
 def test_rows_with_nominated_pods_are_copied_again_only_after_a_change() -> None:
     table = make_table([node("a", cpu="4"), node("b", cpu="4")])
     rows = NominatedRows(table)
-    nominated = {"a": [placed(pod("x", cpu="1"))], "b": [placed(pod("y", cpu="2"))]}
+    nominated = {"a": [pod_info(pod("x", cpu="1"))], "b": [pod_info(pod("y", cpu="2"))]}
 
-    def requested(nominated: dict[str, list[PlacedPod]]) -> list[int]:
+    def requested(nominated: dict[str, list[PodInfo]]) -> list[int]:
         columns, positions = rows.with_pods(nominated, list(nominated))
         return columns.requested[0][positions].tolist()
 
     assert requested(nominated) == [1000, 2000]
     assert requested(nominated) == [1000, 2000]
-    table.add_pod(0, placed(pod("r", cpu="1", node_name="a")))
+    table.add_pod(0, pod_info(pod("r", cpu="1", node_name="a")))
     assert requested(nominated) == [2000, 2000]
-    assert requested({"b": [*nominated["b"], placed(pod("z", cpu="1"))]}) == [3000]
+    assert requested({"b": [*nominated["b"], pod_info(pod("z", cpu="1"))]}) == [3000]
     assert requested(nominated) == [2000, 2000]
     table.add_node(node("c", cpu="4"))
     table.remove_node("a")

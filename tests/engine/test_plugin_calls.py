@@ -65,7 +65,7 @@ def test_an_exception_is_told_with_its_type_and_the_traceback_begins_in_the_plug
 
     problem = failed(call_status_hook, hook("filter_node", look_up), pod(), None, STATE)
     assert str(problem) == "running \"Teams\" filter plugin: filter_node raised KeyError: 'team'"
-    assert (problem.hook.plugin, problem.hook.source, problem.is_answer) == ("Teams", SOURCE, False)
+    assert (problem.hook.plugin, problem.hook.source, problem.returned_error) == ("Teams", SOURCE, False)
     assert problem.status == Status(Code.ERROR, (), problem, "Teams")
     assert isinstance(problem.__cause__, KeyError)
     frames = traceback.extract_tb(problem.__cause__.__traceback__)
@@ -123,7 +123,7 @@ def test_a_status_that_the_hook_does_not_support_is_a_failure_in_kube_schedulers
     name: str, answer: Any, text: str
 ) -> None:
     problem = failed(call_status_hook, hook(name, answer), pod(), "n", STATE)
-    assert (str(problem), problem.is_answer) == (text, True)
+    assert (str(problem), problem.returned_error) == (text, True)
 
 
 @pytest.mark.parametrize(

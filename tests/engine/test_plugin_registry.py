@@ -247,11 +247,11 @@ async def _piecewise_later(self: Any) -> Any:
         (
             "filter_node",
             _later,
-            "hook 'filter_node' is `async def`, but it has to answer at once: write it as plain `def`",
+            "hook 'filter_node' is `async def`, but it has to return at once: write it as plain `def`",
         ),
         ("reserve", _later, "hook 'reserve' is `async def`"),
         ("run", _piecewise, "hook 'run' works in the background, so it must be `async def`"),
-        ("score", _piecewise, "hook 'score' is a generator (it has a `yield`), but it has to return its answer"),
+        ("score", _piecewise, "hook 'score' is a generator (it has a `yield`), but it has to return a value"),
         ("bind", _piecewise_later, "hook 'bind' is a generator"),
     ],
 )

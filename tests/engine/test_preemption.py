@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from placed_pods import placed
 from plugin_base import PluginBase
+from pod_infos import pod_info
 
 from trio_sched.engine.filtering import run_pre_filters
 from trio_sched.engine.preemption import NO_VICTIMS, dry_run
@@ -56,14 +56,14 @@ def try_out(
     plugins: Sequence[Any] = ("NodeResourcesFit",),
     nominated: Mapping[str, Sequence[Pod]] | None = None,
     budgets: Sequence[Budget] = (),
-    enough: int = 100,
+    num_candidates: int = 100,
     names: Sequence[str] | None = None,
     table: NodeTable | None = None,
 ) -> DryRun:
     table = make_table(nodes, pods) if table is None else table
     profile, state = make_profile(plugins), CycleState()
     run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
-    nominated_pods = {name: [placed(one) for one in many] for name, many in (nominated or {}).items()}
+    nominated_pods = {name: [pod_info(one) for one in many] for name, many in (nominated or {}).items()}
     return dry_run(
         profile,
         table,
@@ -72,7 +72,7 @@ def try_out(
         nominated_pods,
         table.names if names is None else names,
         budgets={"default": list(enumerate(budgets))},
-        enough=enough,
+        num_candidates=num_candidates,
     )
 
 
@@ -218,20 +218,20 @@ FIVE_PODS = [running(f"p{i}", on=f"n{i}", labels={"on": str(i)}) for i in range(
 
 
 def test_the_search_ends_with_enough_candidates() -> None:
-    assert list(try_out(incoming(cpu=1), FIVE, FIVE_PODS, enough=2).candidates) == ["n0", "n1"]
-    backwards = try_out(incoming(cpu=1), FIVE, FIVE_PODS, enough=2, names=["n4", "n3", "n2"])
+    assert list(try_out(incoming(cpu=1), FIVE, FIVE_PODS, num_candidates=2).candidates) == ["n0", "n1"]
+    backwards = try_out(incoming(cpu=1), FIVE, FIVE_PODS, num_candidates=2, names=["n4", "n3", "n2"])
     assert list(backwards.candidates) == ["n4", "n3"]
 
 
 def test_the_search_goes_on_until_one_candidate_violates_no_budget() -> None:
     budgets = [budget(0, on=str(i)) for i in range(4)]
-    tried = try_out(incoming(cpu=1), FIVE, FIVE_PODS, enough=2, budgets=budgets)
+    tried = try_out(incoming(cpu=1), FIVE, FIVE_PODS, num_candidates=2, budgets=budgets)
     assert list(tried.candidates) == ["n4", "n0", "n1"]
 
 
 def test_nodes_after_the_first_chunk_are_tried_too() -> None:
     nodes = [node(f"n{i}", cpu=1) for i in range(150)]
-    tried = try_out(incoming(cpu=1), nodes, [running("only", on="n149")], enough=1)
+    tried = try_out(incoming(cpu=1), nodes, [running("only", on="n149")], num_candidates=1)
     assert list(tried.candidates) == ["n149"]
     assert len(tried.statuses) == 149
 

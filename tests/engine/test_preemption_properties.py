@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from placed_pods import placed
 from plugin_base import PluginBase
+from pod_infos import pod_info
 
 from trio_sched.engine.filtering import run_filters, run_pre_filters
 from trio_sched.engine.preemption import NO_VICTIMS, dry_run
@@ -30,7 +30,7 @@ from trio_sched.plugin_api import (
 )
 from trio_sched.plugin_api.preemption import budgets_of
 from trio_sched.snapshot.node_columns import NodeColumns
-from trio_sched.snapshot.placed_pod import PlacedPod
+from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing import make_profile, make_table, node, pod
 
 
@@ -63,7 +63,7 @@ class Situation:
         }
         self.budgets = [self.a_budget(f"b{i}") for i in range(rng.randint(0, 2))]
         self.names = rng.sample(names, rng.randint(1, len(names)))
-        self.enough = rng.randint(1, 4)
+        self.num_candidates = rng.randint(1, 4)
 
     def a_node(self, name: str) -> Node:
         labels = {"zone": self.rng.choice("ab")} if self.rng.random() < 0.9 else {}
@@ -200,9 +200,9 @@ class Naive:
                 useless[name] = found
                 continue
             group = violating if found[1] else good
-            if len(group) < self.given.enough:
+            if len(group) < self.given.num_candidates:
                 group[name] = found
-            if good and len(good) + len(violating) >= self.given.enough:
+            if good and len(good) + len(violating) >= self.given.num_candidates:
                 break
         return {**good, **violating}, useless
 
@@ -216,11 +216,20 @@ def as_found(tried: DryRun) -> dict[str, Found]:
 def dry(profile: Profile, given: Situation) -> DryRun:
     table, state = make_table(given.nodes, given.pods), CycleState()
     run_pre_filters(profile.pre_filter, given.incoming, NodeColumns(table), state)
-    nominated: Mapping[str, Sequence[PlacedPod]] = {
-        name: [placed(one) for one in pods] for name, pods in given.nominated.items()
+    nominated: Mapping[str, Sequence[PodInfo]] = {
+        name: [pod_info(one) for one in pods] for name, pods in given.nominated.items()
     }
     budgets = budgets_of(given.budgets)
-    return dry_run(profile, table, given.incoming, state, nominated, given.names, budgets=budgets, enough=given.enough)
+    return dry_run(
+        profile,
+        table,
+        given.incoming,
+        state,
+        nominated,
+        given.names,
+        budgets=budgets,
+        num_candidates=given.num_candidates,
+    )
 
 
 @pytest.mark.parametrize("block", range(4))

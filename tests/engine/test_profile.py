@@ -29,7 +29,7 @@ LOG: list[tuple[Any, ...]] = []
 class First(PluginBase):
     """Names its arguments in another order, and not all of them."""
 
-    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.USAGE})
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.PODS})
 
     @hookimpl
     def filter(self, nodes: NodeColumns) -> str:
@@ -169,7 +169,7 @@ def test_rejecting_plugins_are_those_with_a_rejecting_hook() -> None:
 
 def test_the_signature_cache_covers_plugins_with_sign_and_depends_on() -> None:
     profile = build(filter=["First", "Second"])
-    assert profile.inputs == {"First": {Input.USAGE}}
+    assert profile.inputs == {"First": {Input.PODS}}
     assert profile.signature(pod("p", priority=5)) == (5,)
     assert profile.cached_plugins((5,)) == {"First"}
     assert profile.cached_plugins((None,)) == frozenset()

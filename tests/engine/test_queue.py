@@ -53,7 +53,7 @@ class Line:
     def __attrs_post_init__(self) -> None:
         self.queue = SchedulingQueue(
             known_pod=self.known.get,
-            backoff=Backoff(windowed=self.pop_from_backoff),
+            backoff=Backoff(align_to_window=self.pop_from_backoff),
             pop_from_backoff=self.pop_from_backoff,
         )
         gates = ProfileQueueing([BoundHook("Gates", "pre_enqueue", keeps_back)], HINTS)
@@ -142,7 +142,7 @@ def test_a_gated_pod_waits_until_its_gates_are_removed(line: Line) -> None:
 def test_a_failing_pre_enqueue_gates_the_pod_and_is_recorded(line: Line) -> None:
     line.add(pod("p", labels={"gate": "broken"}))
     assert line.where == {"gated": ["p"]}
-    (reported,) = line.queue.failures.drain()
+    (reported,) = line.queue.plugin_failures.drain()
     assert (reported.failed.hook.plugin, reported.pod) == ("Gates", "default/p")
     assert str(reported.failed.__cause__) == "the gate is broken"
 
@@ -470,7 +470,7 @@ def test_a_pod_whose_sort_key_fails_is_popped_last_and_reported() -> None:
         queue.add(pod(name, priority=priority), now=0.0)
     popped = [queue.pop() for _ in range(3)]
     assert [info.pod.name for info in popped if info] == ["even", "odd-but-important", "odd"]
-    (reported,) = queue.failures.drain()
+    (reported,) = queue.plugin_failures.drain()
     assert (reported.failed.hook.plugin, reported.pod, reported.count) == ("Order", "default/odd", 2)
     assert reported.failed.problem == "queue_sort raised LookupError: no order"
 
@@ -487,7 +487,7 @@ def test_incomparable_sort_keys_lose_their_order_but_no_pod(keys: tuple[Any, ...
     popped = [queue.pop() for _ in range(9)]
     assert {info.pod.name for info in popped if info} == {str(number) for number in range(9)}
     assert queue.pop() is None
-    (reported,) = queue.failures.drain()
+    (reported,) = queue.plugin_failures.drain()
     assert "queue_sort" in reported.failed.problem
 
 

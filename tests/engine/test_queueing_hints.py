@@ -92,7 +92,7 @@ def test_the_wildcard_event_matches_every_pod_unless_it_names_another_one(new: A
 def test_a_failing_hint_counts_as_queue_and_is_recorded() -> None:
     table = HintTable((HintEntry("Broken", NODE_ADD, BoundHook("Broken", "hint", failing)),))
     assert table.worth_requeuing(info("Broken"), NODE_ADD, None, node()) is Strategy.AFTER_BACKOFF
-    (reported,) = table.failures.drain()
+    (reported,) = table.plugin_failures.drain()
     assert (reported.failed.hook.plugin, reported.pod) == ("Broken", "default/waiting")
     assert reported.failed.problem == "hint raised LookupError: broken"
 

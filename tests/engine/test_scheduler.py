@@ -146,7 +146,7 @@ def test_failures_of_unreserve_are_reported() -> None:
     waiting = pod("p", labels={"deposit": "lost"})
     decision, _outcome = place(made, waiting)
     made.unreserve_and_forget(waiting, decision)
-    (reported,) = made.failures.drain()
+    (reported,) = made.plugin_failures.drain()
     plugin, error = reported.failed.hook.plugin, reported.failed.__cause__
     assert (plugin, str(error)) == ("Deposit", "lost")
     assert len(made.cache) == 0
@@ -228,6 +228,6 @@ def test_a_pod_whose_sign_fails_is_scheduled_without_the_cache(name: str, proble
 
     assert signature is None
     assert isinstance(decision, Placed)
-    (reported,) = engine.failures.drain()
+    (reported,) = engine.plugin_failures.drain()
     assert reported.pod == f"default/{name}"
     assert reported.failed.problem.startswith(problem)

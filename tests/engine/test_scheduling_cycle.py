@@ -2,11 +2,11 @@ from random import Random
 from typing import Any, ClassVar
 
 import pytest
-from placed_pods import placed
 from plugin_base import PluginBase
+from pod_infos import pod_info
 
 from trio_sched.engine.decision import Decision, Placed, Unplaced
-from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES, Feasible, SchedulingCycle
+from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES, FeasibleNodes, SchedulingCycle
 from trio_sched.objects.node import Node
 from trio_sched.plugin_api import (
     Code,
@@ -113,7 +113,7 @@ def test_nodes_excluded_by_pre_filter_are_not_filtered() -> None:
     assert decision.diagnosis is not None
     assert decision.diagnosis.unschedulable_plugins == {"Narrowing", "NodeResourcesFit"}
     found = cycle(pod(), NODES, Narrowing, "NodeResourcesFit").find_feasible()
-    assert isinstance(found, Feasible)
+    assert isinstance(found, FeasibleNodes)
     assert (found.nodes.names, found.evaluated) == (["n1", "n2"], 2)
     assert found.statuses.get("n0").reasons == ("node(s) didn't satisfy plugin(s) [Narrowing]",)
 
@@ -131,11 +131,11 @@ def test_the_nominated_node_is_chosen_if_it_fits_and_no_other_is_filtered() -> N
     waiting = pod(cpu="3", nominated_node_name="n2")
     searching = cycle(waiting, NODES, "NodeResourcesFit")
     found = searching.find_feasible()
-    assert isinstance(found, Feasible)
+    assert isinstance(found, FeasibleNodes)
     assert (found.nodes.names, found.only_nominated, found.evaluated) == (["n2"], True, 1)
     full = [pod("r", cpu="2", node_name="n2")]
     elsewhere = cycle(waiting, NODES, "NodeResourcesFit", running=full).find_feasible()
-    assert isinstance(elsewhere, Feasible)
+    assert isinstance(elsewhere, FeasibleNodes)
     assert (elsewhere.nodes.names, elsewhere.only_nominated) == (["n0", "n1", "n3"], False)
 
 
@@ -144,7 +144,7 @@ def test_if_the_nominated_node_does_not_fit_all_nodes_are_filtered(nominated_nod
     nodes = [*NODES, node("failing", labels={"say": "fail"})] if nominated_node == "failing" else NODES
     outcome = cycle(pod(nominated_node_name=nominated_node), nodes, PerNode)
     if nominated_node == "gone":
-        assert isinstance(outcome.find_feasible(), Feasible)
+        assert isinstance(outcome.find_feasible(), FeasibleNodes)
     else:
         decision = outcome.decide(Random(0))
         assert isinstance(decision, Unplaced)
@@ -153,23 +153,23 @@ def test_if_the_nominated_node_does_not_fit_all_nodes_are_filtered(nominated_nod
 
 def test_the_nominated_node_must_fit_with_nominated_pods_of_higher_priority() -> None:
     rival = pod("rival", cpu="2", priority=9)
-    nominated = {"n2": [placed(rival)]}
+    nominated = {"n2": [pod_info(rival)]}
     found = cycle(
         pod(cpu="3", nominated_node_name="n2"), NODES, "NodeResourcesFit", nominated=nominated
     ).find_feasible()
-    assert isinstance(found, Feasible)
+    assert isinstance(found, FeasibleNodes)
     assert found.nodes.names == ["n0", "n1", "n3"]
 
 
 def test_with_per_node_hooks_a_sample_of_the_nodes_is_filtered() -> None:
     many = [node(f"n{i}") for i in range(300)]
     found = cycle(pod(), many, PerNode, percentage=40, start=290).find_feasible()
-    assert isinstance(found, Feasible)
+    assert isinstance(found, FeasibleNodes)
     assert (len(found.nodes), found.evaluated) == (120, 120)
     assert {"n290", "n299", "n0", "n109"} <= set(found.nodes.names)
     assert "n110" not in found.nodes.names
     least = cycle(pod(), many, PerNode, percentage=1).find_feasible()
-    assert isinstance(least, Feasible)
+    assert isinstance(least, FeasibleNodes)
     assert len(least.nodes) == MIN_FEASIBLE_NODES
 
 
@@ -178,7 +178,7 @@ def test_without_per_node_hooks_or_in_small_clusters_all_nodes_are_filtered(
     plugins: tuple[Any, ...], count: int
 ) -> None:
     found = cycle(pod(), [node(f"n{i}") for i in range(count)], *plugins, percentage=40).find_feasible()
-    assert isinstance(found, Feasible)
+    assert isinstance(found, FeasibleNodes)
     assert len(found.nodes) == count
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from trio_sched.engine.bound_hooks import BoundHook, ScoreHook
-from trio_sched.engine.hook_answers import check_score_range
 from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.return_values import check_score_range
 from trio_sched.engine.scoring import run_pre_scores, run_scores
 from trio_sched.plugin_api import SKIP, CycleState, NodeColumns, failure, unschedulable
 from trio_sched.testing import make_table, node, pod

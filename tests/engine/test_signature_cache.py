@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placed_pods import placed
 from plugin_base import PluginBase
+from pod_infos import pod_info
 
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.host_selection import best_positions
-from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
+from trio_sched.engine.scheduling_cycle import FeasibleNodes, SchedulingCycle
 from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.plugin_api import (
     CycleState,
@@ -35,7 +35,7 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
-from trio_sched.snapshot.placed_pod import PlacedPod
+from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing import make_profile, make_table, node, node_affinity, pod, term
 
 BUILT_IN = (
@@ -54,7 +54,7 @@ BUILT_IN = (
 class Licensed(PluginBase):
     """Looks at nodes one by one: at their annotations, and at how many pods they have. Its verdicts are cached."""
 
-    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.PODS})
 
     @hookimpl
     def filter_node(self, pod: Pod, node: NodeView) -> Status | None:
@@ -148,7 +148,7 @@ class FailsOnUsedNodes(FailsOnNodes):
     """The same, but it depends on the pods of the node."""
 
     name: ClassVar[str] = "FailsOnUsedNodes"
-    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.PODS})
 
     @hookimpl
     def filter(self, nodes: NodeColumns) -> Verdicts:
@@ -256,7 +256,7 @@ class ChangingCluster:
         self.profile = make_profile(plugins, weights={"TaintToleration": 3, "NodeAffinity": 2})
         self.cache = Cache()
         self.cached = SignatureCache(self.profile, self.cache.table, max_signatures=6)
-        self.nominated: dict[str, list[PlacedPod]] = {}
+        self.nominated: dict[str, list[PodInfo]] = {}
         self.shapes = [a_shape(self.rng) for _ in range(8)]
         self.uids = 0
         self.placed_from_kept = 0
@@ -323,7 +323,7 @@ class ChangingCluster:
     def nominate(self) -> None:
         other = self.a_pod()
         name = self.rng.choice(NODE_NAMES)
-        self.nominated = self.rng.choice([{}, {name: [placed(other)]}])
+        self.nominated = self.rng.choice([{}, {name: [pod_info(other)]}])
 
     def decide(self) -> None:
         waiting = self.a_pod()
@@ -347,9 +347,9 @@ class ChangingCluster:
     def compare_placed(self, waiting: Pod, nominated: NominatedPods, decision: Placed) -> None:
         cycle = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState())
         found = cycle.find_feasible()
-        assert isinstance(found, Feasible)
+        assert isinstance(found, FeasibleNodes)
         assert decision.feasible_nodes == len(found.nodes)
-        best = best_positions(cycle.rank(found.nodes).totals).tolist() if len(found.nodes) > 1 else [0]
+        best = best_positions(cycle.prioritize(found.nodes).totals).tolist() if len(found.nodes) > 1 else [0]
         assert decision.node_name in [found.nodes.name(position) for position in best]
 
 
@@ -398,7 +398,7 @@ class Asked:
     """Records how many nodes it was called with."""
 
     name: ClassVar[str] = "Asked"
-    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.PODS})
 
     def __init__(self, args: None, handle: Handle) -> None:
         self.asked: list[int] = []
@@ -418,7 +418,7 @@ def test_only_changed_nodes_are_evaluated_again() -> None:
     for number in range(3):
         decision = decide(cached, pod(f"p{number}"))
         assert isinstance(decision, Placed)
-        cached.table.add_pod(cached.table.row_of[decision.node_name], placed(pod(f"p{number}")))
+        cached.table.add_pod(cached.table.row_of[decision.node_name], pod_info(pod(f"p{number}")))
     assert cached.profile.plugins["Asked"].asked == [20, 1, 1]
 
 
@@ -433,7 +433,7 @@ def test_the_least_recently_used_signature_is_evicted_first() -> None:
 class Fragile(PluginBase):
     """Fails on some nodes."""
 
-    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.PODS})
 
     @hookimpl
     def filter(self, nodes: NodeColumns) -> Verdicts:
@@ -474,7 +474,7 @@ def test_an_unschedulable_outcome_is_repeated_until_a_row_changes() -> None:
     again = decide(cached, huge)
     assert isinstance(again, Unplaced)
     assert again.diagnosis is outcome.diagnosis
-    cached.table.add_pod(0, placed(pod("other")))
+    cached.table.add_pod(0, pod_info(pod("other")))
     assert decide(cached, huge) is None
 
 

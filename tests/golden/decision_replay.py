@@ -27,13 +27,13 @@ from trio_sched.engine.plugin_calls import call_normalize_score, call_score
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.reservation import run_reserve, run_unreserve
-from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
-from trio_sched.objects.pod_requests import ResourceOptions, nano_requests, pod_usage
+from trio_sched.engine.scheduling_cycle import FeasibleNodes, SchedulingCycle
+from trio_sched.objects.pod_requests import ResourceOptions, nano_requests, pod_resources
 from trio_sched.plugin_api import CycleState, NodeColumns, NodeStatuses, Pod, PreFilterResult, Status
 from trio_sched.plugin_api.fit_error import fit_error
 from trio_sched.plugin_api.status import Code
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.placed_pod import PlacedPod
+from trio_sched.snapshot.pod_info import PodInfo
 
 WITH_DEVICES = "pods that ask for devices"
 
@@ -70,7 +70,7 @@ class CaseReplay:
         self.pods[pod.key] = pod
         row = self.table.row_of.get(pod.node_name)
         if row is not None:
-            self.table.add_pod(row, PlacedPod(pod, pod_usage(pod, self.options)))
+            self.table.add_pod(row, PodInfo(pod, pod_resources(pod, self.options)))
 
     def _remove_pod(self, key: str) -> None:
         pod = self.pods.pop(key)
@@ -78,13 +78,13 @@ class CaseReplay:
         if row is not None and pod.uid in self.table.pods[row]:
             self.table.remove_pod(row, pod.uid)
 
-    def _nominated_for(self, pod: Pod) -> dict[str, list[PlacedPod]]:
-        nominated: dict[str, list[PlacedPod]] = {}
+    def _nominated_for(self, pod: Pod) -> dict[str, list[PodInfo]]:
+        nominated: dict[str, list[PodInfo]] = {}
         for other in self.pods.values():
             if other.node_name or not other.nominated_node_name or other.uid == pod.uid:
                 continue
             if other.priority >= pod.priority and other.nominated_node_name in self.table.row_of:
-                placed = PlacedPod(other, pod_usage(other, self.options))
+                placed = PodInfo(other, pod_resources(other, self.options))
                 nominated.setdefault(other.nominated_node_name, []).append(placed)
         return nominated
 
@@ -304,7 +304,7 @@ class CaseReplay:
         state = CycleState()
         cycle = SchedulingCycle(profile, self.table, pod, self._nominated_for(pod), state)
         differences: list[str] = []
-        found: Feasible | Unplaced | None = None
+        found: FeasibleNodes | Unplaced | None = None
         try:
             found = cycle.find_feasible()
             if isinstance(found, Unplaced):
@@ -348,11 +348,11 @@ class CaseReplay:
         self,
         profile: Profile,
         pod: Pod,
-        found: Feasible | Unplaced,
+        found: FeasibleNodes | Unplaced,
         state: CycleState,
         expected: Mapping[str, Any],
     ) -> Iterator[str]:
-        if isinstance(found, Feasible) or found.diagnosis is None:
+        if isinstance(found, FeasibleNodes) or found.diagnosis is None:
             yield "PostFilter was not reached"
             return
         wanted = expected["postFilter"]
@@ -390,7 +390,9 @@ class CaseReplay:
             if outcome.nominated_node_name not in best:
                 yield f"nominated {outcome.nominated_node_name}, which is none of the best {best}"
 
-    def _compare_feasible(self, cycle: SchedulingCycle, found: Feasible, expected: Mapping[str, Any]) -> Iterator[str]:
+    def _compare_feasible(
+        self, cycle: SchedulingCycle, found: FeasibleNodes, expected: Mapping[str, Any]
+    ) -> Iterator[str]:
         names = found.nodes.names
         if "errorAnyOf" in expected:
             yield f"expected an error {expected['errorAnyOf']}"
@@ -406,7 +408,7 @@ class CaseReplay:
             yield from _compare_failed([n for n in self.table.names if n not in feasible], found.statuses, expected)
         if expected.get("noScoring") or len(names) == 1:
             return
-        scores = cycle.rank(found.nodes)
+        scores = cycle.prioritize(found.nodes)
         totals = dict(zip(names, scores.totals.tolist(), strict=True))
         yield from _differences("totals", expected["totals"] or {}, totals)
         best = sorted(names[i] for i in best_positions(scores.totals))

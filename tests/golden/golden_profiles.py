@@ -50,24 +50,24 @@ class ReplayHandle:
     def pending_pod(self, namespace: str, name: str) -> Pod | None:
         return self.current
 
-    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int) -> DryRun:
+    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int) -> DryRun:
         """All of *node_names*: the recordings have no samples."""
         budgets = budgets_of(self.objects("PodDisruptionBudget"))
         self.tried = dry_run(
-            self.profile, self.table, pod, state, self.nominated, node_names, budgets=budgets, enough=1 << 30
+            self.profile, self.table, pod, state, self.nominated, node_names, budgets=budgets, num_candidates=1 << 30
         )
         return self.tried
 
     async def process_preemption(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
         return candidates
 
-    async def evict(self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, **how: bool) -> None:
+    async def preempt(self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, **how: bool) -> None:
         """The replay sees to it."""
 
-    def is_evicting_for(self, pod: Pod) -> bool:
+    def is_preempting_for(self, pod: Pod) -> bool:
         return False
 
-    def is_evicting_from(self, node_name: str) -> bool:
+    def is_preempting_on(self, node_name: str) -> bool:
         return False
 
     def feature_enabled(self, gate: str) -> bool:

@@ -36,7 +36,7 @@ class TraceReplay:
         self.queue = SchedulingQueue(
             known_pod=self.listed.get,
             backoff=Backoff(
-                options["podInitialBackoffSeconds"], options["podMaxBackoffSeconds"], windowed=pop_from_backoff
+                options["podInitialBackoffSeconds"], options["podMaxBackoffSeconds"], align_to_window=pop_from_backoff
             ),
             max_in_unschedulable_seconds=options["podMaxInUnschedulablePodsSeconds"],
             pop_from_backoff=pop_from_backoff,

@@ -3,7 +3,7 @@ from random import Random
 import pytest
 
 from trio_sched.kube_client.http1 import Reply
-from trio_sched.kube_client.retry import Backoff, retry_after_seconds
+from trio_sched.kube_client.retry import BackoffManager, retry_after_seconds
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ def test_only_429_and_5xx_with_whole_seconds_are_tried_again(
 
 
 def test_pauses_double_up_to_the_cap_and_lie_within_their_jitter() -> None:
-    backoff = Backoff(Random(7))
+    backoff = BackoffManager(Random(7))
     pauses = [backoff.pause_seconds(float(now)) for now in range(8)]
     for pause, nominal in zip(pauses, [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0], strict=True):
         assert nominal <= pause < 2 * nominal
 
 
 def test_two_minutes_without_failure_reset_the_backoff() -> None:
-    backoff = Backoff(Random(7), jitter=0.0)
+    backoff = BackoffManager(Random(7), jitter=0.0)
     assert [backoff.pause_seconds(now) for now in (0, 1, 121, 242)] == [0.8, 1.6, 3.2, 0.8]

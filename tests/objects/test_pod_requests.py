@@ -13,7 +13,7 @@ from trio_sched.objects.pod_requests import (
     is_qualified_name,
     is_scalar,
     nano_requests,
-    pod_usage,
+    pod_resources,
     to_amounts,
 )
 from trio_sched.testing import container, pod
@@ -104,15 +104,15 @@ def test_a_pod_level_resize_counts_where_its_gate_is_on() -> None:
 
 
 def test_scores_count_containers_that_ask_for_nothing_with_defaults() -> None:
-    usage = pod_usage(pod(containers=[container(), container(cpu="0", memory="1Mi")]))
-    assert usage.requested == ResourceAmounts(memory_bytes=MIB)
-    assert (usage.nonzero_cpu_milli, usage.nonzero_memory_bytes) == (100, 201 * MIB)
+    resources = pod_resources(pod(containers=[container(), container(cpu="0", memory="1Mi")]))
+    assert resources.requested == ResourceAmounts(memory_bytes=MIB)
+    assert (resources.nonzero_cpu_milli, resources.nonzero_memory_bytes) == (100, 201 * MIB)
 
 
 def test_what_a_pod_asks_as_a_whole_is_not_topped_up_by_container() -> None:
     whole = decoded({"containers": [{}, {}], "resources": {"requests": {"cpu": "1"}}})
-    usage = pod_usage(whole)
-    assert (usage.nonzero_cpu_milli, usage.nonzero_memory_bytes) == (1000, 400 * MIB)
+    resources = pod_resources(whole)
+    assert (resources.nonzero_cpu_milli, resources.nonzero_memory_bytes) == (1000, 400 * MIB)
 
 
 def test_host_ports_are_those_of_what_keeps_running() -> None:

@@ -44,8 +44,8 @@ class Asked(FakeHandle):
     seen_by_extender: list[Mapping[str, Victims]] = field(factory=list)
     in_background: list[bool] = field(factory=list)
 
-    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int) -> DryRun:
-        self.tried.append((list(node_names), enough))
+    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int) -> DryRun:
+        self.tried.append((list(node_names), num_candidates))
         return self.dry_run
 
     async def process_preemption(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
@@ -54,11 +54,11 @@ class Asked(FakeHandle):
             raise self.extender
         return candidates if self.extender is None else self.extender  # type: ignore[no-any-return]
 
-    async def evict(
+    async def preempt(
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
         self.in_background.append(in_background)
-        return await super().evict(preemptor, victims, node_name, plugin, in_background=in_background)
+        return await super().preempt(preemptor, victims, node_name, plugin, in_background=in_background)
 
 
 def victim(name: str, priority: int = 0, start: str | None = "2026-01-01T00:00:00Z", **more: Any) -> Pod:
@@ -98,14 +98,14 @@ ONE = DryRun({"a": victims(LOW)}, {})
 async def test_the_victims_are_evicted_and_the_pod_is_nominated_to_their_node() -> None:
     known = handle("a", "b", dry_run=ONE)
     assert await make_room(known, {"a": FULL}) == PostFilterResult(None, "a")
-    assert known.evicted == [(WAITING, (LOW,), "a")]
+    assert known.preempted == [(WAITING, (LOW,), "a")]
 
 
 async def test_the_newest_version_of_the_pod_is_the_preemptor() -> None:
     newer = pod("waiting", priority=100, labels={"new": "label"})
     known = handle("a", waiting=newer, dry_run=ONE)
     await make_room(known, {"a": FULL})
-    assert known.evicted[0][0] is newer
+    assert known.preempted[0][0] is newer
 
 
 @pytest.mark.parametrize(("gate", "in_background"), [({}, True), ({"SchedulerAsyncPreemption": False}, False)])
@@ -127,7 +127,7 @@ async def test_a_deleted_pod_is_an_error() -> None:
 
 
 async def test_a_failing_eviction_is_an_error_without_nomination() -> None:
-    known = handle("a", dry_run=ONE, evict_status=failure("the server is on fire"))
+    known = handle("a", dry_run=ONE, preempt_status=failure("the server is on fire"))
     result = await make_room(known, {"a": FULL})
     assert result.status is not None
     assert (result.status.code, result.status.message) == (Code.ERROR, "preemption: the server is on fire")
@@ -189,18 +189,18 @@ async def test_if_all_nodes_are_unresolvable_none_is_tried() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "percentage", "absolute", "enough"),
+    ("nodes", "percentage", "absolute", "num_candidates"),
     [(50, 10, 100, 50), (500, 10, 100, 100), (2000, 10, 100, 200), (500, 0, 7, 7), (500, 3, 0, 15), (1, 10, 100, 1)],
 )
 async def test_the_number_of_candidates_follows_the_arguments(
-    nodes: int, percentage: int, absolute: int, enough: int
+    nodes: int, percentage: int, absolute: int, num_candidates: int
 ) -> None:
     names = [f"n{i}" for i in range(nodes)]
     known = handle(*names, dry_run=ONE)
     known.dry_run = DryRun({"n0": victims(LOW)}, {})
     args = DefaultPreemptionArgs(min_candidate_nodes_percentage=percentage, min_candidate_nodes_absolute=absolute)
     await make_room(known, dict.fromkeys(names, FULL), args=args)
-    assert known.tried[0][1] == enough
+    assert known.tried[0][1] == num_candidates
 
 
 async def test_the_search_starts_at_a_random_node_and_wraps_around() -> None:
@@ -224,7 +224,7 @@ async def refusal(waiting: Pod, known: Asked, statuses: Mapping[str, Status] | N
         return ""
     assert result.status.code == Code.UNSCHEDULABLE
     assert result.nominated_node_name is None
-    assert known.tried == known.evicted == []
+    assert known.tried == known.preempted == []
     return result.status.message
 
 
@@ -280,12 +280,12 @@ async def test_if_the_nominated_node_is_unresolvable_the_pod_may_preempt_elsewhe
 
 async def test_if_the_nominated_node_is_deleted_the_pod_may_preempt_elsewhere() -> None:
     gone = pod("waiting", priority=100, nominated_node_name="gone")
-    known = handle("a", waiting=gone, dry_run=ONE, evicting_from={"gone"})
+    known = handle("a", waiting=gone, dry_run=ONE, preempting_on={"gone"})
     assert await refusal(gone, known, {"a": FULL, "gone": FULL}) == ""
 
 
 async def test_evicted_victims_count_as_terminating_before_the_watch_shows_it() -> None:
-    known = handle("a", waiting=NOMINATED, dry_run=ONE, evicting_from={"a"})
+    known = handle("a", waiting=NOMINATED, dry_run=ONE, preempting_on={"a"})
     assert await refusal(NOMINATED, known) == TERMINATING
 
 
@@ -298,7 +298,7 @@ async def test_a_candidate_is_chosen_among_those_left_by_extenders() -> None:
     known.extender = {"b": victims(other)}
     assert await make_room(known, {"a": FULL, "b": FULL}) == PostFilterResult(None, "b")
     assert list(known.seen_by_extender[0]) == ["a", "b"]
-    assert known.evicted == [(WAITING, (other,), "b")]
+    assert known.preempted == [(WAITING, (other,), "b")]
 
 
 async def test_if_extenders_leave_no_candidate_none_is_chosen() -> None:
@@ -311,7 +311,7 @@ async def test_a_failing_extender_ends_the_attempt() -> None:
     result = await make_room(known, {"a": FULL})
     assert result.status is not None
     assert (result.status.code, result.status.message) == (Code.ERROR, "preemption: no answer")
-    assert known.evicted == []
+    assert known.preempted == []
 
 
 # --- which node is chosen -------------------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ def test_a_tie_is_decided_by_the_next_rule() -> None:
 
 
 def test_a_pod_is_gated_while_its_victims_are_evicted() -> None:
-    known = FakeHandle(evicting_for={WAITING.uid})
+    known = FakeHandle(preempting_for={WAITING.uid})
     status = make_plugin(PREEMPTION, None, known).pre_enqueue(WAITING)
     assert status == unresolvable("waiting for the preemption for this pod to be finished")
     assert make_plugin(PREEMPTION, None, known).pre_enqueue(pod("another")) is None

@@ -106,7 +106,7 @@ def test_a_zone_added_after_the_filter_does_not_break_the_dry_run() -> None:
     profile = make_profile(["PodTopologySpread"])
     run_pre_filters(profile.pre_filter, waiting, NodeColumns(table), state)
     table.update_node(node("a", labels={"zone": "new"}))
-    tried = dry_run(profile, table, waiting, state, {}, ["a", "b"], budgets={}, enough=9)
+    tried = dry_run(profile, table, waiting, state, {}, ["a", "b"], budgets={}, num_candidates=9)
     assert tried.error is not None  # no pod in the new zone was counted, so none there is a victim
     assert tried.error.message == 'expected at least one victim pod on node "a"'
     assert [one.name for one in tried.candidates["b"].pods] == ["p2"]

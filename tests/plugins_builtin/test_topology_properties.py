@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from changing_topology import NODES, ChangingCluster
 from msgspec.structs import replace
-from placed_pods import placed
 from plain_topology import (
     MISSING_LABEL,
     NOT_NEAR,
@@ -23,6 +22,7 @@ from plain_topology import (
     PlainSpread,
     parses,
 )
+from pod_infos import pod_info
 
 from plugins_builtin import _spread_constraints
 from trio_sched.engine.decision import Placed, Unplaced
@@ -33,12 +33,12 @@ from trio_sched.engine.plugin_calls import call_filter
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
+from trio_sched.engine.scheduling_cycle import FeasibleNodes, SchedulingCycle
 from trio_sched.engine.scoring import run_pre_scores, run_scores
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
 from trio_sched.plugin_api import Code, CycleState, InterPodAffinityArgs, NodeColumns, PodTopologySpreadArgs
 from trio_sched.snapshot import affinity_terms, domain_counts, label_selection, pod_index, term_index, topology_columns
-from trio_sched.snapshot.placed_pod import PlacedPod
+from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.what_if import WhatIf
 from trio_sched.testing import make_profile
 
@@ -149,7 +149,7 @@ class BothWays:
         (plugin,) = profile.add_pod
         rows = self.rng.sample(range(table.count), self.rng.randint(1, 2))
         what_if = WhatIf(table, rows)
-        gone: list[tuple[str, PlacedPod]] = []
+        gone: list[tuple[str, PodInfo]] = []
         for _ in range(self.rng.randint(1, 4)):
             name = self.rng.choice(what_if.nodes.names)
             here = list(what_if.pods_on(name))
@@ -162,7 +162,7 @@ class BothWays:
                 what_if.add_pod(name, moved)
             else:
                 new = self.cluster.draw.a_pod(incoming=False)
-                moved, delta = placed(new), 1
+                moved, delta = pod_info(new), 1
                 what_if.add_pod(name, moved)
             position = what_if.nodes.position(name)
             assert position is not None
@@ -289,7 +289,7 @@ class Deciding:
         """The nominated pods of at least the same priority, by node."""
         nodes = {name: pods.values() for name, pods in self.scheduler.queue.nominator.nodes.items()}
         return {
-            name: [placed(one) for one in pods if one.priority >= waiting.priority]
+            name: [pod_info(one) for one in pods if one.priority >= waiting.priority]
             for name, pods in nodes.items()
             if name in self.cluster.cache.table.row_of
         }
@@ -307,7 +307,7 @@ class Deciding:
         cycle = SchedulingCycle(self.profile, self.cluster.cache.table, waiting, self.beside(waiting), CycleState())
         if isinstance(decision, Unplaced) and decision.diagnosis is None:  # a selector that does not parse
             with pytest.raises(HookFailed, match=re.escape(decision.message)):
-                cycle.rank(found_nodes(cycle))
+                cycle.prioritize(found_nodes(cycle))
             return
         found = cycle.find_feasible()
         if isinstance(found, Unplaced):
@@ -318,7 +318,7 @@ class Deciding:
         assert isinstance(decision, Placed)
         assert decision.feasible_nodes == len(found.nodes)
         if len(found.nodes) > 1:
-            best = best_positions(cycle.rank(found.nodes).totals)
+            best = best_positions(cycle.prioritize(found.nodes).totals)
             assert decision.node_name in [found.nodes.name(position) for position in best]
         self.placed += 1
         self.cluster.assumed(waiting, decision.node_name)
@@ -326,7 +326,7 @@ class Deciding:
 
 def found_nodes(cycle: SchedulingCycle) -> NodeColumns:
     found = cycle.find_feasible()
-    assert isinstance(found, Feasible)
+    assert isinstance(found, FeasibleNodes)
     return found.nodes
 
 

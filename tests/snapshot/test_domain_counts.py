@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 import pytest
-from placed_pods import placed
+from pod_infos import pod_info
 
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -43,7 +43,7 @@ def per_zone(table: NodeTable, nodes: NodeSet | None = None, key: str = "zone") 
 
 
 def add(table: NodeTable, new: Pod) -> None:
-    table.add_pod(table.row_of[new.node_name], placed(new))
+    table.add_pod(table.row_of[new.node_name], pod_info(new))
 
 
 def counts_of(table: NodeTable) -> DomainCounts:

@@ -3,13 +3,13 @@ from random import Random
 import msgspec
 import numpy as np
 import pytest
-from placed_pods import placed
+from pod_infos import pod_info
 
 from trio_sched.objects.node import Node
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.pod_index import PodSelector
+from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing import make_table, node, pod
 
 GPU = "example.com/gpu"
@@ -48,8 +48,8 @@ def test_a_node_becomes_a_column_entry() -> None:
 
 def test_pods_add_up_and_go_again() -> None:
     table = table_of("a", "b")
-    table.add_pod(1, placed(pod("p", cpu="500m", memory="1Gi", requests={GPU: 2}, host_ports=[80])))
-    table.add_pod(1, placed(pod("q")))
+    table.add_pod(1, pod_info(pod("p", cpu="500m", memory="1Gi", requests={GPU: 2}, host_ports=[80])))
+    table.add_pod(1, pod_info(pod("q")))
     columns = NodeColumns(table)
     assert columns.requested[:, 1].tolist() == [500, 1 << 30, 0, 2]
     assert columns.nonzero_requested[:, 1].tolist() == [600, (1 << 30) + (200 << 20)]
@@ -66,7 +66,7 @@ def test_the_last_node_takes_the_place_of_a_removed_one() -> None:
     table = table_of("a", "b", "c")
     zones = NodeColumns(table).label_values("zone")
     assert zones.tolist() == [1, 2, 3]
-    table.add_pod(2, placed(pod("p", cpu="100m", host_ports=[80])))
+    table.add_pod(2, pod_info(pod("p", cpu="100m", host_ports=[80])))
     gone = table.remove_node("a")
     assert gone == []
     assert table.names == ["c", "b"]
@@ -129,10 +129,10 @@ def test_an_image_that_stays_keeps_the_size_first_reported() -> None:
 
 def test_pods_are_logged_apart_from_nodes() -> None:
     table = table_of("a", "b")
-    node_position, usage_position = table.node_log.position, table.usage_log.position
-    table.add_pod(1, placed(pod("p")))
+    node_position, usage_position = table.node_log.position, table.pods_log.position
+    table.add_pod(1, pod_info(pod("p")))
     assert table.node_log.since(node_position) == []
-    assert table.usage_log.since(usage_position) == [1]
+    assert table.pods_log.since(usage_position) == [1]
 
 
 def test_generations_tell_membership_from_change() -> None:
@@ -182,7 +182,7 @@ def test_nodes_that_come_and_go_change_the_topology_and_pods_do_not() -> None:
     table.remove_node("a")
     generations.append(table.topology.generation)
     assert generations == sorted(set(generations))
-    table.add_pod(0, placed(pod("p")))
+    table.add_pod(0, pod_info(pod("p")))
     table.update_pod(0, table.pods[0][pod("p").uid], pod("p", labels={"x": "y"}))
     table.remove_pod(0, pod("p").uid)
     assert table.topology.generation == generations[-1]
@@ -190,12 +190,12 @@ def test_nodes_that_come_and_go_change_the_topology_and_pods_do_not() -> None:
 
 def test_another_version_of_a_pod_takes_the_place_of_the_old_one() -> None:
     table = make_table([node("a")], [pod("p", node_name="a", cpu="1")])
-    position = table.usage_log.position
+    position = table.pods_log.position
     one = table.pods[0][pod("p").uid]
     table.update_pod(0, one, pod("p", node_name="a", cpu="1", labels={"new": "label"}))
     assert [each.labels for each in NodeColumns(table).node(0).pods] == [{"new": "label"}]
     assert NodeColumns(table).requested[0].tolist() == [1000]
-    assert table.usage_log.since(position) == []
+    assert table.pods_log.since(position) == []
 
 
 def test_columns_cannot_be_written_to() -> None:
@@ -227,7 +227,7 @@ def test_columns_grow_beyond_their_first_capacity_and_their_first_resources() ->
 def test_a_resource_that_only_pods_mention_gets_a_row() -> None:
     table = table_of("a")
     assert NodeColumns(table).resource_row(GPU) is None
-    table.add_pod(0, placed(pod("p", requests={GPU: 1})))
+    table.add_pod(0, pod_info(pod("p", requests={GPU: 1})))
     row = NodeColumns(table).resource_row(GPU)
     assert row is not None
     assert NodeColumns(table).requested[row].tolist() == [1]
@@ -237,7 +237,7 @@ def test_a_resource_that_only_pods_mention_gets_a_row() -> None:
 def test_after_any_history_the_columns_are_those_of_a_fresh_table() -> None:
     rng = Random(7)
     table = NodeTable()
-    pods: dict[str, PlacedPod] = {}
+    pods: dict[str, PodInfo] = {}
     table.topology.column("zone")
     for step in range(600):
         name = f"n{rng.randrange(12)}"
@@ -260,7 +260,7 @@ def test_after_any_history_the_columns_are_those_of_a_fresh_table() -> None:
             table.remove_pod(table.row_of[name], uid)
             del pods[uid]
         else:
-            new = placed(pod(f"p{step}", cpu=f"{rng.randrange(900)}m", host_ports=[step + 1], node_name=name))
+            new = pod_info(pod(f"p{step}", cpu=f"{rng.randrange(900)}m", host_ports=[step + 1], node_name=name))
             table.add_pod(table.row_of[name], new)
             pods[new.pod.uid] = new
     fresh = make_table(table.nodes, [each.pod for each in pods.values()])

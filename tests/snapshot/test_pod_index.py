@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
-from placed_pods import placed
+from pod_infos import pod_info
 
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot import pod_index
@@ -30,7 +30,7 @@ def terminating(one: Pod) -> Pod:
 
 
 def add(table: NodeTable, new: Pod) -> None:
-    table.add_pod(table.row_of[new.node_name], placed(new))
+    table.add_pod(table.row_of[new.node_name], pod_info(new))
 
 
 def counted(table: NodeTable, selector: PodSelector) -> list[int]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from placed_pods import placed
+from pod_infos import pod_info
 
 from trio_sched.objects.affinity import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from trio_sched.objects.pod import Pod
@@ -63,7 +63,7 @@ def anti_affinity_per_zone(table: NodeTable, incoming: Pod) -> dict[str, int]:
 
 
 def add(table: NodeTable, new: Pod) -> None:
-    table.add_pod(table.row_of[new.node_name], placed(new))
+    table.add_pod(table.row_of[new.node_name], pod_info(new))
 
 
 INCOMING = pod("incoming", labels={"app": "web"})

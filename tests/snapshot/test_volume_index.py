@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from placed_pods import placed
+from pod_infos import pod_info
 
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -85,7 +85,7 @@ def test_a_node_that_goes_takes_its_pods_with_it_and_another_gets_its_row(table:
 def test_a_pod_can_come_and_go_again_and_again(table: NodeTable) -> None:
     pod = using("t", "a", CLAIM)
     for _ in range(3):
-        table.add_pod(0, placed(pod))
+        table.add_pod(0, pod_info(pod))
         assert NodeColumns(table).claim_users("default", "data") == 3
         table.remove_pod(0, pod.uid)
     assert NodeColumns(table).claim_users("default", "data") == 2

@@ -1,4 +1,4 @@
-from placed_pods import placed
+from pod_infos import pod_info
 
 from trio_sched.snapshot.label_selection import EVERYTHING
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -14,7 +14,7 @@ def test_changes_touch_only_the_copy() -> None:
     what_if = WhatIf(table, [1, 2])
     assert what_if.nodes.names == ["b", "c"]
     new = pod("new", cpu="500m", requests={"example.com/gpu": 1})
-    what_if.add_pod("c", placed(new))
+    what_if.add_pod("c", pod_info(new))
     removed = what_if.remove_pod("b", pod("p").uid)
     assert removed.pod.name == "p"
     assert what_if.nodes.requested[0].tolist() == [0, 500]
@@ -40,13 +40,13 @@ def test_a_resource_added_by_the_copy_does_not_break_the_original() -> None:
     what_if = WhatIf(table, [0])
     for i in range(5):
         new = pod(f"p{i}", requests={f"r.io/{i}": i + 1})
-        what_if.add_pod("a", placed(new))
+        what_if.add_pod("a", pod_info(new))
     row = what_if.nodes.resource_row("r.io/4")
     assert row is not None
     assert what_if.nodes.requested[row].tolist() == [5]
     assert NodeColumns(table).resource_row("r.io/4") == row
     assert NodeColumns(table).requested[row].tolist() == NodeColumns(table).allocatable[row].tolist() == [0]
-    table.add_pod(0, placed(pod("q", requests={"r.io/4": 7})))
+    table.add_pod(0, pod_info(pod("q", requests={"r.io/4": 7})))
     assert NodeColumns(table).requested[row].tolist() == [7]
 
 

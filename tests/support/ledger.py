@@ -87,8 +87,8 @@ def check_nothing_left(cluster: VirtualCluster) -> None:
     assert len(scheduler.queue.in_flight) == 0
     assert list(scheduler.queue.in_flight) == []
     assert assembly.binding.waiting.by_uid == {}
-    assert assembly.binders.unfinished == 0
-    assert assembly.status_writers.unfinished == 0
+    assert assembly.bind_pool.unfinished == 0
+    assert assembly.status_patch_pool.unfinished == 0
     assert assembly.recorder.pool.unfinished == 0
     assert len(scheduler.queue.active) == 0
-    assert len(assembly.mirror.pending) == len(scheduler.queue.unschedulable)
+    assert len(assembly.event_handlers.unassigned) == len(scheduler.queue.unschedulable)

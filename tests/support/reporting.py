@@ -19,13 +19,13 @@ class ReportingAssembly:
         """Add the node ``n``, and run the tasks that write."""
         self.assembly.scheduler.cache.add_node(node("n"))
         await nursery.start(self.assembly.recorder.run)
-        nursery.start_soon(self.assembly.status_writers.run)
+        nursery.start_soon(self.assembly.status_patch_pool.run)
 
     def show(self, type: str, old: Pod | None, new: Pod | None) -> None:
         """Let the watch of pods deliver a change."""
-        self.assembly.mirror.pods_changed(Changes([Change(type, old, new)], "1"))
+        self.assembly.event_handlers.pods_changed(Changes([Change(type, old, new)], "1"))
 
     async def reported(self) -> None:
         """Wait until events and conditions have been written."""
         await self.assembly.recorder.pool.drained()
-        await self.assembly.status_writers.drained()
+        await self.assembly.status_patch_pool.drained()

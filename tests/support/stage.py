@@ -1,4 +1,4 @@
-"""A daemon's mirror, queue and engine, driven by hand; no task runs."""
+"""A daemon's event handlers, queue and engine, driven by hand; no task runs."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -12,7 +12,7 @@ from trio_sched.daemon.assembly import Assembly
 from trio_sched.engine.backoff_queues import BackoffQueues
 from trio_sched.engine.decision import Decision, Placed
 from trio_sched.engine.pod_heap import PodHeap
-from trio_sched.engine.rejected_pods import RejectedPods
+from trio_sched.engine.unschedulable_pods import UnschedulablePods
 from trio_sched.kube_client.watch import Change, Changes
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -27,21 +27,21 @@ PodOrNode = TypeVar("PodOrNode", Pod, Node)
 
 @define(eq=False, slots=False)
 class Stage:
-    """A mirror and the engine behind it; objects get a new version each time they are shown."""
+    """The event handlers and the engine behind them; objects get a new version each time they are shown."""
 
     assembly: Assembly
     _versions: Iterator[int] = field(factory=lambda: count(1))
 
     def __attrs_post_init__(self) -> None:
-        self.mirror, self.queue = self.assembly.mirror, self.assembly.scheduler.queue
-        self.cache, self.pending = self.assembly.scheduler.cache, self.assembly.mirror.pending
+        self.event_handlers, self.queue = self.assembly.event_handlers, self.assembly.scheduler.queue
+        self.cache, self.unassigned = self.assembly.scheduler.cache, self.assembly.event_handlers.unassigned
 
     def stamp(self, thing: PodOrNode) -> PodOrNode:
         return replace(thing, metadata=replace(thing.metadata, resource_version=str(next(self._versions))))
 
     def _take(self, *changes: Change[Any]) -> None:
         subject = changes[0].new if changes[0].new is not None else changes[0].old
-        take = self.mirror.nodes_changed if isinstance(subject, Node) else self.mirror.pods_changed
+        take = self.event_handlers.nodes_changed if isinstance(subject, Node) else self.event_handlers.pods_changed
         take(Changes(list(changes), "1"))
 
     def add(self, *things: PodOrNode) -> list[PodOrNode]:
@@ -67,7 +67,7 @@ class Stage:
             assert self.assembly.scheduler.assume_and_reserve(info.pod, decision) is None
             self.queue.done(info.uid)
         else:
-            self.assembly.schedule_one.failures.handle(info, decision)
+            self.assembly.schedule_one.failure_handler.handle(info, decision)
         return decision
 
     def refuse(self, *pods: Pod) -> list[Pod]:
@@ -87,7 +87,7 @@ class Stage:
 
     def where(self, one: Pod) -> str:
         """The part of the queue that *one* is in."""
-        places: dict[str, PodHeap | BackoffQueues | RejectedPods] = {
+        places: dict[str, PodHeap | BackoffQueues | UnschedulablePods] = {
             "active": self.queue.active,
             "backoff": self.queue.backing_off,
             "unschedulable": self.queue.unschedulable,

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from trio_sched.objects.pod_requests import pod_usage
+from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api import HostPort, Pod, Taint, Toleration, host_ports
 from trio_sched.testing import container, node, node_affinity, pod, requirement, taint, term, toleration
 
@@ -63,17 +63,17 @@ def test_a_pod_states_only_what_matters() -> None:
 
 
 def test_amounts_go_to_the_only_container() -> None:
-    usage = pod_usage(pod(cpu="500m", memory="1Gi", requests={"example.com/gpu": 2}, overhead={"cpu": "10m"}))
-    assert usage.requested.cpu_milli == 510
-    assert usage.requested.memory_bytes == 1 << 30
-    assert usage.requested.scalars == (("example.com/gpu", 2),)
+    resources = pod_resources(pod(cpu="500m", memory="1Gi", requests={"example.com/gpu": 2}, overhead={"cpu": "10m"}))
+    assert resources.requested.cpu_milli == 510
+    assert resources.requested.memory_bytes == 1 << 30
+    assert resources.requested.scalars == (("example.com/gpu", 2),)
 
 
 def test_containers_replace_the_one_that_is_made() -> None:
     both = pod(containers=[container("a", cpu="1"), container("b", cpu="2")], init_containers=[container("i", cpu="5")])
-    assert pod_usage(both).requested.cpu_milli == 5000
+    assert pod_resources(both).requested.cpu_milli == 5000
     beside = pod(cpu="1", init_containers=[container("proxy", cpu="1", sidecar=True, host_ports=[53])])
-    assert pod_usage(beside).requested.cpu_milli == 2000
+    assert pod_resources(beside).requested.cpu_milli == 2000
     assert host_ports(beside) == (HostPort("0.0.0.0", "TCP", 53),)
 
 

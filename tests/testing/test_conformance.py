@@ -108,7 +108,7 @@ def test_a_signature_that_hides_a_difference_is_found() -> None:
         def sign(self, pod: Pod) -> Hashable:
             return "all the same"
 
-    assert "pods 'plain' and 'big' have one signature but get different answers" in problems_of(Broken)
+    assert "pods 'plain' and 'big' have one signature but get different results" in problems_of(Broken)
 
 
 def test_a_signature_that_is_not_hashable_is_found() -> None:
@@ -141,12 +141,12 @@ def test_a_dependency_on_running_pods_that_was_not_declared_is_found() -> None:
         def sign(self, pod: Pod) -> Hashable:
             return ()
 
-    assert problems_of(Broken)[0].endswith("answers change with the pods on a node: depends_on needs Input.USAGE")
+    assert problems_of(Broken)[0].endswith("results change with the pods on a node: depends_on needs Input.PODS")
 
 
 def test_a_dependency_on_other_nodes_that_was_not_declared_is_found() -> None:
     class Broken(Base):
-        depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+        depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.PODS})
 
         @hookimpl
         def pre_score(self, nodes: NodeColumns, state: CycleState) -> None:
@@ -160,12 +160,12 @@ def test_a_dependency_on_other_nodes_that_was_not_declared_is_found() -> None:
         def sign(self, pod: Pod) -> Hashable:
             return ()
 
-    assert "answers about 'node-0' change with other nodes: depends_on needs Input.ALL_NODES" in problems_of(Broken)[0]
+    assert "results about 'node-0' change with other nodes: depends_on needs Input.ALL_NODES" in problems_of(Broken)[0]
 
 
 def test_a_normalisation_that_counts_how_often_scores_occur_is_found() -> None:
     class Broken(Base):
-        depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.USAGE})
+        depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.PODS})
 
         @hookimpl
         def score_node(self, node: NodeView) -> int:

@@ -4,7 +4,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 
-from trio_sched.plugin_api import Pod, pod_usage
+from trio_sched.plugin_api import Pod, pod_resources
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import make_table, schedule, strategies
 from trio_sched.testing.strategies import Cluster, clusters, pods
@@ -22,7 +22,7 @@ def test_no_decision_ever_overcommits_a_node(cluster: Cluster, new_pod: Pod) -> 
     chosen = next(
         view for view in NodeColumns(make_table(cluster.nodes, cluster.running)) if view.name == outcome.node_name
     )
-    wanted = pod_usage(new_pod).requested
+    wanted = pod_resources(new_pod).requested
     for resource in ("cpu", "memory", "example.com/gpu"):
         if wanted.amount(resource):
             assert chosen.requested(resource) + wanted.amount(resource) <= chosen.allocatable(resource)

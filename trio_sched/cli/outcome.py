@@ -11,7 +11,7 @@ from attrs import field, frozen
 from trio_sched.objects.node import Node
 from trio_sched.objects.node_amounts import node_amounts
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import is_extended, pod_usage
+from trio_sched.objects.pod_requests import is_extended, pod_resources
 from trio_sched.simulator.object_store import ObjectStore
 
 Json = dict[str, Any]
@@ -226,7 +226,7 @@ def _report(node: Node, pods: list[Pod]) -> NodeReport:
     present = [pod for pod in pods if not pod.is_terminal]
     requested: Counter[str] = Counter()
     for pod in present:
-        wanted = pod_usage(pod).requested
+        wanted = pod_resources(pod).requested
         requested.update({name: wanted.amount(name) for name in names})
     return NodeReport(
         name=node.name,

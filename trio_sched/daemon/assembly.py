@@ -12,20 +12,20 @@ from attrs import define, field
 
 from trio_sched.daemon.binder import Binder
 from trio_sched.daemon.binding_cycle import BindingCycle
-from trio_sched.daemon.cluster_mirror import ClusterMirror
+from trio_sched.daemon.event_handlers import EventHandlers
 from trio_sched.daemon.event_recorder import EventRecorder
-from trio_sched.daemon.evictions import Evictions
-from trio_sched.daemon.extended_scheduling import ExtendedScheduling
+from trio_sched.daemon.extender_scheduling import ExtenderScheduling
 from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
 from trio_sched.daemon.object_cache import ObjectCache
-from trio_sched.daemon.pending_pods import PendingPods
 from trio_sched.daemon.plugin_handle import PluginHandle
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pre_binding import PreBindingPods
+from trio_sched.daemon.preemption_executor import PreemptionExecutor
 from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.settings import Clients, DaemonSettings
+from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.daemon.watch_sync import WatchSync
@@ -51,17 +51,17 @@ class Assembly:
     random: Random
     wall_clock: Callable[[], datetime]
     scheduler: Scheduler
-    mirror: ClusterMirror
+    event_handlers: EventHandlers
     object_cache: ObjectCache
     recorder: EventRecorder
-    binders: WorkPool
-    status_writers: WorkPool
-    evictions: Evictions
+    bind_pool: WorkPool
+    status_patch_pool: WorkPool
+    preemption_executor: PreemptionExecutor
     binding: BindingCycle
     schedule_one: ScheduleOne
-    ready: WakeUp
-    """Set when a pod may have become ready."""
-    queue_changed: WakeUp
+    pods_available: WakeUp
+    """Set when the active queue may have got a pod."""
+    backoff_changed: WakeUp
     """Set when a pod may have begun to back off."""
     node_kind: Kind[Node]
     pod_kind: Kind[Pod]
@@ -79,25 +79,25 @@ def assemble(
         ExtenderError: the certificates of an extender are not usable.
     """
     config, gates = settings.config, settings.gates
-    pending, waiting, pre_binding = PendingPods(), WaitingPods(), PreBindingPods()
-    ready, queue_changed = WakeUp(), WakeUp()
+    unassigned, waiting, pre_binding = UnassignedPods(), WaitingPods(), PreBindingPods()
+    pods_available, backoff_changed = WakeUp(), WakeUp()
     object_cache = ObjectCache()
-    scheduler = _scheduler(settings, pending, object_cache, random)
+    scheduler = _scheduler(settings, unassigned, object_cache, random)
     queue = scheduler.queue
 
     def wake() -> None:
-        ready.set()
+        pods_available.set()
         if not queue.pop_from_backoff:  # then only the timer takes pods out of their backoff
-            queue_changed.set()
+            backoff_changed.set()
 
     def activate(pods: Iterable[Pod]) -> None:
         queue.activate(pods, now=trio.current_time())
-        ready.set()
+        pods_available.set()
 
     recorder = EventRecorder(client=clients.events, hostname=socket.gethostname(), wall_clock=wall_clock, random=random)
-    binders, status_writers = WorkPool(MAX_PARALLEL_BINDS), WorkPool(MAX_PARALLEL_STATUS_PATCHES)
-    status_writer = PodStatusWriter(client=clients.main, pool=status_writers, wall_clock=wall_clock, random=random)
-    evictions = Evictions(
+    bind_pool, status_patch_pool = WorkPool(MAX_PARALLEL_BINDS), WorkPool(MAX_PARALLEL_STATUS_PATCHES)
+    status_writer = PodStatusWriter(client=clients.main, pool=status_patch_pool, wall_clock=wall_clock, random=random)
+    preemption_executor = PreemptionExecutor(
         client=clients.main,
         scheduler=scheduler,
         waiting=waiting,
@@ -107,34 +107,34 @@ def assemble(
         activate=activate,
         parallelism=config.parallelism,
     )
-    extenders = extended = None
+    extenders = extender_scheduling = None
     if config.extenders:
         extenders = Extenders.from_config(
             config.extenders, lambda: NodeColumns(scheduler.cache.table), clients.to_extenders
         )
-        extended = ExtendedScheduling(scheduler=scheduler, pending=pending, extenders=extenders)
-    failures = FailureHandler(
+        extender_scheduling = ExtenderScheduling(scheduler=scheduler, unassigned=unassigned, extenders=extenders)
+    failure_handler = FailureHandler(
         scheduler=scheduler,
-        pending=pending,
+        unassigned=unassigned,
         recorder=recorder,
         status_writer=status_writer,
-        requeued=queue_changed.set,
+        requeued=backoff_changed.set,
     )
     binding = BindingCycle(
         scheduler=scheduler,
-        pool=binders,
+        pool=bind_pool,
         waiting=waiting,
         pre_binding=pre_binding,
         recorder=recorder,
         status_writer=status_writer,
-        failures=failures,
-        wake=ready.set,
+        failure_handler=failure_handler,
+        wake=pods_available.set,
         nominate_while_binding=gates.enabled("NominatedNodeNameForExpectation"),
         extenders=extenders,
     )
-    mirror = ClusterMirror(
+    event_handlers = EventHandlers(
         scheduler=scheduler,
-        pending=pending,
+        unassigned=unassigned,
         object_cache=object_cache,
         wake=wake,
         reject_waiting=waiting.remove_deleted,
@@ -142,12 +142,12 @@ def assemble(
     )
     schedule_one = ScheduleOne(
         scheduler=scheduler,
-        pending=pending,
+        unassigned=unassigned,
         binding=binding,
-        failures=failures,
+        failure_handler=failure_handler,
         recorder=recorder,
-        ready=ready,
-        extended=extended,
+        pods_available=pods_available,
+        extender_scheduling=extender_scheduling,
     )
     binder = Binder(client=clients.main, random=random)
     profiles = {}
@@ -156,9 +156,9 @@ def assemble(
             profile_name=resolved.name,
             scheduler=scheduler,
             object_cache=object_cache,
-            pending=pending,
+            unassigned=unassigned,
             waiting=waiting,
-            evictions=evictions,
+            preemption_executor=preemption_executor,
             extenders=extenders,
             client=clients.main,
             gate=gates.enabled,
@@ -173,23 +173,25 @@ def assemble(
         random=random,
         wall_clock=wall_clock,
         scheduler=scheduler,
-        mirror=mirror,
+        event_handlers=event_handlers,
         object_cache=object_cache,
         recorder=recorder,
-        binders=binders,
-        status_writers=status_writers,
-        evictions=evictions,
+        bind_pool=bind_pool,
+        status_patch_pool=status_patch_pool,
+        preemption_executor=preemption_executor,
         binding=binding,
         schedule_one=schedule_one,
-        ready=ready,
-        queue_changed=queue_changed,
+        pods_available=pods_available,
+        backoff_changed=backoff_changed,
         node_kind=node_kind(config.extenders),
         pod_kind=pod_kind(config.extenders, profiles),
         extenders=extenders,
     )
 
 
-def _scheduler(settings: DaemonSettings, pending: PendingPods, object_cache: ObjectCache, random: Random) -> Scheduler:
+def _scheduler(
+    settings: DaemonSettings, unassigned: UnassignedPods, object_cache: ObjectCache, random: Random
+) -> Scheduler:
     """The engine, without profiles yet: plugins are given a handle that reaches it."""
     config, gates = settings.config, settings.gates
     options = ResourceOptions(
@@ -198,8 +200,10 @@ def _scheduler(settings: DaemonSettings, pending: PendingPods, object_cache: Obj
     )
     pop_from_backoff = gates.enabled("SchedulerPopFromBackoffQ")
     queue = SchedulingQueue(
-        known_pod=pending.get,
-        backoff=Backoff(config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds, windowed=pop_from_backoff),
+        known_pod=unassigned.get,
+        backoff=Backoff(
+            config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds, align_to_window=pop_from_backoff
+        ),
         max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
         pop_from_backoff=pop_from_backoff,
         groups_skip_hints=gates.enabled("GenericWorkload"),

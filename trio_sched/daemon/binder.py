@@ -23,7 +23,7 @@ from trio_sched.kube_client.errors import (
     ServerError,
 )
 from trio_sched.kube_client.kinds import POD_KIND
-from trio_sched.kube_client.retry import Backoff
+from trio_sched.kube_client.retry import BackoffManager
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status, failure
 
@@ -57,7 +57,7 @@ class Binder:
 
     async def _is_bound(self, pod: Pod, node_name: str) -> bool:
         """Look the pod up until there is a response; it is assumed meanwhile, so it cannot be bound twice."""
-        backoff = Backoff(self.random, cap_seconds=MAX_BIND_LOOK_UP_PAUSE_SECONDS)
+        backoff = BackoffManager(self.random, cap_seconds=MAX_BIND_LOOK_UP_PAUSE_SECONDS)
         while True:
             try:
                 found = await verbs.get(self.client, POD_KIND, pod.name, namespace=pod.namespace)

@@ -1,4 +1,4 @@
-"""From "assumed on a node" to "bound there": permission, pre_bind, bind, post_bind; or unreserve, forget and requeue.
+"""The binding cycle: wait on permit, pre_bind, bind, post_bind; after a failure unreserve, forget and requeue.
 
 Nearly every pod needs nothing but its bind: those go through a pool of tasks. A pod for which some plugin waits, or has
 something to do first, gets a task of its own, so that it does not hold up others.
@@ -30,7 +30,7 @@ from trio_sched.engine.decision import Placed, Unplaced
 from trio_sched.engine.hook_steps import PreBindPlan, pre_bind_cancelled, read_pre_bind
 from trio_sched.engine.plugin_calls import HookCall
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.reservation import PermitWaits, refused_permission
+from trio_sched.engine.reservation import PermitWaits, permit_failed
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status, failure
@@ -48,9 +48,9 @@ class BindingCycle:
     pre_binding: PreBindingPods
     recorder: EventRecorder
     status_writer: PodStatusWriter
-    failures: FailureHandler
+    failure_handler: FailureHandler
     wake: Callable[[], None]
-    """Called when pods may have become ready."""
+    """Called when the active queue may have got pods."""
     nominate_while_binding: bool = True
     """Gate NominatedNodeNameForExpectation."""
     extenders: Extenders | None = None
@@ -75,9 +75,9 @@ class BindingCycle:
         nursery.start_soon(self._whole_cycle, info, placed, plan)
 
     async def _whole_cycle(self, info: QueuedPodInfo, placed: Placed, plan: PreBindPlan) -> None:
-        refused = await self.waiting.permission(info.uid)
+        refused = await self.waiting.wait_on_permit(info.uid)
         if refused is not None:
-            self._fail(info, placed, refused_permission(refused, placed.node_name))
+            self._fail(info, placed, permit_failed(refused, placed.node_name))
             return
         self.scheduler.binding_starts(info)
         problem = await self._pre_bind(info.pod, placed, plan)
@@ -124,7 +124,7 @@ class BindingCycle:
         steps = self.scheduler.post_bind_steps(info.pod, placed)
         if steps is not None:
             await run_steps(steps)
-            log_plugin_failures(self.scheduler.failures)
+            log_plugin_failures(self.scheduler.plugin_failures)
         if self.scheduler.activate_collected(placed, now=trio.current_time()):
             self.wake()
 
@@ -133,7 +133,8 @@ class BindingCycle:
         if info.was_flushed:
             self.scheduler.queue.counters.scheduled_after_flush += 1
             log.warning(
-                "pod was scheduled only after it had been tried again for lack of any event", extra={"pod": pod.key}
+                "Pod scheduled only after a flush from unschedulablePods: no cluster event had requeued it",
+                extra={"pod": pod.key},
             )
         self.recorder.record(scheduled(pod, placed.node_name))
         log.info(
@@ -156,10 +157,10 @@ class BindingCycle:
         except CacheError as problem:
             # The watch was faster: the pod is on a node, so there is nothing to requeue.
             log.warning("pod failed to bind but is on a node: %s", problem, extra={"pod": info.key})
-            self.scheduler.bound_elsewhere(info)
+            self.scheduler.already_assigned(info)
         else:
-            self.failures.handle(info, outcome, freed=info.pod if cached is None else cached.pod_on_node)
-        log_plugin_failures(self.scheduler.failures)
+            self.failure_handler.handle(info, outcome, freed=info.pod if cached is None else cached.pod_on_node)
+        log_plugin_failures(self.scheduler.plugin_failures)
 
 
 async def _run_group(group: tuple[BoundHook, ...], pod: Pod, placed: Placed) -> Status | None:

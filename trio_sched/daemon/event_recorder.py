@@ -17,6 +17,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.limits import (
+    EVENT_RETRY_JITTER,
     EVENT_RETRY_SECONDS,
     EVENT_TRIES,
     MAX_EVENT_NOTE_BYTES,
@@ -72,14 +73,14 @@ class EventRecorder:
             nursery.start_soon(self._end_series)
             task_status.started()
             self._in_core_shape = not await self._has_events_v1()
-            await self.pool.run()  # not before: an event in a shape that the server does not know would be lost
+            await self.pool.run()  # not before: an event of an API version that the server does not know would be lost
 
     async def _has_events_v1(self) -> bool:
         while True:
             try:
                 return await events.has_events_v1(self.client)
             except (ApiError, ConnectionFailed, CredentialsError) as problem:
-                log.warning("cannot ask for the shape of events, trying again: %s", problem)
+                log.warning("cannot ask for the API version of events, trying again: %s", problem)
                 await trio.sleep(EVENT_RETRY_SECONDS)
 
     def record(self, event: PodEvent) -> None:
@@ -217,7 +218,7 @@ class EventRecorder:
                 return
             except (ConnectionFailed, CredentialsError) as problem:
                 log.debug("event not sent, trying again: %s", problem)
-                await trio.sleep(EVENT_RETRY_SECONDS * (1 + 0.25 * self.random.random()))
+                await trio.sleep(EVENT_RETRY_SECONDS * (1 + EVENT_RETRY_JITTER * self.random.random()))
         log.warning("gave up sending an event after %d tries", EVENT_TRIES)
 
     async def _end_series(self) -> None:
@@ -237,7 +238,7 @@ class EventRecorder:
 
 
 def cut_note(note: str) -> str:
-    """*note* in at most 1,024 bytes; a longer one ends in ``...``."""
+    """*note* in at most 1,024 bytes; a longer one ends in `` ...``."""
     encoded = note.encode()
     if len(encoded) <= MAX_EVENT_NOTE_BYTES:
         return note

@@ -44,7 +44,7 @@ _A = TypeVar("_A")
 
 
 class ExtenderError(TrioSchedError):
-    """An extender could not be called, or its answer is invalid; the text is that of kube-scheduler."""
+    """An extender could not be called, or its response is invalid; the text is that of kube-scheduler."""
 
 
 @frozen
@@ -63,7 +63,7 @@ class Extender:
     _poster: JsonPoster
     _managed: frozenset[str] = field(init=False)
     _next_log_at: float = field(init=False, default=-math.inf)
-    _not_logged: int = field(init=False, default=0)
+    _suppressed: int = field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
         self._managed = frozenset(resource.name for resource in self.config.managed_resources)
@@ -74,7 +74,7 @@ class Extender:
 
         Args:
             config: with its timeout filled in.
-            transport: carries the requests instead of connections of ours.
+            transport: carries the requests instead of connections of its own.
 
         Raises:
             ExtenderError: its certificates are not usable.
@@ -131,24 +131,24 @@ class Extender:
             return Filtered(tuple(nodes), {})
 
         def read(body: bytes) -> Filtered:
-            answer = read_filter_result(body)
-            if answer.error:
-                raise ExtenderError(answer.error)
-            return Filtered(self._left(answer, nodes), _statuses(answer))
+            result = read_filter_result(body)
+            if result.error:
+                raise ExtenderError(result.error)
+            return Filtered(self._left(result, nodes), _statuses(result))
 
         return await self._call(verb, pod, request_about_nodes(pod, nodes, names_only=names_only), read)
 
-    def _left(self, answer: FilterResult, nodes: Mapping[str, Node]) -> tuple[str, ...]:
-        if self.config.node_cache_capable and answer.names is not None:
-            for name in answer.names:
+    def _left(self, result: FilterResult, nodes: Mapping[str, Node]) -> tuple[str, ...]:
+        if self.config.node_cache_capable and result.names is not None:
+            for name in result.names:
                 if name not in nodes:
                     raise ExtenderError(
                         f'extender "{self.name}" claims a filtered node "{name}" '
                         "which is not found in the input node list"
                     )
-            return answer.names
+            return result.names
         # Whole nodes are not checked against the request, as in kube-scheduler; unknown ones cannot be chosen anyway.
-        return tuple(name for name in answer.listed or () if name in nodes)
+        return tuple(name for name in result.listed or () if name in nodes)
 
     async def prioritize(self, pod: Pod, nodes: Mapping[str, Node]) -> dict[str, int]:
         """What it adds to the total scores of *nodes*, with its weight applied.
@@ -187,7 +187,7 @@ class Extender:
             ExtenderError: it failed, or *resolve* did.
         """
         body = request_about_victims(pod, victims, uids_only=self.config.node_cache_capable)
-        return await self._call(self.config.preempt_verb, pod, body, lambda answer: resolve(read_victims(answer)))
+        return await self._call(self.config.preempt_verb, pod, body, lambda response: resolve(read_victims(response)))
 
     async def _call(self, verb: str, pod: Pod, body: bytes, read: Callable[[bytes], _A]) -> _A:
         began = trio.current_time()
@@ -200,7 +200,7 @@ class Extender:
             if reply.status != 200:
                 raise ExtenderError(f"failed {verb} with extender at URL {url}, code {reply.status}")
             try:
-                answer = read(reply.body)
+                result = read(reply.body)
             except InvalidResponse as problem:
                 raise ExtenderError(str(problem)) from problem
         except ExtenderError as problem:
@@ -208,14 +208,14 @@ class Extender:
             raise
         if trio.current_time() - began > SLOW_EXTENDER_SECONDS:
             self._log_throttled("Extender is slow", verb, pod, began)
-        return answer
+        return result
 
     def _log_throttled(
         self, message: str, verb: str, pod: Pod, began: float, problem: ExtenderError | None = None
     ) -> None:
         now = trio.current_time()
         if now < self._next_log_at:
-            self._not_logged += 1
+            self._suppressed += 1
             return
         self._next_log_at = now + EXTENDER_LOG_INTERVAL_SECONDS
         fields: dict[str, object] = {
@@ -226,34 +226,34 @@ class Extender:
         }
         if problem is not None:
             fields |= {"ignorable": self.is_ignorable, "err": str(problem)}
-        if self._not_logged:
-            fields["notTold"] = self._not_logged
-            self._not_logged = 0
+        if self._suppressed:
+            fields["suppressed"] = self._suppressed
+            self._suppressed = 0
         log.warning(message, extra=fields)
 
 
 def tls_settings(config: ExtenderConfig) -> TlsSettings | None:
-    """How to trust the extender, and the client certificate; None for the system's authorities and no certificate."""
+    """How to verify the extender, and the client certificate; None for the system's authorities and no certificate."""
     tls = config.tls_config
-    trusts = tls is not None and bool(tls.ca_file or tls.ca_data)
-    insecure = (tls is not None and tls.insecure) or (config.enable_https and not trusts)
+    has_ca = tls is not None and bool(tls.ca_file or tls.ca_data)
+    insecure = (tls is not None and tls.insecure) or (config.enable_https and not has_ca)
     if tls is None:
         return TlsSettings(insecure_skip_verify=True) if insecure else None
     # A certificate without a key, or a key without a certificate, is ignored, as in kube-scheduler.
-    shows = bool(tls.cert_file or tls.cert_data) and bool(tls.key_file or tls.key_data)
+    has_client_certificate = bool(tls.cert_file or tls.cert_data) and bool(tls.key_file or tls.key_data)
     return TlsSettings(
         ca_file=tls.ca_file,
         ca_data=tls.ca_data,
         insecure_skip_verify=insecure,
         server_name=tls.server_name,
-        client_certificate_file=tls.cert_file if shows else "",
-        client_certificate_data=tls.cert_data if shows else b"",
-        client_key_file=tls.key_file if shows else "",
-        client_key_data=tls.key_data if shows else b"",
+        client_certificate_file=tls.cert_file if has_client_certificate else "",
+        client_certificate_data=tls.cert_data if has_client_certificate else b"",
+        client_key_file=tls.key_file if has_client_certificate else "",
+        client_key_data=tls.key_data if has_client_certificate else b"",
     )
 
 
-def _statuses(answer: FilterResult) -> dict[str, Status]:
+def _statuses(result: FilterResult) -> dict[str, Status]:
     """Why nodes were filtered out; of a node in both maps the unresolvable reason counts."""
-    statuses = {name: unschedulable(reason) for name, reason in answer.failed.items()}
-    return statuses | {name: unresolvable(reason) for name, reason in answer.unresolvable.items()}
+    statuses = {name: unschedulable(reason) for name, reason in result.failed.items()}
+    return statuses | {name: unresolvable(reason) for name, reason in result.unresolvable.items()}

@@ -1,4 +1,4 @@
-"""All extenders together: which one is called when, in which order, and how their answers are combined."""
+"""All extenders together: which one is called when, in which order, and how their results are combined."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attrs import define, evolve, field
 from trio_sched.config.schema import Extender as ExtenderConfig
 from trio_sched.daemon.extender import Extender, ExtenderError
 from trio_sched.daemon.extender_wire import MetaVictims, Victims
-from trio_sched.engine.feasible_nodes import ExtenderResult
+from trio_sched.engine.extender_cycle import ExtenderResult
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -148,7 +148,7 @@ class Extenders:
         """What the extenders leave of *candidates*: fewer nodes, other victims; each is called with what is left.
 
         Raises:
-            ExtenderError: one failed and may not be ignored, or its answer names unknown nodes or pods.
+            ExtenderError: one failed and may not be ignored, or its response names unknown nodes or pods.
         """
         if not candidates:
             return candidates
@@ -166,15 +166,15 @@ class Extenders:
                 break
         return candidates
 
-    def _resolve(self, extender: Extender, answer: Mapping[str, MetaVictims]) -> Victims:
-        """The pods with the UIDs in *answer*, which must be on the nodes that *answer* says.
+    def _resolve(self, extender: Extender, response: Mapping[str, MetaVictims]) -> Victims:
+        """The pods with the UIDs in *response*, which must be on the nodes that *response* says.
 
         Raises:
             ExtenderError: there is no such node, or no such pod on it.
         """
         columns = self._columns()
         chosen: dict[str, tuple[list[Pod], int]] = {}
-        for name, victims in answer.items():
+        for name, victims in response.items():
             position = columns.position(name)
             if position is None:
                 raise ExtenderError(f'nodeinfo not found for node name "{name}"')

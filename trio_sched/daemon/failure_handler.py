@@ -9,9 +9,9 @@ import trio
 from attrs import define
 
 from trio_sched.daemon.event_recorder import EventRecorder
-from trio_sched.daemon.pending_pods import PendingPods
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.scheduler_events import failed_scheduling
+from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.engine.decision import Unplaced
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
@@ -25,7 +25,7 @@ class FailureHandler:
     """Deals with pods that were popped and not bound."""
 
     scheduler: Scheduler
-    pending: PendingPods
+    unassigned: UnassignedPods
     recorder: EventRecorder
     status_writer: PodStatusWriter
     requeued: Callable[[], None]
@@ -39,7 +39,7 @@ class FailureHandler:
             outcome: why it was not scheduled.
             freed: the pod as it was assumed on a node, if it was.
         """
-        known = self.pending.get(info.key)
+        known = self.unassigned.get(info.key)
         problem = self.scheduler.requeue(info, outcome, known, now=trio.current_time(), freed=freed)
         if problem is not None:
             log.error("Error occurred: %s", problem)

@@ -10,11 +10,11 @@ from trio_sched.engine.plugin_failures import PluginFailures
 log = logging.getLogger(__name__)
 
 
-def log_plugin_failures(failures: PluginFailures) -> None:
+def log_plugin_failures(plugin_failures: PluginFailures) -> None:
     """Log every failure since the last time; a hook that failed often gets one line with the number of times."""
-    if not failures:
+    if not plugin_failures:
         return
-    for reported in failures.drain():
+    for reported in plugin_failures.drain():
         failed = reported.failed
         fields: dict[str, object] = {
             "plugin": failed.hook.plugin,

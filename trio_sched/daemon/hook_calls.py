@@ -1,4 +1,4 @@
-"""Makes the calls of hooks that may be ``async``; what they answer is for the engine to read."""
+"""Makes the calls of hooks that may be ``async``; what they return is for the engine to read."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ class Elector:
     """The source of the events about the lease."""
     wall_clock: Callable[[], datetime]
     random: Random
-    record: Callable[[LeaseEvent], None]
-    """Records who has become the leader or is no longer."""
+    record_event: Callable[[LeaseEvent], None]
+    """Records that this candidate has become the leader, or is no longer."""
     _stored: StoredLease | None = None
     _observed: Observed | None = None
 
@@ -78,7 +78,7 @@ class Elector:
     def _request_seconds(self) -> float:
         return max(1.0, self._renew_seconds / 2)
 
-    # --- the term ---------------------------------------------------------------------------------------------------
+    # --- leading ---------------------------------------------------------------------------------------------------
 
     async def lead(self, work: Callable[[], Awaitable[None]], stop: trio.Event) -> None:
         """Acquire the lease, then run *work* and renew the lease meanwhile; afterwards release it.
@@ -101,7 +101,7 @@ class Elector:
             nursery.cancel_scope.cancel()
         if not self._candidate.holds(self._observed):
             return
-        self.record(became_leader(self.settings, identity=self.identity, component=self.component))
+        self.record_event(became_leader(self.settings, identity=self.identity, component=self.component))
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._keep_renewing)
@@ -111,7 +111,7 @@ class Elector:
             self._observed = None
             raise
         finally:
-            self.record(stopped_leading(self.settings, identity=self.identity, component=self.component))
+            self.record_event(stopped_leading(self.settings, identity=self.identity, component=self.component))
             await self._release()
 
     async def acquire(self) -> None:
@@ -125,7 +125,7 @@ class Elector:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch, changed)
             while True:
-                if await self._try():
+                if await self._try_acquire_or_renew():
                     break
                 with trio.move_on_at(self._next_attempt()):
                     await changed.wait()
@@ -174,7 +174,7 @@ class Elector:
         while True:
             with trio.move_on_after(self._renew_seconds) as deadline:
                 while True:
-                    if await self._try():
+                    if await self._try_acquire_or_renew():
                         break
                     await trio.sleep(self._retry_seconds)
             if deadline.cancelled_caught:
@@ -184,7 +184,7 @@ class Elector:
 
     # --- one attempt ------------------------------------------------------------------------------------------------
 
-    async def _try(self) -> bool:
+    async def _try_acquire_or_renew(self) -> bool:
         """Try once to acquire or renew the lease; returns whether it is held now."""
         candidate = self._candidate
         now = trio.current_time()
@@ -200,7 +200,8 @@ class Elector:
             log.error("Error retrieving lease lock: %s", problem, extra={"lock": self.lock})
             return False
         if candidate.next_step(self._observed, trio.current_time()) == Step.WAIT:
-            log.debug("Lease is held by and has not yet expired", extra={"lock": self.lock})
+            holder = "" if self._observed is None else self._observed.spec.holder_identity
+            log.debug("Lease is held by %s and has not yet expired", holder, extra={"lock": self.lock})
             return False
         try:
             await self._write()

@@ -32,6 +32,8 @@ MAX_UNSENT_EVENTS: Final = 100_000
 MAX_PARALLEL_EVENTS: Final = 8
 EVENT_TRIES: Final = 12
 EVENT_RETRY_SECONDS: Final = 10.0
+EVENT_RETRY_JITTER: Final = 0.25
+"""A pause is up to this share longer."""
 MAX_EVENT_NOTE_BYTES: Final = 1024
 SERIES_QUIET_SECONDS: Final = 360.0
 """A series without a repetition for this long is over."""

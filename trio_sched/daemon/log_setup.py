@@ -44,8 +44,8 @@ def set_up_logging(log_format: LogFormat, verbosity: int, stream: IO[str] | None
     root.addHandler(handler)
     root.setLevel(logging.DEBUG if verbosity >= OTHERS_DEBUG_FROM else logging.WARNING)
     ours = logging.DEBUG if verbosity >= DEBUG_FROM else logging.INFO
-    for room in ("trio_sched", "plugins_builtin"):
-        logging.getLogger(room).setLevel(ours)
+    for package in ("trio_sched", "plugins_builtin"):
+        logging.getLogger(package).setLevel(ours)
     logging.captureWarnings(True)
     logging.raiseExceptions = False  # a log that cannot be written must not fill stderr with tracebacks about it
 

@@ -16,10 +16,10 @@ _NO_OBJECTS: Mapping[tuple[str, str], Any] = {}
 
 @define(eq=False)
 class ObjectCache:
-    """Objects by kind, namespace and name, with a version per kind; the mirror writes, plugins read."""
+    """Objects by kind, namespace and name, with a version per kind; the event handlers write, plugins read."""
 
     dependencies: KindDependencies = field(factory=KindDependencies)
-    """Notes which kinds are read for answers that will be cached."""
+    """Notes which kinds are read for results that will be cached."""
     _objects: dict[str, dict[tuple[str, str], Any]] = field(factory=dict)
     _versions: Counter[str] = field(factory=Counter)
     _awaited: dict[tuple[str, str, str], trio.Event] = field(factory=dict)
@@ -59,14 +59,14 @@ class ObjectCache:
         """The kinds that are watched."""
         return self._objects.keys()
 
-    # --- the mirror writes ------------------------------------------------------------------------------------------
+    # --- event handlers write ----------------------------------------------------------------------------------------
 
     def add_kind(self, kind: str) -> None:
         """Objects of *kind* are watched from now on."""
         self._objects.setdefault(kind, {})
 
     def count_change(self, kind: str) -> bool:
-        """Objects of *kind* have changed; returns whether cached answers depend on it."""
+        """Objects of *kind* have changed; returns whether cached results depend on it."""
         self._versions[kind] += 1
         return kind in self.dependencies.kinds
 

@@ -11,10 +11,10 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.binder import Bind
-from trio_sched.daemon.evictions import Evictions
 from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.object_cache import ObjectCache
-from trio_sched.daemon.pending_pods import PendingPods
+from trio_sched.daemon.preemption_executor import PreemptionExecutor
+from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.watched_kinds import kind_of
 from trio_sched.engine.scheduler import Scheduler
@@ -35,9 +35,9 @@ class PluginHandle:
     profile_name: str
     _scheduler: Scheduler
     _object_cache: ObjectCache
-    _pending: PendingPods
+    _unassigned: UnassignedPods
     _waiting: WaitingPods
-    _evictions: Evictions
+    _preemption_executor: PreemptionExecutor
     _extenders: Extenders | None
     _client: KubeClient
     _gate: Callable[[str], bool]
@@ -67,7 +67,7 @@ class PluginHandle:
         return self._object_cache.get(kind, name, namespace)
 
     def version(self, kind: str) -> int:
-        """Changes of the kind so far."""
+        """The version of the objects of this kind."""
         return self._object_cache.version(kind)
 
     @property
@@ -82,10 +82,10 @@ class PluginHandle:
 
     def pending_pod(self, namespace: str, name: str) -> Pod | None:
         """A pod without a node as the watch shows it."""
-        return self._pending.get(f"{namespace}/{name}")
+        return self._unassigned.get(f"{namespace}/{name}")
 
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
-        """Pods that wait for permission."""
+        """Pods that wait on permit."""
         return self._waiting.by_uid
 
     def activate(self, pods: Iterable[Pod]) -> None:
@@ -109,13 +109,13 @@ class PluginHandle:
 
     # --- preemption -------------------------------------------------------------------------------------------------
 
-    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int) -> DryRun:
+    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int) -> DryRun:
         """Find victims on copies of the columns."""
         version = self.version("PodDisruptionBudget")
         if self._budgets[0] != version:
             self._budgets = (version, budgets_of(self.objects("PodDisruptionBudget")))
         budgets = self._budgets[1]
-        return self._scheduler.dry_run_preemption(pod, state, node_names, enough, budgets)
+        return self._scheduler.dry_run_preemption(pod, state, node_names, num_candidates, budgets)
 
     async def process_preemption(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
         """Call the extenders that take part in preemption."""
@@ -125,16 +125,18 @@ class PluginHandle:
         left = await self._extenders.process_preemption(pod, asked)
         return {name: Victims(tuple(pods), violations) for name, (pods, violations) in left.items()}
 
-    async def evict(
+    async def preempt(
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
-        """Evict through the API server."""
-        return await self._evictions.evict(preemptor, victims, node_name, plugin, in_background=in_background)
+        """Delete the victims through the API server."""
+        return await self._preemption_executor.preempt(
+            preemptor, victims, node_name, plugin, in_background=in_background
+        )
 
-    def is_evicting_for(self, pod: Pod) -> bool:
+    def is_preempting_for(self, pod: Pod) -> bool:
         """Whether victims of this pod are not yet terminating."""
-        return self._evictions.is_evicting_for(pod.uid)
+        return self._preemption_executor.is_preempting_for(pod.uid)
 
-    def is_evicting_from(self, node_name: str) -> bool:
+    def is_preempting_on(self, node_name: str) -> bool:
         """Whether victims on this node are not yet terminating."""
-        return self._evictions.is_evicting_from(node_name)
+        return self._preemption_executor.is_preempting_on(node_name)

@@ -127,7 +127,7 @@ class PodStatusWriter:
         except NotFound:
             pass  # a pod that was deleted needs no status
         except KubeClientError as problem:
-            log.error("Error updating pod pod=%s: %s", pod.key, problem)
+            log.error("Error updating pod: %s", problem, extra={"pod": pod.key})
         finally:
             pending.finished.set()
             if self._pending.get(pod.uid) is pending:

@@ -13,13 +13,13 @@ from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.queue import SchedulingQueue
 
 
-async def run_queue_timers(queue: SchedulingQueue, changed: WakeUp, wake: Callable[[], None]) -> None:
+async def run_queue_timers(queue: SchedulingQueue, backoff_changed: WakeUp, wake: Callable[[], None]) -> None:
     """Flush the queue when it is time, for ever.
 
     Args:
         queue: the queue.
-        changed: set when a pod was requeued, so that the next time is worked out anew.
-        wake: called when pods may have become ready.
+        backoff_changed: set when a pod was requeued, so that the next time is worked out anew.
+        wake: called when the active queue may have got pods.
     """
     next_flush = trio.current_time()
     while True:
@@ -27,10 +27,12 @@ async def run_queue_timers(queue: SchedulingQueue, changed: WakeUp, wake: Callab
         if now >= next_flush:
             queue.flush_unschedulable(now=now)
             next_flush = now + FLUSH_SECONDS
-            log_plugin_failures(queue.failures)  # hints and pre_enqueue are called while another instance leads, too
+            log_plugin_failures(
+                queue.plugin_failures
+            )  # hints and pre_enqueue are called while another instance leads, too
         queue.flush_backoff(now=now)
         if queue.has_next:
             wake()
         next_time = min(queue.next_backoff_check(), next_flush if queue.unschedulable else math.inf)
         with trio.move_on_at(max(next_time, now + MIN_TIMER_SECONDS)):
-            await changed.wait()
+            await backoff_changed.wait()

@@ -12,13 +12,13 @@ from attrs import define
 
 from trio_sched.daemon.binding_cycle import BindingCycle
 from trio_sched.daemon.event_recorder import EventRecorder
-from trio_sched.daemon.extended_scheduling import ExtendedScheduling
+from trio_sched.daemon.extender_scheduling import ExtenderScheduling
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.hook_calls import run_steps
 from trio_sched.daemon.limits import SLICE_PODS, SLICE_SECONDS
-from trio_sched.daemon.pending_pods import PendingPods
 from trio_sched.daemon.scheduler_events import skipped_deleting
+from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.decision import Decision, Placed, Unplaced
@@ -34,30 +34,30 @@ class ScheduleOne:
     """Schedules one pod after the other."""
 
     scheduler: Scheduler
-    pending: PendingPods
+    unassigned: UnassignedPods
     binding: BindingCycle
-    failures: FailureHandler
+    failure_handler: FailureHandler
     recorder: EventRecorder
-    ready: WakeUp
-    """Set when a pod may have become ready."""
-    extended: ExtendedScheduling | None = None
+    pods_available: WakeUp
+    """Set when the active queue may have got a pod."""
+    extender_scheduling: ExtenderScheduling | None = None
     """Schedules the pods in which extenders are interested; None without extenders."""
 
     async def run(self, nursery: trio.Nursery) -> None:
         """Schedule for ever; pods that need tasks of their own get them in *nursery*."""
-        if self.extended is None:
+        if self.extender_scheduling is None:
             await self._run(nursery)
             return
         async with trio.open_nursery() as loops:
-            loops.start_soon(self.extended.run, self._conclude, self._skips, nursery)
+            loops.start_soon(self.extender_scheduling.run, self._handle_decision, self._skip_pod_schedule, nursery)
             await self._run(nursery)
 
     async def _run(self, nursery: trio.Nursery) -> None:
         queue = self.scheduler.queue
         while True:
             if not queue.has_next:
-                log_plugin_failures(self.scheduler.failures)  # they may be the reason why there is nothing to do
-                await self.ready.wait()
+                log_plugin_failures(self.scheduler.plugin_failures)  # they may be the reason why there is nothing to do
+                await self.pods_available.wait()
                 continue
             slice_ends = trio.current_time() + SLICE_SECONDS
             for _ in range(SLICE_PODS):
@@ -67,28 +67,28 @@ class ScheduleOne:
                 await self._schedule(info, nursery)
                 if trio.current_time() > slice_ends:
                     break
-            log_plugin_failures(self.scheduler.failures)
+            log_plugin_failures(self.scheduler.plugin_failures)
             await trio.lowlevel.checkpoint()
 
     async def _schedule(self, info: QueuedPodInfo, nursery: trio.Nursery) -> None:
         if info.pod.scheduler_name not in self.scheduler.profiles:
             log.error("profile not found for scheduler name %r", info.pod.scheduler_name, extra={"pod": info.key})
             self.scheduler.skip(info)
-        elif self._skips(info):
+        elif self._skip_pod_schedule(info):
             self.scheduler.skip(info)
-        elif self.extended is None or not self.extended.take_over(info):
-            await self._conclude(info, self.scheduler.decide(info), nursery)
+        elif self.extender_scheduling is None or not self.extender_scheduling.take_over(info):
+            await self._handle_decision(info, self.scheduler.decide(info), nursery)
 
-    async def _conclude(self, info: QueuedPodInfo, decision: Decision, nursery: trio.Nursery) -> None:
+    async def _handle_decision(self, info: QueuedPodInfo, decision: Decision, nursery: trio.Nursery) -> None:
         if isinstance(decision, Placed):
             self._assume_and_bind(info, decision, nursery)
             return
         steps = self.scheduler.post_filter(info, decision)
-        self.failures.handle(info, decision if steps is None else await run_steps(steps))
+        self.failure_handler.handle(info, decision if steps is None else await run_steps(steps))
 
-    def _skips(self, info: QueuedPodInfo) -> bool:
+    def _skip_pod_schedule(self, info: QueuedPodInfo) -> bool:
         """Whether there is no point in scheduling the pod."""
-        pod = self.pending.get(info.key) or info.pod
+        pod = self.unassigned.get(info.key) or info.pod
         if pod.metadata.deletion_timestamp:
             self.recorder.record(skipped_deleting(pod))
             return True
@@ -98,10 +98,10 @@ class ScheduleOne:
         try:
             outcome = self.scheduler.assume_and_reserve(info.pod, placed)
         except CacheError as problem:
-            self.failures.handle(info, Unplaced(failure(problem)))
+            self.failure_handler.handle(info, Unplaced(failure(problem)))
             return
         if isinstance(outcome, Unplaced):
-            self.failures.handle(info, outcome)
+            self.failure_handler.handle(info, outcome)
             return
         self.binding.start(nursery, info, placed, outcome)
         self.scheduler.activate_collected(placed, now=trio.current_time())

@@ -33,7 +33,7 @@ class PodEvent:
 
 @frozen(kw_only=True)
 class LeaseEvent:
-    """An event about the lease of the leader election, recorded in the older shape (``v1``) as kube-scheduler does."""
+    """An event about the lease of the leader election, recorded as ``v1``, as kube-scheduler does."""
 
     namespace: str
     name: str

@@ -1,17 +1,17 @@
-"""Who starts first, who stops last: the nursery tree on one page.
+"""What starts first, what stops last: the nursery tree on one page.
 
 ::
 
     services                                  until everything is over
-    ├── event recorder
-    ├── watches: nodes, watched kinds, pods → cluster mirror → cache and queue
+    ├── event recorder, connections to extenders
+    ├── watches: nodes, watched kinds, pods → event handlers → cache and queue
     ├── queue timers
     ├── background tasks of plugins
-    └── leading                               while we lead (or at once, without an election)
+    └── leading                               while this process leads (without an election: at once)
         ├── renewing the lease
-        ├── binder tasks, status writer
-        └── schedule_one, and beside it the pods that extenders are interested in
-            └── pods that wait for permission or pre_bind
+        ├── bind tasks, status patches, preemptions
+        └── schedule_one, and extender scheduling beside it
+            └── pods that wait on permit or pre_bind
 
 On ``stop`` leading ends: no pod is popped any more, binds in flight are drained, what is not done by then is cancelled,
 and only then the lease is released: no write of this process may follow the release. Then the services end.
@@ -75,7 +75,7 @@ async def run_daemon(
         component=settings.config.profiles[0].scheduler_name,
         wall_clock=assembly.wall_clock,
         random=assembly.random,
-        record=assembly.recorder.record_on_lease,
+        record_event=assembly.recorder.record_on_lease,
     )
     async with trio.open_nursery() as services:
         services.start_soon(assembly.recorder.run)
@@ -112,7 +112,7 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
     """Start the watches and wait until each has its first list; meanwhile there is no garbage worth collecting.
 
     Returns:
-        Whether that was done before *stop*: an API server that is away can keep us here for any time.
+        Whether that was done before *stop*: an API server that is away can take any time to respond.
     """
     log.info("Starting informers and waiting for sync...")
     is_filled = False
@@ -130,7 +130,7 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
     freeze_garbage_collector()
     log.info("Sync completed")
     queue = assembly.scheduler.queue
-    services.start_soon(run_queue_timers, queue, assembly.queue_changed, assembly.ready.set)
+    services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)
     for profile in assembly.scheduler.profiles.values():
         for hook in profile.run:
             services.start_soon(_run_plugin, hook)
@@ -147,18 +147,18 @@ async def _run_plugin(hook: BoundHook) -> None:
 async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
     """Schedule until *stop*, then wait for what is under way."""
     async with trio.open_nursery() as writers:
-        writers.start_soon(assembly.binders.run)
-        writers.start_soon(assembly.status_writers.run)
-        writers.start_soon(assembly.evictions.pool.run)
-        async with trio.open_nursery() as nursery:  # holds the pods that wait for permission or pre_bind
+        writers.start_soon(assembly.bind_pool.run)
+        writers.start_soon(assembly.status_patch_pool.run)
+        writers.start_soon(assembly.preemption_executor.pool.run)
+        async with trio.open_nursery() as nursery:  # holds the pods that wait on permit or pre_bind
             with trio.CancelScope() as scheduling:
                 nursery.start_soon(_cancel_on, stop, scheduling)
                 await assembly.watch_sync.wait_connected()
                 await assembly.schedule_one.run(nursery)
             nursery.cancel_scope.deadline = trio.current_time() + DRAIN_SECONDS
-            await assembly.binders.drained()
-            await assembly.evictions.pool.drained()
-            await assembly.status_writers.drained()
+            await assembly.bind_pool.drained()
+            await assembly.preemption_executor.pool.drained()
+            await assembly.status_patch_pool.drained()
         writers.cancel_scope.cancel()
     if nursery.cancel_scope.cancelled_caught:
         log.warning("binds still under way after %.0f s are given up", DRAIN_SECONDS)

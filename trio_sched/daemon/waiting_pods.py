@@ -81,11 +81,11 @@ class WaitingPods:
         self.by_uid[pod.uid] = WaitingPod(pod, timeout_seconds)
 
     def remove_deleted(self, uid: str) -> bool:
-        """The pod was deleted; returns whether it waited."""
+        """The pod was deleted; returns whether it was waiting without an outcome."""
         waiting = self.by_uid.get(uid)
         return waiting is not None and waiting.reject("", "removed")
 
-    async def permission(self, uid: str) -> Status | None:
+    async def wait_on_permit(self, uid: str) -> Status | None:
         """Wait for the outcome of the pod; None if it is allowed, or does not have to wait."""
         waiting = self.by_uid.get(uid)
         if waiting is None:

@@ -1,4 +1,4 @@
-"""The watches: nodes first, then what plugins ask for, then pods, so that every pod finds its node."""
+"""The watches: nodes first, then what plugins need, then pods, so that every pod finds its node."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ async def run_watches(
     assembly: Assembly, client: KubeClient, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Follow everything that is needed; reports started when all of it has been listed once."""
-    mirror, random = assembly.mirror, assembly.random
-    nodes = Reflector(client, assembly.node_kind, mirror.nodes_changed, random)
-    pods = Reflector(client, assembly.pod_kind, mirror.pods_changed, random)
+    event_handlers, random = assembly.event_handlers, assembly.random
+    nodes = Reflector(client, assembly.node_kind, event_handlers.nodes_changed, random)
+    pods = Reflector(client, assembly.pod_kind, event_handlers.pods_changed, random)
     assembly.watch_sync.reflectors[:] = [nodes, pods]
     async with trio.open_nursery() as nursery:
         async with trio.open_nursery() as first_lists:
@@ -36,7 +36,12 @@ async def run_watches(
                 if found is not None:
                     name, kind = found
                     first_lists.start_soon(
-                        _start_if_known, nursery, client, kind, mirror.handler(name, resource, actions), assembly
+                        _start_if_served,
+                        nursery,
+                        client,
+                        kind,
+                        event_handlers.handler(name, resource, actions),
+                        assembly,
                     )
         await nursery.start(pods.run)
         task_status.started()
@@ -51,25 +56,25 @@ def _wanted(scheduler: Scheduler) -> dict[str, Action]:
     return wanted
 
 
-async def _start_if_known(
+async def _start_if_served(
     nursery: trio.Nursery, client: KubeClient, kind: Any, deliver: Any, assembly: Assembly
 ) -> None:
-    """Follow a kind that the server may not serve, or not allow us to read; then there is nothing to wait for.
+    """Follow a kind that the server may not serve, or not allow to be read; then there is nothing to wait for.
 
     The watch retries all the same, in case the kind is served later.
     """
-    answered = trio.Event()
+    responded = trio.Event()
 
     def handle(batch: Listed[Any] | Changes[Any]) -> None:
         deliver(batch)
-        answered.set()
+        responded.set()
 
     def on_trouble(plural: str, trouble: KubeClientError) -> None:
         if not isinstance(trouble, NotFound | Forbidden):
             log_trouble(plural, trouble)
-        elif not answered.is_set():
+        elif not responded.is_set():
             log.warning("%s cannot be watched, so nothing is known of them: %s", plural, trouble)
-            answered.set()
+            responded.set()
 
     nursery.start_soon(partial(follow, client, kind, handle, random=assembly.random, on_trouble=on_trouble))
-    await answered.wait()
+    await responded.wait()

@@ -70,7 +70,7 @@ class BackoffQueues:
     def end_of(self, info: QueuedPodInfo) -> float:
         """When the backoff of *info* ends; worked out once per failure."""
         if info.backoff_expiry is None:
-            info.backoff_expiry = self.backoff.expiry(info.timestamp, info.failures)
+            info.backoff_expiry = self.backoff.expiry(info.timestamp, info.failure_count)
         return info.backoff_expiry
 
     def must_wait(self, info: QueuedPodInfo, now: float) -> bool:

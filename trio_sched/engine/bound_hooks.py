@@ -26,7 +26,7 @@ class BoundHook:
 
 @frozen
 class FilterHook(BoundHook):
-    """``filter``, or ``filter_node`` if *per_node*; *inputs* is what its answers depend on (None: not declared)."""
+    """``filter``, or ``filter_node`` if *per_node*; *inputs* is what its results depend on (None: not declared)."""
 
     per_node: bool = False
     inputs: frozenset[Input] | None = None

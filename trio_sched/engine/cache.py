@@ -1,10 +1,12 @@
-"""Which pods are on which nodes: those the API server has confirmed, and those we have only just decided on.
+"""Which pods are on which nodes: those that the API server has confirmed, and those that are assumed.
 
 A pod is assumed (decided, not yet confirmed) or added (confirmed), by UID::
 
     absent ──assume──▶ assumed ──add──▶ added ──remove──▶ absent
-       ▲                  │ forget          ▲ │ update
-       └──────────────────┘                 └─┘
+       ▲                  │ forget,         ▲ │ update
+       └──────────────────┘ remove          └─┘
+
+A pod that another scheduler bound goes from absent to added.
 
 Columns follow every step, so the next pod is decided on what is true now.
 """
@@ -19,9 +21,9 @@ from msgspec import structs
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, PodUsage, ResourceOptions, pod_usage
+from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, PodResources, ResourceOptions, pod_resources
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.placed_pod import PlacedPod
+from trio_sched.snapshot.pod_info import PodInfo
 
 
 class CacheError(TrioSchedError):
@@ -32,19 +34,19 @@ class CacheError(TrioSchedError):
 class CachedPod:
     """A pod with its node; *assumed* until the API server says so too."""
 
-    placed: PlacedPod
+    pod_info: PodInfo
     node_name: str
     assumed: bool
 
     @property
     def pod(self) -> Pod:
         """The newest version that is known."""
-        return self.placed.pod
+        return self.pod_info.pod
 
     @property
     def pod_on_node(self) -> Pod:
         """The same with its node, which the API server may not know yet, for hint functions."""
-        pod = self.placed.pod
+        pod = self.pod_info.pod
         if pod.node_name == self.node_name:
             return pod
         return structs.replace(pod, spec=structs.replace(pod.spec, node_name=self.node_name))
@@ -57,7 +59,7 @@ class Cache:
     options: ResourceOptions = DEFAULT_OPTIONS
     table: NodeTable = field(factory=NodeTable)
     _pods: dict[str, CachedPod] = field(factory=dict)
-    _pods_of_missing_nodes: dict[str, dict[str, PlacedPod]] = field(factory=dict)
+    _pods_of_missing_nodes: dict[str, dict[str, PodInfo]] = field(factory=dict)
     """Pods on nodes that do not exist (yet, or any more), by node name."""
 
     def __len__(self) -> int:
@@ -90,7 +92,7 @@ class Cache:
         """
         if pod.uid in self._pods:
             raise CacheError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
-        self._insert(pod, node_name, pod_usage(pod, self.options), assumed=True)
+        self._insert(pod, node_name, pod_resources(pod, self.options), assumed=True)
 
     def forget(self, uid: str) -> bool:
         """The pod *uid* was not bound after all; returns whether it was still assumed.
@@ -114,7 +116,7 @@ class Cache:
         """
         cached = self._pods.get(pod.uid)
         if cached is None:
-            self._insert(pod, pod.node_name, pod_usage(pod, self.options), assumed=False)
+            self._insert(pod, pod.node_name, pod_resources(pod, self.options), assumed=False)
         elif not cached.assumed:
             raise CacheError(f"pod {pod.uid}({pod.key}) was already in added state")
         else:
@@ -149,33 +151,33 @@ class Cache:
     def _replace(self, cached: CachedPod, pod: Pod) -> None:
         """A newer version; the columns are left alone if it takes the same from the same node, as nearly always."""
         if cached.node_name == pod.node_name:
-            if has_same_usage(cached.pod, pod):
+            if has_same_resources(cached.pod, pod):
                 self._renew(cached, pod)
                 return
-            usage = pod_usage(pod, self.options)
-            if usage == cached.placed.usage:
+            resources = pod_resources(pod, self.options)
+            if resources == cached.pod_info.resources:
                 self._renew(cached, pod)
                 return
         else:
-            usage = pod_usage(pod, self.options)
+            resources = pod_resources(pod, self.options)
         self._take_out(cached)
-        self._insert(pod, pod.node_name, usage, assumed=False)
+        self._insert(pod, pod.node_name, resources, assumed=False)
 
     def _renew(self, cached: CachedPod, pod: Pod) -> None:
         row = self.table.row_of.get(cached.node_name)
         if row is not None:
-            self.table.update_pod(row, cached.placed, pod)
+            self.table.update_pod(row, cached.pod_info, pod)
         else:
-            cached.placed.pod = pod
+            cached.pod_info.pod = pod
 
-    def _insert(self, pod: Pod, node_name: str, usage: PodUsage, *, assumed: bool) -> None:
-        placed = PlacedPod(pod, usage)
-        self._pods[pod.uid] = CachedPod(placed, node_name, assumed)
+    def _insert(self, pod: Pod, node_name: str, resources: PodResources, *, assumed: bool) -> None:
+        pod_info = PodInfo(pod, resources)
+        self._pods[pod.uid] = CachedPod(pod_info, node_name, assumed)
         row = self.table.row_of.get(node_name)
         if row is not None:
-            self.table.add_pod(row, placed)
+            self.table.add_pod(row, pod_info)
         else:
-            self._pods_of_missing_nodes.setdefault(node_name, {})[pod.uid] = placed
+            self._pods_of_missing_nodes.setdefault(node_name, {})[pod.uid] = pod_info
 
     def _take_out(self, cached: CachedPod) -> None:
         uid = cached.pod.uid
@@ -192,7 +194,7 @@ class Cache:
     # --- nodes ------------------------------------------------------------------------------------------------------
 
     def add_node(self, node: Node) -> None:
-        """A node is there, or is there again; pods that were waiting for it count on it now."""
+        """Add or update a node; pods that were bound to it before it was known count on it from now on."""
         if node.name in self.table.row_of:
             self.table.update_node(node)
         else:
@@ -209,10 +211,10 @@ class Cache:
             raise CacheError(f"node {name} is not found")
         pods = self.table.remove_node(name)
         if pods:
-            self._pods_of_missing_nodes[name] = {placed.pod.uid: placed for placed in pods}
+            self._pods_of_missing_nodes[name] = {pod_info.pod.uid: pod_info for pod_info in pods}
 
 
-def has_same_usage(old: Pod, new: Pod) -> bool:
+def has_same_resources(old: Pod, new: Pod) -> bool:
     """Whether two versions of a pod certainly take the same from their node; cheaper than adding it up."""
     a, b = old.spec, new.spec
     s, t = old.status, new.status

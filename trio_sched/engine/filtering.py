@@ -18,9 +18,9 @@ from trio_sched.plugin_api.status import Code, Status, unresolvable
 from trio_sched.plugin_api.verdicts import NodeStatuses, PreFilterResult, Verdicts
 from trio_sched.snapshot.arrays import BoolArray
 from trio_sched.snapshot.node_columns import NodeColumns
-from trio_sched.snapshot.placed_pod import PlacedPod
+from trio_sched.snapshot.pod_info import PodInfo
 
-NominatedPods = Mapping[str, Sequence[PlacedPod]]
+NominatedPods = Mapping[str, Sequence[PodInfo]]
 """Node name → pods that are nominated there and have at least the priority of the pod in question."""
 
 
@@ -46,22 +46,22 @@ def run_pre_filters(hooks: Iterable[BoundHook], pod: Pod, nodes: NodeColumns, st
     skipped = set(state.skip_filter)
     try:
         for hook in hooks:
-            answer = call_pre_filter(hook, pod, nodes, state)
-            if answer is None:
+            returned = call_pre_filter(hook, pod, nodes, state)
+            if returned is None:
                 continue
-            if isinstance(answer, PreFilterResult):
-                if answer.node_names is None:
+            if isinstance(returned, PreFilterResult):
+                if returned.node_names is None:
                     continue
-                names = answer.node_names if names is None else names & answer.node_names
+                names = returned.node_names if names is None else names & returned.node_names
                 narrowed_by.append(hook.plugin)
                 if not names:
                     return PreFilterOutcome(names, tuple(narrowed_by), _conflict(narrowed_by))
-            elif answer.code == Code.SKIP:
+            elif returned.code == Code.SKIP:
                 skipped.add(hook.plugin)
-            elif answer.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return PreFilterOutcome(None, (), answer)
+            elif returned.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return PreFilterOutcome(None, (), returned)
             else:
-                rejected = answer
+                rejected = returned
     finally:
         state.skip_filter = frozenset(skipped)
     return PreFilterOutcome(names, tuple(narrowed_by), rejected)
@@ -84,7 +84,7 @@ class FilterOutcome:
     node_statuses: dict[int, Status] = field(factory=dict)
     """Positions that failed for another reason: a per-node filter, or the pass with nominated pods."""
     unexamined: int = 0
-    """Nodes that were left out because enough were found."""
+    """Nodes that were not evaluated because enough feasible ones were found."""
 
     def groups(self) -> Iterator[tuple[Status, list[int]]]:
         """Each status with the positions of the nodes that got it: of several failing plugins the first one's.
@@ -143,7 +143,7 @@ def run_filters(
     nodes: NodeColumns,
     state: CycleState,
     *,
-    enough: int | None = None,
+    num_nodes_to_find: int | None = None,
     start: int = 0,
 ) -> FilterOutcome:
     """Call every filter on *nodes*, first those that take all nodes at once.
@@ -153,7 +153,7 @@ def run_filters(
         pod: the pod.
         nodes: the nodes to look at.
         state: the cycle's state.
-        enough: stop calling per-node filters once this many nodes have passed; None looks at all.
+        num_nodes_to_find: stop calling per-node filters once this many nodes have passed; None looks at all.
         start: position at which per-node filters begin, so that small samples do not always hit the same nodes.
 
     Raises:
@@ -173,7 +173,7 @@ def run_filters(
         outcome.verdicts.append((hook, verdicts))
         outcome.passes &= verdicts.passes
     if per_node:
-        _run_per_node(per_node, pod, outcome, state, enough, start)
+        _run_per_node(per_node, pod, outcome, state, num_nodes_to_find, start)
     return outcome
 
 
@@ -182,14 +182,14 @@ def _run_per_node(
     pod: Pod,
     outcome: FilterOutcome,
     state: CycleState,
-    enough: int | None,
+    num_nodes_to_find: int | None,
     start: int,
 ) -> None:
     candidates = np.flatnonzero(outcome.passes)
     candidates = np.roll(candidates, -int(np.searchsorted(candidates, start % max(len(outcome.nodes), 1))))
     found = 0
     for i, position in enumerate(candidates.tolist()):
-        if enough is not None and found >= enough:
+        if num_nodes_to_find is not None and found >= num_nodes_to_find:
             rest = candidates[i:]
             outcome.passes[rest] = False
             outcome.unexamined = len(rest)

@@ -1,4 +1,4 @@
-"""The failure of a plugin at a hook, in words: what it raised or returned, and how to mend it.
+"""The failure of a plugin at a hook, in words: what it raised or returned, and the fix.
 
 Source of the prefixes: the scheduling framework of Kubernetes 1.36.
 """
@@ -40,7 +40,7 @@ _PREFIXES: Final[Mapping[str, str]] = {
     "clone": "cloning the {}: ",
 }
 _A_STATUS: Final = 'return None, or a Status: unschedulable("why") for instance'
-_MENDS: Final[Mapping[str, str]] = {
+_FIXES: Final[Mapping[str, str]] = {
     "queue_sort": "return a sort key that compares with those of other pods: a tuple of numbers for instance",
     "pre_filter": 'return None, a PreFilterResult, SKIP, or a Status: unresolvable("why") for instance',
     "filter": 'return Verdicts: Verdicts.where(passes, unschedulable("why")) for instance',
@@ -61,20 +61,22 @@ _MENDS: Final[Mapping[str, str]] = {
 
 
 class HookFailed(Exception):
-    """A plugin failed at a hook: it raised, returned Error, or with something that the hook cannot return.
+    """A plugin failed at a hook: it raised, returned Error, or returned something that the hook cannot return.
 
     The text is kube-scheduler's, with the reason behind the prefix. ``__cause__`` is what the plugin raised, or the
     error of the Status that it returned.
     """
 
-    def __init__(self, hook: BoundHook, problem: str, *, prefix: str | None = None, is_answer: bool = False) -> None:
+    def __init__(
+        self, hook: BoundHook, problem: str, *, prefix: str | None = None, returned_error: bool = False
+    ) -> None:
         if prefix is None:
             prefix = _PREFIXES.get(hook.hook, 'running plugin "{}": ').format(hook.plugin)
         super().__init__(prefix + problem)
         self.hook = hook
         self.problem = problem
-        """What was wrong, and the mend."""
-        self.is_answer = is_answer
+        """What was wrong, and the fix."""
+        self.returned_error = returned_error
         """Whether the plugin itself returned Error: nothing is wrong with the plugin then."""
 
     @property
@@ -145,11 +147,11 @@ def _from_plugin_on(traceback: TracebackType | None) -> TracebackType | None:
     return None
 
 
-def wrong_answer(hook: BoundHook, answer: object, problem: str = "", mend: str = "") -> HookFailed:
+def wrong_return_value(hook: BoundHook, returned: object, problem: str = "", fix: str = "") -> HookFailed:
     """The failure of a plugin that returned something that the hook cannot return."""
     if not problem:
-        problem = describe_value(answer)
-    return HookFailed(hook, f"{hook.hook} returned {problem}; {mend or _MENDS.get(hook.hook, _A_STATUS)}")
+        problem = describe_value(returned)
+    return HookFailed(hook, f"{hook.hook} returned {problem}; {fix or _FIXES.get(hook.hook, _A_STATUS)}")
 
 
 def describe_value(value: object) -> str:

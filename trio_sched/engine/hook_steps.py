@@ -32,14 +32,16 @@ T = TypeVar("T")
 HookSteps = Generator[HookCall, HookResult, T]
 
 
-def post_filter_steps(profile: Profile, pod: Pod, unplaced: Unplaced, failures: PluginFailures) -> HookSteps[Unplaced]:
+def post_filter_steps(
+    profile: Profile, pod: Pod, unplaced: Unplaced, plugin_failures: PluginFailures
+) -> HookSteps[Unplaced]:
     """Call one post_filter after the other until one ends the phase; the outcome of the cycle with their messages.
 
     Args:
         profile: the profile of *pod*.
         pod: the pod that fits nowhere.
         unplaced: why; it has a diagnosis.
-        failures: gets the failures of plugins.
+        plugin_failures: gets the failures of plugins.
     """
     diagnosis = unplaced.diagnosis
     assert diagnosis is not None
@@ -49,24 +51,24 @@ def post_filter_steps(profile: Profile, pod: Pod, unplaced: Unplaced, failures: 
     for hook in profile.post_filter:
         result = yield HookCall(hook, (pod, diagnosis, state))
         try:
-            answer = read_post_filter_result(hook, result)
+            returned = read_post_filter_result(hook, result)
         except HookFailed as failed:
-            failures.add(failed, pod.key)
+            plugin_failures.add(failed, pod.key)
             return fits_nowhere(evolve(diagnosis, post_filter_message=str(failed)), nominated_node_name=None)
-        if answer is None:
+        if returned is None:
             continue
-        status = answer.status
+        status = returned.status
         if status is not None and status.code in (Code.UNSCHEDULABLE, Code.PENDING):
             reasons.extend(status.all_reasons)
-            if answer.nominated_node_name is not None:
-                nominated = answer.nominated_node_name
+            if returned.nominated_node_name is not None:
+                nominated = returned.nominated_node_name
             continue
         # Success, UnschedulableAndUnresolvable or Error end the phase.
         is_error = status is not None and status.code == Code.ERROR
         if is_error:
-            failures.add_status(status, pod.key)
+            plugin_failures.add_status(status, pod.key)
         message = "" if status is None else status.message
-        nominated = None if is_error else answer.nominated_node_name
+        nominated = None if is_error else returned.nominated_node_name
         return fits_nowhere(evolve(diagnosis, post_filter_message=message), nominated_node_name=nominated)
     return fits_nowhere(evolve(diagnosis, post_filter_message=", ".join(reasons)), nominated_node_name=nominated)
 
@@ -89,13 +91,13 @@ def plan_pre_bind(profile: Profile, pod: Pod, placed: Placed) -> PreBindPlan | U
     parallel: set[str] = set()
     for hook in profile.pre_bind_pre_flight:
         try:
-            answer = call_pre_bind_pre_flight(hook, pod, placed.node_name, placed.state)
+            returned = call_pre_bind_pre_flight(hook, pod, placed.node_name, placed.state)
         except HookFailed as failed:
             return Unplaced(failed.status)
-        if isinstance(answer, PreFlight):
-            if answer.allow_parallel:
+        if isinstance(returned, PreFlight):
+            if returned.allow_parallel:
                 parallel.add(hook.plugin)
-        elif answer is not None:
+        elif returned is not None:
             skipped.add(hook.plugin)
     has_pre_flight = bool(profile.pre_bind_pre_flight)
     if len(skipped) == len(profile.pre_bind):  # as for nearly every pod
@@ -106,7 +108,7 @@ def plan_pre_bind(profile: Profile, pod: Pod, placed: Placed) -> PreBindPlan | U
 def group_pre_binds(
     hooks: Sequence[BoundHook], skipped: Set[str], parallel: Set[str]
 ) -> tuple[tuple[BoundHook, ...], ...]:
-    """Group neighbours that allow it; a skipped plugin that does not allow it still ends a group, as upstream."""
+    """Group neighbours that allow it; a skipped plugin that does not still ends a group, as in kube-scheduler."""
     groups: list[tuple[BoundHook, ...]] = []
     together: list[BoundHook] = []
     for hook in hooks:
@@ -153,11 +155,11 @@ def bind_steps(profile: Profile, pod: Pod, placed: Placed) -> HookSteps[Unplaced
     return Unplaced(Status(Code.SKIP))
 
 
-def post_bind_steps(profile: Profile, pod: Pod, placed: Placed, failures: PluginFailures) -> HookSteps[None]:
+def post_bind_steps(profile: Profile, pod: Pod, placed: Placed, plugin_failures: PluginFailures) -> HookSteps[None]:
     """Call every post_bind; a failure does not change that the pod is bound."""
     for hook in profile.post_bind:
         result = yield HookCall(hook, (pod, placed.node_name, placed.state))
         try:
             read_value(hook, result)
         except HookFailed as failed:
-            failures.add(failed, pod.key)
+            plugin_failures.add(failed, pod.key)

@@ -1,4 +1,4 @@
-"""Which of the best nodes it will be."""
+"""Selects one of the nodes with the highest total score."""
 
 from random import Random
 

@@ -9,10 +9,10 @@ from attrs import define, field
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
 from trio_sched.engine.decision import Unplaced
-from trio_sched.engine.hook_answers import check_score_range
 from trio_sched.engine.per_node_cache import PerNodeCache
 from trio_sched.engine.plugin_calls import call_filter, call_normalize_score, call_score, check_nodes
 from trio_sched.engine.profile import Profile
+from trio_sched.engine.return_values import check_score_range
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.snapshot.arrays import BoolArray, Int64Array, RowIndex
@@ -24,7 +24,7 @@ _FAILED = b"\0"
 """How a node that did not pass looks in the bytes of a mask."""
 
 INFEASIBLE = -1
-"""The rank of nodes that did not pass; ranks of others are never negative."""
+"""The total of nodes that did not pass; totals of others are never negative."""
 
 
 @define(eq=False)
@@ -32,7 +32,7 @@ class NormalizedScores:
     """Raw scores of a plugin that normalises, and the weighted normalised scores over the feasible nodes."""
 
     hook: ScoreHook
-    on_usage: bool
+    depends_on_pods: bool
     raw: Int64Array
     weighted: Int64Array
     span: tuple[int, int] | None = None
@@ -48,7 +48,7 @@ class NormalizedScores:
 
 @define(eq=False)
 class IncrementalEvaluation:
-    """The answers of one profile's plugins for the pods of one signature, row by row.
+    """The results of one profile's plugins for the pods of one signature, row by row.
 
     Filters and scores come in two groups: those that depend on node objects only, and those that also depend on the
     pods on the node and so change with every placement.
@@ -59,9 +59,9 @@ class IncrementalEvaluation:
     pod: Pod
     state: CycleState
     node_filters: list[FilterHook] = field(factory=list)
-    usage_filters: list[FilterHook] = field(factory=list)
+    pods_filters: list[FilterHook] = field(factory=list)
     node_scores: list[ScoreHook] = field(factory=list)
-    usage_scores: list[ScoreHook] = field(factory=list)
+    pods_scores: list[ScoreHook] = field(factory=list)
     normalized: list[NormalizedScores] = field(factory=list)
     per_node: list[PerNodeCache] = field(factory=list)
     uncached_filters: list[FilterHook] = field(factory=list)
@@ -71,14 +71,14 @@ class IncrementalEvaluation:
     uncached_pre_scores: tuple[BoundHook, ...] = ()
     keys_per_pod: list[Hashable] = field(factory=list)
     """The keys in *state* of values for later hooks: other pods do not get these."""
-    on_all_nodes: bool = False
+    depends_on_all_nodes: bool = False
     node_passes: BoolArray = field(init=False)
     passes: BoolArray = field(init=False)
     node_total: Int64Array = field(init=False)
-    usage_total: Int64Array = field(init=False)
-    ranks: Int64Array = field(init=False)
-    _node_position: int = -1
-    _usage_position: int = -1
+    pods_total: Int64Array = field(init=False)
+    totals: Int64Array = field(init=False)
+    _node_log_offset: int = -1
+    _pods_log_offset: int = -1
     _membership: int = -1
     _nodes_generation: int = -1
     _normalized_is_stale: bool = True
@@ -88,7 +88,7 @@ class IncrementalEvaluation:
     @property
     def _version(self) -> tuple[int, int, int]:
         """Differs whenever any row has changed."""
-        return self._membership, self._node_position, self._usage_position
+        return self._membership, self._node_log_offset, self._pods_log_offset
 
     @property
     def fit_error(self) -> Unplaced | None:
@@ -109,7 +109,7 @@ class IncrementalEvaluation:
     @property
     def is_outdated(self) -> bool:
         """Whether pre_filter and pre_score must run again, because a plugin depends on all node objects."""
-        return self.on_all_nodes and self._nodes_generation not in (-1, self.table.nodes_generation)
+        return self.depends_on_all_nodes and self._nodes_generation not in (-1, self.table.nodes_generation)
 
     # --- catching up ------------------------------------------------------------------------------------------------
 
@@ -121,24 +121,24 @@ class IncrementalEvaluation:
         """
         table = self.table
         if self._membership != table.membership_generation or (
-            self.on_all_nodes and self._nodes_generation != table.nodes_generation
+            self.depends_on_all_nodes and self._nodes_generation != table.nodes_generation
         ):
             self._start_over()
             return
-        node_rows = table.node_log.since(self._node_position)
-        usage_rows = table.usage_log.since(self._usage_position)
-        if node_rows is None or usage_rows is None or len(node_rows) + len(usage_rows) > table.count // 2:
+        node_rows = table.node_log.since(self._node_log_offset)
+        pods_rows = table.pods_log.since(self._pods_log_offset)
+        if node_rows is None or pods_rows is None or len(node_rows) + len(pods_rows) > table.count // 2:
             self._start_over()
             return
-        self._node_position = table.node_log.position
-        self._usage_position = table.usage_log.position
+        self._node_log_offset = table.node_log.position
+        self._pods_log_offset = table.pods_log.position
         if node_rows:
             self._evaluate(as_index(node_rows), node_changed=True)
-            if usage_rows:
+            if pods_rows:
                 seen = set(node_rows)
-                usage_rows = [row for row in usage_rows if row not in seen]
-        if usage_rows:
-            self._evaluate(as_index(usage_rows), node_changed=False)
+                pods_rows = [row for row in pods_rows if row not in seen]
+        if pods_rows:
+            self._evaluate(as_index(pods_rows), node_changed=False)
 
     def _start_over(self) -> None:
         table = self.table
@@ -146,8 +146,8 @@ class IncrementalEvaluation:
         self.node_passes = np.zeros(n, dtype=np.bool_)
         self.passes = np.zeros(n, dtype=np.bool_)
         self.node_total = np.zeros(n, dtype=np.int64)
-        self.usage_total = np.zeros(n, dtype=np.int64)
-        self.ranks = np.full(n, INFEASIBLE, dtype=np.int64)
+        self.pods_total = np.zeros(n, dtype=np.int64)
+        self.totals = np.full(n, INFEASIBLE, dtype=np.int64)
         for scores in self.normalized:
             scores.raw = np.zeros(n, dtype=np.int64)
             scores.weighted = np.zeros(n, dtype=np.int64)
@@ -155,8 +155,8 @@ class IncrementalEvaluation:
             cache.clear(n)
         self._membership = table.membership_generation
         self._nodes_generation = table.nodes_generation
-        self._node_position = table.node_log.position
-        self._usage_position = table.usage_log.position
+        self._node_log_offset = table.node_log.position
+        self._pods_log_offset = table.pods_log.position
         self._feasible = None
         self._evaluate(slice(0, n), node_changed=True)
         self._normalized_is_stale = True
@@ -168,14 +168,14 @@ class IncrementalEvaluation:
             self.node_passes[rows] = True if passes is None else passes
             total = self._score(self.node_scores, nodes)
             self.node_total[rows] = 0 if total is None else total
-        passes = self._filter(self.usage_filters, nodes)
+        passes = self._filter(self.pods_filters, nodes)
         node_passes = self.node_passes[rows]
         passes = node_passes if passes is None else passes & node_passes
-        total = self._score(self.usage_scores, nodes)
+        total = self._score(self.pods_scores, nodes)
         if total is None:
             total = self.node_total[rows].copy()
         else:
-            self.usage_total[rows] = total
+            self.pods_total[rows] = total
             total += self.node_total[rows]
         changed = passes.tobytes() != self.passes[rows].tobytes()  # for one row much faster than comparing arrays
         if changed:
@@ -185,13 +185,13 @@ class IncrementalEvaluation:
         self.passes[rows] = passes
         if _FAILED in passes.tobytes():
             total[~passes] = INFEASIBLE
-        self.ranks[rows] = total
+        self.totals[rows] = total
 
     def _evaluate_normalized(
         self, rows: RowIndex, nodes: NodeColumns, stale: bool, total: Int64Array, node_changed: bool
     ) -> None:
         for scores in self.normalized:
-            if node_changed or scores.on_usage:
+            if node_changed or scores.depends_on_pods:
                 raw = call_score(scores.hook, self.pod, nodes, self.state)
                 stale = stale or bool((raw != scores.raw[rows]).any())
                 scores.raw[rows] = raw
@@ -235,7 +235,7 @@ class IncrementalEvaluation:
         if len(positions) == 0:
             return
         everywhere = len(positions) == len(self.passes)
-        total = self.node_total + self.usage_total
+        total = self.node_total + self.pods_total
         for scores in self.normalized:
             raw = scores.raw if everywhere else scores.raw[positions]
             lowest, highest = int(raw.min()), int(raw.max())
@@ -247,7 +247,7 @@ class IncrementalEvaluation:
                 scores.weighted[:] = 0
                 scores.weighted[positions] = weighted
             total += scores.weighted
-        self.ranks = total if everywhere else np.where(self.passes, total, INFEASIBLE)
+        self.totals = total if everywhere else np.where(self.passes, total, INFEASIBLE)
 
     def normalized_over(self, scores: NormalizedScores, positions: RowIndex) -> Int64Array:
         """The normalised scores of one plugin over the nodes at *positions*.

@@ -1,4 +1,4 @@
-"""Which kinds of objects cached answers and signatures depend on: those that plugins read while giving them."""
+"""Which kinds of objects cached results and signatures depend on: those that plugins read while they are computed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from attrs import define, field
 
 @define(eq=False)
 class KindDependencies:
-    """Records the kinds that plugins read through their handle while an answer is made that will be cached."""
+    """Records the kinds that plugins read through their handle while a result is computed that will be cached."""
 
     kinds: set[str] = field(factory=set)
     _recordings: int = 0

@@ -1,7 +1,7 @@
-"""Who leads: what to do with a lease, given what was seen of it and when.
+"""Leader election: what to do with a lease, given what was seen of it and when.
 
-Other clocks are never trusted: a lease is valid for as long as its own record says, counted on our clock from the
-moment at which we saw it change.
+Other clocks are never trusted: a lease is valid for as long as its own record says, counted on the local clock from the
+moment at which the change was observed.
 
 Source: the leader election of Kubernetes 1.36 over Lease objects.
 """
@@ -21,14 +21,14 @@ JITTER_FACTOR = 1.2
 class Step(Enum):
     """What to do next."""
 
-    ACQUIRE = "write ourselves into the lease"
-    RENEW = "write that we are still here"
-    WAIT = "somebody else leads"
+    ACQUIRE = "write this candidate into the lease"
+    RENEW = "update the renew time"
+    WAIT = "another candidate holds a valid lease"
 
 
 @frozen
 class Observed:
-    """A lease as it was seen: *record* is its text, *at* the moment on our clock when it changed to that."""
+    """A lease as it was seen: *record* is its text, *at* the moment on the local clock when it changed to that."""
 
     spec: LeaseSpec
     record: bytes
@@ -40,7 +40,7 @@ class Observed:
 
     @property
     def valid_until(self) -> float:
-        """Until when, on our clock, its holder may believe to be the leader."""
+        """Until when, on the local clock, its holder may believe to be the leader."""
         return self.at + (self.spec.lease_duration_seconds or 0)
 
     def is_valid(self, now: float) -> bool:
@@ -50,7 +50,7 @@ class Observed:
 
 @frozen(kw_only=True)
 class Candidate:
-    """We, in the election: *identity* must be unique, *lease_seconds* is what we write into the lease."""
+    """This process in the election: *identity* must be unique, *lease_seconds* is written into the lease."""
 
     identity: str
     lease_seconds: int
@@ -64,7 +64,7 @@ class Candidate:
         return Step.WAIT if observed.is_valid(now) else Step.ACQUIRE
 
     def holds(self, observed: Observed | None) -> bool:
-        """Whether we are the holder, as far as we know."""
+        """Whether this candidate is the holder, as far as was observed."""
         return observed is not None and observed.spec.holder_identity == self.identity
 
     def claim(self, observed: Observed | None, wall_time: str) -> LeaseSpec:

@@ -44,14 +44,14 @@ class NominatedRows:
             self._seen.clear()
             self._membership = table.membership_generation
         positions: list[int] = []
-        usage, objects = views.usage_generation, views.node_generation
+        pods_seen, node_seen = views.pods_generation, views.node_generation
         for name in names:
             row, pods = table.row_of[name], nominated[name]
-            seen = (int(usage[row]), int(objects[row]), tuple([id(placed.pod) for placed in pods]))
+            seen = (int(pods_seen[row]), int(node_seen[row]), tuple([id(pod_info.pod) for pod_info in pods]))
             if self._seen.get(name) != seen:
                 self._position_of[name] = self._copy.copy_row(table, row, self._position_of.get(name))
-                for placed in pods:
-                    self._copy.add_pod(self._position_of[name], placed)
+                for pod_info in pods:
+                    self._copy.add_pod(self._position_of[name], pod_info)
                 self._seen[name] = seen
             positions.append(self._position_of[name])
         return NodeColumns(self._copy), positions
@@ -100,10 +100,10 @@ def statuses_with_nominated(
     filters = WhatIfFilters(profile, pod, state)
     columns, where = rows.with_pods(nominated, names)
     nodes = [WhatIfNode(position, name) for position, name in zip(where, names, strict=True)]
-    if filters.with_extensions:
+    if filters.plugins_with_extensions:
         for node in nodes:
             node.state = clone_state(state)
-            for placed in nominated[node.name]:
-                filters.add_pod(columns, node, placed.pod)
+            for pod_info in nominated[node.name]:
+                filters.add_pod(columns, node, pod_info.pod)
     filters.run(columns, nodes)
     return [node.status for node in nodes]

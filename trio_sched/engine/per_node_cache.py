@@ -21,11 +21,11 @@ def _empty() -> Int64Array:
 
 @define(eq=False)
 class PerNodeCache:
-    """One plugin's answers for one signature: it is called only for rows that matter and have changed since."""
+    """One plugin's results for one signature: it is called only for rows that matter and have changed since."""
 
     hook: FilterHook | ScoreHook
-    on_usage: bool
-    """Whether the answer also depends on the pods of the row."""
+    depends_on_pods: bool
+    """Whether the result also depends on the pods of the row."""
     _generation_seen: Int64Array = field(factory=_empty)
     _values: Int64Array = field(factory=_empty)
 
@@ -64,4 +64,4 @@ class PerNodeCache:
 
     def _generations(self, table: NodeTable) -> Int64Array:
         views = table.views
-        return views.node_generation + views.usage_generation if self.on_usage else views.node_generation
+        return views.node_generation + views.pods_generation if self.depends_on_pods else views.node_generation

@@ -72,7 +72,7 @@ def _strict(value: Any, wanted: type[Any]) -> Any:
 
 
 def _describe(exc: BaseException, wanted: type[Any] | None) -> str:
-    """What is wrong, in our words or in those of a validator of the plugin."""
+    """What is wrong, from the decoder or from a validator of the plugin."""
     if isinstance(exc, TypeError | ValueError) and exc.args and isinstance(exc.args[0], str):
         return exc.args[0]  # attrs' validators put the attribute and the value behind their text
     return format_exception(exc, wanted)

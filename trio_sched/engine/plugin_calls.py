@@ -1,10 +1,10 @@
-"""The only place that calls plugins: one function per shape of answer.
+"""The only place that calls plugins: one function per type of return value.
 
-Each turns whatever comes back, any object and any exception, into an answer of the declared type or into a `HookFailed`
-that names the plugin, its distribution, the hook, what was wrong and how to mend it (`hook_answers`, `hook_failure`).
+Each turns whatever comes back, any object and any exception, into a value of the declared type or a `HookFailed` that
+names the plugin, its distribution, the hook, what was wrong and how to fix it (`return_values`, `hook_failure`).
 Hooks that may be ``async`` are called by the daemon, which hands the outcome back as a `HookResult`.
 
-Plugins may raise what is no ``Exception`` (``SystemExit``, errors of asyncio): that too is their failure, not our end.
+What is raised need not be an ``Exception`` (``SystemExit``, errors of asyncio): that fails the plugin all the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import numpy as np
 from attrs import define
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
-from trio_sched.engine.hook_answers import (
+from trio_sched.engine.hook_failure import describe_value, plain_text, raised, wrong_return_value
+from trio_sched.engine.return_values import (
     SUPPORTED,
     check_registration,
     read_node_scores,
@@ -31,7 +32,6 @@ from trio_sched.engine.hook_answers import (
     read_status,
     read_verdicts,
 )
-from trio_sched.engine.hook_failure import describe_value, plain_text, raised, wrong_answer
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cluster_events import EventRegistration, Hint
 from trio_sched.plugin_api.cycle_state import CycleState, ValueNotCloned
@@ -46,7 +46,7 @@ _MAY_SKIP: Final = frozenset(hook for hook, codes in SUPPORTED.items() if Code.S
 
 
 def call_status_hook(hook: BoundHook, *args: object) -> Status | None:
-    """Call a hook that answers with a Status or None.
+    """Call a hook that returns a Status or None.
 
     Returns:
         None for success, else a status of a code that the hook supports; a rejection bears the plugin's name.
@@ -55,12 +55,12 @@ def call_status_hook(hook: BoundHook, *args: object) -> Status | None:
         HookFailed: the plugin failed.
     """
     try:
-        answer = hook.function(*args)
+        returned = hook.function(*args)
     except BaseException as error:
         raise raised(hook, error) from error
-    if answer is None or (answer is SKIP and hook.hook in _MAY_SKIP):
-        return answer
-    return read_status(hook, answer)
+    if returned is None or (returned is SKIP and hook.hook in _MAY_SKIP):
+        return returned
+    return read_status(hook, returned)
 
 
 # --- the scheduling cycle -------------------------------------------------------------------------------------------
@@ -75,10 +75,10 @@ def call_pre_filter(
         HookFailed: the plugin failed.
     """
     try:
-        answer = hook.function(pod, nodes, state)
+        returned = hook.function(pod, nodes, state)
     except BaseException as error:
         raise raised(hook, error) from error
-    return answer if answer is None or answer is SKIP else read_pre_filter(hook, answer)
+    return returned if returned is None or returned is SKIP else read_pre_filter(hook, returned)
 
 
 def call_filter(hook: FilterHook, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
@@ -109,12 +109,12 @@ def explain(hook: BoundHook, verdicts: Verdicts, code: int) -> Status:
         HookFailed: the plugin failed on the nodes with that code, or cannot explain it.
     """
     try:
-        answer = verdicts.explain(code)
+        returned = verdicts.explain(code)
     except BaseException as error:
         raise raised(hook, error) from error
-    status = read_status(hook, answer)
+    status = read_status(hook, returned)
     if status is None:
-        raise wrong_answer(hook, answer, f"Success for the code {code}", "nodes that pass must have the code 0")
+        raise wrong_return_value(hook, returned, f"Success for the code {code}", "nodes that pass must have the code 0")
     return status
 
 
@@ -123,7 +123,7 @@ def check_nodes(hook: FilterHook, verdicts: Verdicts, reached: BoolArray) -> Non
 
     Args:
         hook: the filter.
-        verdicts: its answer.
+        verdicts: its returned.
         reached: shape (nodes,): the nodes that passed the filters before it.
 
     Raises:
@@ -142,14 +142,14 @@ def call_score(hook: ScoreHook, pod: Pod, nodes: NodeColumns, state: CycleState)
     """
     try:
         if hook.per_node:
-            answer: Any = [hook.function(pod, node, state) for node in nodes]
+            returned: Any = [hook.function(pod, node, state) for node in nodes]
         else:
-            answer = hook.function(pod, nodes, state)
-            if type(answer) is np.ndarray and answer.dtype is _INT64 and answer.shape == (len(nodes),):
-                return answer
+            returned = hook.function(pod, nodes, state)
+            if type(returned) is np.ndarray and returned.dtype is _INT64 and returned.shape == (len(nodes),):
+                return returned
     except BaseException as error:
         raise raised(hook, error) from error
-    return read_node_scores(hook, answer) if hook.per_node else read_scores(hook, answer, len(nodes))
+    return read_node_scores(hook, returned) if hook.per_node else read_scores(hook, returned, len(nodes))
 
 
 def call_normalize_score(hook: ScoreHook, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
@@ -162,12 +162,12 @@ def call_normalize_score(hook: ScoreHook, pod: Pod, scores: Int64Array, state: C
     assert normalize is not None
     count = len(scores)
     try:
-        answer = normalize.function(pod, scores, state)
+        returned = normalize.function(pod, scores, state)
     except BaseException as error:
         raise raised(normalize, error) from error
-    if type(answer) is np.ndarray and answer.dtype is _INT64 and answer.shape == (count,):
-        return answer
-    return read_scores(normalize, answer, count)
+    if type(returned) is np.ndarray and returned.dtype is _INT64 and returned.shape == (count,):
+        return returned
+    return read_scores(normalize, returned, count)
 
 
 # --- the node is chosen ---------------------------------------------------------------------------------------------
@@ -180,10 +180,10 @@ def call_permit(hook: BoundHook, pod: Pod, node_name: str, state: CycleState) ->
         HookFailed: the plugin failed.
     """
     try:
-        answer = hook.function(pod, node_name, state)
+        returned = hook.function(pod, node_name, state)
     except BaseException as error:
         raise raised(hook, error) from error
-    return None if answer is None else read_permit(hook, answer)
+    return None if returned is None else read_permit(hook, returned)
 
 
 def call_pre_bind_pre_flight(hook: BoundHook, pod: Pod, node_name: str, state: CycleState) -> PreFlight | Status | None:
@@ -193,10 +193,10 @@ def call_pre_bind_pre_flight(hook: BoundHook, pod: Pod, node_name: str, state: C
         HookFailed: the plugin failed.
     """
     try:
-        answer = hook.function(pod, node_name, state)
+        returned = hook.function(pod, node_name, state)
     except BaseException as error:
         raise raised(hook, error) from error
-    return answer if answer is None or answer is SKIP else read_pre_flight(hook, answer)
+    return returned if returned is None or returned is SKIP else read_pre_flight(hook, returned)
 
 
 def call_unreserve(hook: BoundHook, pod: Pod, node_name: str, state: CycleState) -> None:
@@ -206,11 +206,11 @@ def call_unreserve(hook: BoundHook, pod: Pod, node_name: str, state: CycleState)
         HookFailed: the plugin failed.
     """
     try:
-        answer = hook.function(pod, node_name, state)
+        returned = hook.function(pod, node_name, state)
     except BaseException as error:
         raise raised(hook, error) from error
-    if issubclass(type(answer), CoroutineType):
-        raise wrong_answer(hook, answer)
+    if issubclass(type(returned), CoroutineType):
+        raise wrong_return_value(hook, returned)
 
 
 def clone_state(state: CycleState) -> CycleState:
@@ -248,7 +248,7 @@ def call_queue_sort(hook: BoundHook, queued: QueuedPod) -> Any:
 
 
 def call_sign(hooks: Iterable[BoundHook], pod: Pod) -> tuple[Hashable, ...]:
-    """Call sign of one plugin after the other; None stands for plugins whose answers may not be cached for *pod*.
+    """Call sign of one plugin after the other; None stands for plugins whose results may not be cached for *pod*.
 
     Raises:
         HookFailed: a plugin failed.
@@ -264,9 +264,9 @@ def call_sign(hooks: Iterable[BoundHook], pod: Pod) -> tuple[Hashable, ...]:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raise wrong_answer(hook, part, f"{describe_value(part)}, which is not hashable") from error
+            raise wrong_return_value(hook, part, f"{describe_value(part)}, which is not hashable") from error
         if type(part) is CoroutineType:
-            raise wrong_answer(hook, part)
+            raise wrong_return_value(hook, part)
         parts.append(part)
     return tuple(parts)
 
@@ -282,7 +282,7 @@ def call_hint(hook: BoundHook, pod: Pod, old: Any, new: Any) -> Hint:
     except BaseException as error:
         raise raised(hook, error) from error
     if type(hint) is not Hint:
-        raise wrong_answer(hook, hint)
+        raise wrong_return_value(hook, hint)
     return hint
 
 
@@ -293,15 +293,15 @@ def call_events_to_register(hook: BoundHook) -> list[EventRegistration]:
         HookFailed: the plugin failed.
     """
     try:
-        answer = hook.function()
-        unusable = type(answer) in (str, bytes, CoroutineType)
-        registrations = None if unusable else list(islice(answer, _MAX_REGISTRATIONS + 1))
+        returned = hook.function()
+        unusable = type(returned) in (str, bytes, CoroutineType)
+        registrations = None if unusable else list(islice(returned, _MAX_REGISTRATIONS + 1))
     except BaseException as error:
         raise raised(hook, error) from error
     if registrations is None:
-        raise wrong_answer(hook, answer)
+        raise wrong_return_value(hook, returned)
     if len(registrations) > _MAX_REGISTRATIONS:
-        raise wrong_answer(hook, answer, f"more than {_MAX_REGISTRATIONS} registrations")
+        raise wrong_return_value(hook, returned, f"more than {_MAX_REGISTRATIONS} registrations")
     for registration in registrations:
         check_registration(hook, registration)
     return registrations

@@ -1,4 +1,4 @@
-"""What can be wrong with a plugin, each as one error that names the plugin, where it comes from and the mend.
+"""What can be wrong with a plugin, each as one error that names the plugin, where it comes from and the fix.
 
 PluginError
 ├── UnknownPlugin        no distribution offers that name

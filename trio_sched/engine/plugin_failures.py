@@ -37,8 +37,8 @@ class PluginFailures:
             known.count += 1
 
     def add_status(self, status: Status | None, pod: str = "") -> None:
-        """The same for the failure in *status*, if there is one that no answer of the plugin explains."""
-        if status is not None and isinstance(status.error, HookFailed) and not status.error.is_answer:
+        """The same for the failure in *status*, unless the plugin itself returned Error."""
+        if status is not None and isinstance(status.error, HookFailed) and not status.error.returned_error:
             self.add(status.error, pod)
 
     def drain(self) -> list[ReportedFailure]:

@@ -142,7 +142,7 @@ def check_contract(name: str, source: str, plugin: object) -> None:
     """Check that *plugin* is a class whose hooks exist and take arguments that are offered.
 
     Raises:
-        BadPlugin: the first thing that is wrong, and how to mend it.
+        BadPlugin: the first thing that is wrong, and how to fix it.
     """
     if not inspect.isclass(plugin):
         raise BadPlugin(name, source, f"the entry point must name a class, but it names a {type(plugin).__name__}")
@@ -156,8 +156,8 @@ def check_contract(name: str, source: str, plugin: object) -> None:
     for hook in marked:
         if hook not in HOOK_NAMES:
             close = difflib.get_close_matches(hook, HOOK_NAMES, n=1)
-            mend = f"did you mean {close[0]!r}?" if close else f"hooks are {', '.join(HOOK_NAMES)}"
-            raise BadPlugin(name, source, f"there is no hook {hook!r}; {mend}")
+            fix = f"did you mean {close[0]!r}?" if close else f"hooks are {', '.join(HOOK_NAMES)}"
+            raise BadPlugin(name, source, f"there is no hook {hook!r}; {fix}")
         function = getattr(plugin, hook)
         _check_arguments(name, source, hook, function)
         _check_kind_of_function(name, source, hook, function)
@@ -173,8 +173,8 @@ def _check_constructor(name: str, source: str, plugin: type[Any]) -> None:
     try:
         inspect.signature(plugin).bind(None, None)
     except TypeError as exc:
-        mend = "write `def __init__(self, args, handle):`"
-        raise BadPlugin(name, source, f"its constructor does not take (args, handle): {exc}; {mend}") from None
+        fix = "write `def __init__(self, args, handle):`"
+        raise BadPlugin(name, source, f"its constructor does not take (args, handle): {exc}; {fix}") from None
     except ValueError:  # it cannot be inspected; whether it can be called shows when it is
         return
 
@@ -189,7 +189,7 @@ def _check_attribute(name: str, source: str, plugin: type[Any], attribute: str, 
 
 
 def _check_kind_of_function(name: str, source: str, hook: str, function: Any) -> None:
-    """Whether what a call of *function* gives is the answer, or a coroutine or generator that would never run."""
+    """Whether a call of *function* returns a value, or a coroutine or generator that would never run."""
     function = inspect.unwrap(function)
     is_async = inspect.iscoroutinefunction(function)
     if hook == "run" and not is_async:
@@ -199,13 +199,11 @@ def _check_kind_of_function(name: str, source: str, hook: str, function: Any) ->
         raise BadPlugin(
             name,
             source,
-            f"hook {hook!r} is `async def`, but it has to answer at once: write it as plain `def` "
+            f"hook {hook!r} is `async def`, but it has to return at once: write it as plain `def` "
             f"(hooks that may be async: {allowed}; work that takes time belongs there)",
         )
     if inspect.isasyncgenfunction(function) or (inspect.isgeneratorfunction(function) and hook != "events_to_register"):
-        raise BadPlugin(
-            name, source, f"hook {hook!r} is a generator (it has a `yield`), but it has to return its answer"
-        )
+        raise BadPlugin(name, source, f"hook {hook!r} is a generator (it has a `yield`), but it has to return a value")
 
 
 def _check_arguments(name: str, source: str, hook: str, function: Any) -> None:
@@ -216,9 +214,9 @@ def _check_arguments(name: str, source: str, hook: str, function: Any) -> None:
         if argument not in allowed:
             offered = ", ".join(allowed) if allowed else "none"
             close = difflib.get_close_matches(argument, allowed, n=1)
-            mend = f"; did you mean {close[0]!r}?" if close else ""
+            fix = f"; did you mean {close[0]!r}?" if close else ""
             raise BadPlugin(
                 name,
                 source,
-                f"hook {hook!r} has an argument {argument!r} that is not offered (offered: {offered}){mend}",
+                f"hook {hook!r} has an argument {argument!r} that is not offered (offered: {offered}){fix}",
             )

@@ -11,7 +11,7 @@ from trio_sched.engine.queued_pod import QueuedPodInfo
 
 
 class PodHeap:
-    """Smallest sort key first; equal keys in order of arrival. Removal leaves a hole that is skipped later.
+    """Smallest sort key first; equal keys in order of arrival. Removal leaves a stale entry that is skipped later.
 
     Keys come from a plugin, so comparing two of them can raise: then *replace_keys* is called with the error and every
     pod, and has to give them keys that compare with each other and with all later ones.

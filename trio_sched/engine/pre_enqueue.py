@@ -25,7 +25,7 @@ class ProfileQueueing:
 
 @define(eq=False)
 class QueueCounters:
-    """What the queue has counted, for the metrics."""
+    """What the queue has counted."""
 
     incoming: Counter[tuple[str, str]] = field(factory=Counter)
     """(queue, event) → pods that entered."""
@@ -41,7 +41,7 @@ class PreEnqueue:
 
     profiles: Mapping[str, ProfileQueueing]
     counters: QueueCounters
-    failures: PluginFailures
+    plugin_failures: PluginFailures
 
     def run(self, info: QueuedPodInfo) -> bool:
         """Whether *info* may enter; the plugin that gated it before is called first, the one that does is noted."""
@@ -67,5 +67,5 @@ class PreEnqueue:
         try:
             return call_status_hook(hook, info.pod) is None
         except HookFailed as failed:  # as in kube-scheduler, a failure gates the pod like a rejection
-            self.failures.add(failed, info.key)
+            self.plugin_failures.add(failed, info.key)
             return False

@@ -1,8 +1,8 @@
 """Dry runs of preemption: on which nodes a pod would fit if pods of lower priority were gone, and which of them.
 
 Many nodes are tried at once, on a what-if copy of their columns: first with every pod of lower priority removed, then
-reprieving one after the other, the most important first. Plugins whose answer about a node depends on pods elsewhere
-(those with add_pod and remove_pod) get a cycle state per node.
+reprieving one after the other: those that a disruption budget protects first, then by importance. Plugins whose
+result for a node depends on pods elsewhere (those with add_pod and remove_pod) get a cycle state per node.
 
 Source: preemption of kube-scheduler 1.36 (which pods are victims, in what order pods are reprieved, budgets).
 """
@@ -30,7 +30,7 @@ from trio_sched.plugin_api.preemption import (
 )
 from trio_sched.plugin_api.status import Code, Status, unresolvable
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.placed_pod import PlacedPod
+from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.what_if import WhatIf
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
@@ -51,48 +51,48 @@ def dry_run(
     node_names: Sequence[str],
     *,
     budgets: BudgetsByNamespace,
-    enough: int,
+    num_candidates: int,
 ) -> DryRun:
-    """Try *node_names* in order until enough of them would do.
+    """Try *node_names* in order until there are enough candidates.
 
     Args:
         profile: whose filters decide.
         table: the cluster; it is not changed.
         pod: the one to make room for.
         state: what the pre_filters of its cycle have left.
-        nominated: pods that are nominated and at least as important, by node.
+        nominated: nominated pods of equal or higher priority, by node.
         node_names: the nodes worth trying.
-        budgets: how many pods may go.
-        enough: candidates to stop at, once one of them violates no budget.
+        budgets: how many pods may be disrupted.
+        num_candidates: candidates to stop at, once one of them violates no budget.
     """
-    good: dict[str, Victims] = {}
+    non_violating: dict[str, Victims] = {}
     violating: dict[str, Victims] = {}
     statuses: dict[str, Status] = {}
     error: Status | None = None
     rows = [table.row_of[name] for name in node_names if name in table.row_of]
-    chunk = max(enough, _SMALLEST_CHUNK)
+    chunk = max(num_candidates, _SMALLEST_CHUNK)
     for start in range(0, len(rows), chunk):
         what_if = WhatIf(table, rows[start : start + chunk])
         search = _Search(WhatIfFilters(profile, pod, state), what_if, nominated, budgets)
         for name, outcome in search.outcomes():
             if isinstance(outcome, Victims):
-                found = violating if outcome.pdb_violations else good
-                if len(found) < enough:
+                found = violating if outcome.pdb_violations else non_violating
+                if len(found) < num_candidates:
                     found[name] = outcome
-                if good and len(good) + len(violating) >= enough:
-                    return DryRun({**good, **violating}, statuses, error)
+                if non_violating and len(non_violating) + len(violating) >= num_candidates:
+                    return DryRun({**non_violating, **violating}, statuses, error)
             elif outcome.code == Code.ERROR:
                 error = error or outcome
             else:
                 statuses[name] = outcome
-    return DryRun({**good, **violating}, statuses, error)
+    return DryRun({**non_violating, **violating}, statuses, error)
 
 
 @define(eq=False)
 class _Node(WhatIfNode):
     """One node of a search."""
 
-    removed: list[tuple[PlacedPod, bool]] = field(factory=list)
+    removed: list[tuple[PodInfo, bool]] = field(factory=list)
     """Removed pods that may be reprieved, in the order in which that is tried; and whether a budget protects them."""
     victims: list[Pod] = field(factory=list)
     violations: int = 0
@@ -126,17 +126,17 @@ class _Search:
     def _remove_lower_priority(self, node: _Node) -> None:
         """Remove every pod of lower priority."""
         priority = self.filters.pod.priority
-        potential = [placed for placed in self.what_if.pods_on(node.name) if placed.pod.priority < priority]
+        potential = [pod_info for pod_info in self.what_if.pods_on(node.name) if pod_info.pod.priority < priority]
         if not potential:
             node.status = NO_VICTIMS
             return
-        if self.filters.with_extensions:
+        if self.filters.plugins_with_extensions:
             node.state = clone_state(self.filters.state)
-        for placed in potential:
-            self._remove(node, placed)
-        potential.sort(key=lambda placed: importance(placed.pod))
+        for pod_info in potential:
+            self._remove(node, pod_info)
+        potential.sort(key=lambda pod_info: importance(pod_info.pod))
         account = BudgetAccount(self.budgets)
-        candidates = [(placed, account.violates(placed.pod)) for placed in potential]
+        candidates = [(pod_info, account.violates(pod_info.pod)) for pod_info in potential]
         node.removed = [one for one in candidates if one[1]] + [one for one in candidates if not one[1]]
 
     def _reprieve(self, nodes: Sequence[_Node]) -> None:
@@ -151,9 +151,9 @@ class _Search:
                 if node.status is None or node.status.code == Code.ERROR:
                     continue
                 node.status = None
-                placed, violates = node.removed[turn]
-                self.filters.catch_failure(node, partial(self._remove, node, placed))
-                node.victims.append(placed.pod)
+                pod_info, violates = node.removed[turn]
+                self.filters.catch_failure(node, partial(self._remove, node, pod_info))
+                node.victims.append(pod_info.pod)
                 node.violations += violates
             turn += 1
 
@@ -167,14 +167,14 @@ class _Search:
         with_nominated = [node for node in nodes if node.name in self.nominated]
         states = [node.state for node in with_nominated]
         for node in with_nominated:
-            if self.filters.with_extensions:
+            if self.filters.plugins_with_extensions:
                 self.filters.catch_failure(node, partial(self._clone_state, node))
-            for placed in self.nominated[node.name]:
-                self.filters.catch_failure(node, partial(self._add, node, placed))
+            for pod_info in self.nominated[node.name]:
+                self.filters.catch_failure(node, partial(self._add, node, pod_info))
         self._run_filters_once([node for node in with_nominated if node.status is None])
         for node, state in zip(with_nominated, states, strict=True):
-            for placed in self.nominated[node.name]:
-                self.what_if.remove_pod(node.name, placed.pod.uid)
+            for pod_info in self.nominated[node.name]:
+                self.what_if.remove_pod(node.name, pod_info.pod.uid)
             node.state = state
         self._run_filters_once([node for node in nodes if node.status is None])
 
@@ -190,10 +190,10 @@ class _Search:
     def _clone_state(self, node: _Node) -> None:
         node.state = clone_state(node.state or self.filters.state)
 
-    def _add(self, node: _Node, placed: PlacedPod) -> None:
-        self.what_if.add_pod(node.name, placed)
-        self.filters.add_pod(self.what_if.nodes, node, placed.pod)
+    def _add(self, node: _Node, pod_info: PodInfo) -> None:
+        self.what_if.add_pod(node.name, pod_info)
+        self.filters.add_pod(self.what_if.nodes, node, pod_info.pod)
 
-    def _remove(self, node: _Node, placed: PlacedPod) -> None:
-        self.what_if.remove_pod(node.name, placed.pod.uid)
-        self.filters.remove_pod(self.what_if.nodes, node, placed.pod)
+    def _remove(self, node: _Node, pod_info: PodInfo) -> None:
+        self.what_if.remove_pod(node.name, pod_info.pod.uid)
+        self.filters.remove_pod(self.what_if.nodes, node, pod_info.pod)

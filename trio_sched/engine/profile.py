@@ -55,14 +55,14 @@ class Profile:
     add_pod: Mapping[str, BoundHook]
     remove_pod: Mapping[str, BoundHook]
     sign: Mapping[str, BoundHook]
-    """sign of the plugins whose answers may be cached."""
+    """sign of the plugins whose results may be cached."""
     inputs: Mapping[str, frozenset[Input]]
-    """What cached answers depend on; plugins that are missing here are called for every pod."""
+    """What cached results depend on; plugins that are missing here are called for every pod."""
     rejecting: frozenset[str]
-    """Plugins that can turn a pod away: at pre_enqueue, pre_filter, filter, reserve or permit."""
+    """Plugins that can reject a pod: at pre_enqueue, pre_filter, filter, reserve or permit."""
     watches: frozenset[str]
     """Kinds of objects that plugins read, besides those whose events they have registered for."""
-    acting_later: frozenset[str] = field(init=False)
+    plugins_with_later_hooks: frozenset[str] = field(init=False)
     """Plugins with hooks after the filters and scores, which may read what their pre_filter or pre_score has stored."""
     _signers: tuple[BoundHook, ...] = field(init=False)
 
@@ -71,10 +71,10 @@ class Profile:
         self._signers = tuple(hook for name, hook in self.sign.items() if name in relevant)
         cycle = (*self.post_filter, *self.reserve, *self.unreserve, *self.permit)
         binding = (*self.pre_bind_pre_flight, *self.pre_bind, *self.bind, *self.post_bind)
-        self.acting_later = frozenset(hook.plugin for hook in (*cycle, *binding))
+        self.plugins_with_later_hooks = frozenset(hook.plugin for hook in (*cycle, *binding))
 
     def signature(self, pod: Pod) -> tuple[Hashable, ...]:
-        """A value equal for pods that the plugins whose answers are cached cannot tell apart.
+        """A value equal for pods that the plugins whose results are cached cannot tell apart.
 
         Where a plugin gives no signature for this pod, None stands in its place: it is called for this pod.
 
@@ -84,7 +84,7 @@ class Profile:
         return call_sign(self._signers, pod)
 
     def cached_plugins(self, signature: Sequence[Hashable]) -> frozenset[str]:
-        """The plugins whose answers may be cached for pods of this *signature*."""
+        """The plugins whose results may be cached for pods of this *signature*."""
         return frozenset(hook.plugin for hook, part in zip(self._signers, signature, strict=True) if part is not None)
 
 

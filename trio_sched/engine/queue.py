@@ -1,6 +1,6 @@
-"""The scheduling queue: which pod is tried next, which wait, and which events move them.
+"""The scheduling queue: which pod is tried next, which ones wait, and which events move them.
 
-A pod is active (ready), in backoff (has failed a moment ago), unschedulable (until an event or the flush), gated (a
+A pod is active, in backoff (has failed a moment ago), unschedulable (until an event or the flush), gated (a
 pre_enqueue plugin keeps it back), or in flight (popped). Time comes in as ``now``.
 
 Source: the scheduling queue of kube-scheduler 1.36, quirks that others can observe included.
@@ -35,7 +35,7 @@ from trio_sched.engine.profile import Profile
 from trio_sched.engine.queue_sort import QueueSort
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import Strategy, build_hint_table
-from trio_sched.engine.rejected_pods import RejectedPods
+from trio_sched.engine.unschedulable_pods import UnschedulablePods
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions
@@ -61,13 +61,13 @@ class SchedulingQueue:
     groups_skip_hints: bool = False
     """Gate GenericWorkload: members of pod groups move after any event."""
     resource_options: ResourceOptions = DEFAULT_OPTIONS
-    failures: PluginFailures = field(factory=PluginFailures)
+    plugin_failures: PluginFailures = field(factory=PluginFailures)
     """Failures of pre_enqueue, queue_sort and hint functions."""
     counters: QueueCounters = field(factory=QueueCounters)
     cycle: int = 0
     """Pods popped so far."""
     closed: bool = False
-    unschedulable: RejectedPods = field(factory=RejectedPods)
+    unschedulable: UnschedulablePods = field(factory=UnschedulablePods)
     """Pods that wait for an event, gated ones included."""
     in_flight: InFlight = field(factory=InFlight)
     profiles: Mapping[str, ProfileQueueing] = field(factory=dict, init=False)
@@ -85,7 +85,7 @@ class SchedulingQueue:
             self.backoff, by_priority=self.pop_from_backoff, replace_keys=self._replace_sort_keys
         )
         self.nominator = Nominator(self.known_pod)
-        self._pre_enqueue = PreEnqueue({}, self.counters, self.failures)
+        self._pre_enqueue = PreEnqueue({}, self.counters, self.plugin_failures)
 
     def install_profiles(
         self,
@@ -106,7 +106,8 @@ class SchedulingQueue:
         """
         queueing = {
             name: ProfileQueueing(
-                profile.pre_enqueue, build_hint_table(profile, extenders=extenders, failures=self.failures)
+                profile.pre_enqueue,
+                build_hint_table(profile, extenders=extenders, plugin_failures=self.plugin_failures),
             )
             for name, profile in profiles.items()
         }
@@ -121,8 +122,8 @@ class SchedulingQueue:
     ) -> None:
         """The same from what the queue needs of each profile."""
         self.profiles, self._sign_pod = profiles, sign
-        self._queue_sort = QueueSort(queue_sort, self.failures)
-        self._pre_enqueue = PreEnqueue(profiles, self.counters, self.failures)
+        self._queue_sort = QueueSort(queue_sort, self.plugin_failures)
+        self._pre_enqueue = PreEnqueue(profiles, self.counters, self.plugin_failures)
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -136,7 +137,7 @@ class SchedulingQueue:
         return self.backing_off.next_check()
 
     def sizes(self) -> dict[str, int]:
-        """Pods by where they are, as the gauge pending_pods counts them."""
+        """How many pods are in each part of the queue, by the labels of kube-scheduler's metric ``pending_pods``."""
         gated = sum(1 for info in self.unschedulable.values() if info.gating_plugin)
         return {
             "active": len(self.active),
@@ -172,7 +173,7 @@ class SchedulingQueue:
             info = heap.get(key)
             if info is not None:
                 info.replace_pod(new)
-                self._sign(info)
+                self._set_signature_and_sort_key(info)
                 heap.push(info)
                 self.nominator.update(old, new)
                 return
@@ -421,7 +422,7 @@ class SchedulingQueue:
             info.initial_attempt_timestamp = now
         self.unschedulable.remove(key)
         self.backing_off.remove(key)
-        self._sign(info)
+        self._set_signature_and_sort_key(info)
         self.active.push(info)
         self.counters.incoming["active", event.label] += 1
         if event in (UNSCHEDULABLE_POD_ADD, UNSCHEDULABLE_POD_UPDATE):
@@ -434,7 +435,7 @@ class SchedulingQueue:
                 self._put_unschedulable(info, event)
             return False
         self.unschedulable.remove(info.key)
-        self._sign(info)
+        self._set_signature_and_sort_key(info)
         self.backing_off.push(info)
         self.counters.incoming["backoff", event.label] += 1
         return True
@@ -444,7 +445,7 @@ class SchedulingQueue:
             self.counters.incoming["unschedulable", event.label] += 1
         self.unschedulable.put(info)
 
-    def _sign(self, info: QueuedPodInfo) -> None:
+    def _set_signature_and_sort_key(self, info: QueuedPodInfo) -> None:
         if info.signature is None and self._sign_pod is not None:
             self._sign_pod(info)
         self._order().assign_key(info)

@@ -20,19 +20,19 @@ class QueueSort:
     """Gives pods their sort keys; the first part says whether it is a substitute: those pods come last."""
 
     hook: BoundHook
-    failures: PluginFailures
+    plugin_failures: PluginFailures
 
     def assign_key(self, info: QueuedPodInfo) -> None:
         """Call the plugin for *info*; after a failure its key is a substitute."""
         try:
             info.sort_key = False, call_queue_sort(self.hook, QueuedPod(info.pod, info.timestamp, info.attempts))
         except HookFailed as failed:
-            self.failures.add(failed, info.key)
+            self.plugin_failures.add(failed, info.key)
             info.sort_key = _substitute_key(info)
 
     def replace_keys(self, error: BaseException, infos: Iterable[QueuedPodInfo]) -> None:
         """Two keys of the plugin cannot be compared, as *error* says: give substitutes to all of *infos*."""
-        self.failures.add(raised(self.hook, error))
+        self.plugin_failures.add(raised(self.hook, error))
         for info in infos:
             info.sort_key = _substitute_key(info)
 

@@ -48,7 +48,7 @@ class QueuedPodInfo:
         return self.pod.uid
 
     @property
-    def failures(self) -> int:
+    def failure_count(self) -> int:
         """What the backoff counts: errors in a row, else rejections."""
         return self.consecutive_errors if self.consecutive_errors > 0 else self.unschedulable_count
 

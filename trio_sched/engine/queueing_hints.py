@@ -30,7 +30,7 @@ from trio_sched.plugin_api.cluster_events import (
 EXTENDER = "Extender"
 """The name that stands for the plugin where only an extender rejected a pod."""
 
-_WATCHED_BY_DEFAULT = (
+_UNROLLED_WILDCARD = (
     Resource.POD,
     Resource.NODE,
     Resource.PERSISTENT_VOLUME,
@@ -66,7 +66,7 @@ class HintTable:
     """The registrations of one profile; decides whether an event is worth another attempt."""
 
     entries: tuple[HintEntry, ...]
-    failures: PluginFailures = field(factory=PluginFailures)
+    plugin_failures: PluginFailures = field(factory=PluginFailures)
     _matching: dict[ClusterEvent, tuple[HintEntry, ...]] = field(factory=dict)
 
     def matching(self, event: ClusterEvent) -> tuple[HintEntry, ...]:
@@ -107,7 +107,7 @@ class HintTable:
         try:
             return call_hint(entry.hint, pod, old, new)
         except HookFailed as failed:  # an attempt too many does no harm, a pod that stays pending for ever does
-            self.failures.add(failed, pod.key)
+            self.plugin_failures.add(failed, pod.key)
             return Hint.QUEUE
 
 
@@ -116,7 +116,7 @@ def build_hint_table(
     *,
     extenders: bool = False,
     extra: Iterable[str] = (),
-    failures: PluginFailures | None = None,
+    plugin_failures: PluginFailures | None = None,
 ) -> HintTable:
     """Collect the registrations of all plugins that can reject pods.
 
@@ -124,7 +124,7 @@ def build_hint_table(
         profile: the profile.
         extenders: whether extenders are configured; pods that they reject move after any event.
         extra: resources that further features add to the default set.
-        failures: gets the failures of hint functions.
+        plugin_failures: gets the failures of hint functions.
 
     Raises:
         BadPlugin: an events_to_register failed, or a hint function is ``async``.
@@ -137,13 +137,13 @@ def build_hint_table(
         entries.extend(_entries_of(plugin, registering.get(plugin), extra))
     if extenders:
         entries.extend(_entries_of(EXTENDER, None, extra))
-    return HintTable(tuple(entries), PluginFailures() if failures is None else failures)
+    return HintTable(tuple(entries), PluginFailures() if plugin_failures is None else plugin_failures)
 
 
 def _entries_of(plugin: str, hook: BoundHook | None, extra: Iterable[str]) -> list[HintEntry]:
     registrations: Sequence[EventRegistration]
     if hook is None:
-        registrations = [on(resource, Action.ALL) for resource in (*_WATCHED_BY_DEFAULT, *extra)]
+        registrations = [on(resource, Action.ALL) for resource in (*_UNROLLED_WILDCARD, *extra)]
     else:
         try:
             registrations = call_events_to_register(hook)
@@ -167,7 +167,7 @@ def _bound_hint(plugin: str, hook: BoundHook | None, hint: HintFunction | None) 
         return None
     if inspect.iscoroutinefunction(hint):
         raise BadPlugin(
-            plugin, hook.source, "a hint function is async, but hints answer at once; write it as plain def"
+            plugin, hook.source, "a hint function is async, but hints return at once; write it as plain def"
         )
     return BoundHook(plugin, "hint", hint, hook.source)
 

@@ -38,7 +38,7 @@ def rejected_after_choice(status: Status, node_name: str) -> Unplaced:
     )
 
 
-def refused_permission(status: Status, node_name: str) -> Unplaced:
+def permit_failed(status: Status, node_name: str) -> Unplaced:
     """The outcome when a waiting pod was rejected, timed out or was preempted."""
     if status.is_rejected:
         return rejected_after_choice(status, node_name)
@@ -57,13 +57,15 @@ def run_reserve(profile: Profile, pod: Pod, node_name: str, state: CycleState) -
     return None
 
 
-def run_unreserve(profile: Profile, pod: Pod, node_name: str, state: CycleState, failures: PluginFailures) -> None:
-    """Call every unreserve, last first; one that fails, which goes to *failures*, does not keep the others from it."""
+def run_unreserve(
+    profile: Profile, pod: Pod, node_name: str, state: CycleState, plugin_failures: PluginFailures
+) -> None:
+    """Call every unreserve, last first, whatever fails; failures go to *plugin_failures*."""
     for hook in profile.unreserve:
         try:
             call_unreserve(hook, pod, node_name, state)
         except HookFailed as failed:
-            failures.add(failed, pod.key)
+            plugin_failures.add(failed, pod.key)
 
 
 def run_permit(profile: Profile, pod: Pod, node_name: str, state: CycleState) -> PermitWaits | Unplaced | None:
@@ -71,11 +73,11 @@ def run_permit(profile: Profile, pod: Pod, node_name: str, state: CycleState) ->
     waits: dict[str, float] = {}
     try:
         for hook in profile.permit:
-            answer = call_permit(hook, pod, node_name, state)
-            if isinstance(answer, Wait):
-                waits[hook.plugin] = min(answer.timeout_seconds, MAX_PERMIT_WAIT_SECONDS)
-            elif answer is not None:
-                return rejected_after_choice(answer, node_name)
+            returned = call_permit(hook, pod, node_name, state)
+            if isinstance(returned, Wait):
+                waits[hook.plugin] = min(returned.timeout_seconds, MAX_PERMIT_WAIT_SECONDS)
+            elif returned is not None:
+                return rejected_after_choice(returned, node_name)
     except HookFailed as failed:
         return Unplaced(failed.status)
     return PermitWaits(waits) if waits else None

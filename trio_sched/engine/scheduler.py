@@ -10,7 +10,7 @@ from attrs import define, field
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.cluster_changes import ASSIGNED_POD_DELETE
 from trio_sched.engine.decision import Decision, Placed, Unplaced
-from trio_sched.engine.feasible_nodes import ExtenderResult, FeasibleNodes, decide_among, find_feasible_nodes
+from trio_sched.engine.extender_cycle import ExtenderNodes, ExtenderResult, decide_among, find_feasible_nodes
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.hook_steps import (
@@ -32,10 +32,10 @@ from trio_sched.engine.reservation import PermitWaits, run_permit, run_reserve, 
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
 from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import pod_usage
+from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
-from trio_sched.snapshot.placed_pod import PlacedPod
+from trio_sched.snapshot.pod_info import PodInfo
 
 
 @define(eq=False, kw_only=True)
@@ -43,7 +43,7 @@ class Scheduler:
     """Decides; its methods never wait. What can take time is a sequence of calls that the daemon makes (`hook_steps`).
 
     It owns the attempts: `SchedulingQueue.pop` starts one, and one of `skip`, `set_aside`, `requeue`, `binding_starts`
-    and `bound_elsewhere` ends it. While it lasts, events are recorded for the pod.
+    and `already_assigned` ends it. While it lasts, events are recorded for the pod.
     """
 
     cache: Cache
@@ -51,20 +51,20 @@ class Scheduler:
     rng: Random
     dependencies: KindDependencies = field(factory=KindDependencies)
     """The kinds besides pods and nodes that plugins read; after a change of one call `invalidate_signatures`."""
-    failures: PluginFailures = field(init=False)
+    plugin_failures: PluginFailures = field(init=False)
     """Failures of plugins, for the daemon to log; the queue appends to the same list."""
     profiles: Mapping[str, Profile] = field(factory=dict, init=False)
     signature_epoch: int = field(default=0, init=False)
     """Grows when all signatures become invalid; older ones are made again."""
     _signature_caches: dict[str, SignatureCache] = field(factory=dict, init=False)
     _nominated_rows: NominatedRows = field(init=False)
-    _nominated: dict[str, PlacedPod] = field(factory=dict, init=False)
-    """Nominated pods by UID, with their usage."""
-    _start: int = field(default=0, init=False)
-    """Where the next search for enough nodes begins; shared by all profiles."""
+    _nominated: dict[str, PodInfo] = field(factory=dict, init=False)
+    """Nominated pods by UID, with their resources."""
+    _next_start_node_index: int = field(default=0, init=False)
+    """Where the next search for feasible nodes begins; shared by all profiles."""
 
     def __attrs_post_init__(self) -> None:
-        self.failures = self.queue.failures
+        self.plugin_failures = self.queue.plugin_failures
         self._nominated_rows = NominatedRows(self.cache.table)
 
     def install_profiles(self, profiles: Mapping[str, Profile], *, extenders: bool = False) -> None:
@@ -88,7 +88,7 @@ class Scheduler:
     # --- signatures -------------------------------------------------------------------------------------------------
 
     def sign(self, pod: Pod) -> tuple[Hashable, ...] | None:
-        """The signature under which answers about *pod* are cached; None if there is none."""
+        """The signature under which results about *pod* are cached; None if there is none."""
         profile = self.profiles.get(pod.scheduler_name)
         if profile is None:
             return None
@@ -96,7 +96,7 @@ class Scheduler:
             with self.dependencies.recording():
                 return profile.signature(pod)
         except HookFailed as failed:  # then nothing is cached for this pod, which is only slower
-            self.failures.add(failed, pod.key)
+            self.plugin_failures.add(failed, pod.key)
             return None
 
     def sign_queued(self, info: QueuedPodInfo) -> None:
@@ -114,7 +114,7 @@ class Scheduler:
     def decide(self, info: QueuedPodInfo) -> Decision:
         """Find a node for a popped pod."""
         pod = info.pod
-        nominated = self._nominated_beside(pod)
+        nominated = self._nominated_pods_for(pod)
         if info.signature_epoch != self.signature_epoch:
             self.sign_queued(info)
         cycle = self._plain_cycle(pod, nominated)
@@ -125,22 +125,22 @@ class Scheduler:
                 return decision
         decision = cycle.decide(self.rng)
         if isinstance(decision, Placed):
-            self._start += decision.evaluated_nodes
+            self._next_start_node_index += decision.evaluated_nodes
         elif info.signature is not None and decision.diagnosis is not None and not nominated:
             cache.remember_fit_error(info.signature, decision)
         return decision
 
-    def find_feasible_nodes(self, info: QueuedPodInfo, *, nominated_first: bool = True) -> FeasibleNodes | Unplaced:
+    def find_feasible_nodes(self, info: QueuedPodInfo, *, nominated_first: bool = True) -> ExtenderNodes | Unplaced:
         """The nodes that extenders are to be asked about before it is decided about a popped pod."""
-        cycle = self._plain_cycle(info.pod, self._nominated_beside(info.pod))
+        cycle = self._plain_cycle(info.pod, self._nominated_pods_for(info.pod))
         found = find_feasible_nodes(cycle, nominated_first=nominated_first)
-        if isinstance(found, FeasibleNodes):
-            self._start += found.evaluated
+        if isinstance(found, ExtenderNodes):
+            self._next_start_node_index += found.evaluated
         return found
 
-    def decide_among(self, info: QueuedPodInfo, feasible: FeasibleNodes, result: ExtenderResult) -> Decision:
+    def decide_among(self, info: QueuedPodInfo, feasible: ExtenderNodes, result: ExtenderResult) -> Decision:
         """Find a node for a popped pod among those that extenders have left."""
-        cycle = self._plain_cycle(info.pod, self._nominated_beside(info.pod))
+        cycle = self._plain_cycle(info.pod, self._nominated_pods_for(info.pod))
         return decide_among(cycle, feasible, result, self.rng)
 
     def post_filter(self, info: QueuedPodInfo, unplaced: Unplaced) -> HookSteps[Unplaced] | None:
@@ -148,15 +148,17 @@ class Scheduler:
         profile = self.profiles[info.pod.scheduler_name]
         if unplaced.diagnosis is None or not profile.post_filter:
             return None
-        return post_filter_steps(profile, info.pod, unplaced, self.failures)
+        return post_filter_steps(profile, info.pod, unplaced, self.plugin_failures)
 
     def dry_run_preemption(
-        self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int, budgets: BudgetsByNamespace
+        self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int, budgets: BudgetsByNamespace
     ) -> DryRun:
         """Find the victims of *pod* on some nodes; see `trio_sched.engine.preemption`."""
-        profile, nominated = self.profiles[pod.scheduler_name], self._nominated_beside(pod)
-        found = dry_run(profile, self.cache.table, pod, state, nominated, node_names, budgets=budgets, enough=enough)
-        self.failures.add_status(found.error, pod.key)
+        profile, nominated = self.profiles[pod.scheduler_name], self._nominated_pods_for(pod)
+        found = dry_run(
+            profile, self.cache.table, pod, state, nominated, node_names, budgets=budgets, num_candidates=num_candidates
+        )
+        self.plugin_failures.add_status(found.error, pod.key)
         return found
 
     def _plain_cycle(self, pod: Pod, nominated: NominatedPods) -> SchedulingCycle:
@@ -166,19 +168,19 @@ class Scheduler:
             pod,
             nominated,
             CycleState(),
-            self._start,
+            self._next_start_node_index,
             self.queue.nominator.node_of(pod.uid),  # the pod's status shows a nomination later than the nominator
             self._nominated_rows,
         )
 
     # --- nominated pods ---------------------------------------------------------------------------------------------
 
-    def _nominated_beside(self, pod: Pod) -> NominatedPods:
-        """Pods that are nominated and at least as important as *pod*, by node."""
+    def _nominated_pods_for(self, pod: Pod) -> NominatedPods:
+        """Nominated pods whose priority is equal to or higher than that of *pod*, by node."""
         queue = self.queue
         if not queue.nominator:
             return {}
-        found: dict[str, list[PlacedPod]] = {}
+        found: dict[str, list[PodInfo]] = {}
         for node_name in queue.nominator.nodes:
             if node_name not in self.cache.table.row_of:
                 continue
@@ -187,12 +189,12 @@ class Scheduler:
                     found.setdefault(node_name, []).append(self._as_placed(other))
         return found
 
-    def _as_placed(self, pod: Pod) -> PlacedPod:
+    def _as_placed(self, pod: Pod) -> PodInfo:
         known = self._nominated.get(pod.uid)
         if known is None or known.pod is not pod:
             if len(self._nominated) > 2 * len(self.queue.nominator) + 64:
                 self._nominated.clear()
-            known = self._nominated[pod.uid] = PlacedPod(pod, pod_usage(pod, self.cache.options))
+            known = self._nominated[pod.uid] = PodInfo(pod, pod_resources(pod, self.cache.options))
         return known
 
     def nominated_pods(self, node_name: str) -> list[Pod]:
@@ -236,7 +238,7 @@ class Scheduler:
     def post_bind_steps(self, pod: Pod, placed: Placed) -> HookSteps[None] | None:
         """The calls of post_bind; None if there is nothing to call."""
         profile = self.profiles[pod.scheduler_name]
-        return post_bind_steps(profile, pod, placed, self.failures) if profile.post_bind else None
+        return post_bind_steps(profile, pod, placed, self.plugin_failures) if profile.post_bind else None
 
     def unreserve_and_forget(self, pod: Pod, placed: Placed) -> None:
         """The pod will not run there after all: run unreserve and forget it.
@@ -244,7 +246,7 @@ class Scheduler:
         Raises:
             CacheError: the API server has confirmed it already.
         """
-        run_unreserve(self.profiles[pod.scheduler_name], pod, placed.node_name, placed.state, self.failures)
+        run_unreserve(self.profiles[pod.scheduler_name], pod, placed.node_name, placed.state, self.plugin_failures)
         self.cache.forget(pod.uid)
 
     def activate_collected(self, placed: Placed, *, now: float) -> bool:
@@ -275,7 +277,7 @@ class Scheduler:
         """Permit is granted: from here on only errors can send the pod back, for which no event matters."""
         self.queue.done(info.uid)
 
-    def bound_elsewhere(self, info: QueuedPodInfo) -> None:
+    def already_assigned(self, info: QueuedPodInfo) -> None:
         """The attempt failed, but the API server has the pod on a node: there is nothing to requeue."""
         self.queue.done(info.uid)
 
@@ -294,7 +296,7 @@ class Scheduler:
         Returns:
             What was wrong if the pod was in the queue already; else None.
         """
-        self.failures.add_status(outcome.status, info.key)
+        self.plugin_failures.add_status(outcome.status, info.key)
         rejected = outcome.status.is_rejected
         if freed is not None and not rejected:
             self.queue.move_all(ASSIGNED_POD_DELETE, freed, None, now=now)

@@ -1,4 +1,4 @@
-"""From a pod to a node: find the nodes it fits, rank them, pick one. Plain evaluation; nothing here waits."""
+"""From a pod to a node: find feasible nodes, prioritize them, select one. Plain evaluation; nothing here waits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MIN_FEASIBLE_NODES = 100
 
 
 @frozen(eq=False)
-class Feasible:
+class FeasibleNodes:
     """Nodes that passed everything."""
 
     nodes: NodeColumns
@@ -65,7 +65,9 @@ class SchedulingCycle:
         """The node that the pod is nominated to; "" if there is none."""
         return self.pod.nominated_node_name if self.nominated_node is None else self.nominated_node
 
-    def find_feasible(self, *, only: frozenset[str] | None = None, nominated_first: bool = True) -> Feasible | Unplaced:
+    def find_feasible(
+        self, *, only: frozenset[str] | None = None, nominated_first: bool = True
+    ) -> FeasibleNodes | Unplaced:
         """Run pre_filter and filter.
 
         Args:
@@ -93,15 +95,20 @@ class SchedulingCycle:
             rows = sorted(self.table.row_of[name] for name in names if name in self.table.row_of)
             nodes = nodes.take(np.array(rows, dtype=np.intp))
         outcome = run_filters(
-            self.profile.filter, self.pod, nodes, self.state, enough=self._enough(len(nodes)), start=self.start
+            self.profile.filter,
+            self.pod,
+            nodes,
+            self.state,
+            num_nodes_to_find=self._num_nodes_to_find(len(nodes)),
+            start=self.start,
         )
         self._apply_nominated(outcome)
         positions = np.flatnonzero(outcome.passes)
         if len(positions) == 0:
             return fits_nowhere(diagnose(outcome, narrowed.narrowed_by, total))
-        return Feasible(nodes.take(positions), len(nodes) - outcome.unexamined, outcome, narrowed.narrowed_by)
+        return FeasibleNodes(nodes.take(positions), len(nodes) - outcome.unexamined, outcome, narrowed.narrowed_by)
 
-    def _try_nominated_node(self) -> Feasible | None:
+    def _try_nominated_node(self) -> FeasibleNodes | None:
         """The node that the pod is nominated to, if it still fits there; a failure means looking at others."""
         name = self.nominated_node_name
         row = self.table.row_of.get(name) if name else None
@@ -113,14 +120,14 @@ class SchedulingCycle:
             self._apply_nominated(outcome)
         except HookFailed:
             return None
-        return Feasible(node, 1, outcome, only_nominated=True) if outcome.passes[0] else None
+        return FeasibleNodes(node, 1, outcome, only_nominated=True) if outcome.passes[0] else None
 
     def _apply_nominated(self, outcome: FilterOutcome) -> None:
         if self.nominated:
             rows = NominatedRows(self.table) if self.nominated_rows is None else self.nominated_rows
             apply_nominated(self.profile, self.pod, outcome, self.state, self.nominated, rows)
 
-    def _enough(self, count: int) -> int | None:
+    def _num_nodes_to_find(self, count: int) -> int | None:
         percentage = self.profile.percentage_of_nodes_to_score
         if not percentage or count < MIN_FEASIBLE_NODES or not any(f.per_node for f in self.profile.filter):
             return None
@@ -139,12 +146,12 @@ class SchedulingCycle:
         """
         if len(nodes) == 1:
             return 0
-        totals = self.rank(nodes).totals
+        totals = self.prioritize(nodes).totals
         if bonus:
             totals = totals + np.array([bonus.get(name, 0) for name in nodes.names], dtype=np.int64)
         return select_host(totals, rng)
 
-    def rank(self, feasible: NodeColumns) -> Scores:
+    def prioritize(self, feasible: NodeColumns) -> Scores:
         """Run pre_score, score and normalize_score.
 
         Raises:
@@ -155,7 +162,7 @@ class SchedulingCycle:
         return run_scores(self.profile.score, self.pod, feasible, self.state)
 
     def decide(self, rng: Random) -> Decision:
-        """Find the nodes, rank them, and pick one of the best."""
+        """Find feasible nodes, prioritize them, and select one of the best."""
         try:
             feasible = self.find_feasible()
             if isinstance(feasible, Unplaced):

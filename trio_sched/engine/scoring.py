@@ -1,4 +1,4 @@
-"""How good the nodes are: pre_score, score, normalize_score, weights. The plain evaluation."""
+"""Scores of nodes: pre_score, score, normalize_score, weights. The plain evaluation."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 from attrs import define, field
 
 from trio_sched.engine.bound_hooks import BoundHook, ScoreHook
-from trio_sched.engine.hook_answers import check_score_range
 from trio_sched.engine.plugin_calls import call_normalize_score, call_score, call_status_hook
+from trio_sched.engine.return_values import check_score_range
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.snapshot.arrays import Int64Array

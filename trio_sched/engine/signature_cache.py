@@ -1,11 +1,11 @@
 """Masks and scores cached per pod signature, caught up from the log of changed rows.
 
-Pods that a profile cannot tell apart get the same answers, so these are evaluated once and afterwards only for the rows
+Pods that a profile cannot tell apart get the same results, so these are evaluated once and afterwards only for the rows
 that changed. The decision always equals that of the plain evaluation in `scheduling_cycle` (a property test holds them
 together); whatever is out of the ordinary (narrowed or rejected by pre_filter, a nominated node, nothing feasible, a
 plugin that fails) is left to the plain evaluation.
 
-The contract that makes this possible: a plugin with ``depends_on`` and ``sign`` answers about a node from the pod's
+The contract that makes this possible: a plugin with ``depends_on`` and ``sign`` judges a node from the pod's
 signature and the named inputs alone, and its normalize_score from which scores occur, not from how often.
 """
 
@@ -21,7 +21,6 @@ from attrs import Factory, define, evolve, field
 from trio_sched.engine.bound_hooks import FilterHook, ScoreHook
 from trio_sched.engine.decision import Decision, Placed, Unplaced
 from trio_sched.engine.filtering import NominatedPods, PreFilterOutcome, run_pre_filters
-from trio_sched.engine.hook_answers import check_score_range
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import select_host
 from trio_sched.engine.incremental_evaluation import IncrementalEvaluation, NormalizedScores
@@ -30,6 +29,7 @@ from trio_sched.engine.nominated_pass import NominatedRows, statuses_with_nomina
 from trio_sched.engine.per_node_cache import PerNodeCache
 from trio_sched.engine.plugin_calls import call_filter, call_normalize_score, check_nodes
 from trio_sched.engine.profile import Profile
+from trio_sched.engine.return_values import check_score_range
 from trio_sched.engine.scoring import run_pre_scores, run_scores
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
@@ -98,7 +98,7 @@ class SignatureCache:
     def _decide(
         self, evaluation: IncrementalEvaluation, pod: Pod, nominated: NominatedPods, rng: Random
     ) -> Decision | None:
-        """Combine the cached answers with plugins that are not cached, and with pods nominated to some of the nodes.
+        """Combine the cached results with plugins that are not cached, and with pods nominated to some of the nodes.
 
         Raises:
             NotCached: a pre_filter narrows or rejects.
@@ -121,7 +121,7 @@ class SignatureCache:
         uncached = [scorer for scorer in evaluation.uncached_scores if scorer.plugin not in state.skip_score]
         evaluation.normalize_again()
         if is_cached and not uncached and not evaluation.per_node:
-            row = select_host(evaluation.ranks, rng)
+            row = select_host(evaluation.totals, rng)
             return Placed(table.names[row], state, table.count, len(positions))
         totals = _totals(evaluation, pod, positions, state, is_cached)
         totals = totals + run_scores(uncached, pod, nodes, state).totals
@@ -157,7 +157,7 @@ class SignatureCache:
 
 
 def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Signature) -> IncrementalEvaluation:
-    """Call the pre_filters and pre_scores once and sort the plugins by what their answers depend on.
+    """Call the pre_filters and pre_scores once and sort the plugins by what their results depend on.
 
     Raises:
         NotCached: a pre_filter narrows or rejects, or per-node filters have to be called for every pod.
@@ -191,7 +191,7 @@ def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Sig
         elif hook.per_node:
             evaluation.per_node.append(PerNodeCache(hook, _on_usage(hook)))
         else:
-            (evaluation.usage_filters if _on_usage(hook) else evaluation.node_filters).append(hook)
+            (evaluation.pods_filters if _on_usage(hook) else evaluation.node_filters).append(hook)
     for scorer in profile.score:
         if scorer.plugin not in cached:
             evaluation.uncached_scores.append(scorer)
@@ -203,8 +203,8 @@ def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Sig
             empty = np.zeros(0, dtype=np.int64)
             evaluation.normalized.append(NormalizedScores(scorer, _on_usage(scorer), empty, empty))
         else:
-            (evaluation.usage_scores if _on_usage(scorer) else evaluation.node_scores).append(scorer)
-    evaluation.on_all_nodes = any(Input.ALL_NODES in profile.inputs[plugin] for plugin in cached)
+            (evaluation.pods_scores if _on_usage(scorer) else evaluation.node_scores).append(scorer)
+    evaluation.depends_on_all_nodes = any(Input.ALL_NODES in profile.inputs[plugin] for plugin in cached)
     evaluation.uncached_pre_filters = tuple(
         h for h in profile.pre_filter if h.plugin not in cached or h.plugin in storing
     )
@@ -218,7 +218,7 @@ def _note_what_is_stored(evaluation: IncrementalEvaluation, plugin: str, before:
     """Note that *plugin* stored values for its hooks after the scores: these need the values of their own pod."""
     state = evaluation.state
     stored = state.keys()[before:]
-    if (stored and plugin in evaluation.profile.acting_later) or state.pods_to_activate:
+    if (stored and plugin in evaluation.profile.plugins_with_later_hooks) or state.pods_to_activate:
         storing.add(plugin)
         evaluation.keys_per_pod += stored
         state.pods_to_activate.clear()
@@ -229,7 +229,7 @@ def _restricts(outcome: PreFilterOutcome) -> bool:
 
 
 def _on_usage(hook: FilterHook | ScoreHook) -> bool:
-    return hook.inputs is not None and Input.USAGE in hook.inputs
+    return hook.inputs is not None and Input.PODS in hook.inputs
 
 
 def _passes(
@@ -272,9 +272,9 @@ def _totals(
     """
     totals: Int64Array
     if is_cached or all(scores.is_same_over(positions) for scores in evaluation.normalized):
-        totals = evaluation.ranks[positions]
+        totals = evaluation.totals[positions]
     else:
-        totals = evaluation.node_total[positions] + evaluation.usage_total[positions]
+        totals = evaluation.node_total[positions] + evaluation.pods_total[positions]
         for normalized in evaluation.normalized:
             totals += evaluation.normalized_over(normalized, positions) * normalized.hook.weight
     for cache in evaluation.per_node:

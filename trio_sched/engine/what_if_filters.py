@@ -43,13 +43,15 @@ class WhatIfFilters:
     pod: Pod
     state: CycleState
     filters: list[FilterHook] = field(init=False)
-    with_extensions: frozenset[str] = field(init=False)
+    plugins_with_extensions: frozenset[str] = field(init=False)
     """Plugins with add_pod or remove_pod."""
 
     def __attrs_post_init__(self) -> None:
         skipped = self.state.skip_filter
         self.filters = [hook for hook in self.profile.filter if hook.plugin not in skipped]
-        self.with_extensions = frozenset((self.profile.add_pod.keys() | self.profile.remove_pod.keys()) - skipped)
+        self.plugins_with_extensions = frozenset(
+            (self.profile.add_pod.keys() | self.profile.remove_pod.keys()) - skipped
+        )
 
     def catch_failure(self, node: WhatIfNode, step: Callable[[], None]) -> None:
         """Take *step*; if a plugin fails, that is the status of *node*."""
@@ -70,7 +72,7 @@ class WhatIfFilters:
                 return
             if hook.per_node:
                 continue
-            if hook.plugin in self.with_extensions:
+            if hook.plugin in self.plugins_with_extensions:
                 for node in fitting:
                     one = columns.take(slice(node.position, node.position + 1))
                     verdicts = call_filter(hook, self.pod, one, node.state or self.state)
@@ -116,7 +118,7 @@ class WhatIfFilters:
             return
         view = columns.node(node.position)
         for plugin, hook in hooks.items():
-            if plugin in self.with_extensions:
+            if plugin in self.plugins_with_extensions:
                 call_status_hook(hook, self.pod, other, view, node.state)
 
 

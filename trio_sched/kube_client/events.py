@@ -1,4 +1,4 @@
-"""Creates and patches events, as ``events.k8s.io/v1`` or in the older shape ``v1``."""
+"""Creates and patches events, as ``events.k8s.io/v1`` or in the older API version ``v1``."""
 
 from urllib.parse import quote
 
@@ -20,7 +20,7 @@ async def has_events_v1(client: KubeClient) -> bool:
     """
     try:
         await client.call(b"GET", b"/apis/events.k8s.io/v1")
-    except (NotFound, Forbidden):  # without permission to read the discovery the older shape works in any case
+    except (NotFound, Forbidden):  # without permission to read the discovery the older version works in any case
         return False
     return True
 
@@ -68,7 +68,7 @@ def event_body(event: Event) -> bytes:
 
 
 def as_core_event(event: Event) -> CoreEvent:
-    """*event* in the older shape."""
+    """*event* in the older API version."""
     return CoreEvent(
         metadata=event.metadata,
         involved_object=event.regarding,

@@ -23,7 +23,7 @@ def retry_after_seconds(reply: Reply) -> int | None:
 
 
 @define(eq=False)
-class Backoff:
+class BackoffManager:
     """Exponential backoff: ever longer pauses while something keeps failing, each with jitter on top.
 
     Args:

@@ -29,7 +29,7 @@ from trio_sched.kube_client.errors import (
     error_from_status,
 )
 from trio_sched.kube_client.kinds import Kind, T
-from trio_sched.kube_client.retry import Backoff
+from trio_sched.kube_client.retry import BackoffManager
 from trio_sched.kube_client.verbs import list_pages
 
 log = logging.getLogger(__name__)
@@ -145,7 +145,7 @@ class Reflector(Generic[T]):
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """List, then watch again and again, and list again when the resource version has expired; never returns."""
-        backoff = Backoff(self.random)
+        backoff = BackoffManager(self.random)
         is_first = True
         while True:
             try:

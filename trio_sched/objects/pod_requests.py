@@ -74,7 +74,7 @@ class HostPort(Struct, frozen=True, gc=False):
     port: int
 
 
-class PodUsage(Struct, frozen=True, gc=False):
+class PodResources(Struct, frozen=True, gc=False):
     """What a pod uses of its node.
 
     *requested* is what filters count, *nonzero_cpu_milli* and *nonzero_memory_bytes* (with defaults for containers that
@@ -87,7 +87,7 @@ class PodUsage(Struct, frozen=True, gc=False):
     host_ports: tuple[HostPort, ...]
 
 
-def pod_usage(pod: Pod, options: ResourceOptions = DEFAULT_OPTIONS) -> PodUsage:
+def pod_resources(pod: Pod, options: ResourceOptions = DEFAULT_OPTIONS) -> PodResources:
     """What *pod* uses of its node once it runs there, with resizes in progress."""
     requested = nano_requests(pod, options, use_status=True)
     spec = pod.spec
@@ -101,7 +101,7 @@ def pod_usage(pod: Pod, options: ResourceOptions = DEFAULT_OPTIONS) -> PodUsage:
         nonzero = requested
     else:
         nonzero = nano_requests(pod, options, use_status=True, defaults=defaults)
-    return PodUsage(
+    return PodResources(
         requested=to_amounts(requested),
         nonzero_cpu_milli=to_milli(nonzero.get(CPU, 0)),
         nonzero_memory_bytes=to_units(nonzero.get(MEMORY, 0)),

@@ -25,7 +25,7 @@ from trio_sched.objects.pod_requests import ResourceOptions as ResourceOptions
 from trio_sched.objects.pod_requests import host_ports as host_ports
 from trio_sched.objects.pod_requests import is_extended as is_extended
 from trio_sched.objects.pod_requests import nano_requests as nano_requests
-from trio_sched.objects.pod_requests import pod_usage as pod_usage
+from trio_sched.objects.pod_requests import pod_resources as pod_resources
 from trio_sched.objects.pod_requests import to_amounts as to_amounts
 from trio_sched.objects.quantity import parse_nano as parse_nano
 from trio_sched.objects.selector import LabelSelector as LabelSelector
@@ -214,7 +214,7 @@ __all__ = [
     "on",
     "parse_nano",
     "pending",
-    "pod_usage",
+    "pod_resources",
     "replace_fields",
     "selector_of_map",
     "started_at",

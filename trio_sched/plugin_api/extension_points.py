@@ -10,7 +10,7 @@ def``, and any hook but events_to_register that is a generator, is refused when 
 
 A hook that raises, or returns anything but what is listed for it, ends the attempt for this pod and nothing else: the
 pod goes back to the queue, its FailedScheduling event and its condition name the plugin and what was wrong, and the log
-has one line with distribution, hook, mend and traceback. Where a failure has another effect, the hook says so. A hook
+has one line with distribution, hook, fix and traceback. Where a failure has another effect, the hook says so. A hook
 that returns a Status may return `failure`: the attempt ends too, but the log has no traceback.
 """
 
@@ -88,10 +88,10 @@ class ExtensionPoints:
         """Give a value that is equal for pods for which you answer the same.
 
         When: once per version of the pod, and again when objects that you read have changed. With ``depends_on`` it
-        lets the scheduler cache your answers: pods with equal signatures share masks and scores, which are computed
+        lets the scheduler cache your results: pods with equal signatures share masks and scores, which are computed
         again only for nodes that changed. pre_filter and pre_score are then called once for all of them, unless they
         store values and you have hooks after the scores: then these get the values of their own pod.
-        Return: a hashable value; None if your answers for this pod must not be cached. After a failure nothing is
+        Return: a hashable value; None if your results for this pod must not be cached. After a failure nothing is
         cached for this pod.
         """
         raise NotImplementedError
@@ -115,7 +115,7 @@ class ExtensionPoints:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Say on which nodes *pod* cannot run.
 
-        When: after pre_filter, on all nodes at once; with cached answers on the nodes that changed.
+        When: after pre_filter, on all nodes at once; with cached results on the nodes that changed.
         Args: *nodes* may be any subset of the cluster; the answer for a node must not depend on which others are in it.
         Return: `Verdicts` with codes of shape ``(len(nodes),)`` and an integer or boolean dtype, whose *explain*
         returns a rejecting Status for every code but 0 (or Error, with ``may_fail=True``).
@@ -176,7 +176,7 @@ class ExtensionPoints:
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
         """Score the nodes that passed every filter.
 
-        When: after pre_score, on all of them at once; with cached answers on the nodes that changed.
+        When: after pre_score, on all of them at once; with cached results on the nodes that changed.
         Return: an array of shape ``(len(nodes),)`` and an integer dtype, higher is better; 0..100, or any range that
         your normalize_score maps to 0..100. Floats are refused: round them as you need.
         """

@@ -70,7 +70,7 @@ class Handle(Protocol):
     def version(self, kind: str) -> int:
         """Grows whenever an object of *kind* is added, changed or deleted; for plugins that cache what they computed.
 
-        A change of ``metadata.resourceVersion`` alone does not count.
+        A change of nothing but ``metadata.resourceVersion`` and ``metadata.generation`` does not count.
         """
         ...
 
@@ -95,14 +95,14 @@ class Handle(Protocol):
         """Move those of *pods* that are unschedulable or in backoff to the active queue."""
         ...
 
-    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int) -> DryRun:
+    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int) -> DryRun:
         """Find on each of some nodes the pods of lower priority to evict so that *pod* fits there.
 
         Args:
             pod: the preemptor.
             state: the state of its cycle.
             node_names: the nodes to evaluate, in this order.
-            enough: the number of candidates after which the dry run ends, once one violates no disruption budget.
+            num_candidates: how many candidates end the dry run, once one of them violates no disruption budget.
         """
         ...
 
@@ -114,22 +114,22 @@ class Handle(Protocol):
         """
         ...
 
-    async def evict(
+    async def preempt(
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
-        """Evict *victims* from *node_name* to make room for *preemptor*; conditions and events name *plugin*.
+        """Delete *victims* on *node_name* to make room for *preemptor*; conditions and events name *plugin*.
 
         Returns:
             None once it is done, or at once with *in_background*; else why it failed.
         """
         ...
 
-    def is_evicting_for(self, pod: Pod) -> bool:
-        """Whether a watch has yet to show that all pods evicted for *pod* are terminating."""
+    def is_preempting_for(self, pod: Pod) -> bool:
+        """Whether a watch has yet to show that all victims of *pod* are terminating."""
         ...
 
-    def is_evicting_from(self, node_name: str) -> bool:
-        """Whether a watch has yet to show that all pods evicted from *node_name*, for any pod, are terminating."""
+    def is_preempting_on(self, node_name: str) -> bool:
+        """Whether a watch has yet to show that all victims on *node_name*, of any pod, are terminating."""
         ...
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:

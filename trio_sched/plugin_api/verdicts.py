@@ -18,12 +18,12 @@ CodeArray = NDArray[np.signedinteger[Any]]
 
 
 class Input(Enum):
-    """What a plugin's answer about one node depends on, besides the pod."""
+    """What a plugin's result for one node depends on, besides the pod."""
 
     NODE = "node"
     """The node object: labels, taints, allocatable, features."""
-    USAGE = "usage"
-    """The pods on that node: requests, counts, host ports."""
+    PODS = "pods"
+    """The pods on that node: their requests, number, host ports."""
     ALL_NODES = "all nodes"
     """The other node objects too: how many there are, what images they have."""
 

@@ -15,7 +15,7 @@ _PER_ROW = (
     "taint_sets",
     "feature_sets",
     "node_generation",
-    "usage_generation",
+    "pods_generation",
 )
 _MATRICES = ("allocatable", "requested", "nonzero_requested")
 
@@ -34,7 +34,7 @@ class ColumnViews:
     feature_sets: Int32Array
     node_generation: Int64Array
     """Grows with every change of the row's node object that matters to plugins."""
-    usage_generation: Int64Array
+    pods_generation: Int64Array
     """Grows with every change of the row's pods."""
 
 
@@ -51,7 +51,7 @@ class ColumnStore:
     taint_sets: Int32Array = field(factory=lambda: np.zeros(0, dtype=np.int32))
     feature_sets: Int32Array = field(factory=lambda: np.zeros(0, dtype=np.int32))
     node_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
-    usage_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
+    pods_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def capacity(self) -> int:

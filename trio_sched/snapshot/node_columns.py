@@ -306,7 +306,7 @@ class NodeView:
     @property
     def pods(self) -> list[Pod]:
         """The pods on it, those that are only assumed to be there included."""
-        return [placed.pod for placed in self._table.pods[self._row].values()]
+        return [pod_info.pod for pod_info in self._table.pods[self._row].values()]
 
     @property
     def host_ports(self) -> set[HostPort]:

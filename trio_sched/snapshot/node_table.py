@@ -14,14 +14,14 @@ from attrs import define, field
 from trio_sched.objects.node import Node
 from trio_sched.objects.node_amounts import node_amounts
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import PodUsage, ResourceAmounts
+from trio_sched.objects.pod_requests import PodResources, ResourceAmounts
 from trio_sched.objects.taint import Taint
 from trio_sched.snapshot.change_log import ChangeLog
 from trio_sched.snapshot.column_store import ColumnStore, ColumnViews
 from trio_sched.snapshot.host_ports import HostPortIndex
 from trio_sched.snapshot.image_index import ImageIndex
-from trio_sched.snapshot.placed_pod import PlacedPod
 from trio_sched.snapshot.pod_index import PodIndex, class_key
+from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.term_index import TermIndex
 from trio_sched.snapshot.topology_columns import TopologyColumns
 from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Interner, resource_vocabulary
@@ -38,11 +38,11 @@ class NodeTable:
     names: list[str] = field(factory=list)
     nodes: list[Node] = field(factory=list)
     row_of: dict[str, int] = field(factory=dict)
-    pods: list[dict[str, PlacedPod]] = field(factory=list)
+    pods: list[dict[str, PodInfo]] = field(factory=list)
     topology: TopologyColumns = field(factory=TopologyColumns)
     host_ports: HostPortIndex = field(factory=HostPortIndex)
     volumes: VolumeIndex = field(factory=VolumeIndex)
-    usage_log: ChangeLog = field(factory=ChangeLog)
+    pods_log: ChangeLog = field(factory=ChangeLog)
     """Rows whose pods changed."""
     node_log: ChangeLog = field(factory=ChangeLog)
     """Rows whose node object changed in a way that matters to plugins, and rows that now hold another node."""
@@ -137,7 +137,7 @@ class NodeTable:
 
     # --- nodes ----------------------------------------------------------------------------------------------------
 
-    def add_node(self, node: Node, pods: Iterable[PlacedPod] = ()) -> None:
+    def add_node(self, node: Node, pods: Iterable[PodInfo] = ()) -> None:
         """Add *node*, which is not in the table; *pods* are already on it.
 
         Raises:
@@ -156,8 +156,8 @@ class NodeTable:
         self._store.clear_usage(row)
         self._write_node(row, node, amounts)
         self.images.add(row, node.status.images or ())
-        for placed in pods:
-            self.add_pod(row, placed)
+        for pod_info in pods:
+            self.add_pod(row, pod_info)
         self._membership_changed(row)
 
     def update_node(self, node: Node) -> bool:
@@ -182,18 +182,18 @@ class NodeTable:
         self._node_changed(row)
         return True
 
-    def remove_node(self, name: str) -> list[PlacedPod]:
+    def remove_node(self, name: str) -> list[PodInfo]:
         """The node is gone; returns the pods that were on it."""
         row = self.row_of.pop(name)
         pods = list(self.pods[row].values())
         self.topology.remove(row)  # first: counts per domain are outdated then, and not changed pod by pod below
-        for placed in pods:
-            self.pod_index.remove(row, placed.pod)
-            self.term_index.remove(row, placed.pod)
+        for pod_info in pods:
+            self.pod_index.remove(row, pod_info.pod)
+            self.term_index.remove(row, pod_info.pod)
         self.images.remove(row, _image_names(self.nodes[row]))
         self.host_ports.remove(row, self.host_ports.of_row(row))
-        for placed in pods:
-            self.volumes.remove(row, placed.pod)
+        for pod_info in pods:
+            self.volumes.remove(row, pod_info.pod)
         last = self.count - 1
         if row != last:
             self._move_row(last, row)
@@ -207,10 +207,10 @@ class NodeTable:
         self.images.add(target, self.nodes[source].status.images or ())
         self.images.remove(source, _image_names(self.nodes[source]))
         self.host_ports.move(source, target)
-        for placed in self.pods[source].values():
+        for pod_info in self.pods[source].values():
             for index in (self.pod_index, self.term_index):
-                index.remove(source, placed.pod)
-                index.add(target, placed.pod)
+                index.remove(source, pod_info.pod)
+                index.add(target, pod_info.pod)
         self.volumes.move(source, target)
         self.names[target] = self.names[source]
         self.nodes[target] = self.nodes[source]
@@ -230,32 +230,32 @@ class NodeTable:
 
     # --- pods -----------------------------------------------------------------------------------------------------
 
-    def add_pod(self, row: int, placed: PlacedPod) -> None:
-        """*placed* is on the node at *row* now."""
-        self.pods[row][placed.pod.uid] = placed
-        self._count_pod(row, placed.usage, 1)
-        if placed.usage.host_ports:
-            self.host_ports.add(row, placed.usage.host_ports)
-        self.pod_index.add(row, placed.pod)
-        self.term_index.add(row, placed.pod)
-        if placed.pod.spec.volumes:
-            self.volumes.add(row, placed.pod)
+    def add_pod(self, row: int, pod_info: PodInfo) -> None:
+        """*pod_info* is on the node at *row* now."""
+        self.pods[row][pod_info.pod.uid] = pod_info
+        self._count_pod(row, pod_info.resources, 1)
+        if pod_info.resources.host_ports:
+            self.host_ports.add(row, pod_info.resources.host_ports)
+        self.pod_index.add(row, pod_info.pod)
+        self.term_index.add(row, pod_info.pod)
+        if pod_info.pod.spec.volumes:
+            self.volumes.add(row, pod_info.pod)
 
-    def remove_pod(self, row: int, uid: str) -> PlacedPod:
+    def remove_pod(self, row: int, uid: str) -> PodInfo:
         """The pod *uid* is on the node at *row* no longer."""
-        placed = self.pods[row].pop(uid)
-        self._count_pod(row, placed.usage, -1)
-        if placed.usage.host_ports:
-            self.host_ports.remove(row, placed.usage.host_ports)
-        self.pod_index.remove(row, placed.pod)
-        self.term_index.remove(row, placed.pod)
-        if placed.pod.spec.volumes:
-            self.volumes.remove(row, placed.pod)
-        return placed
+        pod_info = self.pods[row].pop(uid)
+        self._count_pod(row, pod_info.resources, -1)
+        if pod_info.resources.host_ports:
+            self.host_ports.remove(row, pod_info.resources.host_ports)
+        self.pod_index.remove(row, pod_info.pod)
+        self.term_index.remove(row, pod_info.pod)
+        if pod_info.pod.spec.volumes:
+            self.volumes.remove(row, pod_info.pod)
+        return pod_info
 
-    def update_pod(self, row: int, placed: PlacedPod, pod: Pod) -> None:
-        """*placed* is now *pod*, another version of the same pod with the same usage."""
-        old, placed.pod = placed.pod, pod
+    def update_pod(self, row: int, pod_info: PodInfo, pod: Pod) -> None:
+        """*pod_info* is now *pod*, another version of the same pod with the same resources."""
+        old, pod_info.pod = pod_info.pod, pod
         if class_key(old) != class_key(pod):
             self.pod_index.remove(row, old)
             self.pod_index.add(row, pod)
@@ -263,8 +263,8 @@ class NodeTable:
             self.term_index.remove(row, old)
             self.term_index.add(row, pod)
 
-    def _count_pod(self, row: int, usage: PodUsage, sign: int) -> None:
-        requested = usage.requested
+    def _count_pod(self, row: int, resources: PodResources, sign: int) -> None:
+        requested = resources.requested
         self._store.requested[CPU_ROW, row] += sign * requested.cpu_milli
         self._store.requested[MEMORY_ROW, row] += sign * requested.memory_bytes
         if requested.ephemeral_storage_bytes:
@@ -272,12 +272,12 @@ class NodeTable:
         for name, amount in requested.scalars:
             resource = self._resource_row(name)
             self._store.requested[resource, row] += sign * amount
-        self._store.nonzero_requested[0, row] += sign * usage.nonzero_cpu_milli
-        self._store.nonzero_requested[1, row] += sign * usage.nonzero_memory_bytes
+        self._store.nonzero_requested[0, row] += sign * resources.nonzero_cpu_milli
+        self._store.nonzero_requested[1, row] += sign * resources.nonzero_memory_bytes
         self._store.pod_count[row] += sign
-        self.usage_log.append(row)
+        self.pods_log.append(row)
         self._generation += 1
-        self._store.usage_generation[row] = self._generation
+        self._store.pods_generation[row] = self._generation
 
     # --- bookkeeping ------------------------------------------------------------------------------------------------
 
@@ -311,8 +311,8 @@ class NodeTable:
             self.nodes_generation += 1
         else:
             self._node_changed(row)
-            self.usage_log.append(row)
-            self._store.usage_generation[row] = self._generation
+            self.pods_log.append(row)
+            self._store.pods_generation[row] = self._generation
 
 
 def _matters(old: Node, new: Node) -> bool:

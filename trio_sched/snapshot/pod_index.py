@@ -14,7 +14,7 @@ from attrs import field, frozen
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.domain_counts import RowCounts
 from trio_sched.snapshot.label_selection import LabelMatcher
-from trio_sched.snapshot.placed_pod import PodsByRow, each_pod
+from trio_sched.snapshot.pod_info import PodsByRow, each_pod
 from trio_sched.snapshot.topology_columns import TopologyColumns
 
 _MAX_COUNTS = 1024

@@ -12,8 +12,8 @@ from attrs import frozen
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.affinity_terms import AffinityTerm, TermKind, affinity_terms
 from trio_sched.snapshot.domain_counts import DomainCounts, RowCounts
-from trio_sched.snapshot.placed_pod import PodsByRow, each_pod
 from trio_sched.snapshot.pod_index import class_key
+from trio_sched.snapshot.pod_info import PodsByRow, each_pod
 from trio_sched.snapshot.topology_columns import TopologyColumns
 
 _MAX_MATCHES = 4096

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.placed_pod import PlacedPod
+from trio_sched.snapshot.pod_info import PodInfo
 
 
 class WhatIf:
@@ -22,14 +22,14 @@ class WhatIf:
         """The copied nodes, in the order they were asked for."""
         return NodeColumns(self._copy)
 
-    def pods_on(self, node_name: str) -> Iterable[PlacedPod]:
+    def pods_on(self, node_name: str) -> Iterable[PodInfo]:
         """The pods on *node_name* in the copy."""
         return self._copy.pods[self._copy.row_of[node_name]].values()
 
-    def add_pod(self, node_name: str, placed: PlacedPod) -> None:
-        """Put *placed* on *node_name*."""
-        self._copy.add_pod(self._copy.row_of[node_name], placed)
+    def add_pod(self, node_name: str, pod_info: PodInfo) -> None:
+        """Put *pod_info* on *node_name*."""
+        self._copy.add_pod(self._copy.row_of[node_name], pod_info)
 
-    def remove_pod(self, node_name: str, uid: str) -> PlacedPod:
+    def remove_pod(self, node_name: str, uid: str) -> PodInfo:
         """Take the pod *uid* off *node_name*."""
         return self._copy.remove_pod(self._copy.row_of[node_name], uid)

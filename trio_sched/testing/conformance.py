@@ -2,7 +2,7 @@
 
 They find violations of the contract that the scheduler does not notice and that lead to wrong placements: a filter
 whose answer for a node depends on which other nodes it got, a signature that is equal for pods that get different
-answers, a dependency that was not declared, a column that was written to::
+results, a dependency that was not declared, a column that was written to::
 
     def test_my_plugin_keeps_the_contract() -> None:
         check_conformance(MyPlugin, pods=[pod("small"), pod("big", cpu="3")])
@@ -20,7 +20,6 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from trio_sched.engine.filtering import run_filters, run_pre_filters
-from trio_sched.engine.hook_answers import check_score_range
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_hint, call_normalize_score, call_score
@@ -28,18 +27,19 @@ from trio_sched.engine.plugin_errors import PluginArgsError, PluginError
 from trio_sched.engine.plugin_registry import hooks_of
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queueing_hints import build_hint_table
+from trio_sched.engine.return_values import check_score_range
 from trio_sched.engine.scoring import run_pre_scores
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import pod_usage
+from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.cluster_events import Resource
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import Input
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.placed_pod import PlacedPod
+from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing.builders import node, pod
 from trio_sched.testing.fake_handle import FakeHandle
 from trio_sched.testing.hook_conformance import hook_problems
@@ -176,15 +176,15 @@ class _Cluster:
 
 
 @frozen(eq=False)
-class _Answers:
+class _Results:
     """What the plugin returns for every node; scores also for nodes that its filter rejects."""
 
     statuses: tuple[Status | None, ...] | None
     scores: NDArray[np.int64] | None
 
 
-def _ask(profile: Profile, waiting: Pod, nodes: NodeColumns, everything: NodeColumns) -> _Answers | None:
-    """The answers about *nodes*; None if pre_filter ends the cycle.
+def _ask(profile: Profile, waiting: Pod, nodes: NodeColumns, everything: NodeColumns) -> _Results | None:
+    """The results about *nodes*; None if pre_filter ends the cycle.
 
     Raises:
         HookFailed: it failed.
@@ -198,7 +198,7 @@ def _ask(profile: Profile, waiting: Pod, nodes: NodeColumns, everything: NodeCol
     run_pre_scores(profile.pre_score, waiting, everything, state)
     scorers = [scorer for scorer in profile.score if scorer.plugin not in state.skip_score]
     scores = call_score(scorers[0], waiting, nodes, state) if scorers else None
-    return _Answers(statuses, scores)
+    return _Results(statuses, scores)
 
 
 def _answer_problems(profile: Profile, cluster: _Cluster, waiting: Pod) -> Iterator[str]:
@@ -229,7 +229,7 @@ def _copies(table: NodeTable) -> dict[str, NDArray[Any]]:
 
 
 def _subset_problems(
-    profile: Profile, waiting: Pod, everything: NodeColumns, whole: _Answers, where: str
+    profile: Profile, waiting: Pod, everything: NodeColumns, whole: _Results, where: str
 ) -> Iterator[str]:
     count = len(everything)
     for positions in (np.arange(0, count, 2), np.arange(count)[::-1].copy(), np.arange(count - 1, count)):
@@ -274,36 +274,36 @@ def _normalize_problems(
 
 
 def _dependency_problems(
-    profile: Profile, plugin: str, cluster: _Cluster, waiting: Pod, whole: _Answers, where: str
+    profile: Profile, plugin: str, cluster: _Cluster, waiting: Pod, whole: _Results, where: str
 ) -> Iterator[str]:
     inputs = profile.inputs[plugin]
     signatures = profile.signature(waiting)
     if None in signatures:
         return
-    if Input.USAGE not in inputs:
+    if Input.PODS not in inputs:
         table = cluster.table()
         for row in range(table.count):
             guest = pod(f"guest-{row}", cpu="1", memory="1Gi", labels={"app": "web"}, host_ports=(8080, 80))
-            table.add_pod(row, PlacedPod(guest, pod_usage(guest)))
+            table.add_pod(row, PodInfo(guest, pod_resources(guest)))
         if not _same(whole, _ask(profile, waiting, NodeColumns(table), NodeColumns(table))):
-            yield f"{where}: answers change with the pods on a node: depends_on needs Input.USAGE"
+            yield f"{where}: results change with the pods on a node: depends_on needs Input.PODS"
     if Input.ALL_NODES not in inputs and len(cluster.nodes) > 1:
         for i, alone in enumerate(cluster.nodes):
             table = _Cluster((alone,), cluster.running).table()
             here = _ask(profile, waiting, NodeColumns(table), NodeColumns(table))
             if here is not None and not _same(_only(whole, i), here):
-                yield f"{where}: answers about {alone.name!r} change with other nodes: depends_on needs Input.ALL_NODES"
+                yield f"{where}: results about {alone.name!r} change with other nodes: depends_on needs Input.ALL_NODES"
                 return
 
 
-def _only(answers: _Answers, position: int) -> _Answers:
-    return _Answers(
-        None if answers.statuses is None else answers.statuses[position : position + 1],
-        None if answers.scores is None else answers.scores[position : position + 1],
+def _only(results: _Results, position: int) -> _Results:
+    return _Results(
+        None if results.statuses is None else results.statuses[position : position + 1],
+        None if results.scores is None else results.scores[position : position + 1],
     )
 
 
-def _same(a: _Answers | None, b: _Answers | None) -> bool:
+def _same(a: _Results | None, b: _Results | None) -> bool:
     if a is None or b is None:
         return a is b
     if (a.scores is None) != (b.scores is None):
@@ -314,7 +314,7 @@ def _same(a: _Answers | None, b: _Answers | None) -> bool:
 
 
 def _signature_problems(profile: Profile, cluster: _Cluster, pods: Iterable[Pod]) -> Iterator[str]:
-    seen: dict[Hashable, tuple[Pod, _Answers | None]] = {}
+    seen: dict[Hashable, tuple[Pod, _Results | None]] = {}
     for waiting in pods:
         try:
             signature = profile.signature(waiting)
@@ -325,13 +325,13 @@ def _signature_problems(profile: Profile, cluster: _Cluster, pods: Iterable[Pod]
         known = seen.get(signature)
         columns = NodeColumns(cluster.table())
         try:
-            answers = _ask(profile, waiting, columns, columns)
+            results = _ask(profile, waiting, columns, columns)
         except HookFailed:
             continue  # reported as a failure of the hook
         if known is None:
-            seen[signature] = (waiting, answers)
-        elif not _same(known[1], answers):
-            yield f"pods {known[0].name!r} and {waiting.name!r} have one signature but get different answers"
+            seen[signature] = (waiting, results)
+        elif not _same(known[1], results):
+            yield f"pods {known[0].name!r} and {waiting.name!r} have one signature but get different results"
 
 
 def _event_problems(profile: Profile, hooks: Sequence[str]) -> Iterator[str]:

@@ -71,14 +71,14 @@ class FakeHandle:
     """What `pending_pod` returns, by ``namespace/name``."""
     dry_run: DryRun = field(factory=lambda: DryRun({}, {}))
     """What `dry_run_preemption` returns."""
-    evicted: list[tuple[Pod, tuple[Pod, ...], str]] = field(factory=list)
-    """(preemptor, victims, node name) for every call of `evict`."""
-    evict_status: Status | None = None
-    """What `evict` returns."""
-    evicting_for: set[str] = field(factory=set)
-    """UIDs of pods for which `is_evicting_for` is true."""
-    evicting_from: set[str] = field(factory=set)
-    """Names of nodes for which `is_evicting_from` is true."""
+    preempted: list[tuple[Pod, tuple[Pod, ...], str]] = field(factory=list)
+    """(preemptor, victims, node name) for every call of `preempt`."""
+    preempt_status: Status | None = None
+    """What `preempt` returns."""
+    preempting_for: set[str] = field(factory=set)
+    """UIDs of pods for which `is_preempting_for` is true."""
+    preempting_on: set[str] = field(factory=set)
+    """Names of nodes for which `is_preempting_on` is true."""
     patched: list[tuple[str, str, Mapping[str, Any]]] = field(factory=list)
     """(kind, namespace/name, patch) for every call of `patch`."""
     refusal: Exception | None = None
@@ -142,7 +142,7 @@ class FakeHandle:
         """The pod in *pending* with this name, or None."""
         return self.pending.get(f"{namespace}/{name}")
 
-    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], enough: int) -> DryRun:
+    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int) -> DryRun:
         """Return *dry_run*."""
         return self.dry_run
 
@@ -150,20 +150,20 @@ class FakeHandle:
         """Return *candidates*: there are no extenders."""
         return candidates
 
-    async def evict(
+    async def preempt(
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
-        """Record the victims in *evicted* and return *evict_status*."""
-        self.evicted.append((preemptor, tuple(victims), node_name))
-        return self.evict_status
+        """Record the victims in *preempted* and return *preempt_status*."""
+        self.preempted.append((preemptor, tuple(victims), node_name))
+        return self.preempt_status
 
-    def is_evicting_for(self, pod: Pod) -> bool:
-        """Whether the pod's UID is in *evicting_for*."""
-        return pod.uid in self.evicting_for
+    def is_preempting_for(self, pod: Pod) -> bool:
+        """Whether the pod's UID is in *preempting_for*."""
+        return pod.uid in self.preempting_for
 
-    def is_evicting_from(self, node_name: str) -> bool:
-        """Whether the node is in *evicting_from*."""
-        return node_name in self.evicting_from
+    def is_preempting_on(self, node_name: str) -> bool:
+        """Whether the node is in *preempting_on*."""
+        return node_name in self.preempting_on
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         """Record the binding in *bound* and return *bind_status*."""

@@ -67,7 +67,7 @@ def _explanation_problems(
             if code:
                 explain(hook, verdicts, code)
         except HookFailed as failed:
-            if failed.is_answer and not verdicts.may_fail:
+            if failed.returned_error and not verdicts.may_fail:
                 yield f"{where}: filter fails on single nodes, so its Verdicts must say may_fail=True: {failed}"
             else:
                 yield f"{where}: {failed}"

@@ -27,11 +27,11 @@ from trio_sched.engine.plugin_calls import call_hint, call_status_hook
 from trio_sched.engine.plugin_registry import PluginRegistry, points_of
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.engine.queueing_hints import build_hint_table
-from trio_sched.engine.scheduling_cycle import Feasible, SchedulingCycle
+from trio_sched.engine.scheduling_cycle import FeasibleNodes, SchedulingCycle
 from trio_sched.engine.scoring import Scores
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import pod_usage
+from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.cluster_events import ClusterEvent, Hint
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.extension_points import PROJECT
@@ -41,7 +41,7 @@ from trio_sched.plugin_api.verdicts import NodeStatuses
 from trio_sched.snapshot.arrays import Int64Array
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.placed_pod import PlacedPod
+from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing.fake_handle import FakeHandle
 
 Plugin = str | type[Any]
@@ -50,7 +50,7 @@ Plugin = str | type[Any]
 
 @frozen(eq=False, kw_only=True)
 class Outcome:
-    """The decision about a pod, and the answers of the plugins."""
+    """The decision about a pod, and the results of the plugins."""
 
     node_name: str | None = None
     """The node that was chosen; None if the pod was not placed."""
@@ -125,7 +125,7 @@ def schedule(
         found = cycle.find_feasible()
         if isinstance(found, Unplaced):
             return _unplaced(found, table, state)
-        scores = cycle.rank(found.nodes)
+        scores = cycle.prioritize(found.nodes)
         return _placed(found, scores, table, state, Random(seed))
     except HookFailed as failed:
         return Outcome(message=str(failed), error=failed.status, state=state)
@@ -188,7 +188,7 @@ def make_table(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> NodeTable:
         table.add_node(node)
     for pod in pods:
         if pod.node_name:
-            table.add_pod(table.row_of[pod.node_name], PlacedPod(pod, pod_usage(pod)))
+            table.add_pod(table.row_of[pod.node_name], PodInfo(pod, pod_resources(pod)))
     return table
 
 
@@ -202,7 +202,7 @@ def ask_hint(
     args: Any = None,
     handle: Handle | None = None,
 ) -> Hint | None:
-    """What *plugin* answers when *event* happens after it rejected *pod*; None if it has not registered for the event.
+    """What *plugin* results when *event* happens after it rejected *pod*; None if it has not registered for the event.
 
     Raises:
         PluginError: the plugin does not keep the contract.
@@ -210,13 +210,13 @@ def ask_hint(
     """
     name = plugin if isinstance(plugin, str) else plugin.name
     profile = make_profile([plugin], args=None if args is None else {name: args}, handle=handle)
-    answers = [
+    results = [
         Hint.QUEUE if entry.hint is None else call_hint(entry.hint, pod, old, new)
         for entry in build_hint_table(profile).matching(event)
     ]
-    if not answers:
+    if not results:
         return None
-    return Hint.QUEUE if Hint.QUEUE in answers else Hint.SKIP
+    return Hint.QUEUE if Hint.QUEUE in results else Hint.SKIP
 
 
 def _registry(plugins: Sequence[Plugin]) -> PluginRegistry:
@@ -229,12 +229,12 @@ def _registry(plugins: Sequence[Plugin]) -> PluginRegistry:
     return registry
 
 
-def _nominated(pod: Pod, others: Iterable[Pod], table: NodeTable) -> dict[str, list[PlacedPod]]:
-    nominated: dict[str, list[PlacedPod]] = {}
+def _nominated(pod: Pod, others: Iterable[Pod], table: NodeTable) -> dict[str, list[PodInfo]]:
+    nominated: dict[str, list[PodInfo]] = {}
     for other in others:
         name = other.nominated_node_name
         if not other.node_name and name in table.row_of and other.uid != pod.uid and other.priority >= pod.priority:
-            nominated.setdefault(name, []).append(PlacedPod(other, pod_usage(other)))
+            nominated.setdefault(name, []).append(PodInfo(other, pod_resources(other)))
     return nominated
 
 
@@ -255,7 +255,7 @@ def _unplaced(found: Unplaced, table: NodeTable, state: CycleState) -> Outcome:
     )
 
 
-def _placed(found: Feasible, scores: Scores, table: NodeTable, state: CycleState, rng: Random) -> Outcome:
+def _placed(found: FeasibleNodes, scores: Scores, table: NodeTable, state: CycleState, rng: Random) -> Outcome:
     names = found.nodes.names
 
     def by_node(column: Int64Array) -> dict[str, int]:

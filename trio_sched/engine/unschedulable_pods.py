@@ -7,7 +7,7 @@ from collections.abc import Iterable, ValuesView
 from trio_sched.engine.queued_pod import QueuedPodInfo
 
 
-class RejectedPods:
+class UnschedulablePods:
     """``namespace/name`` → pod, with an index by rejecting plugin."""
 
     __slots__ = ("_by_plugin", "_plugins_of", "_pods")

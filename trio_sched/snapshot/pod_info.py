@@ -5,23 +5,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import define
 
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import PodUsage
+from trio_sched.objects.pod_requests import PodResources
 
 
 @define(eq=False, slots=True)
-class PlacedPod:
+class PodInfo:
     """A pod on a node, with what it takes from it."""
 
     pod: Pod
-    usage: PodUsage
+    resources: PodResources
 
 
-PodsByRow = Sequence[Mapping[str, PlacedPod]]
+PodsByRow = Sequence[Mapping[str, PodInfo]]
 """The pods on the node of each row, by UID."""
 
 
 def each_pod(pods: PodsByRow) -> Iterator[tuple[int, Pod]]:
     """All of *pods*, each with its row."""
     for row, on_row in enumerate(pods):
-        for placed in on_row.values():
-            yield row, placed.pod
+        for pod_info in on_row.values():
+            yield row, pod_info.pod

@@ -48,13 +48,13 @@ def device_class(name: str, resource: str | None = GPU) -> DeviceClass:
 
 
 def known(stage: Stage, kind: str) -> list[Any]:
-    return list(stage.mirror.object_cache.objects(kind))
+    return list(stage.event_handlers.object_cache.objects(kind))
 
 
 async def test_objects_are_cached_in_their_newest_version_until_they_are_deleted(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
-    take = stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL)
+    take = stage.event_handlers.handler("Widget", "widgets.v1.example.com", Action.ALL)
     assert known(stage, "Widget") == []
     here, there = widget("w", namespace="here"), widget("w", namespace="there")
     take(Listed([here], "1"))
@@ -68,7 +68,7 @@ async def test_objects_are_cached_in_their_newest_version_until_they_are_deleted
 
 
 async def test_an_object_recreated_under_the_same_name_stays_cached(stage: Stage, autojump_clock: MockClock) -> None:
-    take = stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL)
+    take = stage.event_handlers.handler("Widget", "widgets.v1.example.com", Action.ALL)
     old, new = widget("w"), widget("w", size=2)
     take(Listed([old], "1"))
     take(Changes([Change("DELETED", old, None), Change("ADDED", None, new)], "2", relisted=True))
@@ -85,8 +85,8 @@ CHANGES: dict[str, Callable[[AnyObject], Any]] = {
 
 async def test_every_change_counts_also_a_deletion_in_the_last_state(stage: Stage, autojump_clock: MockClock) -> None:
     take, version = (
-        stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL),
-        stage.mirror.object_cache.version,
+        stage.event_handlers.handler("Widget", "widgets.v1.example.com", Action.ALL),
+        stage.event_handlers.object_cache.version,
     )
     one, renewed, changed = widget("w"), widget("w"), widget("w", size=2)
     seen = [version("Widget")]
@@ -108,11 +108,11 @@ async def test_objects_nested_too_deep_to_be_compared_count_as_changed(stage: St
             inner = {"a": inner}
         return widget("w", inner=inner)
 
-    take = stage.mirror.handler("Widget", "widgets.v1.example.com", Action.ALL)
+    take = stage.event_handlers.handler("Widget", "widgets.v1.example.com", Action.ALL)
     old, new = deep(), deep()
     take(Listed([old], "1"))
     take(Changes([Change("MODIFIED", old, new)], "2"))
-    assert stage.mirror.object_cache.version("Widget") == 2
+    assert stage.event_handlers.object_cache.version("Widget") == 2
     assert known(stage, "Widget")[0] is new
 
 
@@ -132,7 +132,7 @@ async def test_only_registered_events_move_pods(
     stage = staged(picky_plugin(("widgets.v1.example.com", Action.ALL)))
     stage.add(node("n"))
     (waiting,) = stage.refuse(PICKY)
-    stage.mirror.handler("Widget", "widgets.v1.example.com", registered)(CHANGES[change](widget("w")))
+    stage.event_handlers.handler("Widget", "widgets.v1.example.com", registered)(CHANGES[change](widget("w")))
     assert stage.where(waiting) == ("backoff" if change in moving else "unschedulable")
 
 
@@ -140,7 +140,7 @@ async def test_a_new_device_class_takes_over_an_extended_resource_of_a_node(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
     stage.add(node("n", allocatable={GPU: 1}))
-    take = stage.mirror.handler("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+    take = stage.event_handlers.handler("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
     _first, second, third = stage.add(*(pod(name, requests={GPU: 1}) for name in ("first", "second", "third")))
     assert isinstance(stage.attempt(), Placed)
     refusal = stage.attempt()
@@ -157,7 +157,7 @@ async def test_a_new_device_class_takes_over_an_extended_resource_of_a_node(
 
 async def test_a_device_class_of_another_resource_moves_no_pods(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n"))
-    take = stage.mirror.handler("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+    take = stage.event_handlers.handler("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
     (waiting,) = stage.refuse(pod("p", requests={GPU: 1}))
     take(Listed([device_class("nics", "example.com/nic")], "1"))
     assert stage.where(waiting) == "unschedulable"
@@ -190,15 +190,15 @@ async def test_the_signature_cache_is_dropped_when_a_kind_changes_that_signing_p
 ) -> None:
     stage = staged(Licences)
     stage.add(node("n"))
-    take_licences = stage.mirror.handler("Licence", "licences.v1.example.com", Action.ADD)
-    take_others = stage.mirror.handler("Other", "others.v1.example.com", Action.ADD)
+    take_licences = stage.event_handlers.handler("Licence", "licences.v1.example.com", Action.ADD)
+    take_others = stage.event_handlers.handler("Other", "others.v1.example.com", Action.ADD)
     stage.add(pod("first"), pod("second"))
     assert isinstance(stage.attempt(), Unplaced)
     if kind == "Licence":
         take_licences(Changes([Change("ADDED", None, widget("l"))], "1"))
     else:
         # A licence put into the cache like this is no event, so the signature cache stays as it is.
-        stage.mirror.object_cache.put("Licence", "l", "", widget("l"))
+        stage.event_handlers.object_cache.put("Licence", "l", "", widget("l"))
         take_others(Changes([Change("ADDED", None, widget("o"))], "1"))
         take_licences(Changes([], "2"))
     assert isinstance(stage.attempt(), expected)
@@ -209,7 +209,7 @@ async def test_a_new_version_without_other_changes_leaves_the_signature_cache_al
 ) -> None:
     stage = staged(Licences)
     stage.add(node("n"))
-    take = stage.mirror.handler("Licence", "licences.v1.example.com", Action.ADD)
+    take = stage.event_handlers.handler("Licence", "licences.v1.example.com", Action.ADD)
     take(Listed([widget("l")], "1"))
     stage.add(pod("first"))
     assert isinstance(stage.attempt(), Placed)
@@ -227,7 +227,7 @@ async def test_a_deleted_licence_is_noticed_despite_the_signature_cache(
 ) -> None:
     stage = staged(Licences)
     stage.add(*(node(name) for name in ("k", "m", "n")))
-    take = stage.mirror.handler("Licence", "licences.v1.example.com", Action.ADD)
+    take = stage.event_handlers.handler("Licence", "licences.v1.example.com", Action.ADD)
     take(Listed([widget("l")], "1"))
     stage.add(*(pod(name) for name in ("first", "second", "third")))
     assert isinstance(stage.attempt(), Placed)
@@ -241,7 +241,7 @@ async def test_kinds_read_outside_cached_evaluations_leave_the_signature_cache_a
     kind: str, stage: Stage, autojump_clock: MockClock
 ) -> None:
     """On a busy cluster these change all the time."""
-    take = stage.mirror.handler(kind, kind.lower(), Action.ALL)
+    take = stage.event_handlers.handler(kind, kind.lower(), Action.ALL)
     stage.add(node("n", cpu=64))
     for i in range(3):
         stage.assume(pod(f"p{i}", labels={"app": "a"}, spread=[SPREAD]))

@@ -1,7 +1,7 @@
 """Schedules the pods in which extenders are interested, one after the other, without delaying other pods.
 
-An extender is asked about one pod at a time, as by kube-scheduler. Until it answers, all other pods are scheduled, so
-its answer is about a cluster that may have changed: the nodes it left are evaluated again before a pod is assumed.
+Extenders are called for one pod at a time, as by kube-scheduler. Until one responds, all other pods are scheduled, so
+its response is about a cluster that may have changed: the nodes it left are evaluated again before a pod is assumed.
 
 Pods wait for their turn in the order of the queue. They are not in flight meanwhile, so no cluster events have to be
 kept for them, however slow the extender is.
@@ -17,10 +17,10 @@ from attrs import define, evolve, field
 
 from trio_sched.daemon.extender import ExtenderError
 from trio_sched.daemon.extenders import Extenders
-from trio_sched.daemon.pending_pods import PendingPods
+from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.decision import Decision, Unplaced
-from trio_sched.engine.feasible_nodes import ExtenderResult, FeasibleNodes
+from trio_sched.engine.extender_cycle import ExtenderNodes, ExtenderResult
 from trio_sched.engine.pod_heap import PodHeap
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
@@ -28,20 +28,20 @@ from trio_sched.plugin_api.status import Status, failure
 
 log = logging.getLogger(__name__)
 
-Conclude = Callable[[QueuedPodInfo, Decision, trio.Nursery], Awaitable[None]]
+HandleDecision = Callable[[QueuedPodInfo, Decision, trio.Nursery], Awaitable[None]]
 """Acts on a decision; if a node was found, without a checkpoint before the pod is assumed."""
-Skips = Callable[[QueuedPodInfo], bool]
+SkipPodSchedule = Callable[[QueuedPodInfo], bool]
 """Whether a pod must not be scheduled: it is being deleted, or is assumed already."""
 
 
 @define(eq=False, kw_only=True)
-class ExtendedScheduling:
+class ExtenderScheduling:
     """Takes over the pods in which extenders are interested, and schedules them."""
 
     scheduler: Scheduler
-    pending: PendingPods
+    unassigned: UnassignedPods
     extenders: Extenders
-    _waiting: PodHeap = field(factory=lambda: PodHeap(lambda info: info.sort_key))
+    _queue: PodHeap = field(factory=lambda: PodHeap(lambda info: info.sort_key))
     _wake_up: WakeUp = field(factory=WakeUp)
 
     def take_over(self, info: QueuedPodInfo) -> bool:
@@ -49,54 +49,56 @@ class ExtendedScheduling:
         if not self.extenders.is_interested(info.pod):
             return False
         self.scheduler.set_aside(info)
-        known = self._waiting.get(info.key)
+        known = self._queue.get(info.key)
         if known is not None and known.uid == info.uid:  # it was changed while it waits, and keeps its position
             known.replace_pod(info.pod)
         else:
-            self._waiting.push(info)
+            self._queue.push(info)
             self._wake_up.set()
         return True
 
     @property
-    def waiting(self) -> int:
+    def queued_count(self) -> int:
         """How many pods wait for their turn."""
-        return len(self._waiting)
+        return len(self._queue)
 
-    async def run(self, conclude: Conclude, skips: Skips, nursery: trio.Nursery) -> None:
+    async def run(
+        self, handle_decision: HandleDecision, skip_pod_schedule: SkipPodSchedule, nursery: trio.Nursery
+    ) -> None:
         """Schedule for ever.
 
         Args:
-            conclude: acts on a decision.
-            skips: whether a pod must not be scheduled.
+            handle_decision: acts on a decision.
+            skip_pod_schedule: whether a pod must not be scheduled.
             nursery: for pods that need tasks of their own.
         """
         while True:
-            info = self._waiting.pop()
+            info = self._queue.pop()
             if info is None:
                 await self._wake_up.wait()
                 continue
-            if self._resume(info) and not self._must_skip(info, skips):
-                decision = await self._decide(info, skips)
+            if self._resume(info) and not self._must_skip(info, skip_pod_schedule):
+                decision = await self._decide(info, skip_pod_schedule)
                 if decision is not None:
-                    await conclude(info, decision, nursery)
+                    await handle_decision(info, decision, nursery)
             await trio.lowlevel.checkpoint()
 
     def _resume(self, info: QueuedPodInfo) -> bool:
         """Whether this pod is still to be scheduled; if so it is in flight from now on."""
-        known = self.pending.get(info.key)
+        known = self.unassigned.get(info.key)
         return known is not None and known.uid == info.uid and self.scheduler.resume(info)
 
-    def _must_skip(self, info: QueuedPodInfo, skips: Skips) -> bool:
+    def _must_skip(self, info: QueuedPodInfo, skip_pod_schedule: SkipPodSchedule) -> bool:
         """Take the newest version of the pod; returns whether it is not to be scheduled any more."""
-        known = self.pending.get(info.key)
-        if known is None or known.uid != info.uid or skips(info):
+        known = self.unassigned.get(info.key)
+        if known is None or known.uid != info.uid or skip_pod_schedule(info):
             self.scheduler.skip(info)
             return True
         if known is not info.pod:
             info.replace_pod(known)
         return False
 
-    async def _decide(self, info: QueuedPodInfo, skips: Skips) -> Decision | None:
+    async def _decide(self, info: QueuedPodInfo, skip_pod_schedule: SkipPodSchedule) -> Decision | None:
         """The decision on the pod; None if it is not to be scheduled any more."""
         feasible = self.scheduler.find_feasible_nodes(info)
         if isinstance(feasible, Unplaced):
@@ -104,13 +106,13 @@ class ExtendedScheduling:
         try:
             feasible, result = await self._call_extenders(info, feasible)
         except _NoneFeasible as unplaced:
-            return None if self._must_skip(info, skips) else unplaced.outcome
-        return None if self._must_skip(info, skips) else self.scheduler.decide_among(info, feasible, result)
+            return None if self._must_skip(info, skip_pod_schedule) else unplaced.outcome
+        return None if self._must_skip(info, skip_pod_schedule) else self.scheduler.decide_among(info, feasible, result)
 
     async def _call_extenders(
-        self, info: QueuedPodInfo, feasible: FeasibleNodes
-    ) -> tuple[FeasibleNodes, ExtenderResult]:
-        """Ask about the feasible nodes: first about the pod's nominated node, and if that is left about no other.
+        self, info: QueuedPodInfo, feasible: ExtenderNodes
+    ) -> tuple[ExtenderNodes, ExtenderResult]:
+        """Call the extenders for the feasible nodes: first for the pod's nominated node; if that is left, for no other.
 
         Raises:
             _NoneFeasible: there are no feasible nodes, or an extender failed.

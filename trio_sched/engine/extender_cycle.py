@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from trio_sched.engine.decision import Decision, Placed, Unplaced, fits_nowhere
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.queueing_hints import EXTENDER
-from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES, Feasible, SchedulingCycle, diagnose
+from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES, FeasibleNodes, SchedulingCycle, diagnose
 from trio_sched.objects.node import Node
 from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses
@@ -25,7 +25,7 @@ MIN_FEASIBLE_PERCENTAGE: Final = 5
 
 
 @frozen(eq=False, kw_only=True)
-class FeasibleNodes:
+class ExtenderNodes:
     """The nodes that passed every plugin, as they were then, in the order in which extenders are sent them."""
 
     nodes: Mapping[str, Node]
@@ -48,7 +48,7 @@ class ExtenderResult:
     """What they add to the total of each node."""
 
 
-def find_feasible_nodes(cycle: SchedulingCycle, *, nominated_first: bool = True) -> FeasibleNodes | Unplaced:
+def find_feasible_nodes(cycle: SchedulingCycle, *, nominated_first: bool = True) -> ExtenderNodes | Unplaced:
     """Find the nodes to ask extenders about; not all that fit, if there are many: each costs an extender time."""
     try:
         found = cycle.find_feasible(nominated_first=nominated_first)
@@ -59,7 +59,7 @@ def find_feasible_nodes(cycle: SchedulingCycle, *, nominated_first: bool = True)
         return Unplaced(failed.status)
     chosen, evaluated = _sample(found, cycle.start, cycle.profile.percentage_of_nodes_to_score)
     views = (found.nodes.node(position) for position in chosen)
-    return FeasibleNodes(
+    return ExtenderNodes(
         nodes={view.name: view.node for view in views},
         diagnosis=diagnosis,
         evaluated=evaluated,
@@ -67,7 +67,7 @@ def find_feasible_nodes(cycle: SchedulingCycle, *, nominated_first: bool = True)
     )
 
 
-def decide_among(cycle: SchedulingCycle, feasible: FeasibleNodes, result: ExtenderResult, rng: Random) -> Decision:
+def decide_among(cycle: SchedulingCycle, feasible: ExtenderNodes, result: ExtenderResult, rng: Random) -> Decision:
     """Choose one of the nodes that extenders left, if they still fit."""
     before = _diagnosis_with(feasible, result)
     try:
@@ -91,7 +91,7 @@ def num_feasible_nodes_to_find(count: int, percentage: int) -> int:
     return max(MIN_FEASIBLE_NODES, count * percentage // 100)
 
 
-def _sample(found: Feasible, start: int, percentage: int) -> tuple[Iterable[int], int]:
+def _sample(found: FeasibleNodes, start: int, percentage: int) -> tuple[Iterable[int], int]:
     """Which positions of ``found.nodes`` to ask about, and how many nodes were evaluated to find these."""
     total, count = len(found.outcome.nodes), len(found.nodes)
     enough = num_feasible_nodes_to_find(total, percentage)
@@ -102,7 +102,7 @@ def _sample(found: Feasible, start: int, percentage: int) -> tuple[Iterable[int]
     return chosen.tolist(), (int(passed[chosen[-1]]) - first) % total + 1
 
 
-def _diagnosis_with(feasible: FeasibleNodes, result: ExtenderResult) -> Diagnosis:
+def _diagnosis_with(feasible: ExtenderNodes, result: ExtenderResult) -> Diagnosis:
     """The diagnosis of the first step, with what the extenders added to it."""
     diagnosis = feasible.diagnosis
     rejected_by = {EXTENDER} if len(result.names) < len(feasible.nodes) else set()

@@ -5,9 +5,9 @@ import pytest
 from plugin_base import PluginBase
 
 from trio_sched.engine.decision import Placed, Unplaced
-from trio_sched.engine.feasible_nodes import (
+from trio_sched.engine.extender_cycle import (
+    ExtenderNodes,
     ExtenderResult,
-    FeasibleNodes,
     decide_among,
     find_feasible_nodes,
     num_feasible_nodes_to_find,
@@ -37,9 +37,9 @@ def cycle(table: NodeTable, waiting: Pod | None = None, **more: Any) -> Scheduli
     return SchedulingCycle(profile, table, waiting or pod(), {}, CycleState(), **more)
 
 
-def feasible(made: SchedulingCycle, **more: Any) -> FeasibleNodes:
+def feasible(made: SchedulingCycle, **more: Any) -> ExtenderNodes:
     found = find_feasible_nodes(made, **more)
-    assert isinstance(found, FeasibleNodes)
+    assert isinstance(found, ExtenderNodes)
     return found
 
 

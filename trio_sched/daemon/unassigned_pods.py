@@ -8,8 +8,8 @@ from trio_sched.objects.pod import Pod
 
 
 @define(eq=False)
-class PendingPods:
-    """The pods without a node that are of one of our profiles, by ``namespace/name``: what an informer would return.
+class UnassignedPods:
+    """The pods without a node whose schedulerName is one of the profiles, by ``namespace/name``; newest versions.
 
     The queue has copies of its own, which are older while a pod is in flight.
     """

@@ -1,4 +1,4 @@
-"""Reads what plugins answer: checks every part that is used later, so that nothing can fail where it is used."""
+"""Reads what plugins returned: checks every part that is used later, so that nothing can fail where it is used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trio_sched.engine.hook_failure import (
     error_text,
     has_plain_text,
     plain_text,
-    wrong_answer,
+    wrong_return_value,
 )
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, EventRegistration
 from trio_sched.plugin_api.status import REJECTED, Code, Status
@@ -44,13 +44,13 @@ SUPPORTED: Final[Mapping[str, frozenset[Code]]] = {
 """Hook → the codes, besides Success, that are not the plugin's failure."""
 
 
-def read_status(hook: BoundHook, answer: object) -> Status | None:
-    """*answer* as a status of a code that the hook supports; None for success.
+def read_status(hook: BoundHook, returned: object) -> Status | None:
+    """*returned* as a status of a code that the hook supports; None for success.
 
     Raises:
         HookFailed: it is something else, or Error.
     """
-    status = checked_status(hook, answer)
+    status = checked_status(hook, returned)
     if status.code == Code.SUCCESS:
         return None
     if status.code in SUPPORTED[hook.hook]:
@@ -59,38 +59,38 @@ def read_status(hook: BoundHook, answer: object) -> Status | None:
 
 
 def _error_of_status(hook: BoundHook, status: Status) -> HookFailed:
-    """The failure of a plugin that returned Error, or with a code that the hook does not support."""
+    """The failure of a plugin that returned Error, or a code that the hook does not support."""
     text = status.message if status.error is None else error_text(status.error)
-    failed = HookFailed(hook, text, is_answer=True)
+    failed = HookFailed(hook, text, returned_error=True)
     failed.__cause__ = status.error
     return failed
 
 
-def checked_status(hook: BoundHook, answer: object) -> Status:
-    """*answer*, if it is a Status all parts of which can be used.
+def checked_status(hook: BoundHook, returned: object) -> Status:
+    """*returned*, if it is a Status all parts of which can be used.
 
     Raises:
         HookFailed: it is not.
     """
-    if not issubclass(type(answer), Status):
-        raise wrong_answer(hook, answer)
-    code, reasons, error = _fields(hook, answer, "code", "reasons", "error")
+    if not issubclass(type(returned), Status):
+        raise wrong_return_value(hook, returned)
+    code, reasons, error = _fields(hook, returned, "code", "reasons", "error")
     if type(code) is not Code:
         if type(code) is not int or code not in _CODES:
             problem = f"a Status whose code is {_describe_code(code)}"
-            raise wrong_answer(hook, answer, problem, "use a member of Code")
+            raise wrong_return_value(hook, returned, problem, "use a member of Code")
         code = Code(code)
     if type(reasons) is not tuple or not all(issubclass(type(reason), str) for reason in reasons):
-        raise wrong_answer(
-            hook, answer, "a Status whose reasons are not a tuple of strings", 'write unschedulable("why", "and why")'
+        raise wrong_return_value(
+            hook, returned, "a Status whose reasons are not a tuple of strings", 'write unschedulable("why", "and why")'
         )
     texts = tuple(map(plain_text, reasons[:_MAX_REASONS]))
     if len(reasons) > _MAX_REASONS:
         texts += (f"and {len(reasons) - _MAX_REASONS} more reasons",)
     if error is not None:
         if not issubclass(type(error), BaseException):
-            raise wrong_answer(
-                hook, answer, f"a Status whose error is {describe_value(error)}", "use failure(exception or text)"
+            raise wrong_return_value(
+                hook, returned, f"a Status whose error is {describe_value(error)}", "use failure(exception or text)"
             )
         if not has_plain_text(error):  # texts are made of it later, where that must not fail
             replacement = RuntimeError(error_text(error))
@@ -99,8 +99,8 @@ def checked_status(hook: BoundHook, answer: object) -> Status:
     return Status(code, texts, error)
 
 
-def _fields(hook: BoundHook, answer: object, *names: str) -> list[Any]:
-    """The attributes *names* of an answer, which a subclass can lack or compute.
+def _fields(hook: BoundHook, returned: object, *names: str) -> list[Any]:
+    """The attributes *names* of a return value, which a subclass can lack or compute.
 
     Raises:
         HookFailed: one of them cannot be read.
@@ -108,11 +108,11 @@ def _fields(hook: BoundHook, answer: object, *names: str) -> list[Any]:
     values: list[Any] = []
     for name in names:
         try:
-            values.append(getattr(answer, name))
+            values.append(getattr(returned, name))
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raise wrong_answer(hook, answer, f"{describe_value(answer)} without {name}") from error
+            raise wrong_return_value(hook, returned, f"{describe_value(returned)} without {name}") from error
     return values
 
 
@@ -120,15 +120,15 @@ def _describe_code(code: object) -> str:
     return f"the number {code}" if type(code) in (int, float, bool) else describe_value(code)
 
 
-def read_pre_filter(hook: BoundHook, answer: object) -> PreFilterResult | Status | None:
+def read_pre_filter(hook: BoundHook, returned: object) -> PreFilterResult | Status | None:
     """What pre_filter returned: its result, a status (Skip, or rejected), or None for success.
 
     Raises:
         HookFailed: it is something else.
     """
-    if not issubclass(type(answer), PreFilterResult):
-        return read_status(hook, answer)
-    (names,) = _fields(hook, answer, "node_names")
+    if not issubclass(type(returned), PreFilterResult):
+        return read_status(hook, returned)
+    (names,) = _fields(hook, returned, "node_names")
     if names is None:
         return PreFilterResult(None)
     if issubclass(type(names), set | frozenset):
@@ -137,11 +137,11 @@ def read_pre_filter(hook: BoundHook, answer: object) -> PreFilterResult | Status
         for element in elements:  # other things would be compared with names, which can raise
             if type(element) is not str:
                 problem = f"a PreFilterResult with {describe_value(element)} among its node_names"
-                raise wrong_answer(hook, answer, problem, "give a frozenset of names, or None for all nodes")
+                raise wrong_return_value(hook, returned, problem, "give a frozenset of names, or None for all nodes")
         return PreFilterResult(frozenset(elements))
-    raise wrong_answer(
+    raise wrong_return_value(
         hook,
-        answer,
+        returned,
         f"a PreFilterResult whose node_names are {describe_value(names)}",
         "give a frozenset of names, or None for all nodes",
     )
@@ -154,27 +154,27 @@ def read_verdicts(hook: FilterHook, verdicts: object, count: int) -> Verdicts:
         HookFailed: they are something else.
     """
     if not issubclass(type(verdicts), Verdicts):
-        raise wrong_answer(hook, verdicts)
+        raise wrong_return_value(hook, verdicts)
     codes, explain, may_fail = _fields(hook, verdicts, "codes", "explain", "may_fail")
     if not issubclass(type(codes), np.ndarray):
-        raise wrong_answer(
+        raise wrong_return_value(
             hook, verdicts, f"Verdicts whose codes are {describe_value(codes)}", "codes must be an array of integers"
         )
     codes = np.asarray(codes)
     if codes.dtype.kind not in "biu":
-        raise wrong_answer(
+        raise wrong_return_value(
             hook,
             verdicts,
             f"Verdicts whose codes have dtype {codes.dtype}",
             "codes must be integers or booleans; convert them with .astype(np.int64)",
         )
     if codes.shape != (count,):
-        raise wrong_answer(
+        raise wrong_return_value(
             hook, verdicts, f"shape {codes.shape}, expected ({count},)", "codes need one entry for each node"
         )
     if type(may_fail) is not bool:
         problem = f"Verdicts whose may_fail is {describe_value(may_fail)}"
-        raise wrong_answer(hook, verdicts, problem, "use True or False")
+        raise wrong_return_value(hook, verdicts, problem, "use True or False")
     return Verdicts(codes, explain, may_fail)
 
 
@@ -190,11 +190,11 @@ def read_node_scores(hook: BoundHook, scores: Sequence[Any]) -> Int64Array:
         ):
             for one in scores:  # coroutines among them would warn that they were never awaited
                 describe_value(one)
-            raise wrong_answer(hook, score)
+            raise wrong_return_value(hook, score)
     try:
         return np.array(scores, dtype=np.int64)
     except OverflowError:
-        raise wrong_answer(hook, scores, "an int that does not fit into 64 bits") from None
+        raise wrong_return_value(hook, scores, "an int that does not fit into 64 bits") from None
 
 
 def read_scores(hook: BoundHook, scores: object, count: int) -> Int64Array:
@@ -204,13 +204,13 @@ def read_scores(hook: BoundHook, scores: object, count: int) -> Int64Array:
         HookFailed: they are something else, or not whole.
     """
     if not issubclass(type(scores), np.ndarray):
-        raise wrong_answer(hook, scores)
+        raise wrong_return_value(hook, scores)
     array = np.asarray(scores)
     if array.dtype.kind not in "iu":
-        mend = "scores must be integers; round them and convert with .astype(np.int64)"
-        raise wrong_answer(hook, scores, mend=mend)
+        fix = "scores must be integers; round them and convert with .astype(np.int64)"
+        raise wrong_return_value(hook, scores, fix=fix)
     if array.shape != (count,):
-        raise wrong_answer(hook, scores, f"shape {array.shape}, expected ({count},)")
+        raise wrong_return_value(hook, scores, f"shape {array.shape}, expected ({count},)")
     return array.astype(np.int64)
 
 
@@ -236,35 +236,35 @@ def check_score_range(hook: ScoreHook, scores: Int64Array) -> None:
     )
 
 
-def read_permit(hook: BoundHook, answer: object) -> Wait | Status | None:
+def read_permit(hook: BoundHook, returned: object) -> Wait | Status | None:
     """What permit returned: None, a rejecting status, or how long to wait.
 
     Raises:
         HookFailed: it is something else.
     """
-    if not issubclass(type(answer), Wait):
-        return read_status(hook, answer)
-    (seconds,) = _fields(hook, answer, "timeout_seconds")
+    if not issubclass(type(returned), Wait):
+        return read_status(hook, returned)
+    (seconds,) = _fields(hook, returned, "timeout_seconds")
     if type(seconds) not in (int, float) or seconds != seconds:
         what = "not a number" if type(seconds) is float else describe_value(seconds)
         problem = f"a Wait whose timeout_seconds is {what}"
-        raise wrong_answer(hook, answer, problem, "give the seconds as a number")
+        raise wrong_return_value(hook, returned, problem, "give the seconds as a number")
     return Wait(min(max(seconds, 0), _MAX_WAIT_SECONDS))
 
 
-def read_pre_flight(hook: BoundHook, answer: object) -> PreFlight | Status | None:
+def read_pre_flight(hook: BoundHook, returned: object) -> PreFlight | Status | None:
     """What pre_bind_pre_flight returned: None or a `PreFlight` if pre_bind has something to do, Skip if not.
 
     Raises:
         HookFailed: it is something else.
     """
-    if issubclass(type(answer), PreFlight):
-        (allow_parallel,) = _fields(hook, answer, "allow_parallel")
+    if issubclass(type(returned), PreFlight):
+        (allow_parallel,) = _fields(hook, returned, "allow_parallel")
         if type(allow_parallel) is not bool:
             what = f"a PreFlight whose allow_parallel is {describe_value(allow_parallel)}"
-            raise wrong_answer(hook, answer, what, "use True or False")
+            raise wrong_return_value(hook, returned, what, "use True or False")
         return PreFlight(allow_parallel=allow_parallel)
-    status = checked_status(hook, answer)
+    status = checked_status(hook, returned)
     if status.code in (Code.SUCCESS, Code.SKIP, Code.ERROR):
         return read_status(hook, status)
     raise HookFailed(
@@ -275,24 +275,24 @@ def read_pre_flight(hook: BoundHook, answer: object) -> PreFlight | Status | Non
     )
 
 
-def read_post_filter(hook: BoundHook, answer: object) -> PostFilterResult:
+def read_post_filter(hook: BoundHook, returned: object) -> PostFilterResult:
     """What post_filter returned; a status in it has any code but Skip and Wait.
 
     Raises:
         HookFailed: it is something else.
     """
-    if not issubclass(type(answer), PostFilterResult):
-        raise wrong_answer(hook, answer)
-    status, nominated = _fields(hook, answer, "status", "nominated_node_name")
+    if not issubclass(type(returned), PostFilterResult):
+        raise wrong_return_value(hook, returned)
+    status, nominated = _fields(hook, returned, "status", "nominated_node_name")
     if nominated is not None and (type(nominated) is not str or plain_text(nominated) != nominated):
         described = "no text that can be sent" if type(nominated) is str else describe_value(nominated)
         what = f"a PostFilterResult whose nominated_node_name is {described}"
-        raise wrong_answer(hook, answer, what, "give a node's name, or None")
+        raise wrong_return_value(hook, returned, what, "give a node's name, or None")
     if status is not None:
         status = checked_status(hook, status)
         if status.code in (Code.SKIP, Code.WAIT):
             what = f"a PostFilterResult whose status is {status.code.label}"
-            raise wrong_answer(hook, answer, what, 'use unschedulable("why"), or no status for success')
+            raise wrong_return_value(hook, returned, what, 'use unschedulable("why"), or no status for success')
     return PostFilterResult(status=status, nominated_node_name=nominated)
 
 
@@ -314,7 +314,7 @@ def read_sort_key(hook: BoundHook, key: Any) -> Any:
     except BaseException:  # things without an order
         is_ordered = False
     if not is_ordered:
-        raise wrong_answer(hook, key, f"{describe_value(key)}, which has no order")
+        raise wrong_return_value(hook, key, f"{describe_value(key)}, which has no order")
     return key
 
 
@@ -325,7 +325,7 @@ def check_registration(hook: BoundHook, registration: object) -> None:
         HookFailed: it is something else.
     """
     if type(registration) is not EventRegistration:
-        raise wrong_answer(hook, registration, f"{describe_value(registration)} among its registrations")
+        raise wrong_return_value(hook, registration, f"{describe_value(registration)} among its registrations")
     event, hint = _fields(hook, registration, "event", "hint")
     resource, action = _fields(hook, event, "resource", "action") if type(event) is ClusterEvent else (None, 0)
     if (
@@ -333,6 +333,8 @@ def check_registration(hook: BoundHook, registration: object) -> None:
         or type(action) not in (int, Action)
         or not 0 < int(action) <= int(Action.ALL)
     ):
-        raise wrong_answer(hook, event, "a registration for something that is no event of a resource and an action")
+        raise wrong_return_value(
+            hook, event, "a registration for something that is no event of a resource and an action"
+        )
     if hint is not None and not callable(hint):
-        raise wrong_answer(hook, hint, f"a registration whose hint is {describe_value(hint)}, not a function")
+        raise wrong_return_value(hook, hint, f"a registration whose hint is {describe_value(hint)}, not a function")

@@ -1,6 +1,6 @@
-"""Evicts the victims of preemption: their condition, their deletion, and an event that names the preemptor.
+"""Carries out preemptions: the condition of the victims, their deletion, and an event that names the preemptor.
 
-Victims that are not bound yet (they wait for permission, or are in pre_bind) are rejected instead.
+Victims that are not bound yet (they wait on permit, or are in pre_bind) are rejected instead.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 
 @define(eq=False)
-class _Eviction:
-    """The eviction of all victims of one preemptor."""
+class _Preemption:
+    """A preemption under way: its node, its victims, and the pods that rely on it."""
 
     node_name: str
     victims: dict[str, Pod]
@@ -47,8 +47,8 @@ class _Eviction:
 
 
 @define(eq=False, kw_only=True)
-class Evictions:
-    """Evicts victims, in the background or while the caller waits."""
+class PreemptionExecutor:
+    """Deletes victims, in the background or while the caller waits."""
 
     client: KubeClient
     scheduler: Scheduler
@@ -58,33 +58,33 @@ class Evictions:
     status_writer: PodStatusWriter
     activate: Callable[[Sequence[Pod]], None]
     parallelism: int
-    """How many victims of one preemptor are evicted at once."""
+    """How many victims of one preemptor are deleted at once."""
     pool: WorkPool = field(factory=lambda: WorkPool(MAX_PARALLEL_PREEMPTORS))
-    """Evicts in the background: a job for each preemptor."""
-    _by_preemptor: dict[str, _Eviction] = field(factory=dict)
+    """Deletes victims in the background: a job for each preemptor."""
+    _by_preemptor: dict[str, _Preemption] = field(factory=dict)
 
-    def is_evicting_for(self, uid: str) -> bool:
+    def is_preempting_for(self, uid: str) -> bool:
         """Whether the preemptor *uid* has to wait: some of its victims are, as the watch shows, not being deleted."""
-        eviction = self._by_preemptor.get(uid)
-        return eviction is not None and self._is_ongoing(eviction)
+        preemption = self._by_preemptor.get(uid)
+        return preemption is not None and self._is_ongoing(preemption)
 
-    def is_evicting_from(self, node_name: str) -> bool:
+    def is_preempting_on(self, node_name: str) -> bool:
         """Whether there are victims on *node_name*, of any preemptor, that the watch does not show as being deleted."""
         return any(one.node_name == node_name and self._is_ongoing(one) for one in self._by_preemptor.values())
 
-    def _is_ongoing(self, eviction: _Eviction) -> bool:
-        return not eviction.all_requested or any(map(self._is_running, eviction.victims))
+    def _is_ongoing(self, preemption: _Preemption) -> bool:
+        return not preemption.all_requested or any(map(self._is_running, preemption.victims))
 
     def _is_running(self, uid: str) -> bool:
         cached = self.scheduler.cache.get(uid)
         return cached is not None and cached.pod.metadata.deletion_timestamp is None
 
-    async def evict(
+    async def preempt(
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
-        """Evict *victims*; see `trio_sched.plugin_api.Handle.evict`."""
+        """Delete *victims*; see `trio_sched.plugin_api.Handle.preempt`."""
         self._by_preemptor = {uid: one for uid, one in self._by_preemptor.items() if self._is_ongoing(one)}
-        requested = {uid: eviction for eviction in self._by_preemptor.values() for uid in eviction.victims}
+        requested = {uid: preemption for preemption in self._by_preemptor.values() for uid in preemption.victims}
         for victim in victims:
             if victim.uid in requested:
                 requested[victim.uid].preemptors[preemptor.uid] = preemptor
@@ -93,71 +93,73 @@ class Evictions:
             if not in_background:
                 self._clear_nominations(preemptor, node_name)
             return None
-        eviction = _Eviction(
+        preemption = _Preemption(
             node_name, {victim.uid: victim for victim in remaining}, preemptors={preemptor.uid: preemptor}
         )
-        self._by_preemptor[preemptor.uid] = eviction
+        self._by_preemptor[preemptor.uid] = preemption
         if in_background:
             self._clear_nominations(preemptor, node_name)
-            self.pool.submit(partial(self._evict_in_background, eviction, preemptor, remaining, plugin))
+            self.pool.submit(partial(self._preempt_in_background, preemption, preemptor, remaining, plugin))
             return None
         problem: KubeClientError | None = None
         try:
-            await self._evict_all(eviction, preemptor, remaining, plugin)
+            await self._delete_victims(preemption, preemptor, remaining, plugin)
         except* KubeClientError as group:
             problem = first_leaf(group)
-        eviction.all_requested = True
+        preemption.all_requested = True
         if problem is not None:
             del self._by_preemptor[preemptor.uid]
-            self.activate([one for uid, one in eviction.preemptors.items() if uid != preemptor.uid])
+            self.activate([one for uid, one in preemption.preemptors.items() if uid != preemptor.uid])
             return failure(problem)
         self._clear_nominations(preemptor, node_name)
         return None
 
-    async def _evict_in_background(
-        self, eviction: _Eviction, preemptor: Pod, victims: Sequence[Pod], plugin: str
+    async def _preempt_in_background(
+        self, preemption: _Preemption, preemptor: Pod, victims: Sequence[Pod], plugin: str
     ) -> None:
         problem: KubeClientError | None = None
         try:
             *others, last = victims
-            await self._evict_all(eviction, preemptor, others, plugin)
+            await self._delete_victims(preemption, preemptor, others, plugin)
             # Only the deletion of the last one may bring the preemptor back: before it there is not enough room.
-            eviction.all_requested = True
-            await self._evict_one(eviction, preemptor, last, plugin)
+            preemption.all_requested = True
+            await self._delete_victim(preemption, preemptor, last, plugin)
         except* KubeClientError as group:
             problem = first_leaf(group)
         if problem is not None:
-            if self._by_preemptor.get(preemptor.uid) is eviction:
+            if self._by_preemptor.get(preemptor.uid) is preemption:
                 del self._by_preemptor[preemptor.uid]
             log.error("Error evicting pods for %s: %s", preemptor.key, problem, extra={"pod": preemptor.key})
-            self.activate(list(eviction.preemptors.values()))
+            self.activate(list(preemption.preemptors.values()))
 
-    async def _evict_all(self, eviction: _Eviction, preemptor: Pod, victims: Sequence[Pod], plugin: str) -> None:
-        """Evict *victims*, some at once; the first failure cancels the others."""
+    async def _delete_victims(
+        self, preemption: _Preemption, preemptor: Pod, victims: Sequence[Pod], plugin: str
+    ) -> None:
+        """Delete *victims*, some at once; the first failure cancels the others."""
         limiter = trio.CapacityLimiter(self.parallelism)
 
-        async def evict(victim: Pod) -> None:
+        async def delete(victim: Pod) -> None:
             async with limiter:
-                await self._evict_one(eviction, preemptor, victim, plugin)
+                await self._delete_victim(preemption, preemptor, victim, plugin)
 
         async with trio.open_nursery() as nursery:
             for victim in victims:
-                nursery.start_soon(evict, victim)
+                nursery.start_soon(delete, victim)
 
-    async def _evict_one(self, eviction: _Eviction, preemptor: Pod, victim: Pod, plugin: str) -> None:
+    async def _delete_victim(self, preemption: _Preemption, preemptor: Pod, victim: Pod, plugin: str) -> None:
         waiting = self.waiting.by_uid.get(victim.uid)
         if (waiting is not None and waiting.preempt(plugin, "preempted")) or self.pre_binding.cancel(
             victim.uid, f"preempted by {plugin}"
         ):
-            del eviction.victims[victim.uid]
-            self.recorder.record(preempted(victim, preemptor, eviction.node_name, before_binding=True))
+            del preemption.victims[victim.uid]
+            self.recorder.record(preempted(victim, preemptor, preemption.node_name, before_binding=True))
             return
         try:
             await self._write_condition(preemptor, victim)
             await delete_pod(self.client, namespace=victim.namespace, name=victim.name)
         except NotFound:
             return
-        self.recorder.record(preempted(victim, preemptor, eviction.node_name))
+        self.recorder.record(preempted(victim, preemptor, preemption.node_name))
 
     async def _write_condition(self, preemptor: Pod, victim: Pod) -> None:
         """Say in the victim's status why it is deleted, so that its owner can tell this from a failure."""

@@ -1,5 +1,5 @@
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.rejected_pods import RejectedPods
+from trio_sched.engine.unschedulable_pods import UnschedulablePods
 from trio_sched.testing import pod
 
 
@@ -10,7 +10,7 @@ def info(name: str, *plugins: str, pending: str = "") -> QueuedPodInfo:
 
 
 def test_pods_are_found_by_their_rejectors_each_once() -> None:
-    pods = RejectedPods()
+    pods = UnschedulablePods()
     a, b, c = info("a", "X", "Y"), info("b", "Y"), info("c", pending="Z")
     for each in (a, b, c):
         pods.put(each)
@@ -21,7 +21,7 @@ def test_pods_are_found_by_their_rejectors_each_once() -> None:
 
 
 def test_putting_a_pod_again_indexes_its_new_rejectors() -> None:
-    pods = RejectedPods()
+    pods = UnschedulablePods()
     a = info("a", "X")
     pods.put(a)
     a.unschedulable_plugins = {"Y"}
@@ -30,7 +30,7 @@ def test_putting_a_pod_again_indexes_its_new_rejectors() -> None:
 
 
 def test_removing_a_pod_works_after_its_rejectors_have_changed() -> None:
-    pods = RejectedPods()
+    pods = UnschedulablePods()
     a = info("a", "X")
     pods.put(a)
     a.unschedulable_plugins.clear()

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
 
-from trio_sched.daemon.pending_pods import PendingPods
+from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.kube_client.watch import Change, Changes, Listed
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, Resource
@@ -33,17 +33,17 @@ def labelled(thing: Pod, **labels: str) -> Pod:
 
 
 async def test_the_first_list_fills_cache_and_queue(stage: Stage, autojump_clock: MockClock) -> None:
-    stage.mirror.nodes_changed(Listed([node("n")], "1"))
-    stage.mirror.pods_changed(Listed([pod("runs", cpu=1, node_name="n"), pod("waits")], "1"))
+    stage.event_handlers.nodes_changed(Listed([node("n")], "1"))
+    stage.event_handlers.pods_changed(Listed([pod("runs", cpu=1, node_name="n"), pod("waits")], "1"))
     assert stage.cpu("n") == 1000
     assert stage.where(pod("waits")) == "active"
-    assert len(stage.pending) == 1
+    assert len(stage.unassigned) == 1
 
 
 async def test_a_pod_without_a_node_is_queued_and_pending(stage: Stage, autojump_clock: MockClock) -> None:
     (added,) = stage.add(pod("p"))
     assert stage.where(added) == "active"
-    assert stage.pending.get("default/p") is added
+    assert stage.unassigned.get("default/p") is added
     assert stage.cache.get(added.uid) is None
 
 
@@ -53,7 +53,7 @@ async def test_a_pod_of_another_scheduler_is_ignored_until_it_has_a_node(
     stage.add(node("n"))
     (foreign,) = stage.add(pod("p", cpu=1, scheduler_name="somebody-else"))
     foreign = stage.update(foreign, labelled(foreign, a="b"))
-    assert (stage.where(foreign), len(stage.pending), stage.cpu("n")) == ("", 0, 0)
+    assert (stage.where(foreign), len(stage.unassigned), stage.cpu("n")) == ("", 0, 0)
     foreign = stage.update(foreign, on_node(foreign, "n"))
     assert stage.cpu("n") == 1000
     stage.delete(foreign)
@@ -66,7 +66,7 @@ async def test_deleting_an_unbound_pod_of_another_scheduler_changes_nothing(
     (foreign,) = stage.add(pod("p", scheduler_name="somebody-else"))
     (ours,) = stage.add(pod("q"))
     stage.delete(foreign)
-    assert (stage.where(ours), len(stage.pending)) == ("active", 1)
+    assert (stage.where(ours), len(stage.unassigned)) == ("active", 1)
 
 
 async def test_a_new_bound_pod_is_cached_and_requeues_pods_that_wait_for_assigned_pods(
@@ -100,11 +100,11 @@ async def test_a_pod_added_twice_counts_once_and_is_logged(
 
 
 async def test_every_batch_wakes_the_scheduler(stage: Stage, autojump_clock: MockClock) -> None:
-    ready = stage.assembly.ready
+    ready = stage.assembly.pods_available
     for happens in (
-        lambda: stage.mirror.nodes_changed(Listed([], "1")),
-        lambda: stage.mirror.pods_changed(Listed([], "1")),
-        lambda: stage.mirror.handler("CSINode", Resource.CSI_NODE, Action.ADD)(Listed([], "1")),
+        lambda: stage.event_handlers.nodes_changed(Listed([], "1")),
+        lambda: stage.event_handlers.pods_changed(Listed([], "1")),
+        lambda: stage.event_handlers.handler("CSINode", Resource.CSI_NODE, Action.ADD)(Listed([], "1")),
     ):
         happens()
         with trio.fail_after(1):
@@ -123,12 +123,12 @@ async def test_an_updated_pending_pod_is_queued_in_its_newest_version(stage: Sta
     queued = stage.queue.find(new.key)
     assert queued is not None
     assert queued.pod is new
-    assert stage.pending.get(new.key) is new
+    assert stage.unassigned.get(new.key) is new
 
 
 async def test_an_update_of_a_pod_that_is_not_queued_queues_it(stage: Stage, autojump_clock: MockClock) -> None:
     old, new = stage.stamp(pod("p")), stage.stamp(pod("p"))
-    stage.mirror.pods_changed(Changes([Change("MODIFIED", old, new)], "1"))
+    stage.event_handlers.pods_changed(Changes([Change("MODIFIED", old, new)], "1"))
     assert stage.where(new) == "active"
 
 
@@ -139,7 +139,7 @@ async def test_an_update_to_the_same_version_does_not_queue_a_pod_in_flight(
     info = stage.queue.pop()
     assert info is not None
     stage.queue.done(info.uid)
-    stage.mirror.pods_changed(Changes([Change("MODIFIED", old, old)], "1"))
+    stage.event_handlers.pods_changed(Changes([Change("MODIFIED", old, old)], "1"))
     assert stage.where(old) == ""
 
 
@@ -149,7 +149,7 @@ async def test_an_assumed_pod_that_is_confirmed_counts_once(stage: Stage, autoju
     assert stage.cpu("n") == 1000
     stage.update(assumed, on_node(assumed, "n"))
     assert not stage.cache.is_assumed(assumed.uid)
-    assert (stage.cpu("n"), len(stage.pending), stage.where(assumed)) == (1000, 0, "")
+    assert (stage.cpu("n"), len(stage.unassigned), stage.where(assumed)) == (1000, 0, "")
 
 
 async def test_an_assumed_pod_bound_to_another_node_counts_on_that_node(
@@ -170,7 +170,7 @@ async def test_a_queued_pod_bound_by_another_client_leaves_the_queue(stage: Stag
     for each in (refused, active):
         stage.update(each, on_node(each, "n"))
     assert [stage.where(each) for each in (refused, active)] == ["", ""]
-    assert (len(stage.pending), stage.cpu("n")) == (0, 65_000)
+    assert (len(stage.unassigned), stage.cpu("n")) == (0, 65_000)
 
 
 async def test_a_pod_that_is_bound_requeues_pods_that_wait_for_assigned_pods(
@@ -190,7 +190,7 @@ async def test_an_update_of_an_assumed_pod_does_not_queue_it(stage: Stage, autoj
     newer = stage.update(assumed, labelled(assumed, a="b"))
     assert stage.where(assumed) == ""
     assert stage.cache.is_assumed(assumed.uid)
-    assert stage.pending.get(assumed.key) is newer
+    assert stage.unassigned.get(assumed.key) is newer
 
 
 async def test_an_assumed_pod_being_deleted_frees_its_resources_once(
@@ -203,7 +203,7 @@ async def test_an_assumed_pod_being_deleted_frees_its_resources_once(
     assert (stage.cpu("n"), stage.where(waiting)) == (0, "backoff")
     going = stage.update(going, labelled(going, a="b"))
     stage.delete(going)
-    assert (stage.cache.get(going.uid), stage.where(going), len(stage.pending)) == (None, "", 1)
+    assert (stage.cache.get(going.uid), stage.where(going), len(stage.unassigned)) == (None, "", 1)
     assert caplog.text == ""
 
 
@@ -216,7 +216,7 @@ async def test_a_waiting_pod_being_deleted_is_rejected_and_forgotten_by_its_bind
     (waiting,) = stage.refuse(pod("waiting", cpu=1))
     going = stage.update(assumed, deleting(assumed))
     stage.update(going, labelled(going, a="b"))
-    refusal = await stage.assembly.binding.waiting.permission(assumed.uid)
+    refusal = await stage.assembly.binding.waiting.wait_on_permit(assumed.uid)
     assert refusal is not None
     assert refusal.message == "removed"
     assert stage.cache.is_assumed(assumed.uid)
@@ -302,7 +302,7 @@ async def test_deleted_queued_pods_leave_the_queue_and_requeue_no_others(
     stage.delete(refused)
     stage.delete(active, active)
     assert [stage.where(each) for each in (refused, active, other)] == ["", "", "unschedulable"]
-    assert len(stage.pending) == 1
+    assert len(stage.unassigned) == 1
 
 
 async def test_a_queued_pod_bound_and_deleted_between_two_lists_leaves_the_queue(
@@ -311,7 +311,7 @@ async def test_a_queued_pod_bound_and_deleted_between_two_lists_leaves_the_queue
     stage.add(node("n"))
     (queued,) = stage.add(pod("p", cpu=1))
     stage.delete(queued, on_node(queued, "n"))
-    assert (stage.where(queued), len(stage.pending), stage.cpu("n")) == ("", 0, 0)
+    assert (stage.where(queued), len(stage.unassigned), stage.cpu("n")) == ("", 0, 0)
     assert caplog.text == ""
 
 
@@ -345,18 +345,18 @@ async def test_a_pod_recreated_under_the_same_name_is_another_pod(stage: Stage, 
         Change("ADDED", None, again),
         Change("ADDED", None, also),
     ]
-    stage.mirror.pods_changed(Changes(changes, "9", relisted=True))
+    stage.event_handlers.pods_changed(Changes(changes, "9", relisted=True))
     assert stage.where(again) == "active"
-    assert stage.pending.get("default/p") is again
+    assert stage.unassigned.get("default/p") is again
     assert {cached.pod.uid for cached in stage.cache} == {"second-q"}
     assert stage.cpu("n") == 0
 
 
 async def test_deleting_an_earlier_pod_of_the_same_name_does_not_remove_the_pending_one() -> None:
-    pending, second = PendingPods(), pod("p", uid="second")
-    pending.put(second)
-    pending.drop(pod("p", uid="first"))
-    assert pending.get("default/p") is second
-    pending.drop(second)
-    pending.drop(second)
-    assert len(pending) == 0
+    unassigned, second = UnassignedPods(), pod("p", uid="second")
+    unassigned.put(second)
+    unassigned.drop(pod("p", uid="first"))
+    assert unassigned.get("default/p") is second
+    unassigned.drop(second)
+    unassigned.drop(second)
+    assert len(unassigned) == 0

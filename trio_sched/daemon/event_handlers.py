@@ -11,7 +11,7 @@ from attrs import define
 from msgspec import structs
 
 from trio_sched.daemon.object_cache import ObjectCache
-from trio_sched.daemon.pending_pods import PendingPods
+from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.cluster_changes import (
     ASSIGNED_POD_ADD,
@@ -34,16 +34,16 @@ K = TypeVar("K")
 
 
 @define(eq=False, kw_only=True)
-class ClusterMirror:
+class EventHandlers:
     """Keeps the engine's cache and queue in step with the cluster. Nothing here waits."""
 
     scheduler: Scheduler
-    pending: PendingPods
+    unassigned: UnassignedPods
     object_cache: ObjectCache
     wake: Callable[[], None]
-    """Called after anything that may have made a pod ready."""
+    """Called after anything that may have put pods into the active queue."""
     reject_waiting: Callable[[str], bool]
-    """Rejects the pod with this UID if it waits for permission; returns whether it waited."""
+    """Rejects the pod with this UID if it waits on permit and has no outcome yet; returns whether that was so."""
     declared_features: bool = True
     """Gate NodeDeclaredFeatures."""
 
@@ -81,7 +81,7 @@ class ClusterMirror:
             self._cache(self.scheduler.cache.add, pod)
             self.scheduler.queue.move_all(ASSIGNED_POD_ADD, None, pod, now=now)
         elif self._is_ours(pod):
-            self.pending.put(pod)
+            self.unassigned.put(pod)
             self.scheduler.queue.add(pod, now=now)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
@@ -91,13 +91,13 @@ class ClusterMirror:
             for event in pod_update_events(old, new, queue.resource_options):
                 queue.move_all(event, old, new, now=now)
         elif new.node_name:
-            self.pending.drop(old)
+            self.unassigned.drop(old)
             self._cache(self.scheduler.cache.add, new)
             queue.move_all(ASSIGNED_POD_ADD, None, new, now=now)
             if self._is_ours(new):
                 queue.delete(old)
         elif self._is_ours(new):
-            self.pending.put(new)
+            self.unassigned.put(new)
             self._pending_updated(old, new, now)
 
     def _pending_updated(self, old: Pod, new: Pod, now: float) -> None:
@@ -116,8 +116,8 @@ class ClusterMirror:
         queue, now = self.scheduler.queue, trio.current_time()
         known = was if was is not None else pod
         if not known.node_name and self._is_ours(known):
-            # It had no node in the last version we saw, so it is in the queue, even if it got one in between.
-            self.pending.drop(known)
+            # It had no node in the last version that was seen, so it is in the queue, even if it got one in between.
+            self.unassigned.drop(known)
             queue.delete(known)
             if self.scheduler.cache.is_assumed(known.uid):
                 self._assumed_deleted(known, now)
