@@ -229,7 +229,6 @@ def test_the_plugins_agree_with_counting_from_scratch(seed: int, arguments: dict
 def test_dropped_counts_are_counted_again_correctly(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, limit in (
         (pod_index, "_MAX_COUNTS"),
-        (domain_counts, "_MAX_DOMAIN_COUNTS"),
         (topology_columns, "_MAX_MASKS"),
         (affinity_terms, "_MAX_PARSED"),
         (term_index, "_MAX_MATCHES"),
@@ -238,6 +237,9 @@ def test_dropped_counts_are_counted_again_correctly(monkeypatch: pytest.MonkeyPa
     ):
         assert getattr(module, limit) > 4
         monkeypatch.setattr(module, limit, 4)
+    monkeypatch.setattr(domain_counts, "_MAX_CELLS", 4 * domain_counts._OVERHEAD_CELLS)
+    monkeypatch.setattr(topology_columns, "_MAX_CELLS", 1)
+    monkeypatch.setattr(topology_columns, "_MIN_COLUMNS", 2)
     for seed, arguments in enumerate(ARGUMENTS):
         both = BothWays(seed, **arguments)
         for _ in range(300):

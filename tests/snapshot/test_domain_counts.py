@@ -220,7 +220,7 @@ def test_updates_that_leave_labels_and_taints_alone_do_not_begin_anew() -> None:
 
 
 def test_domain_counts_that_were_dropped_are_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(domain_counts, "_MAX_DOMAIN_COUNTS", 2)
+    monkeypatch.setattr(domain_counts, "_MAX_CELLS", 2 * domain_counts._OVERHEAD_CELLS + 20)
     table = table_of_zones()
     for key in ("zone", "kubernetes.io/hostname", "rack", "zone"):
         NodeColumns(table).domain_counts(WEB, key)

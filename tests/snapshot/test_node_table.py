@@ -47,7 +47,7 @@ def test_a_node_becomes_a_column_entry() -> None:
 
 
 def test_pods_add_up_and_go_again() -> None:
-    table = table_of("a", "b")
+    table = make_table([node("a"), node("b", allocatable={GPU: 8})])
     table.add_pod(1, pod_info(pod("p", cpu="500m", memory="1Gi", requests={GPU: 2}, host_ports=[80])))
     table.add_pod(1, pod_info(pod("q")))
     columns = NodeColumns(table)
@@ -224,14 +224,60 @@ def test_columns_grow_beyond_their_first_capacity_and_their_first_resources() ->
     assert table.topology.capacity >= 200
 
 
-def test_a_resource_that_only_pods_mention_gets_a_row() -> None:
+def test_a_resource_has_a_row_while_some_node_offers_it() -> None:
     table = table_of("a")
-    assert NodeColumns(table).resource_row(GPU) is None
     table.add_pod(0, pod_info(pod("p", requests={GPU: 1})))
-    row = NodeColumns(table).resource_row(GPU)
+    columns = NodeColumns(table)
+    assert columns.resource_row(GPU) is None
+    assert (columns.node(0).requested(GPU), columns.node(0).allocatable(GPU)) == (1, 0)
+    table.add_node(node("b", allocatable={GPU: 4}))
+    table.add_pod(1, pod_info(pod("q", requests={GPU: 3})))
+    row = columns.resource_row(GPU)
     assert row is not None
-    assert NodeColumns(table).requested[row].tolist() == [1]
-    assert NodeColumns(table).allocatable[row].tolist() == [0]
+    assert (columns.requested[row].tolist(), columns.allocatable[row].tolist()) == ([1, 3], [0, 4])
+    table.remove_pod(0, pod("p").uid)
+    assert columns.requested[row].tolist() == [0, 3]
+    table.update_node(node("b"))
+    assert (columns.resource_row(GPU), columns.resource_names[row]) == (None, "")
+    table.update_node(node("b", allocatable={"other.example/one": 4}))
+    assert columns.resource_row("other.example/one") == row
+    assert columns.requested[row].tolist() == [0, 0]
+
+
+def test_the_columns_are_as_large_as_what_nodes_have_however_much_they_had() -> None:
+    table = table_of("stays")
+    for i in range(500):
+        table.add_node(
+            node(
+                f"n{i}",
+                allocatable={f"example.com/{i}": 1},
+                taints=[f"t{i}:NoSchedule"],
+                declared_features=[f"F{i}"],
+                labels={f"key-{i}": "value"},
+            )
+        )
+        NodeColumns(table).label_values(f"key-{i}")
+    columns = NodeColumns(table)
+    assert (len(columns.resource_names), len(columns.taint_lists), len(columns.feature_lists)) == (503, 501, 501)
+    for i in range(499):
+        table.remove_node(f"n{i}")
+    assert len(columns.resource_names) <= 64
+    assert len(columns.taint_lists) <= 64
+    assert len(columns.feature_lists) <= 64
+    assert table._store.capacity == table.topology.capacity == 64
+    assert columns.allocatable.shape[1] == 2
+    row = columns.resource_row("example.com/499")
+    assert row is not None
+    assert columns.allocatable[row].tolist() == [0, 1]
+    assert [taint.key for taint in columns.taint_lists[int(columns.taint_sets[1])]] == ["t499"]
+    assert columns.feature_lists[int(columns.feature_sets[1])] == ("F499",)
+
+
+def test_a_pod_with_thousands_of_resources_takes_no_place_in_the_columns() -> None:
+    table = table_of("a")
+    before = NodeColumns(table).requested.shape
+    table.add_pod(0, pod_info(pod("p", requests={f"example.com/{i}": i % 2 for i in range(5000)})))
+    assert NodeColumns(table).requested.shape == before
 
 
 def test_after_any_history_the_columns_are_those_of_a_fresh_table() -> None:
@@ -239,14 +285,15 @@ def test_after_any_history_the_columns_are_those_of_a_fresh_table() -> None:
     table = NodeTable()
     pods: dict[str, PodInfo] = {}
     table.topology.column("zone")
-    for step in range(600):
+    for step in range(1500):
         name = f"n{rng.randrange(12)}"
         made = node(
             name,
             cpu=str(rng.randrange(1, 9)),
             labels={"zone": rng.choice("abc")},
-            taints=["t:NoSchedule"] if rng.random() < 0.3 else (),
+            taints=[f"t{rng.randrange(100)}:NoSchedule"] if rng.random() < 0.3 else (),
             images={rng.choice(["i:1", "j:1"]): 5},
+            allocatable={f"r.io/{rng.randrange(100)}": rng.randrange(3)},
         )
         if name not in table.row_of:
             table.add_node(made)
@@ -260,13 +307,24 @@ def test_after_any_history_the_columns_are_those_of_a_fresh_table() -> None:
             table.remove_pod(table.row_of[name], uid)
             del pods[uid]
         else:
-            new = pod_info(pod(f"p{step}", cpu=f"{rng.randrange(900)}m", host_ports=[step + 1], node_name=name))
+            requests = {f"r.io/{rng.randrange(100)}": rng.randrange(3)}
+            new = pod_info(
+                pod(f"p{step}", cpu=f"{rng.randrange(900)}m", requests=requests, host_ports=[step + 1], node_name=name)
+            )
             table.add_pod(table.row_of[name], new)
             pods[new.pod.uid] = new
     fresh = make_table(table.nodes, [each.pod for each in pods.values()])
     assert fresh.names == table.names
-    for column in ("allocatable", "requested", "nonzero_requested", "pod_count", "allowed_pods", "unschedulable"):
+    for column in ("nonzero_requested", "pod_count", "allowed_pods", "unschedulable"):
         assert np.array_equal(getattr(fresh.views, column), getattr(table.views, column)), column
+    expected, found = NodeColumns(fresh), NodeColumns(table)
+    assert sorted(filter(None, expected.resource_names)) == sorted(filter(None, found.resource_names))
+    for resource in expected.resource_names:
+        rows = expected.resource_row(resource), found.resource_row(resource)
+        assert expected.allocatable[rows[0]].tolist() == found.allocatable[rows[1]].tolist()
+        assert expected.requested[rows[0]].tolist() == found.requested[rows[1]].tolist()
+    taints = [[view.taint_lists[i] for i in view.taint_sets] for view in (expected, found)]
+    assert taints[0] == taints[1]
     for key in ("zone", "kubernetes.io/hostname"):
         values = [
             [view.label_vocabulary(key)[i] for i in view.label_values(key)]

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 
 import numpy as np
@@ -6,12 +6,19 @@ import pytest
 
 from trio_sched.snapshot import topology_columns
 from trio_sched.snapshot.arrays import BoolArray
-from trio_sched.snapshot.topology_columns import ABSENT, TopologyColumns
+from trio_sched.snapshot.topology_columns import ABSENT, Topology, TopologyColumns, TopologyRows
 
 ZONES = [{"zone": "a"}, {"zone": "b", "disk": "ssd"}, {}]
 
 
-def values(topology: TopologyColumns, key: str) -> list[str | None]:
+def topology_of(labels: Iterable[dict[str, str]]) -> TopologyColumns:
+    topology = TopologyColumns()
+    for of_node in labels:
+        topology.add(of_node)
+    return topology
+
+
+def values(topology: Topology, key: str) -> list[str | None]:
     column = topology.column(key)
     return [column.values.values[i] for i in column.ids[: topology.count]]
 
@@ -20,13 +27,13 @@ def values(topology: TopologyColumns, key: str) -> list[str | None]:
 
 
 def test_a_column_holds_the_id_of_each_rows_value_and_0_where_the_label_is_absent() -> None:
-    column = TopologyColumns(ZONES).column("zone")
-    assert column.ids.tolist() == [1, 2, ABSENT]
+    column = topology_of(ZONES).column("zone")
+    assert column.ids[:3].tolist() == [1, 2, ABSENT]
     assert column.values.values == [None, "a", "b"]
 
 
 def test_a_column_follows_the_nodes_once_it_was_asked_for() -> None:
-    topology = TopologyColumns(ZONES)
+    topology = topology_of(ZONES)
     column = topology.column("zone")
     topology.add({"zone": "c"})
     topology.update(0, {"zone": "b"})
@@ -37,7 +44,7 @@ def test_a_column_follows_the_nodes_once_it_was_asked_for() -> None:
 
 
 def test_the_last_row_takes_the_place_of_a_removed_one() -> None:
-    topology = TopologyColumns([{"zone": name} for name in "abc"])
+    topology = topology_of([{"zone": name} for name in "abc"])
     assert values(topology, "zone") == ["a", "b", "c"]
     topology.remove(0)
     assert (topology.count, values(topology, "zone"), values(topology, "later")) == (2, ["c", "b"], [None, None])
@@ -45,12 +52,54 @@ def test_the_last_row_takes_the_place_of_a_removed_one() -> None:
     assert values(topology, "zone") == ["c"]
 
 
-def test_ids_stay_the_same_when_a_value_is_gone() -> None:
-    topology = TopologyColumns(ZONES)
+def test_the_id_of_a_value_that_is_gone_is_given_to_another() -> None:
+    topology = topology_of(ZONES)
     topology.column("zone")
     topology.update(0, {})
-    topology.add({"zone": "a"})
+    assert topology.column("zone").values.get("a") is None
+    topology.add({"zone": "z"})
     assert topology.column("zone").ids[:4].tolist() == [ABSENT, 2, ABSENT, 1]
+    assert topology.column("zone").values.values == [None, "z", "b"]
+
+
+def test_a_column_is_as_long_as_there_are_values_however_many_there_were() -> None:
+    topology = topology_of([{"zone": "first"}])
+    for i in range(1000):
+        topology.add({"zone": f"new-{i}"})
+        topology.column("zone")
+        topology.remove(0)
+    assert len(topology.column("zone").values) <= 3
+    for i in range(1000):
+        topology.add({"zone": f"peak-{i}"})
+    assert len(topology.column("zone").values) > 1000
+    while topology.count > 1:
+        topology.remove(0)
+        topology.column("zone")
+    assert len(topology.column("zone").values) <= 64
+    assert (topology.capacity, len(topology.column("zone").ids)) == (64, 64)
+
+
+def test_only_labels_of_nodes_have_columns() -> None:
+    topology = topology_of(ZONES)
+    for i in range(100):
+        assert values(topology, f"key-{i}") == [None, None, None]
+    topology.column("disk")
+    assert len(topology._columns) == 1
+    topology.update(1, {"zone": "b"})
+    assert values(topology, "disk") == [None, None, None]
+    assert len(topology._columns) == 0
+
+
+def test_columns_beyond_the_limit_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topology_columns, "_MIN_COLUMNS", 2)
+    monkeypatch.setattr(topology_columns, "_MAX_CELLS", 1)
+    topology = topology_of([{"a": "1", "b": "2", "c": "3"}, {"a": "4"}])
+    topology.column("a")
+    before = topology.generation
+    for key, expected in (("b", ["2", None]), ("c", ["3", None]), ("a", ["1", "4"])):
+        assert values(topology, key) == expected
+    assert len(topology._columns) == 2
+    assert topology.generation > before  # ids may be others, so what was counted by them is counted anew
 
 
 def test_columns_grow() -> None:
@@ -64,15 +113,16 @@ def test_columns_grow() -> None:
 
 
 def test_columns_cannot_be_written_to() -> None:
-    topology = TopologyColumns(ZONES)
-    for _ in range(2):
+    topology = topology_of(ZONES)
+    for _attempt in range(2):
         with pytest.raises(ValueError, match="read-only"):
             topology.column("zone").ids[0] = 2
-        topology.add({})  # makes the arrays grow
+        for _ in range(100):
+            topology.add({})  # makes the arrays grow
 
 
 def test_has_everywhere_follows_the_nodes() -> None:
-    topology = TopologyColumns(ZONES[:2])
+    topology = topology_of(ZONES[:2])
     assert (topology.has_everywhere("zone"), topology.has_everywhere("disk")) == (True, False)
     topology.add({})
     assert not topology.has_everywhere("zone")
@@ -98,7 +148,7 @@ def test_has_everywhere_follows_the_nodes() -> None:
     ids=["add", "update", "update of the spec", "remove"],
 )
 def test_every_change_is_another_generation(change: Callable[[TopologyColumns], object]) -> None:
-    topology = TopologyColumns(ZONES)
+    topology = topology_of(ZONES)
     before = topology.generation
     topology.column("zone")
     topology.has_everywhere("zone")
@@ -112,7 +162,7 @@ def test_every_change_is_another_generation(change: Callable[[TopologyColumns], 
 
 
 def test_a_mask_covers_all_rows_there_is_room_for() -> None:
-    topology = TopologyColumns(ZONES)
+    topology = topology_of(ZONES)
     topology.add({})
     mask = topology.mask("some", lambda: np.array([True, False, True, True]))
     assert len(mask.rows) == topology.capacity > 4
@@ -120,7 +170,7 @@ def test_a_mask_covers_all_rows_there_is_room_for() -> None:
 
 
 def test_a_mask_is_selected_once_per_key_and_generation() -> None:
-    topology, selected = TopologyColumns(ZONES), []
+    topology, selected = topology_of(ZONES), []
 
     def select() -> BoolArray:
         selected.append(topology.count)
@@ -129,14 +179,14 @@ def test_a_mask_is_selected_once_per_key_and_generation() -> None:
     mask = topology.mask("all", select)
     assert topology.mask("all", select) is mask
     topology.remove(0)
-    assert topology.mask("all", select).rows.tolist() == [True, True, False]
+    assert topology.mask("all", select).rows[:3].tolist() == [True, True, False]
     topology.mask("others", select)
     assert selected == [3, 2, 2]
 
 
 def test_masks_beyond_the_limit_are_selected_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topology_columns, "_MAX_MASKS", 2)
-    topology = TopologyColumns(ZONES)
+    topology = topology_of(ZONES)
     for key in (0, 1, 2, 0):
         mask = topology.mask(key, lambda key=key: np.arange(3) == key)
         assert np.flatnonzero(mask.rows).tolist() == [key]
@@ -146,29 +196,33 @@ def test_masks_beyond_the_limit_are_selected_anew(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_copy_holds_the_rows_asked_for_in_that_order() -> None:
-    copy = TopologyColumns(ZONES).copy_of_rows([2, 0])
+    copy = TopologyRows(topology_of(ZONES), [2, 0])
     assert (copy.count, values(copy, "zone")) == (2, [None, "a"])
+    assert (copy.has_everywhere("zone"), copy.has_everywhere("disk")) == (False, False)
+    copy = TopologyRows(topology_of(ZONES), [1, 0])
+    assert (copy.has_everywhere("zone"), copy.has_everywhere("disk")) == (True, False)
 
 
-def test_value_ids_mean_the_same_in_copy_and_original_also_those_given_later() -> None:
-    topology = TopologyColumns(ZONES)
-    topology.column("zone")
-    copy = topology.copy_of_rows([1])
+def test_value_ids_mean_the_same_in_copy_and_original() -> None:
+    topology = topology_of(ZONES)
+    copy = TopologyRows(topology, [1])
     assert copy.column("zone").ids.tolist() == [2]
-    copy.add({"zone": "only-in-the-copy"})
-    topology.add({"zone": "z"})
+    topology.update(1, {"zone": "z"})
     assert copy.column("zone").values is topology.column("zone").values
-    assert topology.column("zone").ids[3] == 4
+    assert (values(copy, "zone"), values(topology, "zone")) == (["z"], ["a", "z", None])
+    copy.add(0)
+    assert values(copy, "zone") == ["z", "a"]
 
 
-def test_changes_of_a_copy_leave_the_original_alone() -> None:
-    topology = TopologyColumns(ZONES)
-    generation = topology.generation
-    copy = topology.copy_of_rows([0, 1, 2])
-    copy.update(0, {"zone": "z"})
-    copy.remove(1)
-    assert values(topology, "zone") == ["a", "b", None]
-    assert topology.generation == generation
+def test_a_change_of_copy_or_original_is_another_generation_of_the_copy() -> None:
+    topology = topology_of(ZONES)
+    copy = TopologyRows(topology, [1])
+    generations = [copy.generation]
+    copy.add(0)
+    generations.append(copy.generation)
+    topology.update(1, {"zone": "z"})
+    generations.append(copy.generation)
+    assert generations == sorted(set(generations))
 
 
 def test_after_any_history_the_columns_are_those_of_fresh_ones() -> None:

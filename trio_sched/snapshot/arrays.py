@@ -23,11 +23,17 @@ def next_capacity(capacity: int) -> int:
     return max(_FIRST_CAPACITY, 2 * capacity)
 
 
-def longer(column: NDArray[D], capacity: int) -> NDArray[D]:
-    """A copy of *column*, shape (capacity,), filled up with zeros."""
-    grown = np.zeros(capacity, dtype=column.dtype)
-    grown[: len(column)] = column
-    return grown
+def smaller_capacity(capacity: int, count: int) -> int:
+    """How many rows to hold when *count* are left: the same as long as a quarter is used."""
+    return capacity if 4 * count >= capacity else max(_FIRST_CAPACITY, 2 * count)
+
+
+def resized(array: NDArray[D], capacity: int) -> NDArray[D]:
+    """A copy of *array* whose last axis has length *capacity*: cut off, or filled up with zeros."""
+    made = np.zeros((*array.shape[:-1], capacity), dtype=array.dtype)
+    kept = min(capacity, array.shape[-1])
+    made[..., :kept] = array[..., :kept]
+    return made
 
 
 def read_only(view: NDArray[D]) -> NDArray[D]:

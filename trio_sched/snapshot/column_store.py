@@ -6,7 +6,7 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, longer, next_capacity, read_only
+from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, read_only, resized
 
 _PER_ROW = (
     "pod_count",
@@ -66,7 +66,6 @@ class ColumnStore:
 
     def views(self, rows: int, resources: int) -> ColumnViews:
         """The first *rows* rows and *resources* resources, read-only."""
-        self.make_room_for(resources)
         views = {name: read_only(getattr(self, name)[:rows]) for name in _PER_ROW}
         return ColumnViews(
             allocatable=read_only(self.allocatable[:resources, :rows]),
@@ -81,13 +80,21 @@ class ColumnStore:
             self.allocatable = _taller(self.allocatable)
             self.requested = _taller(self.requested)
 
-    def grow(self) -> None:
-        """Make room for more rows."""
-        capacity = next_capacity(self.capacity)
-        for name in _MATRICES:
-            setattr(self, name, _wider(getattr(self, name), capacity))
-        for name in _PER_ROW:
-            setattr(self, name, longer(getattr(self, name), capacity))
+    def renumber_resources(self, new_rows: Int64Array) -> None:
+        """Move the resources to other rows.
+
+        Args:
+            new_rows: shape (resources before,): the new row of each; 0 for those that are gone.
+        """
+        kept = [0, *np.flatnonzero(new_rows).tolist()]
+        self.allocatable = self.allocatable[kept]
+        self.requested = self.requested[kept]
+
+    def resize(self, capacity: int) -> None:
+        """Make room for *capacity* rows."""
+        if capacity != self.capacity:
+            for name in (*_MATRICES, *_PER_ROW):
+                setattr(self, name, resized(getattr(self, name), capacity))
 
     def move(self, source: int, target: int) -> None:
         """Write the entries of *source* to *target*, except the generations, which the caller sets."""
@@ -106,19 +113,14 @@ class ColumnStore:
         for name in _PER_ROW:
             getattr(self, name)[target] = getattr(views, name)[row]
 
-    def clear_usage(self, row: int) -> None:
-        """No pods are on *row*."""
-        self.requested[:, row] = 0
-        self.nonzero_requested[:, row] = 0
-        self.pod_count[row] = 0
+    def clear(self, row: int) -> None:
+        """No node is at *row*."""
+        for name in _MATRICES:
+            getattr(self, name)[:, row] = 0
+        for name in _PER_ROW:
+            getattr(self, name)[row] = 0
 
 
 def _taller(matrix: Int64Array) -> Int64Array:
     """*matrix* with room for twice as many resources."""
     return np.vstack([matrix, np.zeros_like(matrix)])
-
-
-def _wider(matrix: Int64Array, capacity: int) -> Int64Array:
-    wider = np.zeros((matrix.shape[0], capacity), dtype=np.int64)
-    wider[:, : matrix.shape[1]] = matrix
-    return wider

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable
+from typing import Final
 
 import numpy as np
 
 from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, read_only
-from trio_sched.snapshot.topology_columns import ABSENT, NodeMask, TopologyColumns
+from trio_sched.snapshot.topology_columns import ABSENT, NodeMask, Topology
 
-_MAX_DOMAIN_COUNTS = 64
-"""How many `DomainCounts` (label keys, sets of nodes) are kept of one `RowCounts`."""
-NO_DOMAIN = 2**31 - 1
+_MAX_CELLS: Final = 1 << 23
+"""The size of all domain counts of a table together, in domains; beyond, those computed longest ago are dropped."""
+_OVERHEAD_CELLS: Final = 256
+"""What a `DomainCounts` with few domains counts for."""
+NO_DOMAIN: Final = 2**31 - 1
 """What the smallest count is where there is no domain."""
 
 
@@ -56,7 +60,7 @@ class DomainCounts:
         """How many domains are present."""
         return int(np.count_nonzero(self.present))
 
-    def change(self, topology: TopologyColumns, row: int, delta: int) -> None:
+    def change(self, topology: Topology, row: int, delta: int) -> None:
         """*delta* pods more on *row*."""
         if self._generation != topology.generation or (self._eligible is not None and not self._eligible[row]):
             return  # outdated counts are left alone: `refresh` counts all pods anew
@@ -66,8 +70,8 @@ class DomainCounts:
             self.total += delta
             self._minimum = None
 
-    def refresh(self, topology: TopologyColumns, rows: dict[int, int], mask: NodeMask | None) -> None:
-        """Count anew if nodes came, went, or changed their labels or taints.
+    def refresh(self, topology: Topology, rows: dict[int, int], mask: NodeMask | None) -> bool:
+        """Count anew if nodes came, went, or changed their labels or taints; returns whether that was so.
 
         Args:
             topology: the labels of the nodes.
@@ -75,7 +79,7 @@ class DomainCounts:
             mask: the set of nodes, up to date and the same at every call; None for all nodes.
         """
         if self._generation == topology.generation:
-            return
+            return False
         column = topology.column(self.key)
         self._ids = column.ids
         self._eligible = None if mask is None else mask.rows
@@ -95,15 +99,47 @@ class DomainCounts:
         self.total = int(self.counts.sum())
         self._minimum = None
         self._generation = topology.generation
+        return True
+
+
+class DomainCountsBudget:
+    """All domain counts of a table, those computed longest ago first: bounds their size together.
+
+    What is dropped is counted anew when it is read again.
+    """
+
+    __slots__ = ("_cells", "_computed")
+
+    def __init__(self) -> None:
+        self._cells = 0
+        self._computed: OrderedDict[DomainCounts, tuple[int, RowCounts]] = OrderedDict()
+
+    def computed(self, domains: DomainCounts, of: RowCounts) -> None:
+        """*domains*, which belong to *of*, were counted anew."""
+        self.discard(domains)
+        cells = len(domains.counts) + _OVERHEAD_CELLS
+        self._computed[domains] = cells, of
+        self._cells += cells
+        while self._cells > _MAX_CELLS and len(self._computed) > 1:
+            oldest, (_, owner) = next(iter(self._computed.items()))
+            self.discard(oldest)
+            owner.drop(oldest)
+
+    def discard(self, domains: DomainCounts) -> None:
+        """Forget *domains*, which are not kept any more."""
+        found = self._computed.pop(domains, None)
+        if found is not None:
+            self._cells -= found[0]
 
 
 class RowCounts:
     """How many pods of some kind are on each row, and the same per topology domain."""
 
-    __slots__ = ("_dense", "_domains", "_topology", "rows")
+    __slots__ = ("_budget", "_dense", "_domains", "_topology", "rows")
 
-    def __init__(self, topology: TopologyColumns) -> None:
+    def __init__(self, topology: Topology, budget: DomainCountsBudget) -> None:
         self._topology = topology
+        self._budget = budget
         self.rows: dict[int, int] = {}
         """Row → pods, where there are any."""
         self._dense: Int64Array | None = None
@@ -124,9 +160,9 @@ class RowCounts:
     @property
     def per_node(self) -> Int64Array:
         """Shape (nodes,), read-only: pods on each node."""
-        count = self._topology.count
-        if self._dense is None or len(self._dense) < count:
-            self._dense = np.zeros(self._topology.capacity, dtype=np.int64)
+        count, capacity = self._topology.count, self._topology.capacity
+        if self._dense is None or not count <= len(self._dense) <= 2 * capacity:
+            self._dense = np.zeros(capacity, dtype=np.int64)
             for row, pods in self.rows.items():
                 self._dense[row] = pods
         return read_only(self._dense[:count])
@@ -136,8 +172,17 @@ class RowCounts:
         where = (key, None if mask is None else mask.key)
         found = self._domains.get(where)
         if found is None:
-            if len(self._domains) >= _MAX_DOMAIN_COUNTS:
-                self._domains.clear()
             found = self._domains[where] = DomainCounts(key)
-        found.refresh(self._topology, self.rows, mask)
+        if found.refresh(self._topology, self.rows, mask):
+            self._budget.computed(found, self)
         return found
+
+    def drop(self, domains: DomainCounts) -> None:
+        """Do not keep *domains* up to date any more."""
+        self._domains = {where: one for where, one in self._domains.items() if one is not domains}
+
+    def close(self) -> None:
+        """Nothing reads these counts any more."""
+        for domains in self._domains.values():
+            self._budget.discard(domains)
+        self._domains = {}

@@ -105,11 +105,14 @@ class NodeColumns:
 
     @property
     def resource_names(self) -> Sequence[str]:
-        """The resource in each row of ``allocatable``, ``requested``: cpu, memory, ephemeral-storage, then others."""
+        """The resource in each row of ``allocatable`` and ``requested``; "" in a row that is not used.
+
+        First cpu, memory and ephemeral-storage, then others that some node offers.
+        """
         return self._table.resources.values
 
     def resource_row(self, name: str) -> int | None:
-        """The row of resource *name*; None if no node and no pod has ever had it."""
+        """The row of resource *name*; None if no node offers any of it."""
         return self._table.resources.get(name)
 
     @property
@@ -158,7 +161,7 @@ class NodeColumns:
 
     @property
     def taint_lists(self) -> Sequence[tuple[Taint, ...]]:
-        """The distinct lists of taints; index 0 is the empty one."""
+        """The lists of taints by index; 0 is the empty one, and so are those that no node has any more."""
         return self._table.taint_lists.values
 
     @property
@@ -169,7 +172,7 @@ class NodeColumns:
 
     @property
     def feature_lists(self) -> Sequence[tuple[str, ...]]:
-        """The distinct lists of declared features; index 0 is the empty one."""
+        """The lists of declared features by index; 0 is the empty one, and so are those that no node has any more."""
         return self._table.feature_lists.values
 
     def label_values(self, key: str) -> Int32Array:
@@ -182,11 +185,11 @@ class NodeColumns:
         return self._table.topology.has_everywhere(key)
 
     def label_vocabulary(self, key: str) -> Sequence[str | None]:
-        """The values of label *key* by index; index 0 is None, "absent"."""
+        """The values of label *key* by index; None at index 0, "absent", and where no node has the value any more."""
         return self._table.topology.column(key).values.values
 
     def label_value_id(self, key: str, value: str) -> int | None:
-        """The index of *value* in ``label_vocabulary(key)``, or None if no node has ever had it."""
+        """The index of *value* in ``label_vocabulary(key)``, or None if no node has it."""
         return self._table.topology.column(key).values.get(value)
 
     def image_holders(self, name: str) -> tuple[int, int, NDArray[np.intp]]:
@@ -325,4 +328,7 @@ class NodeView:
     def requested(self, resource: str) -> int:
         """How much of *resource* its pods request."""
         row = self._table.resources.get(resource)
-        return 0 if row is None else int(self._table.views.requested[row, self._row])
+        if row is not None:
+            return int(self._table.views.requested[row, self._row])
+        pods = self._table.pods[self._row].values()
+        return sum(pod_info.resources.requested.amount(resource) for pod_info in pods)

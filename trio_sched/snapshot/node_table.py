@@ -16,15 +16,17 @@ from trio_sched.objects.node_amounts import node_amounts
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import PodResources, ResourceAmounts
 from trio_sched.objects.taint import Taint
+from trio_sched.snapshot.arrays import next_capacity, smaller_capacity
 from trio_sched.snapshot.change_log import ChangeLog
 from trio_sched.snapshot.column_store import ColumnStore, ColumnViews
+from trio_sched.snapshot.domain_counts import DomainCountsBudget
 from trio_sched.snapshot.host_ports import HostPortIndex
 from trio_sched.snapshot.image_index import ImageIndex
 from trio_sched.snapshot.pod_index import PodIndex, class_key
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.term_index import TermIndex
-from trio_sched.snapshot.topology_columns import TopologyColumns
-from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Interner, resource_vocabulary
+from trio_sched.snapshot.topology_columns import Topology, TopologyColumns, TopologyRows
+from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Vocabulary, resource_vocabulary
 from trio_sched.snapshot.volume_index import VolumeIndex
 
 
@@ -32,14 +34,15 @@ from trio_sched.snapshot.volume_index import VolumeIndex
 class NodeTable:
     """The mutable side of the snapshot; belongs to the cache. Plugins get `NodeColumns`, which are read-only."""
 
-    resources: Interner[str] = field(factory=resource_vocabulary)
-    taint_lists: Interner[tuple[Taint, ...]] = field(factory=lambda: Interner(()))
-    feature_lists: Interner[tuple[str, ...]] = field(factory=lambda: Interner(()))
+    resources: Vocabulary[str] = field(factory=resource_vocabulary)
+    """Resources that a node offers; what pods request of others has no row, as it fits nowhere."""
+    taint_lists: Vocabulary[tuple[Taint, ...]] = field(factory=lambda: Vocabulary((), ()))
+    feature_lists: Vocabulary[tuple[str, ...]] = field(factory=lambda: Vocabulary((), ()))
     names: list[str] = field(factory=list)
     nodes: list[Node] = field(factory=list)
     row_of: dict[str, int] = field(factory=dict)
     pods: list[dict[str, PodInfo]] = field(factory=list)
-    topology: TopologyColumns = field(factory=TopologyColumns)
+    topology: Topology = field(factory=TopologyColumns)
     host_ports: HostPortIndex = field(factory=HostPortIndex)
     volumes: VolumeIndex = field(factory=VolumeIndex)
     pods_log: ChangeLog = field(factory=ChangeLog)
@@ -47,7 +50,10 @@ class NodeTable:
     node_log: ChangeLog = field(factory=ChangeLog)
     """Rows whose node object changed in a way that matters to plugins, and rows that now hold another node."""
     membership_generation: int = 0
-    """Counts changes of the set of nodes; while it stays the same, each row holds the same node."""
+    """Counts changes of the set of nodes; while it stays the same, each row holds the same node.
+
+    It grows, too, when ids (of resources, lists of taints, lists of features) get another meaning.
+    """
     nodes_generation: int = 0
     """Counts changes of any node object that matter to plugins."""
     pod_index: PodIndex = field(init=False)
@@ -61,8 +67,9 @@ class NodeTable:
         self._start_indexes()
 
     def _start_indexes(self) -> None:
-        self.pod_index = PodIndex(self.topology, self.pods)
-        self.term_index = TermIndex(self.topology, self.pods)
+        budget = DomainCountsBudget()
+        self.pod_index = PodIndex(self.topology, budget, self.pods)
+        self.term_index = TermIndex(self.topology, budget, self.pods)
 
     @property
     def count(self) -> int:
@@ -72,11 +79,9 @@ class NodeTable:
     @property
     def views(self) -> ColumnViews:
         """The columns, read-only, with `count` entries each."""
-        views = self._views
-        # A what-if copy shares the vocabulary and may have added a resource that no node or pod has here.
-        if views is None or len(views.allocatable) < len(self.resources.values):
-            views = self._views = self._store.views(self.count, len(self.resources))
-        return views
+        if self._views is None:
+            self._views = self._store.views(self.count, len(self.resources))
+        return self._views
 
     @property
     def images(self) -> ImageIndex:
@@ -96,7 +101,7 @@ class NodeTable:
             names=[self.names[row] for row in rows],
             nodes=[self.nodes[row] for row in rows],
             pods=[self.pods[row].copy() for row in rows],
-            topology=self.topology.copy_of_rows(rows),
+            topology=TopologyRows(self._labels, rows),
             images=None,
             store=ColumnStore.of_rows(self.views, np.array(rows, dtype=np.intp)),
         )
@@ -115,16 +120,15 @@ class NodeTable:
         node = source.nodes[row]
         if target is None:
             target = self.count
-            if target >= self._store.capacity:
-                self._store.grow()
+            self._make_room_for(target)
             self.names.append(node.name)
             self.nodes.append(node)
             self.pods.append({})
             self.row_of[node.name] = target
-            self.topology.add(node.labels)
+            assert isinstance(self.topology, TopologyRows)
+            self.topology.add(row)
         else:
             self.nodes[target] = node
-            self.topology.update(target, node.labels)
         self.pods[target] = source.pods[row].copy()
         self._views = None
         self._store.copy(source.views, row, target)
@@ -145,15 +149,13 @@ class NodeTable:
         """
         amounts = node_amounts(node)
         row = self.count
-        if row >= self._store.capacity:
-            self._store.grow()
+        self._make_room_for(row)
         self.names.append(node.name)
         self.nodes.append(node)
         self.row_of[node.name] = row
         self.pods.append({})
         self._views = None
-        self.topology.add(node.labels)
-        self._store.clear_usage(row)
+        self._labels.add(node.labels)
         self._write_node(row, node, amounts)
         self.images.add(row, node.status.images or ())
         for pod_info in pods:
@@ -177,7 +179,7 @@ class NodeTable:
             self.images.add(row, node.status.images or ())
             self.images.remove(row, _image_names(old) - _image_names(node))
         if old.metadata.labels != node.metadata.labels or old.spec != node.spec:
-            self.topology.update(row, node.labels)
+            self._labels.update(row, node.labels)
         self._write_node(row, node, amounts)
         self._node_changed(row)
         return True
@@ -186,7 +188,7 @@ class NodeTable:
         """The node is gone; returns the pods that were on it."""
         row = self.row_of.pop(name)
         pods = list(self.pods[row].values())
-        self.topology.remove(row)  # first: counts per domain are outdated then, and not changed pod by pod below
+        self._labels.remove(row)  # first: counts per domain are outdated then, and not changed pod by pod below
         for pod_info in pods:
             self.pod_index.remove(row, pod_info.pod)
             self.term_index.remove(row, pod_info.pod)
@@ -194,12 +196,15 @@ class NodeTable:
         self.host_ports.remove(row, self.host_ports.of_row(row))
         for pod_info in pods:
             self.volumes.remove(row, pod_info.pod)
+        self._release_ids(row)
         last = self.count - 1
         if row != last:
             self._move_row(last, row)
         for per_row in (self.names, self.nodes, self.pods):
             per_row.pop()
-        self._views = None
+        self._store.clear(last)
+        self._store.resize(smaller_capacity(self._store.capacity, last))
+        self._compact()
         self._membership_changed(row if row != last else None)
         return pods
 
@@ -220,13 +225,71 @@ class NodeTable:
 
     def _write_node(self, row: int, node: Node, has: tuple[ResourceAmounts, int]) -> None:
         amounts, allowed_pods = has
-        self._store.allocatable[:, row] = 0
-        for resource, amount in self._rows_of(amounts):
-            self._store.allocatable[resource, row] = amount
+        scalars = {name: amount for name, amount in amounts.scalars if amount}
+        new = frozenset(name for name in scalars if self.resources.get(name) is None)
+        rows = {self.resources.acquire(name): amount for name, amount in scalars.items()}
+        taints = self.taint_lists.acquire(node.spec.taints or ())
+        features = self.feature_lists.acquire(node.status.declared_features or ())
+        self._release_ids(row)  # what it had before; only now, so that ids of what stays are not given to others
+        self._store.make_room_for(len(self.resources))
+        allocatable = self._store.allocatable
+        allocatable[:, row] = 0
+        allocatable[CPU_ROW, row] = amounts.cpu_milli
+        allocatable[MEMORY_ROW, row] = amounts.memory_bytes
+        allocatable[EPHEMERAL_STORAGE_ROW, row] = amounts.ephemeral_storage_bytes
+        for resource, amount in rows.items():
+            allocatable[resource, row] = amount
         self._store.allowed_pods[row] = allowed_pods
         self._store.unschedulable[row] = node.spec.unschedulable
-        self._store.taint_sets[row] = self.taint_lists.intern(node.spec.taints or ())
-        self._store.feature_sets[row] = self.feature_lists.intern(node.status.declared_features or ())
+        self._store.taint_sets[row] = taints
+        self._store.feature_sets[row] = features
+        self._views = None
+        if new:
+            self._count_requests_of(new)
+        self._compact()
+
+    def _count_requests_of(self, names: frozenset[str]) -> None:
+        """Count what pods request of resources that have just got a row."""
+        for row, pods in enumerate(self.pods):
+            for pod_info in pods.values():
+                for name, amount in pod_info.resources.requested.scalars:
+                    if name in names:
+                        self._store.requested[self.resources.get(name), row] += amount
+
+    def _release_ids(self, row: int) -> None:
+        """The node at *row* does not use its resources, its taints and its features any more."""
+        store, is_free = self._store, False
+        for resource in np.flatnonzero(store.allocatable[EPHEMERAL_STORAGE_ROW + 1 :, row]).tolist():
+            freed = EPHEMERAL_STORAGE_ROW + 1 + resource
+            if self.resources.release(freed):
+                store.requested[freed] = 0
+                is_free = True
+        is_free |= self.taint_lists.release(int(store.taint_sets[row]))
+        is_free |= self.feature_lists.release(int(store.feature_sets[row]))
+        if is_free:
+            self.membership_generation += 1
+
+    def _compact(self) -> None:
+        """Give new ids where most are free."""
+        store, count = self._store, self.count
+        if self.resources.is_sparse:
+            store.renumber_resources(self.resources.compact())
+            self.membership_generation += 1
+        for vocabulary, column in ((self.taint_lists, store.taint_sets), (self.feature_lists, store.feature_sets)):
+            if vocabulary.is_sparse:
+                column[:count] = vocabulary.compact()[column[:count]]
+                self.membership_generation += 1
+        self._views = None
+
+    def _make_room_for(self, row: int) -> None:
+        if row >= self._store.capacity:
+            self._store.resize(next_capacity(self._store.capacity))
+
+    @property
+    def _labels(self) -> TopologyColumns:
+        """The topology of a table that is no copy."""
+        assert isinstance(self.topology, TopologyColumns)
+        return self.topology
 
     # --- pods -----------------------------------------------------------------------------------------------------
 
@@ -270,8 +333,9 @@ class NodeTable:
         if requested.ephemeral_storage_bytes:
             self._store.requested[EPHEMERAL_STORAGE_ROW, row] += sign * requested.ephemeral_storage_bytes
         for name, amount in requested.scalars:
-            resource = self._resource_row(name)
-            self._store.requested[resource, row] += sign * amount
+            resource = self.resources.get(name)
+            if resource is not None:
+                self._store.requested[resource, row] += sign * amount
         self._store.nonzero_requested[0, row] += sign * resources.nonzero_cpu_milli
         self._store.nonzero_requested[1, row] += sign * resources.nonzero_memory_bytes
         self._store.pod_count[row] += sign
@@ -280,24 +344,6 @@ class NodeTable:
         self._store.pods_generation[row] = self._generation
 
     # --- bookkeeping ------------------------------------------------------------------------------------------------
-
-    def _rows_of(self, amounts: ResourceAmounts) -> list[tuple[int, int]]:
-        return [
-            (CPU_ROW, amounts.cpu_milli),
-            (MEMORY_ROW, amounts.memory_bytes),
-            (EPHEMERAL_STORAGE_ROW, amounts.ephemeral_storage_bytes),
-            *((self._resource_row(name), amount) for name, amount in amounts.scalars),
-        ]
-
-    def _resource_row(self, name: str) -> int:
-        row = self.resources.get(name)
-        if row is None:
-            row = self.resources.intern(name)
-            self._views = None
-        if row >= len(self._store.allocatable):  # a copy shares its vocabulary, which may have grown since
-            self._store.make_room_for(row + 1)
-            self._views = None
-        return row
 
     def _node_changed(self, row: int) -> None:
         self.node_log.append(row)

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from attrs import field, frozen
 
 from trio_sched.objects.pod import Pod
-from trio_sched.snapshot.domain_counts import RowCounts
+from trio_sched.snapshot.domain_counts import DomainCountsBudget, RowCounts
 from trio_sched.snapshot.label_selection import LabelMatcher
 from trio_sched.snapshot.pod_info import PodsByRow, each_pod
-from trio_sched.snapshot.topology_columns import TopologyColumns
+from trio_sched.snapshot.topology_columns import Topology
 
 _MAX_COUNTS = 1024
 """How many selectors' counts are kept; the least recently used one is dropped first."""
@@ -86,13 +86,24 @@ class PodIndex:
 
     Args:
         topology: the labels of the nodes, by row.
+        budget: bounds the size of the counts per domain.
         pods: the pods of each row; read once, when indexing starts. From then on *add* and *remove* report changes.
     """
 
-    __slots__ = ("_by_namespace", "_classes", "_counters", "_counters_by_namespace", "_is_active", "_pods", "_topology")
+    __slots__ = (
+        "_budget",
+        "_by_namespace",
+        "_classes",
+        "_counters",
+        "_counters_by_namespace",
+        "_is_active",
+        "_pods",
+        "_topology",
+    )
 
-    def __init__(self, topology: TopologyColumns, pods: PodsByRow) -> None:
+    def __init__(self, topology: Topology, budget: DomainCountsBudget, pods: PodsByRow) -> None:
         self._topology = topology
+        self._budget = budget
         self._pods = pods
         self._is_active = False
         self._classes: dict[ClassKey, _PodClass] = {}
@@ -111,7 +122,7 @@ class PodIndex:
             self._is_active = True
             for row, pod in each_pod(self._pods):
                 self.add(row, pod)
-        counts = self._counters[selector] = RowCounts(self._topology)
+        counts = self._counters[selector] = RowCounts(self._topology, self._budget)
         for namespace in _namespaces_of(selector):
             self._counters_by_namespace.setdefault(namespace, []).append((selector, counts))
         for one in self._candidates(selector):
@@ -146,7 +157,10 @@ class PodIndex:
         del one.rows[row]
         if not one.rows:
             del self._classes[one.key]
-            del self._by_namespace[one.namespace][one.key]
+            in_namespace = self._by_namespace[one.namespace]
+            del in_namespace[one.key]
+            if not in_namespace:
+                del self._by_namespace[one.namespace]
 
     def _class_of(self, pod: Pod) -> _PodClass:
         key = class_key(pod)
@@ -167,10 +181,14 @@ class PodIndex:
 
     def _drop(self, selector: PodSelector, counts: RowCounts) -> None:
         for namespace in _namespaces_of(selector):
-            self._counters_by_namespace[namespace].remove((selector, counts))
+            of_namespace = self._counters_by_namespace[namespace]
+            of_namespace.remove((selector, counts))
+            if not of_namespace:
+                del self._counters_by_namespace[namespace]
         for one in self._candidates(selector):
             if counts in one.counters:
                 one.counters.remove(counts)
+        counts.close()
 
 
 def _namespaces_of(selector: PodSelector) -> Iterable[str | None]:

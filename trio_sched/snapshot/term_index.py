@@ -11,10 +11,10 @@ from attrs import frozen
 
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.affinity_terms import AffinityTerm, TermKind, affinity_terms
-from trio_sched.snapshot.domain_counts import DomainCounts, RowCounts
+from trio_sched.snapshot.domain_counts import DomainCounts, DomainCountsBudget, RowCounts
 from trio_sched.snapshot.pod_index import class_key
 from trio_sched.snapshot.pod_info import PodsByRow, each_pod
-from trio_sched.snapshot.topology_columns import TopologyColumns
+from trio_sched.snapshot.topology_columns import Topology
 
 _MAX_MATCHES = 4096
 
@@ -24,9 +24,9 @@ class TermCounts:
 
     __slots__ = ("counts", "term")
 
-    def __init__(self, term: AffinityTerm, topology: TopologyColumns) -> None:
+    def __init__(self, term: AffinityTerm, counts: RowCounts) -> None:
         self.term = term
-        self.counts = RowCounts(topology)
+        self.counts = counts
 
     @property
     def by_domain(self) -> DomainCounts:
@@ -52,13 +52,26 @@ class TermIndex:
 
     Args:
         topology: the labels of the nodes, by row.
+        budget: bounds the size of the counts per domain.
         pods: the pods of each row; read once, when indexing starts. From then on *add* and *remove* report changes.
     """
 
-    __slots__ = ("_by_namespace", "_by_selector", "_is_active", "_matches", "_pods", "_terms", "_topology", "_version")
+    __slots__ = (
+        "_budget",
+        "_by_namespace",
+        "_by_selector",
+        "_is_active",
+        "_matches",
+        "_matches_version",
+        "_pods",
+        "_terms",
+        "_topology",
+        "_version",
+    )
 
-    def __init__(self, topology: TopologyColumns, pods: PodsByRow) -> None:
+    def __init__(self, topology: Topology, budget: DomainCountsBudget, pods: PodsByRow) -> None:
         self._topology = topology
+        self._budget = budget
         self._pods = pods
         self._is_active = False
         self._terms: dict[AffinityTerm, TermCounts] = {}
@@ -68,7 +81,8 @@ class TermIndex:
         """Terms that select namespaces by label."""
         self._version = 0
         """Counts changes of the set of distinct terms."""
-        self._matches: dict[object, tuple[int, MatchingTerms]] = {}
+        self._matches: dict[object, MatchingTerms] = {}
+        self._matches_version = 0
 
     def matching(self, pod: Pod, namespace_labels: Callable[[str], Mapping[str, str]]) -> MatchingTerms:
         """The terms that match *pod*."""
@@ -80,9 +94,12 @@ class TermIndex:
             return _NO_MATCHING_TERMS
         labels = namespace_labels(pod.namespace) if self._by_selector else {}
         key = (class_key(pod), tuple(labels.items()))
+        if self._matches_version != self._version:
+            self._matches.clear()
+            self._matches_version = self._version
         found = self._matches.get(key)
-        if found is not None and found[0] == self._version:
-            return found[1]
+        if found is not None:
+            return found
         candidates = [*self._by_namespace.get(pod.namespace, {}).values(), *self._by_selector.values()]
         matches = [one for one in dict.fromkeys(candidates) if one.term.matches(pod.namespace, pod.labels, labels)]
         anti = tuple(one for one in matches if one.term.kind is TermKind.REQUIRED_ANTI_AFFINITY)
@@ -90,7 +107,7 @@ class TermIndex:
         matching = MatchingTerms(anti, ranking) if matches else _NO_MATCHING_TERMS
         if len(self._matches) >= _MAX_MATCHES:
             self._matches.clear()
-        self._matches[key] = (self._version, matching)
+        self._matches[key] = matching
         return matching
 
     def add(self, row: int, pod: Pod) -> None:
@@ -100,7 +117,7 @@ class TermIndex:
         for term in affinity_terms(pod).all:
             found = self._terms.get(term)
             if found is None:
-                found = self._terms[term] = TermCounts(term, self._topology)
+                found = self._terms[term] = TermCounts(term, RowCounts(self._topology, self._budget))
                 for terms in self._lists_with(term):
                     terms[term] = found
                 self._version += 1
@@ -115,8 +132,12 @@ class TermIndex:
             found.counts.change(row, -1)
             if not found.counts.rows:
                 del self._terms[term]
+                found.counts.close()
                 for terms in self._lists_with(term):
                     del terms[term]
+                for namespace in term.namespaces:
+                    if not self._by_namespace[namespace]:
+                        del self._by_namespace[namespace]
                 self._version += 1
 
     def _lists_with(self, term: AffinityTerm) -> list[dict[AffinityTerm, TermCounts]]:
