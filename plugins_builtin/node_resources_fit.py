@@ -43,6 +43,8 @@ from trio_sched.plugin_api import (
 
 NAME = "NodeResourcesFit"
 TOO_MANY_PODS = "Too many pods"
+_MAX_BITS = 30
+"""For more requests than these a code of 64 bits has no place."""
 
 
 @frozen
@@ -102,6 +104,8 @@ class NodeResourcesFit:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Nodes fail with every insufficient resource; unresolvable if a request exceeds what is allocatable."""
         requests: tuple[_Request, ...] = state.read((NAME, "requests"))
+        if len(requests) > _MAX_BITS:
+            return _filter_many(requests, nodes)
         if len(nodes) <= FEW:
             return Verdicts(_codes_few(requests, nodes), lambda code: _explain(code, requests))
         codes = (nodes.pod_count >= nodes.allowed_pods).astype(np.int64)
@@ -236,6 +240,35 @@ def _insufficient(i: int) -> int:
 def _unresolvable(i: int) -> int:
     """The bit of a code that says that request number *i* exceeds what is allocatable."""
     return 4 << (2 * i)
+
+
+def _filter_many(requests: tuple[_Request, ...], nodes: NodeColumns) -> Verdicts:
+    """Any number of requests: a code stands for a combination of them, and nodes with the same one share it."""
+    offered: list[int] = []
+    missing = 0  # the bits of requests that no node can meet
+    rows = [np.where(nodes.pod_count >= nodes.allowed_pods, 1, 0)]
+    allocatable, requested = nodes.allocatable, nodes.requested
+    for i, request in enumerate(requests):
+        row = nodes.resource_row(request.name)
+        if row is None:
+            missing |= 0 if request.delegated else _insufficient(i) | _unresolvable(i)
+            continue
+        has = allocatable[row]
+        insufficient = request.amount > has - requested[row]
+        if request.delegated:
+            insufficient &= has > 0
+        if insufficient.any():
+            offered.append(i)
+            rows.append(np.where(insufficient, np.where(request.amount > has, 2, 1), 0))
+    combinations, of_node = np.unique(np.array(rows, dtype=np.int8), axis=1, return_inverse=True)
+    masks = []
+    for combination in combinations.T.tolist():
+        mask = missing | combination[0]
+        for i, how in zip(offered, combination[1:], strict=True):
+            mask |= (_insufficient(i) if how else 0) | (_unresolvable(i) if how == 2 else 0)
+        masks.append(mask)
+    codes = np.array([number + 1 if mask else 0 for number, mask in enumerate(masks)], dtype=np.int64)
+    return Verdicts(codes[of_node.reshape(-1)], lambda code: _explain(masks[code - 1], requests))
 
 
 def _explain(code: int, requests: tuple[_Request, ...]) -> Status:

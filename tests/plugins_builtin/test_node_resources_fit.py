@@ -125,6 +125,22 @@ def test_pod_level_requests_count_where_their_gate_is_on() -> None:
     assert fit(asking, handle=FakeHandle(gates={"PodLevelResources": False})).node_name == "n"
 
 
+@pytest.mark.parametrize("further_nodes", [0, 20], ids=["few", "many"])
+def test_a_pod_may_request_any_number_of_resources(further_nodes: int) -> None:
+    asked = {f"example.com/r{i}": 2 for i in range(100)}
+    enough = node("enough", allocatable=asked)
+    less = node("less", allocatable={**asked, "example.com/r98": 1, "example.com/r99": 0})
+    used = node("used", allocatable=asked)
+    others = [node(f"m{i}") for i in range(further_nodes)]
+    running = [pod("r", requests={"example.com/r7": 1}, node_name="used")]
+    found = schedule(pod(requests=asked), on=[less, used, *others], plugins=[FIT], pods=running)
+    assert found.reasons["less"] == ["Insufficient example.com/r98", "Insufficient example.com/r99"]
+    assert found.reasons["used"] == ["Insufficient example.com/r7"]
+    if others:
+        assert found.reasons["m0"] == [f"Insufficient {name}" for name in sorted(asked)]
+    assert schedule(pod(requests=asked), on=[less, used, enough], plugins=[FIT], pods=running).node_name == "enough"
+
+
 # --- score: the check vectors of the specification ------------------------------------------------------------------
 
 
