@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help dev check format test golden cov docs demo bench build clean
+.PHONY: help dev check format test golden cov docs demo bench soak build clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ demo: dev ## schedule a realistic cluster on the embedded API server
 
 bench: dev ## measure the engine, the transport and the whole path
 	$(BIN)/python -m contrib.benchmarks
+
+soak: dev ## a hundred thousand pods and ten thousand nodes come and go; minutes
+	$(BIN)/python -m contrib.soak
 
 build: dev ## wheel and sdist into dist/
 	$(BIN)/python -m build

@@ -74,6 +74,8 @@ class AssumeCache(Generic[T]):
         assumed = self._assumed.get(key)
         if assumed is not None and assumed.metadata.resource_version == one.metadata.resource_version:
             del self._assumed[key]
+        else:
+            self.drop_confirmed(one.metadata.name, one.metadata.namespace)
 
     def drop_confirmed(self, name: str, namespace: str = "") -> None:
         """Forget the assumed version of an object if a watch has shown another resourceVersion since."""

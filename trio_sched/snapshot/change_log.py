@@ -4,7 +4,7 @@ import numpy as np
 
 from trio_sched.snapshot.arrays import RowIndex
 
-KEPT_CHANGES = 1 << 16
+KEPT_CHANGES = 1 << 14
 """Changes that the log holds at least; a reader that is further behind has to look at every row again."""
 
 

@@ -66,7 +66,6 @@ class NodeMask:
     """Which rows belong to a set of nodes, as of one topology generation; equal *key* means the same set."""
 
     key: Hashable
-    generation: int
     rows: BoolArray
     """Shape (capacity,)."""
 
@@ -74,10 +73,11 @@ class NodeMask:
 class Topology(ABC):
     """Label columns and masks over the rows of a table of nodes."""
 
-    __slots__ = ("_masks",)
+    __slots__ = ("_masks", "_masks_generation")
 
     def __init__(self) -> None:
         self._masks: dict[Hashable, NodeMask] = {}
+        self._masks_generation = -1
 
     @property
     @abstractmethod
@@ -112,15 +112,17 @@ class Topology(ABC):
             key: equal keys mean the same set.
             select: gives shape (nodes,), which nodes are in it; called once per generation.
         """
-        generation = self.generation
+        if self._masks_generation != self.generation:
+            self._masks.clear()
+            self._masks_generation = self.generation
         found = self._masks.get(key)
-        if found is not None and found.generation == generation:
+        if found is not None:
             return found
         if len(self._masks) >= _MAX_MASKS:
             self._masks.clear()
         rows = np.zeros(self.capacity, dtype=np.bool_)
         rows[: self.count] = select()
-        mask = self._masks[key] = NodeMask(key, self.generation, rows)
+        mask = self._masks[key] = NodeMask(key, rows)
         return mask
 
 
