@@ -10,7 +10,7 @@ from contrib.benchmarks.engine import default_profile, scheduler, timed
 from contrib.benchmarks.report import Figure
 from contrib.benchmarks.workload import big_pod, constrained_pod
 from trio_sched.daemon.memory import set_malloc_thresholds
-from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.objects.pod import Pod
 
@@ -54,7 +54,7 @@ def run_preemption(nodes: int = 5_000, each: int = 4, pods: int = 20) -> Iterato
         began = time.perf_counter()
         decision = made.decide(info)
         decided = time.perf_counter()
-        assert isinstance(decision, Unplaced)
+        assert isinstance(decision, SchedulingFailure)
         assert decision.state is not None
         found = made.dry_run_preemption(preemptor, decision.state, names[i:] + names[:i], enough, {})
         trying.append(time.perf_counter() - decided)

@@ -15,7 +15,7 @@ from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.daemon.memory import set_malloc_thresholds
 from trio_sched.engine.cache import Cache
-from trio_sched.engine.decision import Placed
+from trio_sched.engine.decision import ScheduleResult
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.engine.queue import SchedulingQueue
@@ -57,7 +57,7 @@ def scheduler(profile: Profile, nodes: int) -> Scheduler:
     cache = Cache()
     for i in range(nodes):
         cache.add_node(msgspec.convert(node(i), Node))
-    found = Scheduler(cache=cache, queue=SchedulingQueue(known_pod={}.get), rng=Random(1))
+    found = Scheduler(cache=cache, queue=SchedulingQueue(get_unassigned_pod={}.get), rng=Random(1))
     found.install_profiles({profile.name: profile})
     return found
 
@@ -80,7 +80,7 @@ def timed(scheduler: Scheduler, infos: list[QueuedPodInfo], warm_up: int) -> tup
         began = time.perf_counter()
         decision = scheduler.decide(info)
         decided = time.perf_counter()
-        assert isinstance(decision, Placed)
+        assert isinstance(decision, ScheduleResult)
         scheduler.cache.assume(info.pod, decision.node_name)
         if i >= warm_up:
             deciding += decided - began
@@ -94,7 +94,7 @@ def _fresh(scheduler: Scheduler) -> float:
     for i in range(200):  # an empty cluster would be too easy
         info = _info(scheduler, i, 0, False)
         decision = scheduler.decide(info)
-        assert isinstance(decision, Placed)
+        assert isinstance(decision, ScheduleResult)
         scheduler.cache.assume(info.pod, decision.node_name)
     times = []
     for i in range(60):

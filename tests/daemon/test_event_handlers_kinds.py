@@ -9,7 +9,7 @@ from plugin_base import PluginBase
 from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
 
-from trio_sched.engine.decision import Placed, Unplaced
+from trio_sched.engine.decision import ScheduleResult, SchedulingFailure
 from trio_sched.kube_client.watch import Change, Changes, Listed
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.device_class import DeviceClass, DeviceClassSpec
@@ -142,15 +142,15 @@ async def test_a_new_device_class_takes_over_an_extended_resource_of_a_node(
     stage.add(node("n", allocatable={GPU: 1}))
     take = stage.event_handlers.handler("DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
     _first, second, third = stage.add(*(pod(name, requests={GPU: 1}) for name in ("first", "second", "third")))
-    assert isinstance(stage.attempt(), Placed)
+    assert isinstance(stage.attempt(), ScheduleResult)
     refusal = stage.attempt()
-    assert isinstance(refusal, Unplaced)
+    assert isinstance(refusal, SchedulingFailure)
     assert refusal.message == f"0/1 nodes are available: 1 Insufficient {GPU}."
     take(Changes([Change("ADDED", None, device_class("gpus"))], "1"))
     assert stage.where(second) == "backoff"
     assert stage.where(third) == "active"
     refusal = stage.attempt()  # of the same signature as the others, queued before the class came
-    assert isinstance(refusal, Unplaced)
+    assert isinstance(refusal, SchedulingFailure)
     assert f"a DeviceClass stands behind {GPU}" in refusal.message
     assert not stage.cache.is_assumed(third.uid)
 
@@ -184,7 +184,7 @@ class Licences(PluginBase):
         return []
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("Licence", Placed), ("Other", Unplaced)])
+@pytest.mark.parametrize(("kind", "expected"), [("Licence", ScheduleResult), ("Other", SchedulingFailure)])
 async def test_the_signature_cache_is_dropped_when_a_kind_changes_that_signing_plugins_read(
     staged: MakeStage, kind: str, expected: type[Any], autojump_clock: MockClock
 ) -> None:
@@ -193,7 +193,7 @@ async def test_the_signature_cache_is_dropped_when_a_kind_changes_that_signing_p
     take_licences = stage.event_handlers.handler("Licence", "licences.v1.example.com", Action.ADD)
     take_others = stage.event_handlers.handler("Other", "others.v1.example.com", Action.ADD)
     stage.add(pod("first"), pod("second"))
-    assert isinstance(stage.attempt(), Unplaced)
+    assert isinstance(stage.attempt(), SchedulingFailure)
     if kind == "Licence":
         take_licences(Changes([Change("ADDED", None, widget("l"))], "1"))
     else:
@@ -212,7 +212,7 @@ async def test_a_new_version_without_other_changes_leaves_the_signature_cache_al
     take = stage.event_handlers.handler("Licence", "licences.v1.example.com", Action.ADD)
     take(Listed([widget("l")], "1"))
     stage.add(pod("first"))
-    assert isinstance(stage.attempt(), Placed)
+    assert isinstance(stage.attempt(), ScheduleResult)
     epoch = stage.assembly.scheduler.signature_epoch
     again = AnyObject(metadata=ObjectMeta(name="l", resource_version="2", generation=2), spec={})
     take(Changes([Change("MODIFIED", widget("l"), again)], "2"))
@@ -230,10 +230,10 @@ async def test_a_deleted_licence_is_noticed_despite_the_signature_cache(
     take = stage.event_handlers.handler("Licence", "licences.v1.example.com", Action.ADD)
     take(Listed([widget("l")], "1"))
     stage.add(*(pod(name) for name in ("first", "second", "third")))
-    assert isinstance(stage.attempt(), Placed)
-    assert isinstance(stage.attempt(), Placed)
+    assert isinstance(stage.attempt(), ScheduleResult)
+    assert isinstance(stage.attempt(), ScheduleResult)
     take(Changes([Change("DELETED", widget("l"), None)], "2"))
-    assert isinstance(stage.attempt(), Unplaced)
+    assert isinstance(stage.attempt(), SchedulingFailure)
 
 
 @pytest.mark.parametrize("kind", ["Service", "ReplicaSet", "Namespace", "PodDisruptionBudget"])

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.limits import MAX_EVENT_NOTE_BYTES
-from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.kube_client.pods import patch_pod_status
@@ -25,8 +25,8 @@ HUGE = pod("p", cpu=64)
 NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
 
 
-def failed(message: str = "disk not found", *, nominated: str | None = "") -> Unplaced:
-    return Unplaced(failure(message), nominated_node_name=nominated)
+def failed(message: str = "disk not found", *, nominated: str | None = "") -> SchedulingFailure:
+    return SchedulingFailure(failure(message), nominated_node_name=nominated)
 
 
 @define(eq=False)
@@ -62,9 +62,9 @@ class Failing(ReportingAssembly):
         assert isinstance(info, QueuedPodInfo)
         return info
 
-    def decide(self, info: QueuedPodInfo) -> Unplaced:
+    def decide(self, info: QueuedPodInfo) -> SchedulingFailure:
         decision = self.assembly.scheduler.decide(info)
-        assert isinstance(decision, Unplaced)
+        assert isinstance(decision, SchedulingFailure)
         return decision
 
     def condition(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ async def test_pending_plugins_are_recorded_apart_from_unschedulable_ones(
 async def test_a_pod_whose_attempt_failed_backs_off(failing: Failing, autojump_clock: MockClock) -> None:
     info = await failing.popped()
     failing.handler.handle(info, failed())
-    assert [each.pod.name for each in failing.queue.backing_off.errors] == ["p"]
+    assert [each.pod.name for each in failing.queue.backing_off.pod_error_backoff_q] == ["p"]
     assert (info.consecutive_errors, info.unschedulable_count) == (1, 0)
     assert info.uid not in failing.queue.in_flight
 
@@ -261,7 +261,7 @@ async def test_a_long_message_is_cut_in_the_event_and_whole_in_the_condition(
     failing: Failing, autojump_clock: MockClock
 ) -> None:
     info, message = await failing.popped(), "no room on any of them, " * 100
-    failing.handler.handle(info, Unplaced(Status(Code.UNSCHEDULABLE, (message,))))
+    failing.handler.handle(info, SchedulingFailure(Status(Code.UNSCHEDULABLE, (message,))))
     await failing.reported()
     (event,) = failing.store.events()
     assert event["message"] == message[: MAX_EVENT_NOTE_BYTES - 4] + " ..."
@@ -271,7 +271,11 @@ async def test_a_long_message_is_cut_in_the_event_and_whole_in_the_condition(
 @pytest.mark.parametrize(
     ("outcome", "level", "words"),
     [
-        (Unplaced(Status(Code.UNSCHEDULABLE, ("no room",))), "INFO", "Unable to schedule pod; no fit; waiting"),
+        (
+            SchedulingFailure(Status(Code.UNSCHEDULABLE, ("no room",))),
+            "INFO",
+            "Unable to schedule pod; no fit; waiting",
+        ),
         (failed("no room"), "ERROR", "Error scheduling pod; retrying"),
     ],
 )
@@ -279,7 +283,7 @@ async def test_unschedulable_pods_are_logged_as_info_and_failures_as_errors(
     failing: Failing,
     autojump_clock: MockClock,
     caplog: pytest.LogCaptureFixture,
-    outcome: Unplaced,
+    outcome: SchedulingFailure,
     level: str,
     words: str,
 ) -> None:

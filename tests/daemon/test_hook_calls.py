@@ -5,7 +5,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_sched.daemon.hook_calls import run_steps
-from trio_sched.engine.decision import Unplaced, fits_nowhere
+from trio_sched.engine.decision import SchedulingFailure, fit_failure
 from trio_sched.engine.hook_steps import post_filter_steps
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.plugin_api import (
@@ -60,8 +60,8 @@ def saying(name: str, answer: Any, *, later: bool = False) -> type[Any]:
 async def outcome(*plugins: type[Any]) -> tuple[tuple[str, str | None], list[int]]:
     """The message and the nomination of post_filter, and how often each plugin was called."""
     profile = make_profile(plugins)
-    found = await run_steps(post_filter_steps(profile, pod(), fits_nowhere(NOWHERE), PluginFailures()))
-    assert isinstance(found, Unplaced)
+    found = await run_steps(post_filter_steps(profile, pod(), fit_failure(NOWHERE), PluginFailures()))
+    assert isinstance(found, SchedulingFailure)
     assert found.diagnosis is not None
     result = found.diagnosis.post_filter_message, found.nominated_node_name
     return result, [profile.plugins[plugin.name].asked for plugin in plugins]

@@ -7,7 +7,7 @@ from attrs import define, evolve, field
 from trio.testing import MockClock
 
 from trio_sched.config.schema import LeaderElection
-from trio_sched.daemon.leader_election import Elector, LostLease
+from trio_sched.daemon.leader_election import LeaderElectionLost, LeaderElector
 from trio_sched.daemon.scheduler_events import LeaseEvent
 from trio_sched.kube_client import leases
 from trio_sched.kube_client.connection import KubeClient
@@ -47,8 +47,8 @@ class Election:
 
         self.api.store.collection("leases.coordination.k8s.io").listen(see)
 
-    def elector(self, identity: str = "me", *, draw: float = 0.0) -> Elector:
-        return Elector(
+    def elector(self, identity: str = "me", *, draw: float = 0.0) -> LeaderElector:
+        return LeaderElector(
             client=self.client,
             settings=self.settings,
             identity=identity,
@@ -236,7 +236,7 @@ async def test_the_lease_is_lost_after_the_renew_deadline_without_renewal(
         finally:
             ended.append(trio.current_time() - began)
 
-    with pytest.RaisesGroup(LostLease, flatten_subgroups=True):
+    with pytest.RaisesGroup(LeaderElectionLost, flatten_subgroups=True):
         await election.elector().lead(work, trio.Event())
     assert ended == [pytest.approx(12.0)]
     assert election.notes == ["me became leader", "me stopped leading"]
@@ -250,7 +250,7 @@ async def test_the_lease_is_lost_if_the_server_does_not_answer(election: Electio
         election.api.faults.set_latency(1000, resource="leases")
         await trio.sleep_forever()
 
-    with pytest.RaisesGroup(LostLease, flatten_subgroups=True):
+    with pytest.RaisesGroup(LeaderElectionLost, flatten_subgroups=True):
         await election.elector().lead(work, trio.Event())
     assert trio.current_time() - began <= 7.0
 

@@ -218,7 +218,7 @@ async def test_a_failed_eviction_requeues_the_preemptor_and_spares_the_last_vict
     assert not preempting.executor.is_preempting_for(GRAND.uid)
     assert GRAND.key in queue.active
     assert "last" not in {name for name, _what in preempting.what()}
-    assert "Error evicting pods for default/grand" in caplog.text
+    assert "Error occurred during async preemption" in caplog.text
 
 
 @pytest.mark.parametrize("in_background", [True, False])
@@ -355,7 +355,7 @@ async def test_a_victim_in_pre_bind_is_cancelled_and_not_deleted(
     preempting: Preempting, autojump_clock: MockClock
 ) -> None:
     (low,) = await preempting.running("low")
-    under_way = preempting.executor.pre_binding.add(low.uid)
+    under_way = preempting.executor.pods_in_pre_bind.add(low.uid)
     await preempting.preempted(low)
     assert under_way.scope.cancel_called
     assert under_way.cause == "preempted by DefaultPreemption"
@@ -367,7 +367,7 @@ async def test_a_victim_past_pre_bind_is_evicted_through_the_server(
     preempting: Preempting, autojump_clock: MockClock
 ) -> None:
     (low,) = await preempting.running("low")
-    preempting.executor.pre_binding.add(low.uid).is_done = True
+    preempting.executor.pods_in_pre_bind.add(low.uid).is_done = True
     await preempting.preempted(low)
     assert ("low", "deletion") in preempting.what()
 

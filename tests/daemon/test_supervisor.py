@@ -5,7 +5,7 @@ import trio
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.daemon.supervisor import DRAIN_SECONDS, PluginTaskFailed
+from trio_sched.daemon.supervisor import SHUTDOWN_GRACE_SECONDS, PluginTaskFailed
 from trio_sched.engine.plugin_errors import PluginError
 from trio_sched.plugin_api import Handle, NodeView, Pod, Wait, hookimpl
 from trio_sched.simulator.object_store import Change as StoreChange
@@ -111,7 +111,7 @@ async def test_nothing_is_bound_after_the_lease_is_released(
         await trio.sleep(7)
         stopped = trio.current_time()
         await cluster.stop_scheduler()
-        assert released == [pytest.approx(stopped + DRAIN_SECONDS)]
+        assert released == [pytest.approx(stopped + SHUTDOWN_GRACE_SECONDS)]
         assert 0 < len(bound) < 100
         assert max(bound) <= released[0]
         assert "binds still under way after 10 s are given up" in caplog.text
@@ -124,7 +124,7 @@ async def test_a_stop_waits_for_events_only_up_to_its_limit(autojump_clock: Mock
         await trio.sleep(1)
         began = trio.current_time()
         await cluster.stop_scheduler()
-        assert trio.current_time() - began == pytest.approx(DRAIN_SECONDS)
+        assert trio.current_time() - began == pytest.approx(SHUTDOWN_GRACE_SECONDS)
         assert cluster.events("Scheduled") == []
 
 
@@ -139,7 +139,7 @@ async def test_waiting_pods_delay_a_stop_only_up_to_its_limit(autojump_clock: Mo
         await trio.sleep(1)
         began = trio.current_time()
         await cluster.stop_scheduler()
-        assert trio.current_time() - began == pytest.approx(DRAIN_SECONDS)
+        assert trio.current_time() - began == pytest.approx(SHUTDOWN_GRACE_SECONDS)
         assert cluster.pod("p").node_name == ""
 
 

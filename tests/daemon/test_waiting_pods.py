@@ -94,8 +94,8 @@ async def test_a_preempted_waiting_pod_fails_with_an_error() -> None:
 
 async def test_a_deleted_pod_stops_waiting() -> None:
     pods = waiting(A=5)
-    assert pods.remove_deleted(POD.uid)
-    assert not pods.remove_deleted("another")
+    assert pods.reject_deleted(POD.uid)
+    assert not pods.reject_deleted("another")
     status = await pods.wait_on_permit(POD.uid)
     assert status is not None
     assert status.message == "removed"

@@ -86,9 +86,9 @@ async def test_a_new_leader_waits_for_the_watches_of_nodes_and_pods(
     assembly = assembled()
     await nursery.start(run_watches, assembly, client)
     with trio.fail_after(1):
-        for reflector in assembly.watch_sync.reflectors:
+        for reflector in assembly.watch_reconnect.reflectors:
             await reflector.connected.wait()
-    assert [reflector.kind.plural for reflector in assembly.watch_sync.reflectors] == ["nodes", "pods"]
+    assert [reflector.kind.plural for reflector in assembly.watch_reconnect.reflectors] == ["nodes", "pods"]
 
 
 async def test_a_kind_that_the_server_does_not_serve_delays_nothing(

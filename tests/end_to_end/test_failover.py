@@ -8,7 +8,7 @@ from cluster_pods import create_pods
 from ledger import Ledger
 from trio.testing import MockClock
 
-from trio_sched.daemon.leader_election import LostLease
+from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.testing import node, pod
 from trio_sched.testing.scheduler_process import SchedulerProcess
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
@@ -38,7 +38,7 @@ async def test_only_the_leader_schedules(autojump_clock: MockClock) -> None:
         history.check()
         assert len(cluster.events("Scheduled")) == 40
         first, second = (process.assembly.scheduler for process in cluster.schedulers if process.assembly)
-        assert (first.queue.cycle, second.queue.cycle) == (40, 0)
+        assert (first.queue.scheduling_cycle, second.queue.scheduling_cycle) == (40, 0)
         # The other one is up to date all the same.
         assert len(second.cache) == 40
         assert len(second.queue.active) == 0
@@ -138,7 +138,7 @@ async def test_a_leader_whose_lease_is_taken_ends(autojump_clock: MockClock) -> 
         await cluster.patch(lease, {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 600}})
         await cluster.create(pod("p"))
         failure = await cluster.scheduler.failed()
-        assert isinstance(failure, LostLease)
+        assert isinstance(failure, LeaderElectionLost)
         assert str(failure) == (
             "leader election lost: the lease kube-system/kube-scheduler could not be renewed in time"
         )
@@ -155,7 +155,7 @@ async def test_a_leader_that_cannot_renew_ends_before_another_can_lead(autojump_
         await trio.sleep(5)
         cluster.api.faults.set_latency(1000, resource="leases")
         failed = trio.current_time()
-        assert isinstance(await cluster.scheduler.failed(), LostLease)
+        assert isinstance(await cluster.scheduler.failed(), LeaderElectionLost)
         assert 10 <= trio.current_time() - failed <= 12.1
         cluster.api.faults.clear()
         await cluster.start_scheduler()

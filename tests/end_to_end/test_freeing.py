@@ -102,10 +102,10 @@ async def test_a_pod_is_not_retried_after(change: Any, autojump_clock: MockClock
         await cluster.create(pod("p", cpu=3))
         await trio.sleep(20)
         queue = cluster.schedulers[0].assembly.scheduler.queue
-        attempts = queue.cycle
+        attempts = queue.scheduling_cycle
         await change(cluster)
         await trio.sleep(20)
-        assert queue.cycle == attempts
+        assert queue.scheduling_cycle == attempts
 
 
 class Never:

@@ -35,24 +35,24 @@ def test_pods_leave_in_the_order_in_which_their_backoff_ends_errors_last() -> No
     )
 
     assert len(found) == 4
-    assert names(found.over(3.0)) == ["early", "mid", "failed"]
-    assert names(found.over(9.0)) == ["late"]
+    assert names(found.pop_all_backoff_completed(3.0)) == ["early", "mid", "failed"]
+    assert names(found.pop_all_backoff_completed(9.0)) == ["late"]
     assert len(found) == 0
 
 
 def test_equal_backoff_ends_follow_the_order_of_the_active_queue_if_configured() -> None:
     low, high = waiting("low", at=0.1, sort_key=2), waiting("high", at=0.9, sort_key=1)
 
-    assert names(queues(low, high).rejected) == ["high", "low"]
-    assert names(queues(low, high, by_priority=False).rejected) == ["low", "high"]
+    assert names(queues(low, high).pod_backoff_q) == ["high", "low"]
+    assert names(queues(low, high, by_priority=False).pod_backoff_q) == ["low", "high"]
 
 
 def test_the_next_check_is_the_first_moment_at_which_a_backoff_ends() -> None:
     found = queues(waiting("a", at=2.5), waiting("b", at=0.5, rejected=False))
 
     moment = found.next_check()
-    assert names(found.over(moment - 0.001)) == []
-    assert names(found.over(moment)) == ["b"]
+    assert names(found.pop_all_backoff_completed(moment - 0.001)) == []
+    assert names(found.pop_all_backoff_completed(moment)) == ["b"]
     assert queues().next_check() == math.inf
 
 
@@ -63,7 +63,7 @@ def test_an_updated_pod_keeps_its_place_in_backoff() -> None:
 
     found.push(info)
 
-    assert names(found.rejected) == ["a"]
+    assert names(found.pod_backoff_q) == ["a"]
     assert "default/a" in found
     assert found.remove("default/a") is info
     assert "default/a" not in found

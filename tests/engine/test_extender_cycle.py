@@ -4,13 +4,13 @@ from typing import Any
 import pytest
 from plugin_base import PluginBase
 
-from trio_sched.engine.decision import Placed, Unplaced
+from trio_sched.engine.decision import ScheduleResult, SchedulingFailure
 from trio_sched.engine.extender_cycle import (
-    ExtenderNodes,
     ExtenderResult,
-    decide_among,
+    NodesForExtenders,
     find_feasible_nodes,
     num_feasible_nodes_to_find,
+    select_host_among,
 )
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
 from trio_sched.plugin_api import CycleState, NodeView, Pod, PreFilterResult, Status, hookimpl, unschedulable
@@ -37,9 +37,9 @@ def cycle(table: NodeTable, waiting: Pod | None = None, **more: Any) -> Scheduli
     return SchedulingCycle(profile, table, waiting or pod(), {}, CycleState(), **more)
 
 
-def feasible(made: SchedulingCycle, **more: Any) -> ExtenderNodes:
+def feasible(made: SchedulingCycle, **more: Any) -> NodesForExtenders:
     found = find_feasible_nodes(made, **more)
-    assert isinstance(found, ExtenderNodes)
+    assert isinstance(found, NodesForExtenders)
     return found
 
 
@@ -54,15 +54,15 @@ def test_the_highest_score_among_the_remaining_nodes_wins() -> None:
     table = make_table(NODES)
     found = feasible(cycle(table))
     assert list(found.nodes) == ["a", "b", "c"]
-    decision = decide_among(cycle(table), found, result("a", "c", scores={"b": 50, "c": 1}), Random(0))
-    assert isinstance(decision, Placed)
+    decision = select_host_among(cycle(table), found, result("a", "c", scores={"b": 50, "c": 1}), Random(0))
+    assert isinstance(decision, ScheduleResult)
     assert (decision.node_name, decision.feasible_nodes, decision.evaluated_nodes) == ("c", 2, 4)
 
 
 def test_ties_are_broken_at_random() -> None:
     table, rng = make_table(NODES), Random(0)
     drawn = {
-        decide_among(cycle(table), feasible(cycle(table)), result("a", "b"), rng).node_name  # type: ignore[union-attr]
+        select_host_among(cycle(table), feasible(cycle(table)), result("a", "b"), rng).node_name  # type: ignore[union-attr]
         for _ in range(20)
     }
     assert drawn == {"a", "b"}
@@ -71,8 +71,8 @@ def test_ties_are_broken_at_random() -> None:
 def test_if_no_node_is_left_all_statuses_are_reported() -> None:
     table = make_table(NODES)
     said = result(a=unschedulable("full"), bad=unschedulable("worse"))
-    decision = decide_among(cycle(table), feasible(cycle(table)), said, Random(0))
-    assert isinstance(decision, Unplaced)
+    decision = select_host_among(cycle(table), feasible(cycle(table)), said, Random(0))
+    assert isinstance(decision, SchedulingFailure)
     assert decision.message == "0/4 nodes are available: 1 full, 1 worse."
     assert decision.diagnosis is not None
     assert decision.diagnosis.unschedulable_plugins == {"Labelled", "Extender"}
@@ -84,11 +84,11 @@ def test_filters_run_again_on_the_nodes_as_they_are_after_the_call() -> None:
     found = feasible(cycle(table))
     table.remove_node("a")
     table.update_node(node("b", labels={"no": ""}))
-    decision = decide_among(cycle(table), found, result("a", "b", c=unschedulable("full")), Random(0))
-    assert isinstance(decision, Unplaced)
+    decision = select_host_among(cycle(table), found, result("a", "b", c=unschedulable("full")), Random(0))
+    assert isinstance(decision, SchedulingFailure)
     assert decision.message == "0/4 nodes are available: 1 full, 2 no."
-    decision = decide_among(cycle(table), found, result("a", "b", "c"), Random(0))
-    assert isinstance(decision, Placed)
+    decision = select_host_among(cycle(table), found, result("a", "b", "c"), Random(0))
+    assert isinstance(decision, ScheduleResult)
     assert decision.node_name == "c"
 
 
@@ -96,8 +96,8 @@ def test_extenders_without_rejections_are_not_among_the_rejectors() -> None:
     table = make_table([node("a")])
     found = feasible(cycle(table))
     table.update_node(node("a", labels={"no": ""}))
-    decision = decide_among(cycle(table), found, result("a"), Random(0))
-    assert isinstance(decision, Unplaced)
+    decision = select_host_among(cycle(table), found, result("a"), Random(0))
+    assert isinstance(decision, SchedulingFailure)
     assert decision.diagnosis is not None
     assert decision.diagnosis.unschedulable_plugins == {"Labelled"}
 
@@ -106,11 +106,11 @@ def test_nodes_excluded_by_pre_filters_stay_excluded() -> None:
     table = make_table(NODES)
     found = feasible(cycle(table, pod(labels={"only": "a.b"})))
     assert list(found.nodes) == ["a", "b"]
-    decision = decide_among(cycle(table, pod(labels={"only": "b"})), found, result("a", "b"), Random(0))
-    assert isinstance(decision, Placed)
+    decision = select_host_among(cycle(table, pod(labels={"only": "b"})), found, result("a", "b"), Random(0))
+    assert isinstance(decision, ScheduleResult)
     assert decision.node_name == "b"
-    gone = decide_among(cycle(table, pod(labels={"only": "a.b"})), found, result(a=unschedulable("x")), Random(0))
-    assert isinstance(gone, Unplaced)
+    gone = select_host_among(cycle(table, pod(labels={"only": "a.b"})), found, result(a=unschedulable("x")), Random(0))
+    assert isinstance(gone, SchedulingFailure)
     assert gone.message == "0/4 nodes are available: 1 x, 3 node(s) didn't satisfy plugin(s) [Labelled]."
 
 
@@ -118,8 +118,8 @@ def test_the_nominated_node_is_listed_alone_despite_pre_filters() -> None:
     table, waiting = make_table(NODES), pod(nominated_node_name="c", labels={"only": "a"})
     found = feasible(cycle(table, waiting))
     assert (list(found.nodes), found.only_nominated) == (["c"], True)
-    decision = decide_among(cycle(table, waiting), found, result("c"), Random(0))
-    assert isinstance(decision, Placed)
+    decision = select_host_among(cycle(table, waiting), found, result("c"), Random(0))
+    assert isinstance(decision, ScheduleResult)
     assert decision.node_name == "c"
     assert list(feasible(cycle(table, waiting), nominated_first=False).nodes) == ["a"]
 
@@ -136,17 +136,17 @@ def test_a_failing_plugin_ends_either_half_of_the_cycle() -> None:
     table.update_node(node("a", labels={"broken": ""}))
     text = 'running "Broken" filter plugin: filter_node raised LookupError: lost'
     for outcome in (
-        decide_among(cycle(table, plugins=[Broken]), found, result("a"), Random(0)),
+        select_host_among(cycle(table, plugins=[Broken]), found, result("a"), Random(0)),
         find_feasible_nodes(cycle(table, plugins=[Broken])),
     ):
-        assert isinstance(outcome, Unplaced)
+        assert isinstance(outcome, SchedulingFailure)
         assert (outcome.message, outcome.reason) == (text, "SchedulerError")
 
 
 def test_without_feasible_nodes_the_outcome_is_final() -> None:
     for nodes, text in (([], "no nodes available"), ([NODES[3]], "0/1 nodes are available: 1 no.")):
         found = find_feasible_nodes(cycle(make_table(nodes)))
-        assert isinstance(found, Unplaced)
+        assert isinstance(found, SchedulingFailure)
         assert found.message.startswith(text)
 
 

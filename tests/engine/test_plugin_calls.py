@@ -113,7 +113,12 @@ def test_a_status_that_the_hook_supports_is_the_answer(name: str, answer: Any, e
 @pytest.mark.parametrize(
     ("name", "answer", "text"),
     [
-        ("reserve", SKIP, 'running Reserve plugin "Teams": '),
+        (
+            "reserve",
+            SKIP,
+            'running Reserve plugin "Teams": reserve returned a Status of code SKIP; '
+            'return None, or a Status: unschedulable("why") for instance',
+        ),
         ("pre_score", unschedulable("no"), 'running PreScore plugin "Teams": no'),
         ("reserve", failure(LookupError("lost"), "and more"), 'running Reserve plugin "Teams": lost'),
         ("add_pod", unresolvable("never"), 'running AddPod on PreFilter plugin "Teams": never'),
@@ -123,7 +128,7 @@ def test_a_status_that_the_hook_does_not_support_is_a_failure_in_kube_schedulers
     name: str, answer: Any, text: str
 ) -> None:
     problem = failed(call_status_hook, hook(name, answer), pod(), "n", STATE)
-    assert (str(problem), problem.returned_error) == (text, True)
+    assert (str(problem), problem.returned_error) == (text, answer.code == Code.ERROR)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +317,7 @@ class Loud(str):
 def test_subclasses_of_answers_are_read_as_what_they_are() -> None:
     rejected = Status(Code.UNSCHEDULABLE, ("no",), plugin="Teams")
     assert call_status_hook(hook("reserve", OwnStatus("no")), pod(), "n", STATE) == rejected
-    filter_hook = hook("filter", OwnVerdicts(), FilterHook, per_node=False, inputs=None)
+    filter_hook = hook("filter", OwnVerdicts(), FilterHook, per_node=False, depends_on=None)
     verdicts = call_filter(filter_hook, pod(), NODES, STATE)
     assert type(verdicts) is Verdicts
     assert explain(filter_hook, verdicts, 1) == rejected
@@ -337,7 +342,7 @@ def test_reasons_become_plain_text_of_bounded_length_and_number() -> None:
 
 @pytest.mark.parametrize("answer", [np.timedelta64(5, "s"), np.timedelta64("NaT"), 10**400])
 def test_scores_are_numbers_of_64_bits(answer: Any) -> None:
-    asked = hook("score_node", answer, ScoreHook, weight=1, normalize=None, per_node=True, inputs=None)
+    asked = hook("score_node", answer, ScoreHook, weight=1, normalize=None, per_node=True, depends_on=None)
     assert failed(call_score, asked, pod(), NODES, STATE).problem.startswith("score_node returned ")
 
 

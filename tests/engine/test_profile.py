@@ -159,17 +159,17 @@ def test_per_node_hooks_are_marked() -> None:
 def test_background_tasks_and_events_belong_to_every_plugin_of_the_profile() -> None:
     profile = build(filter=["First", "Second"])
     assert [hook.plugin for hook in profile.run] == ["Second"]
-    assert [hook.plugin for hook in profile.events] == ["Second"]
+    assert [hook.plugin for hook in profile.events_to_register] == ["Second"]
 
 
 def test_rejecting_plugins_are_those_with_a_rejecting_hook() -> None:
-    assert build(filter=["Second"], reserve=["First"]).rejecting == {"First", "Second"}
-    assert build(score=["First"]).rejecting == frozenset()
+    assert build(filter=["Second"], reserve=["First"]).rejector_plugins == {"First", "Second"}
+    assert build(score=["First"]).rejector_plugins == frozenset()
 
 
 def test_the_signature_cache_covers_plugins_with_sign_and_depends_on() -> None:
     profile = build(filter=["First", "Second"])
-    assert profile.inputs == {"First": {Input.PODS}}
+    assert profile.depends_on == {"First": {Input.PODS}}
     assert profile.signature(pod("p", priority=5)) == (5,)
     assert profile.cached_plugins((5,)) == {"First"}
     assert profile.cached_plugins((None,)) == frozenset()

@@ -52,7 +52,7 @@ class Line:
 
     def __attrs_post_init__(self) -> None:
         self.queue = SchedulingQueue(
-            known_pod=self.known.get,
+            get_unassigned_pod=self.known.get,
             backoff=Backoff(align_to_window=self.pop_from_backoff),
             pop_from_backoff=self.pop_from_backoff,
         )
@@ -85,8 +85,8 @@ class Line:
         queue = self.queue
         places = {
             "active": [each.pod.name for each in queue.active],
-            "backoff": [each.pod.name for each in queue.backing_off.rejected],
-            "errors": [each.pod.name for each in queue.backing_off.errors],
+            "backoff": [each.pod.name for each in queue.backing_off.pod_backoff_q],
+            "errors": [each.pod.name for each in queue.backing_off.pod_error_backoff_q],
             "waiting": sorted(each.pod.name for each in queue.unschedulable.values() if not each.gating_plugin),
             "gated": sorted(each.pod.name for each in queue.unschedulable.values() if each.gating_plugin),
         }
@@ -108,7 +108,7 @@ def test_pods_are_popped_by_priority_and_then_by_queueing_time(line: Line) -> No
     assert [line.pop().pod.name for _ in range(3)] == ["important", "early", "late"]
     assert line.queue.pop() is None
     assert not line.queue.has_next
-    assert line.queue.cycle == 3
+    assert line.queue.scheduling_cycle == 3
 
 
 def test_popping_counts_an_attempt_and_keeps_the_time_of_the_first(line: Line) -> None:
@@ -432,7 +432,7 @@ def test_a_pod_is_signed_once_per_version() -> None:
         signed.append(info.pod.metadata.resource_version or info.pod.name)
         info.signature = (info.pod.name,)
 
-    queue = SchedulingQueue(known_pod=lambda _key: None)
+    queue = SchedulingQueue(get_unassigned_pod=lambda _key: None)
     queue.install_queueing({}, sorted_by(lambda queued: queued.timestamp), sign)
     queue.add(pod("p"), now=0.0)
     queue.update(pod("p"), pod("p", labels={"a": "b"}), now=1.0)
@@ -449,7 +449,7 @@ def test_the_sort_key_is_that_of_the_queue_sort_plugin() -> None:
         keys.append(queued)
         return queued.pod.name
 
-    queue = SchedulingQueue(known_pod=lambda _key: None)
+    queue = SchedulingQueue(get_unassigned_pod=lambda _key: None)
     queue.install_queueing({}, sorted_by(by_name))
     for name in ("c", "a", "b"):
         queue.add(pod(name), now=0.0)
@@ -464,7 +464,7 @@ def test_a_pod_whose_sort_key_fails_is_popped_last_and_reported() -> None:
             raise LookupError("no order")
         return 0
 
-    queue = SchedulingQueue(known_pod=lambda _key: None)
+    queue = SchedulingQueue(get_unassigned_pod=lambda _key: None)
     queue.install_queueing({}, sorted_by(no_order))
     for name, priority in (("odd", 1), ("odd-but-important", 2), ("even", 0)):
         queue.add(pod(name, priority=priority), now=0.0)
@@ -479,7 +479,7 @@ def test_a_pod_whose_sort_key_fails_is_popped_last_and_reported() -> None:
     "keys", [(1, "one", 2), ((1, 2), (1, "a"), (0, 0)), (float("nan"), 1, 2), (None, 1, {}), (b"", "", 0)], ids=repr
 )
 def test_incomparable_sort_keys_lose_their_order_but_no_pod(keys: tuple[Any, ...]) -> None:
-    queue = SchedulingQueue(known_pod=lambda _key: None)
+    queue = SchedulingQueue(get_unassigned_pod=lambda _key: None)
     queue.install_queueing({}, sorted_by(lambda queued: keys[int(queued.pod.name) % 3]))
     for number in range(9):
         queue.add(pod(str(number)), now=float(number))

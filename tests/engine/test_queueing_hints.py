@@ -7,10 +7,10 @@ from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import (
-    EXTENDER,
+    EXTENDER_NAME,
     HintEntry,
     HintTable,
-    Strategy,
+    QueueingStrategy,
     build_hint_table,
     watched_resources,
 )
@@ -58,40 +58,42 @@ TABLE = HintTable(
 @pytest.mark.parametrize(
     ("waiting", "event", "strategy"),
     [
-        (info("Yes"), NODE_ADD, Strategy.AFTER_BACKOFF),
-        (info("No"), NODE_ADD, Strategy.SKIP),
-        (info("No", "Yes"), NODE_ADD, Strategy.AFTER_BACKOFF),
-        (info("Always"), NODE_ADD, Strategy.AFTER_BACKOFF),
-        (info("Label"), NODE_ADD, Strategy.SKIP),
-        (info("Label"), NODE_LABEL, Strategy.AFTER_BACKOFF),
-        (info("Unknown"), NODE_ADD, Strategy.SKIP),
-        (info(), NODE_LABEL, Strategy.AFTER_BACKOFF),
-        (info("Yes", pending=("Yes",)), NODE_ADD, Strategy.IMMEDIATELY),
-        (info("Yes", pending=("Always",)), NODE_ADD, Strategy.IMMEDIATELY),
-        (info("Yes", pending=("No",)), NODE_ADD, Strategy.AFTER_BACKOFF),
-        (info(pending=("Label",)), NODE_ADD, Strategy.SKIP),
+        (info("Yes"), NODE_ADD, QueueingStrategy.AFTER_BACKOFF),
+        (info("No"), NODE_ADD, QueueingStrategy.SKIP),
+        (info("No", "Yes"), NODE_ADD, QueueingStrategy.AFTER_BACKOFF),
+        (info("Always"), NODE_ADD, QueueingStrategy.AFTER_BACKOFF),
+        (info("Label"), NODE_ADD, QueueingStrategy.SKIP),
+        (info("Label"), NODE_LABEL, QueueingStrategy.AFTER_BACKOFF),
+        (info("Unknown"), NODE_ADD, QueueingStrategy.SKIP),
+        (info(), NODE_LABEL, QueueingStrategy.AFTER_BACKOFF),
+        (info("Yes", pending=("Yes",)), NODE_ADD, QueueingStrategy.IMMEDIATELY),
+        (info("Yes", pending=("Always",)), NODE_ADD, QueueingStrategy.IMMEDIATELY),
+        (info("Yes", pending=("No",)), NODE_ADD, QueueingStrategy.AFTER_BACKOFF),
+        (info(pending=("Label",)), NODE_ADD, QueueingStrategy.SKIP),
     ],
 )
-def test_only_hints_of_rejectors_are_called(waiting: QueuedPodInfo, event: ClusterEvent, strategy: Strategy) -> None:
-    assert TABLE.worth_requeuing(waiting, event, None, node()) is strategy
+def test_only_hints_of_rejectors_are_called(
+    waiting: QueuedPodInfo, event: ClusterEvent, strategy: QueueingStrategy
+) -> None:
+    assert TABLE.queueing_strategy(waiting, event, None, node()) is strategy
 
 
 @pytest.mark.parametrize(
     ("new", "strategy"),
     [
-        (None, Strategy.AFTER_BACKOFF),
-        (WAITING, Strategy.AFTER_BACKOFF),
-        (pod("other"), Strategy.SKIP),
-        (node(), Strategy.SKIP),
+        (None, QueueingStrategy.AFTER_BACKOFF),
+        (WAITING, QueueingStrategy.AFTER_BACKOFF),
+        (pod("other"), QueueingStrategy.SKIP),
+        (node(), QueueingStrategy.SKIP),
     ],
 )
-def test_the_wildcard_event_matches_every_pod_unless_it_names_another_one(new: Any, strategy: Strategy) -> None:
-    assert TABLE.worth_requeuing(info("No"), ANYTHING, None, new) is strategy
+def test_the_wildcard_event_matches_every_pod_unless_it_names_another_one(new: Any, strategy: QueueingStrategy) -> None:
+    assert TABLE.queueing_strategy(info("No"), ANYTHING, None, new) is strategy
 
 
 def test_a_failing_hint_counts_as_queue_and_is_recorded() -> None:
     table = HintTable((HintEntry("Broken", NODE_ADD, BoundHook("Broken", "hint", failing)),))
-    assert table.worth_requeuing(info("Broken"), NODE_ADD, None, node()) is Strategy.AFTER_BACKOFF
+    assert table.queueing_strategy(info("Broken"), NODE_ADD, None, node()) is QueueingStrategy.AFTER_BACKOFF
     (reported,) = table.plugin_failures.drain()
     assert (reported.failed.hook.plugin, reported.pod) == ("Broken", "default/waiting")
     assert reported.failed.problem == "hint raised LookupError: broken"
@@ -155,8 +157,8 @@ def test_a_plugin_that_cannot_reject_pods_registers_nothing() -> None:
 
 def test_extenders_are_registered_for_all_events() -> None:
     table = build_hint_table(make_profile([Ranking]), extenders=True)
-    assert {entry.plugin for entry in table.entries} == {EXTENDER}
-    assert ClusterEvent(Resource.NODE, Action.ALL) in table.events_of(EXTENDER)
+    assert {entry.plugin for entry in table.entries} == {EXTENDER_NAME}
+    assert ClusterEvent(Resource.NODE, Action.ALL) in table.events_of(EXTENDER_NAME)
 
 
 def test_watched_resources_are_the_union_over_all_profiles() -> None:

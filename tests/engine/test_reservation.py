@@ -5,11 +5,11 @@ from plugin_base import PluginBase
 
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.schema import PluginRef
-from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import Profile, build_profile
-from trio_sched.engine.reservation import MAX_PERMIT_WAIT_SECONDS, PermitWaits, run_permit, run_reserve, run_unreserve
+from trio_sched.engine.reservation import MAX_PERMIT_WAIT_SECONDS, PermitWait, run_permit, run_reserve, run_unreserve
 from trio_sched.plugin_api import CycleState, Pod, Wait, failure, hookimpl, pending, unresolvable, unschedulable
 from trio_sched.testing import FakeHandle, pod
 
@@ -75,7 +75,7 @@ def test_a_rejection_ends_the_phase_with_the_reason_of_the_plugin(
     log: list[str] = []
     run = run_reserve if hook == "reserve" else run_permit
     refused = run(profile(plugin("A", log, **{hook: answer}), plugin("B", log)), pod(), "n", CycleState())
-    assert isinstance(refused, Unplaced)
+    assert isinstance(refused, SchedulingFailure)
     assert (refused.message, refused.status.code) == (message, answer.code)
     assert refused.diagnosis is not None
     assert refused.diagnosis.unschedulable_plugins == plugins
@@ -89,7 +89,7 @@ def test_a_rejection_ends_the_phase_with_the_reason_of_the_plugin(
 def test_a_failure_has_the_text_of_kube_scheduler(hook: str, words: str, answer: Any) -> None:
     run = run_reserve if hook == "reserve" else run_permit
     failed = run(profile(plugin("A", [], **{hook: answer})), pod(), "n", CycleState())
-    assert isinstance(failed, Unplaced)
+    assert isinstance(failed, SchedulingFailure)
     said = f"{hook} raised LookupError: broken" if isinstance(answer, Exception) else "broken"
     assert (failed.message, failed.diagnosis) == (f'running {words} plugin "A": {said}', None)
 
@@ -111,12 +111,12 @@ def test_permit_waits_are_bounded() -> None:
         "n",
         CycleState(),
     )
-    assert waiting == PermitWaits({"A": 5.0, "C": MAX_PERMIT_WAIT_SECONDS})
+    assert waiting == PermitWait({"A": 5.0, "C": MAX_PERMIT_WAIT_SECONDS})
 
 
 def test_a_rejection_outweighs_a_wait() -> None:
     both = profile(plugin("A", [], permit=Wait(5.0)), plugin("B", [], permit=unschedulable("no")))
-    assert isinstance(run_permit(both, pod(), "n", CycleState()), Unplaced)
+    assert isinstance(run_permit(both, pod(), "n", CycleState()), SchedulingFailure)
 
 
 def test_a_pod_that_all_plugins_permit_does_not_wait() -> None:

@@ -6,10 +6,10 @@ from msgspec import structs
 from plugin_base import PluginBase
 
 from trio_sched.engine.cache import Cache, CacheError
-from trio_sched.engine.decision import Placed, Unplaced
+from trio_sched.engine.decision import ScheduleResult, SchedulingFailure
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.reservation import PermitWaits
+from trio_sched.engine.reservation import PermitWait
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api import CycleState, Handle, Input, NodeView, Pod, Status, Wait, hookimpl, unschedulable
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -62,7 +62,7 @@ def scheduler(*plugins: Any, nodes: int = 3, percentage: int = 0) -> Scheduler:
         ["PrioritySort", *(plugins or ("NodeResourcesFit", Deposit))], percentage_of_nodes_to_score=percentage
     )
     cache, known = Cache(), dict[str, Pod]()
-    made = Scheduler(cache=cache, queue=SchedulingQueue(known_pod=known.get), rng=Random(0))
+    made = Scheduler(cache=cache, queue=SchedulingQueue(get_unassigned_pod=known.get), rng=Random(0))
     made.install_profiles({profile.name: profile})
     for i in range(nodes):
         cache.add_node(node(f"n{i}", cpu="4"))
@@ -76,9 +76,9 @@ def popped(made: Scheduler, waiting: Pod) -> QueuedPodInfo:
     return info
 
 
-def place(made: Scheduler, waiting: Pod) -> tuple[Placed, PermitWaits | Unplaced | None]:
+def place(made: Scheduler, waiting: Pod) -> tuple[ScheduleResult, PermitWait | SchedulingFailure | None]:
     decision = made.decide(popped(made, waiting))
-    assert isinstance(decision, Placed)
+    assert isinstance(decision, ScheduleResult)
     return decision, made.assume_and_reserve(waiting, decision)
 
 
@@ -92,20 +92,20 @@ def test_the_next_pod_sees_the_assumed_pod_on_its_node() -> None:
     nodes = [place(made, pod(f"p{i}", cpu="3"))[0].node_name for i in range(3)]
     assert sorted(nodes) == ["n0", "n1", "n2"]
     fourth = made.decide(popped(made, pod("p3", cpu="3")))
-    assert isinstance(fourth, Unplaced)
+    assert isinstance(fourth, SchedulingFailure)
     assert fourth.message == "0/3 nodes are available: 3 Insufficient cpu."
 
 
 def test_unschedulable_pods_of_one_signature_have_the_same_message() -> None:
     made = scheduler()
     first, second = (made.decide(popped(made, pod(f"p{i}", cpu="64"))) for i in range(2))
-    assert isinstance(first, Unplaced)
-    assert isinstance(second, Unplaced)
+    assert isinstance(first, SchedulingFailure)
+    assert isinstance(second, SchedulingFailure)
     assert first.message == second.message
     assert first.state is not second.state  # a post_filter of one pod leaves its notes to itself
     made.cache.add_node(node("big", cpu="65"))
     third = made.decide(popped(made, pod("p2", cpu="64")))
-    assert isinstance(third, Placed)
+    assert isinstance(third, ScheduleResult)
     assert third.node_name == "big"
 
 
@@ -121,7 +121,7 @@ def test_a_placed_pod_is_assumed_and_reserved() -> None:
 def test_a_pod_may_have_to_wait_for_permission() -> None:
     made = scheduler()
     _decision, outcome = place(made, pod("p", labels={"permit": "wait"}))
-    assert outcome == PermitWaits({"Deposit": 3.0})
+    assert outcome == PermitWait({"Deposit": 3.0})
     assert made.cache.is_assumed(pod("p").uid)
 
 
@@ -135,7 +135,7 @@ def test_a_pod_may_have_to_wait_for_permission() -> None:
 def test_a_failed_reserve_is_undone(labels: dict[str, str], message: str) -> None:
     made = scheduler(nodes=1)
     _decision, outcome = place(made, pod("p", cpu="1", labels=labels))
-    assert isinstance(outcome, Unplaced)
+    assert isinstance(outcome, SchedulingFailure)
     assert outcome.message == message
     assert (len(made.cache), deposit(made)) == (0, [])
     assert NodeColumns(made.cache.table).requested[0].tolist() == [0]
@@ -162,15 +162,15 @@ def test_a_confirmed_pod_cannot_be_forgotten() -> None:
 
 def test_nominated_pods_reserve_their_node_against_lower_priority() -> None:
     made = scheduler(nodes=1)
-    made.queue.known_pod = {"default/preemptor": pod("preemptor")}.get
-    made.queue.nominator = type(made.queue.nominator)(made.queue.known_pod)
+    made.queue.get_unassigned_pod = {"default/preemptor": pod("preemptor")}.get
+    made.queue.nominator = type(made.queue.nominator)(made.queue.get_unassigned_pod)
     preemptor = pod("preemptor", cpu="3", priority=5, nominated_node_name="n0")
     made.queue.nominator.add(preemptor, None)
     made.queue.nominator.add(pod("lost", cpu="3", priority=5), "no-such-node")
-    assert isinstance(made.decide(popped(made, pod("small", cpu="2"))), Unplaced)
-    assert isinstance(made.decide(popped(made, pod("smaller", cpu="1"))), Placed)
-    assert isinstance(made.decide(popped(made, pod("above", cpu="2", priority=6))), Placed)
-    assert isinstance(made.decide(popped(made, preemptor)), Placed)
+    assert isinstance(made.decide(popped(made, pod("small", cpu="2"))), SchedulingFailure)
+    assert isinstance(made.decide(popped(made, pod("smaller", cpu="1"))), ScheduleResult)
+    assert isinstance(made.decide(popped(made, pod("above", cpu="2", priority=6))), ScheduleResult)
+    assert isinstance(made.decide(popped(made, preemptor)), ScheduleResult)
 
 
 def test_a_placed_pod_is_no_longer_nominated() -> None:
@@ -178,7 +178,7 @@ def test_a_placed_pod_is_no_longer_nominated() -> None:
     waiting = pod("p", nominated_node_name="n2")
     made.queue.nominator.add(waiting, "n2")
     decision = made.decide(popped(made, waiting))
-    assert isinstance(decision, Placed)
+    assert isinstance(decision, ScheduleResult)
     assert decision.node_name == "n2"
     made.assume_and_reserve(waiting, decision)
     assert not made.queue.nominator
@@ -227,7 +227,7 @@ def test_a_pod_whose_sign_fails_is_scheduled_without_the_cache(name: str, proble
     decision = engine.decide(QueuedPodInfo(pod(name), 0.0, signature=signature))
 
     assert signature is None
-    assert isinstance(decision, Placed)
+    assert isinstance(decision, ScheduleResult)
     (reported,) = engine.plugin_failures.drain()
     assert reported.pod == f"default/{name}"
     assert reported.failed.problem.startswith(problem)

@@ -5,8 +5,8 @@ import pytest
 from plugin_base import PluginBase
 from pod_infos import pod_info
 
-from trio_sched.engine.decision import Decision, Placed, Unplaced
-from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES, FeasibleNodes, SchedulingCycle
+from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure
+from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES_TO_FIND, FeasibleNodes, SchedulingCycle
 from trio_sched.objects.node import Node
 from trio_sched.plugin_api import (
     Code,
@@ -73,13 +73,13 @@ def test_a_single_feasible_node_is_chosen_without_scoring() -> None:
             raise AssertionError("score_node must not be called")
 
     decision = decide(pod(cpu="8"), [node("small"), node("big", cpu="8")], "NodeResourcesFit", Unranked)
-    assert isinstance(decision, Placed)
+    assert isinstance(decision, ScheduleResult)
     assert (decision.node_name, decision.feasible_nodes, decision.evaluated_nodes) == ("big", 1, 2)
 
 
 def test_an_empty_cluster_is_an_error_of_its_own() -> None:
     decision = decide(pod(), [], "NodeResourcesFit")
-    assert isinstance(decision, Unplaced)
+    assert isinstance(decision, SchedulingFailure)
     assert (decision.message, decision.diagnosis) == ("no nodes available to schedule pods", None)
     assert decision.reason == "Unschedulable"
 
@@ -87,7 +87,7 @@ def test_an_empty_cluster_is_an_error_of_its_own() -> None:
 def test_an_unschedulable_pod_names_the_rejecting_plugins() -> None:
     nodes = [node("a", labels={"say": "no"}), node("b", labels={"say": "wait"}), node("c", cpu="1")]
     decision = decide(pod(cpu="2"), nodes, "NodeResourcesFit", PerNode)
-    assert isinstance(decision, Unplaced)
+    assert isinstance(decision, SchedulingFailure)
     assert decision.message == "0/3 nodes are available: 1 Insufficient cpu, 1 no, 1 wait."
     assert decision.diagnosis is not None
     assert decision.diagnosis.unschedulable_plugins == {"NodeResourcesFit", "PerNode"}
@@ -98,7 +98,7 @@ def test_an_unschedulable_pod_names_the_rejecting_plugins() -> None:
 
 def test_a_plugin_that_fails_leaves_no_diagnosis() -> None:
     decision = decide(pod(), [node("a", labels={"say": "fail"}), node("b")], PerNode)
-    assert isinstance(decision, Unplaced)
+    assert isinstance(decision, SchedulingFailure)
     assert decision.message == 'running "PerNode" filter plugin: filter_node raised LookupError: broken'
     assert (decision.diagnosis, decision.reason) == (None, "SchedulerError")
 
@@ -106,7 +106,7 @@ def test_a_plugin_that_fails_leaves_no_diagnosis() -> None:
 def test_nodes_excluded_by_pre_filter_are_not_filtered() -> None:
     searching = cycle(pod(cpu="8"), NODES, Narrowing, "NodeResourcesFit")
     decision = searching.decide(Random(0))
-    assert isinstance(decision, Unplaced)
+    assert isinstance(decision, SchedulingFailure)
     assert decision.message == (
         "0/4 nodes are available: 2 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [Narrowing]."
     )
@@ -120,7 +120,7 @@ def test_nodes_excluded_by_pre_filter_are_not_filtered() -> None:
 
 def test_a_pod_rejected_by_pre_filter_has_one_status_for_all_nodes() -> None:
     decision = decide(pod("refused"), NODES, Narrowing)
-    assert isinstance(decision, Unplaced)
+    assert isinstance(decision, SchedulingFailure)
     assert decision.message == "0/4 nodes are available: not this one."
     assert decision.diagnosis is not None
     assert decision.diagnosis.statuses.get("n3") == unschedulable("not this one").by("Narrowing")
@@ -147,7 +147,7 @@ def test_if_the_nominated_node_does_not_fit_all_nodes_are_filtered(nominated_nod
         assert isinstance(outcome.find_feasible(), FeasibleNodes)
     else:
         decision = outcome.decide(Random(0))
-        assert isinstance(decision, Unplaced)
+        assert isinstance(decision, SchedulingFailure)
         assert decision.message == 'running "PerNode" filter plugin: filter_node raised LookupError: broken'
 
 
@@ -170,7 +170,7 @@ def test_with_per_node_hooks_a_sample_of_the_nodes_is_filtered() -> None:
     assert "n110" not in found.nodes.names
     least = cycle(pod(), many, PerNode, percentage=1).find_feasible()
     assert isinstance(least, FeasibleNodes)
-    assert len(least.nodes) == MIN_FEASIBLE_NODES
+    assert len(least.nodes) == MIN_FEASIBLE_NODES_TO_FIND
 
 
 @pytest.mark.parametrize(("plugins", "count"), [(("NodeResourcesFit",), 300), ((PerNode,), 50)])
@@ -186,5 +186,5 @@ def test_the_node_with_the_highest_score_is_chosen() -> None:
     nodes = [node("full"), node("empty"), node("half")]
     running = [pod("r", cpu="3", node_name="full"), pod("s", cpu="1", node_name="half")]
     decision = decide(pod(cpu="500m"), nodes, "NodeResourcesFit", running=running)
-    assert isinstance(decision, Placed)
+    assert isinstance(decision, ScheduleResult)
     assert (decision.node_name, decision.feasible_nodes) == ("empty", 3)

@@ -13,7 +13,7 @@ from plugin_base import PluginBase
 from pod_infos import pod_info
 
 from trio_sched.engine.cache import Cache
-from trio_sched.engine.decision import Decision, Placed, Unplaced
+from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.host_selection import best_positions
 from trio_sched.engine.scheduling_cycle import FeasibleNodes, SchedulingCycle
@@ -333,18 +333,18 @@ class ChangingCluster:
         signature = self.profile.signature(waiting)
         decision = self.cached.decide(waiting, signature, nominated, self.rng)
         plain = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState()).decide(self.rng)
-        if isinstance(decision, Placed):
+        if isinstance(decision, ScheduleResult):
             self.placed_from_kept += 1
             self.compare_placed(waiting, nominated, decision)
-        elif isinstance(decision, Unplaced):
-            assert isinstance(plain, Unplaced)
+        elif isinstance(decision, SchedulingFailure):
+            assert isinstance(plain, SchedulingFailure)
             assert decision.message == plain.message
-        if isinstance(plain, Placed):
+        if isinstance(plain, ScheduleResult):
             self.cache.assume(waiting, plain.node_name)
         elif plain.diagnosis is not None and not nominated:
             self.cached.remember_fit_error(signature, plain)
 
-    def compare_placed(self, waiting: Pod, nominated: NominatedPods, decision: Placed) -> None:
+    def compare_placed(self, waiting: Pod, nominated: NominatedPods, decision: ScheduleResult) -> None:
         cycle = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState())
         found = cycle.find_feasible()
         assert isinstance(found, FeasibleNodes)
@@ -417,7 +417,7 @@ def test_only_changed_nodes_are_evaluated_again() -> None:
     cached = cache_for(Asked)
     for number in range(3):
         decision = decide(cached, pod(f"p{number}"))
-        assert isinstance(decision, Placed)
+        assert isinstance(decision, ScheduleResult)
         cached.table.add_pod(cached.table.row_of[decision.node_name], pod_info(pod(f"p{number}")))
     assert cached.profile.plugins["Asked"].asked == [20, 1, 1]
 
@@ -448,11 +448,11 @@ class Fragile(PluginBase):
 
 def test_a_failure_falls_back_to_the_plain_evaluation_and_is_not_cached() -> None:
     cached = cache_for(Fragile)
-    assert isinstance(decide(cached, pod()), Placed)
+    assert isinstance(decide(cached, pod()), ScheduleResult)
     cached.table.update_node(node("node-7", labels={"broken": "yes"}))
     assert decide(cached, pod()) is None
     cached.table.update_node(node("node-7"))
-    assert isinstance(decide(cached, pod()), Placed)
+    assert isinstance(decide(cached, pod()), ScheduleResult)
 
 
 def test_nominated_pods_are_evaluated_plainly() -> None:
@@ -469,10 +469,10 @@ def test_an_unschedulable_outcome_is_repeated_until_a_row_changes() -> None:
     signature = cached.profile.signature(huge)
     assert decide(cached, huge) is None
     outcome = SchedulingCycle(cached.profile, cached.table, huge, {}, CycleState()).decide(Random(0))
-    assert isinstance(outcome, Unplaced)
+    assert isinstance(outcome, SchedulingFailure)
     cached.remember_fit_error(signature, outcome)
     again = decide(cached, huge)
-    assert isinstance(again, Unplaced)
+    assert isinstance(again, SchedulingFailure)
     assert again.diagnosis is outcome.diagnosis
     cached.table.add_pod(0, pod_info(pod("other")))
     assert decide(cached, huge) is None
@@ -502,4 +502,4 @@ def test_pre_filter_is_called_again_when_a_plugin_depends_on_all_nodes_and_one_c
     assert decide(cached, pod()) is None
     for name in ("node-3", "node-4"):
         cached.table.update_node(node(name, labels={"ssd": "yes"}))
-    assert isinstance(decide(cached, pod()), Placed)
+    assert isinstance(decide(cached, pod()), ScheduleResult)

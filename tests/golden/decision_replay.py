@@ -18,7 +18,7 @@ from golden_profiles import ReplayHandle, profiles_of
 from plugins_builtin.default_preemption import best_candidates
 from trio_sched.daemon.hook_calls import run_steps
 from trio_sched.engine.bound_hooks import FilterHook
-from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.filtering import run_filters, run_pre_filters
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.hook_steps import post_filter_steps
@@ -304,10 +304,10 @@ class CaseReplay:
         state = CycleState()
         cycle = SchedulingCycle(profile, self.table, pod, self._nominated_for(pod), state)
         differences: list[str] = []
-        found: FeasibleNodes | Unplaced | None = None
+        found: FeasibleNodes | SchedulingFailure | None = None
         try:
             found = cycle.find_feasible()
-            if isinstance(found, Unplaced):
+            if isinstance(found, SchedulingFailure):
                 differences.extend(self._compare_unplaced(found, expected))
             else:
                 differences.extend(self._compare_feasible(cycle, found, expected))
@@ -320,7 +320,7 @@ class CaseReplay:
             problems = [] if found is None else list(self._compare_post_filter(profile, pod, found, state, expected))
             yield Comparison("postFilter", not problems, f"postFilter: {'; '.join(problems)}")
 
-    def _compare_unplaced(self, found: Unplaced, expected: Mapping[str, Any]) -> Iterator[str]:
+    def _compare_unplaced(self, found: SchedulingFailure, expected: Mapping[str, Any]) -> Iterator[str]:
         if expected.get("feasible"):
             yield f"feasible: expected {expected['feasible']}, got none ({found.message})"
             return
@@ -348,7 +348,7 @@ class CaseReplay:
         self,
         profile: Profile,
         pod: Pod,
-        found: FeasibleNodes | Unplaced,
+        found: FeasibleNodes | SchedulingFailure,
         state: CycleState,
         expected: Mapping[str, Any],
     ) -> Iterator[str]:

@@ -34,7 +34,7 @@ class TraceReplay:
         profiles = _real_profiles(case) if "profiles" not in case else self._fake_profiles(case["profiles"])
         self.profile_names = list(profiles)
         self.queue = SchedulingQueue(
-            known_pod=self.listed.get,
+            get_unassigned_pod=self.listed.get,
             backoff=Backoff(
                 options["podInitialBackoffSeconds"], options["podMaxBackoffSeconds"], align_to_window=pop_from_backoff
             ),
@@ -189,8 +189,8 @@ class TraceReplay:
     def _compare_state(self, expected: Mapping[str, Any]) -> Iterator[str]:
         queue = self.queue
         waiting = queue.unschedulable.values()
-        backoff = [{"pod": i.key, "readyAt": _ready_at(i)} for i in queue.backing_off.rejected]
-        errors = sorted(queue.backing_off.errors, key=lambda i: (i.sort_time, i.key))  # recorded ties are in this order
+        backoff = [{"pod": i.key, "readyAt": _ready_at(i)} for i in queue.backing_off.pod_backoff_q]
+        errors = sorted(queue.backing_off.pod_error_backoff_q, key=lambda i: (i.sort_time, i.key))  # ties as recorded
         backoff += [{"pod": i.key, "readyAt": _ready_at(i), "error": True} for i in errors]
         markers: list[Any] = []
         for entry in queue.in_flight:
@@ -202,7 +202,7 @@ class TraceReplay:
             "gated": sorted(({"pod": i.key, "plugin": i.gating_plugin} for i in waiting if i.gating_plugin), key=str),
             "nominated": {node: [pod.key for pod in pods.values()] for node, pods in queue.nominator.nodes.items()},
             "inFlight": markers,
-            "cycle": queue.cycle,
+            "cycle": queue.scheduling_cycle,
             "unschedulableGauge": self._gauge(),
         }
         expected = {**expected, "gated": sorted(expected["gated"], key=lambda gated: str({**gated}))}
@@ -213,7 +213,7 @@ class TraceReplay:
             if value != wanted:
                 yield f"{key}: expected {wanted}, got {value}"
         self.recorded_pods.update(expected.get("pods", {}))
-        for info in (*queue.active, *queue.backing_off.rejected, *queue.backing_off.errors, *waiting):
+        for info in (*queue.active, *queue.backing_off.pod_backoff_q, *queue.backing_off.pod_error_backoff_q, *waiting):
             wanted = self.recorded_pods.get(info.key)
             if wanted != self._record(info):
                 yield f"pods[{info.key}]: expected {wanted}, got {self._record(info)}"

@@ -25,7 +25,7 @@ from plain_topology import (
 from pod_infos import pod_info
 
 from plugins_builtin import _spread_constraints
-from trio_sched.engine.decision import Placed, Unplaced
+from trio_sched.engine.decision import ScheduleResult, SchedulingFailure
 from trio_sched.engine.filtering import NominatedPods, run_pre_filters
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import best_positions
@@ -268,7 +268,7 @@ class Deciding:
         self.rng = Random(seed + 1)
         self.profile = make_profile(EVERYTHING_USUAL, handle=self.cluster.handle, weights={SPREAD: 2, AFFINITY: 2})
         self.known: dict[str, Pod] = {}
-        self.queue = SchedulingQueue(known_pod=self.known.get)
+        self.queue = SchedulingQueue(get_unassigned_pod=self.known.get)
         self.scheduler = Scheduler(cache=self.cluster.cache, queue=self.queue, rng=Random(seed))
         self.scheduler.install_profiles({self.profile.name: self.profile})
         self.shapes = [self.cluster.draw.a_pod(incoming=True) for _ in range(6)]
@@ -307,17 +307,17 @@ class Deciding:
         decision = self.scheduler.decide(info)
         self.queue.done(info.uid)
         cycle = SchedulingCycle(self.profile, self.cluster.cache.table, waiting, self.beside(waiting), CycleState())
-        if isinstance(decision, Unplaced) and decision.diagnosis is None:  # a selector that does not parse
+        if isinstance(decision, SchedulingFailure) and decision.diagnosis is None:  # a selector that does not parse
             with pytest.raises(HookFailed, match=re.escape(decision.message)):
                 cycle.prioritize(found_nodes(cycle))
             return
         found = cycle.find_feasible()
-        if isinstance(found, Unplaced):
-            assert isinstance(decision, Unplaced)
+        if isinstance(found, SchedulingFailure):
+            assert isinstance(decision, SchedulingFailure)
             assert decision.message == found.message
             self.unplaced += 1
             return
-        assert isinstance(decision, Placed)
+        assert isinstance(decision, ScheduleResult)
         assert decision.feasible_nodes == len(found.nodes)
         if len(found.nodes) > 1:
             best = best_positions(cycle.prioritize(found.nodes).totals)

@@ -10,7 +10,7 @@ from plugin_base import PluginBase
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.engine.backoff_queues import BackoffQueues
-from trio_sched.engine.decision import Decision, Placed
+from trio_sched.engine.decision import Decision, ScheduleResult
 from trio_sched.engine.pod_heap import PodHeap
 from trio_sched.engine.unschedulable_pods import UnschedulablePods
 from trio_sched.kube_client.watch import Change, Changes
@@ -63,7 +63,7 @@ class Stage:
         info = self.queue.pop()
         assert info is not None
         decision = self.assembly.scheduler.decide(info)
-        if isinstance(decision, Placed):
+        if isinstance(decision, ScheduleResult):
             assert self.assembly.scheduler.assume_and_reserve(info.pod, decision) is None
             self.queue.done(info.uid)
         else:
@@ -74,14 +74,14 @@ class Stage:
         """Add *pods*, which the engine then finds no node for."""
         added = self.add(*pods)
         for _ in pods:
-            assert not isinstance(self.attempt(), Placed)
+            assert not isinstance(self.attempt(), ScheduleResult)
         assert [self.where(each) for each in added] == ["unschedulable"] * len(added)
         return added
 
     def assume(self, new: Pod) -> Pod:
         """Add *new*, which the engine then finds a node for."""
         (added,) = self.add(new)
-        assert isinstance(self.attempt(), Placed)
+        assert isinstance(self.attempt(), ScheduleResult)
         assert self.cache.is_assumed(added.uid)
         return added
 

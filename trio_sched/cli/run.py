@@ -21,7 +21,7 @@ from trio_sched.cli.prepare import LoggingOptionsError, Prepared, check_elector,
 from trio_sched.cli.version import KUBERNETES
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.assembly import assemble
-from trio_sched.daemon.leader_election import LostLease
+from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.daemon.log_setup import set_up_logging
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
@@ -62,7 +62,7 @@ def run(flags: Flags) -> ExitCode:
         for problem in _leaves(group):
             click.echo(str(problem), err=True)
         code = ExitCode.FAILURE
-    except* LostLease as group:  # normal life of a replica: it ends, and is started again
+    except* LeaderElectionLost as group:  # normal life of a replica: it ends, and is started again
         for problem in _leaves(group):
             log.error("Leaderelection lost", extra={"err": str(problem)})
         code = ExitCode.FAILURE

@@ -21,14 +21,14 @@ from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PAT
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.plugin_handle import PluginHandle
 from trio_sched.daemon.pod_status import PodStatusWriter
-from trio_sched.daemon.pre_binding import PreBindingPods
+from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.preemption_executor import PreemptionExecutor
 from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.daemon.watch_sync import WatchSync
+from trio_sched.daemon.watch_reconnect import WatchReconnect
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cache import Cache
@@ -66,7 +66,7 @@ class Assembly:
     node_kind: Kind[Node]
     pod_kind: Kind[Pod]
     extenders: Extenders | None
-    watch_sync: WatchSync = field(factory=WatchSync)
+    watch_reconnect: WatchReconnect = field(factory=WatchReconnect)
 
 
 def assemble(
@@ -79,7 +79,7 @@ def assemble(
         ExtenderError: the certificates of an extender are not usable.
     """
     config, gates = settings.config, settings.gates
-    unassigned, waiting, pre_binding = UnassignedPods(), WaitingPods(), PreBindingPods()
+    unassigned, waiting, pods_in_pre_bind = UnassignedPods(), WaitingPods(), PodsInPreBind()
     pods_available, backoff_changed = WakeUp(), WakeUp()
     object_cache = ObjectCache()
     scheduler = _scheduler(settings, unassigned, object_cache, random)
@@ -101,7 +101,7 @@ def assemble(
         client=clients.main,
         scheduler=scheduler,
         waiting=waiting,
-        pre_binding=pre_binding,
+        pods_in_pre_bind=pods_in_pre_bind,
         recorder=recorder,
         status_writer=status_writer,
         activate=activate,
@@ -124,7 +124,7 @@ def assemble(
         scheduler=scheduler,
         pool=bind_pool,
         waiting=waiting,
-        pre_binding=pre_binding,
+        pods_in_pre_bind=pods_in_pre_bind,
         recorder=recorder,
         status_writer=status_writer,
         failure_handler=failure_handler,
@@ -137,7 +137,7 @@ def assemble(
         unassigned=unassigned,
         object_cache=object_cache,
         wake=wake,
-        reject_waiting=waiting.remove_deleted,
+        reject_waiting=waiting.reject_deleted,
         declared_features=gates.enabled("NodeDeclaredFeatures"),
     )
     schedule_one = ScheduleOne(
@@ -200,7 +200,7 @@ def _scheduler(
     )
     pop_from_backoff = gates.enabled("SchedulerPopFromBackoffQ")
     queue = SchedulingQueue(
-        known_pod=unassigned.get,
+        get_unassigned_pod=unassigned.get,
         backoff=Backoff(
             config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds, align_to_window=pop_from_backoff
         ),

@@ -20,17 +20,17 @@ from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.hook_calls import make_call, run_steps
 from trio_sched.daemon.pod_status import PodStatusWriter
-from trio_sched.daemon.pre_binding import PreBindingPods
+from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.scheduler_events import scheduled
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.cache import CacheError
-from trio_sched.engine.decision import Placed, Unplaced
+from trio_sched.engine.decision import ScheduleResult, SchedulingFailure
 from trio_sched.engine.hook_steps import PreBindPlan, pre_bind_cancelled, read_pre_bind
 from trio_sched.engine.plugin_calls import HookCall
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.reservation import PermitWaits, permit_failed
+from trio_sched.engine.reservation import PermitWait, permit_failed
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status, failure
@@ -45,7 +45,7 @@ class BindingCycle:
     scheduler: Scheduler
     pool: WorkPool
     waiting: WaitingPods
-    pre_binding: PreBindingPods
+    pods_in_pre_bind: PodsInPreBind
     recorder: EventRecorder
     status_writer: PodStatusWriter
     failure_handler: FailureHandler
@@ -55,10 +55,12 @@ class BindingCycle:
     """Gate NominatedNodeNameForExpectation."""
     extenders: Extenders | None = None
 
-    def start(self, nursery: trio.Nursery, info: QueuedPodInfo, placed: Placed, waits: PermitWaits | None) -> None:
+    def start(
+        self, nursery: trio.Nursery, info: QueuedPodInfo, placed: ScheduleResult, waits: PermitWait | None
+    ) -> None:
         """Have the pod bound; returns at once."""
         plan = self.scheduler.plan_pre_bind(info.pod, placed)
-        if isinstance(plan, Unplaced):
+        if isinstance(plan, SchedulingFailure):
             self._fail(info, placed, plan)
             return
         if waits is None and not plan.groups:
@@ -74,7 +76,7 @@ class BindingCycle:
             self.status_writer.write_nomination(info.pod, placed.node_name)
         nursery.start_soon(self._whole_cycle, info, placed, plan)
 
-    async def _whole_cycle(self, info: QueuedPodInfo, placed: Placed, plan: PreBindPlan) -> None:
+    async def _whole_cycle(self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan) -> None:
         refused = await self.waiting.wait_on_permit(info.uid)
         if refused is not None:
             self._fail(info, placed, permit_failed(refused, placed.node_name))
@@ -82,14 +84,14 @@ class BindingCycle:
         self.scheduler.binding_starts(info)
         problem = await self._pre_bind(info.pod, placed, plan)
         if problem is not None:
-            self._fail(info, placed, Unplaced(problem))
+            self._fail(info, placed, SchedulingFailure(problem))
             return
         await self._bind(info, placed)
 
     # --- pre_bind ---------------------------------------------------------------------------------------------------
 
-    async def _pre_bind(self, pod: Pod, placed: Placed, plan: PreBindPlan) -> Status | None:
-        under_way = self.pre_binding.add(pod.uid)
+    async def _pre_bind(self, pod: Pod, placed: ScheduleResult, plan: PreBindPlan) -> Status | None:
+        under_way = self.pods_in_pre_bind.add(pod.uid)
         current: tuple[BoundHook, ...] = ()
         try:
             with under_way.scope:
@@ -104,16 +106,16 @@ class BindingCycle:
             under_way.is_done = True
             return None
         finally:
-            self.pre_binding.remove(pod.uid)
+            self.pods_in_pre_bind.remove(pod.uid)
 
     # --- bind -------------------------------------------------------------------------------------------------------
 
-    async def _bind(self, info: QueuedPodInfo, placed: Placed) -> None:
+    async def _bind(self, info: QueuedPodInfo, placed: ScheduleResult) -> None:
         await self.status_writer.withdraw(info.uid)
         try:
             is_bound = self.extenders is not None and await self.extenders.bind(info.pod, placed.node_name)
         except ExtenderError as problem:
-            self._fail(info, placed, Unplaced(failure(problem)))
+            self._fail(info, placed, SchedulingFailure(failure(problem)))
             return
         if not is_bound:
             refused = await run_steps(self.scheduler.bind_steps(info.pod, placed))
@@ -128,7 +130,7 @@ class BindingCycle:
         if self.scheduler.activate_collected(placed, now=trio.current_time()):
             self.wake()
 
-    def _record_bound(self, info: QueuedPodInfo, placed: Placed) -> None:
+    def _record_bound(self, info: QueuedPodInfo, placed: ScheduleResult) -> None:
         pod = info.pod
         if info.was_flushed:
             self.scheduler.queue.counters.scheduled_after_flush += 1
@@ -149,7 +151,7 @@ class BindingCycle:
 
     # --- failure ----------------------------------------------------------------------------------------------------
 
-    def _fail(self, info: QueuedPodInfo, placed: Placed, outcome: Unplaced) -> None:
+    def _fail(self, info: QueuedPodInfo, placed: ScheduleResult, outcome: SchedulingFailure) -> None:
         """Unreserve, forget and requeue the pod."""
         cached = self.scheduler.cache.get(info.uid)
         try:
@@ -159,11 +161,11 @@ class BindingCycle:
             log.warning("pod failed to bind but is on a node: %s", problem, extra={"pod": info.key})
             self.scheduler.already_assigned(info)
         else:
-            self.failure_handler.handle(info, outcome, freed=info.pod if cached is None else cached.pod_on_node)
+            self.failure_handler.handle(info, outcome, assumed_pod=info.pod if cached is None else cached.pod_on_node)
         log_plugin_failures(self.scheduler.plugin_failures)
 
 
-async def _run_group(group: tuple[BoundHook, ...], pod: Pod, placed: Placed) -> Status | None:
+async def _run_group(group: tuple[BoundHook, ...], pod: Pod, placed: ScheduleResult) -> Status | None:
     """Run the pre_binds of *group* concurrently; the first failure cancels the others."""
     first: list[Status] = []
     unfinished = list(group)

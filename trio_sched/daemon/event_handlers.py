@@ -1,4 +1,4 @@
-"""From watch events to cache and queue: what the API server says, in the engine's terms."""
+"""From watch events to cache and queue: what the API server has reported."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class EventHandlers:
             assert last is not None
             self._pod_deleted(last, was=old)
 
-    def _is_ours(self, pod: Pod) -> bool:
+    def _responsible_for_pod(self, pod: Pod) -> bool:
         return pod.scheduler_name in self.scheduler.profiles
 
     def _pod_added(self, pod: Pod) -> None:
@@ -80,7 +80,7 @@ class EventHandlers:
         if pod.node_name:
             self._cache(self.scheduler.cache.add, pod)
             self.scheduler.queue.move_all(ASSIGNED_POD_ADD, None, pod, now=now)
-        elif self._is_ours(pod):
+        elif self._responsible_for_pod(pod):
             self.unassigned.put(pod)
             self.scheduler.queue.add(pod, now=now)
 
@@ -94,13 +94,13 @@ class EventHandlers:
             self.unassigned.drop(old)
             self._cache(self.scheduler.cache.add, new)
             queue.move_all(ASSIGNED_POD_ADD, None, new, now=now)
-            if self._is_ours(new):
+            if self._responsible_for_pod(new):
                 queue.delete(old)
-        elif self._is_ours(new):
+        elif self._responsible_for_pod(new):
             self.unassigned.put(new)
-            self._pending_updated(old, new, now)
+            self._update_pod_in_scheduling_queue(old, new, now)
 
-    def _pending_updated(self, old: Pod, new: Pod, now: float) -> None:
+    def _update_pod_in_scheduling_queue(self, old: Pod, new: Pod, now: float) -> None:
         if old.metadata.resource_version == new.metadata.resource_version:
             return
         queue = self.scheduler.queue
@@ -115,7 +115,7 @@ class EventHandlers:
     def _pod_deleted(self, pod: Pod, *, was: Pod | None) -> None:
         queue, now = self.scheduler.queue, trio.current_time()
         known = was if was is not None else pod
-        if not known.node_name and self._is_ours(known):
+        if not known.node_name and self._responsible_for_pod(known):
             # It had no node in the last version that was seen, so it is in the queue, even if it got one in between.
             self.unassigned.drop(known)
             queue.delete(known)

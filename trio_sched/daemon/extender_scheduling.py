@@ -19,8 +19,8 @@ from trio_sched.daemon.extender import ExtenderError
 from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.engine.decision import Decision, Unplaced
-from trio_sched.engine.extender_cycle import ExtenderNodes, ExtenderResult
+from trio_sched.engine.decision import Decision, SchedulingFailure
+from trio_sched.engine.extender_cycle import ExtenderResult, NodesForExtenders
 from trio_sched.engine.pod_heap import PodHeap
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
@@ -101,17 +101,21 @@ class ExtenderScheduling:
     async def _decide(self, info: QueuedPodInfo, skip_pod_schedule: SkipPodSchedule) -> Decision | None:
         """The decision on the pod; None if it is not to be scheduled any more."""
         feasible = self.scheduler.find_feasible_nodes(info)
-        if isinstance(feasible, Unplaced):
+        if isinstance(feasible, SchedulingFailure):
             return feasible
         try:
             feasible, result = await self._call_extenders(info, feasible)
         except _NoneFeasible as unplaced:
             return None if self._must_skip(info, skip_pod_schedule) else unplaced.outcome
-        return None if self._must_skip(info, skip_pod_schedule) else self.scheduler.decide_among(info, feasible, result)
+        return (
+            None
+            if self._must_skip(info, skip_pod_schedule)
+            else self.scheduler.select_host_among(info, feasible, result)
+        )
 
     async def _call_extenders(
-        self, info: QueuedPodInfo, feasible: ExtenderNodes
-    ) -> tuple[ExtenderNodes, ExtenderResult]:
+        self, info: QueuedPodInfo, feasible: NodesForExtenders
+    ) -> tuple[NodesForExtenders, ExtenderResult]:
         """Call the extenders for the feasible nodes: first for the pod's nominated node; if that is left, for no other.
 
         Raises:
@@ -128,19 +132,19 @@ class ExtenderScheduling:
                     return feasible, result
                 earlier.update(result.statuses)
             found = self.scheduler.find_feasible_nodes(info, nominated_first=False)
-            if isinstance(found, Unplaced):
+            if isinstance(found, SchedulingFailure):
                 raise _NoneFeasible(found)
             feasible = found
         try:
             result = await self.extenders.filter_and_prioritize(info.pod, feasible.nodes)
         except ExtenderError as problem:
-            raise _NoneFeasible(Unplaced(failure(problem))) from problem
+            raise _NoneFeasible(SchedulingFailure(failure(problem))) from problem
         return feasible, evolve(result, statuses={**earlier, **result.statuses})
 
 
 class _NoneFeasible(Exception):
-    """The pod is unplaced already: there are no nodes to choose one from."""
+    """No node can be selected: none is feasible, or an extender failed."""
 
-    def __init__(self, outcome: Unplaced) -> None:
+    def __init__(self, outcome: SchedulingFailure) -> None:
         super().__init__(outcome.message)
         self.outcome = outcome

@@ -12,7 +12,7 @@ from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.scheduler_events import failed_scheduling
 from trio_sched.daemon.unassigned_pods import UnassignedPods
-from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
@@ -31,16 +31,16 @@ class FailureHandler:
     requeued: Callable[[], None]
     """Called when a pod is back in the queue, for the timers."""
 
-    def handle(self, info: QueuedPodInfo, outcome: Unplaced, *, freed: Pod | None = None) -> None:
+    def handle(self, info: QueuedPodInfo, outcome: SchedulingFailure, *, assumed_pod: Pod | None = None) -> None:
         """Requeue the pod (if it still exists), and record why it was not scheduled.
 
         Args:
             info: the pod of the attempt.
             outcome: why it was not scheduled.
-            freed: the pod as it was assumed on a node, if it was.
+            assumed_pod: the pod as it was assumed on a node, if it was.
         """
         known = self.unassigned.get(info.key)
-        problem = self.scheduler.requeue(info, outcome, known, now=trio.current_time(), freed=freed)
+        problem = self.scheduler.requeue(info, outcome, known, now=trio.current_time(), assumed_pod=assumed_pod)
         if problem is not None:
             log.error("Error occurred: %s", problem)
         self.requeued()
@@ -53,7 +53,7 @@ class FailureHandler:
             info.pod, reason=outcome.reason, message=message, nominated_node_name=outcome.nominated_node_name
         )
 
-    def _log(self, info: QueuedPodInfo, outcome: Unplaced, message: str) -> None:
+    def _log(self, info: QueuedPodInfo, outcome: SchedulingFailure, message: str) -> None:
         if outcome.status.is_rejected:
             log.info("Unable to schedule pod; no fit; waiting", extra={"pod": info.key, "err": message})
         else:

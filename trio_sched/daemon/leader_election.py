@@ -16,7 +16,7 @@ from attrs import define, evolve
 from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.scheduler_events import LeaseEvent, became_leader, stopped_leading
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.engine.lease_rules import Candidate, Observed, Step, retry_pause
+from trio_sched.engine.lease_rules import Candidate, ObservedRecord, Step, jittered_retry_period
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client import leases
 from trio_sched.kube_client.connection import KubeClient
@@ -30,7 +30,7 @@ from trio_sched.objects.timestamps import SECOND_NS, format_micro_time
 log = logging.getLogger(__name__)
 
 
-class LostLease(TrioSchedError):
+class LeaderElectionLost(TrioSchedError):
     """Another candidate may be the leader now, so the process has to end."""
 
     def __init__(self, lock: str) -> None:
@@ -42,7 +42,7 @@ class LostLease(TrioSchedError):
 
 
 @define(eq=False, kw_only=True)
-class Elector:
+class LeaderElector:
     """One candidate for one lease."""
 
     client: KubeClient
@@ -55,7 +55,7 @@ class Elector:
     record_event: Callable[[LeaseEvent], None]
     """Records that this candidate has become the leader, or is no longer."""
     _stored: StoredLease | None = None
-    _observed: Observed | None = None
+    _observed: ObservedRecord | None = None
 
     @property
     def lock(self) -> str:
@@ -64,19 +64,19 @@ class Elector:
 
     @property
     def _candidate(self) -> Candidate:
-        return Candidate(identity=self.identity, lease_seconds=self.settings.lease_duration_ns // SECOND_NS)
+        return Candidate(identity=self.identity, lease_duration_seconds=self.settings.lease_duration_ns // SECOND_NS)
 
     @property
-    def _retry_seconds(self) -> float:
+    def _retry_period_seconds(self) -> float:
         return self.settings.retry_period_ns / SECOND_NS
 
     @property
-    def _renew_seconds(self) -> float:
+    def _renew_deadline_seconds(self) -> float:
         return self.settings.renew_deadline_ns / SECOND_NS
 
     @property
     def _request_seconds(self) -> float:
-        return max(1.0, self._renew_seconds / 2)
+        return max(1.0, self._renew_deadline_seconds / 2)
 
     # --- leading ---------------------------------------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ class Elector:
             stop: ends the attempts to acquire the lease; once it is acquired, *work* has to react to this event.
 
         Raises:
-            LostLease: the lease could not be renewed; *work* was cancelled.
+            LeaderElectionLost: the lease could not be renewed; *work* was cancelled.
         """
         async with trio.open_nursery() as nursery:
 
@@ -107,7 +107,7 @@ class Elector:
                 nursery.start_soon(self._keep_renewing)
                 await work()
                 nursery.cancel_scope.cancel()
-        except* LostLease:
+        except* LeaderElectionLost:
             self._observed = None
             raise
         finally:
@@ -160,7 +160,7 @@ class Elector:
     def _next_attempt(self) -> float:
         """When to try again: after the retry period, or as soon as the lease expires."""
         now = trio.current_time()
-        next_attempt = now + retry_pause(self._retry_seconds, self.random.random())
+        next_attempt = now + jittered_retry_period(self._retry_period_seconds, self.random.random())
         if self._observed is not None and self._observed.is_valid(now):
             next_attempt = min(next_attempt, self._observed.valid_until)
         return next_attempt
@@ -169,18 +169,18 @@ class Elector:
         """Renew the lease until that fails.
 
         Raises:
-            LostLease: no attempt succeeded within the renew deadline.
+            LeaderElectionLost: no attempt succeeded within the renew deadline.
         """
         while True:
-            with trio.move_on_after(self._renew_seconds) as deadline:
+            with trio.move_on_after(self._renew_deadline_seconds) as deadline:
                 while True:
                     if await self._try_acquire_or_renew():
                         break
-                    await trio.sleep(self._retry_seconds)
+                    await trio.sleep(self._retry_period_seconds)
             if deadline.cancelled_caught:
                 log.error("Failed to renew lease", extra={"lock": self.lock, "err": "context deadline exceeded"})
-                raise LostLease(self.lock)
-            await trio.sleep(self._retry_seconds)
+                raise LeaderElectionLost(self.lock)
+            await trio.sleep(self._retry_period_seconds)
 
     # --- one attempt ------------------------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class Elector:
 
     async def _write(self) -> None:
         election = self.settings
-        spec = self._candidate.claim(self._observed, self._wall_time())
+        spec = self._candidate.record_to_write(self._observed, self._wall_time())
         if self._stored is None:
             stored = await leases.create_lease(
                 self.client,
@@ -246,9 +246,9 @@ class Elector:
     def _observe(self, spec: LeaseSpec, record: bytes) -> None:
         now = trio.current_time()
         if self._observed is None:
-            self._observed = Observed(spec, record, now)
+            self._observed = ObservedRecord(spec, record, now)
         else:
-            self._observed = self._observed.seen_again(spec, record, now)
+            self._observed = self._observed.observe(spec, record, now)
 
     async def _release(self) -> None:
         """Release the lease, so that another candidate can acquire it at once.
@@ -257,7 +257,7 @@ class Elector:
         """
         if not self._candidate.holds(self._observed):
             return
-        with trio.move_on_after(self._renew_seconds, shield=True) as grace:
+        with trio.move_on_after(self._renew_deadline_seconds, shield=True) as grace:
             try:
                 await self._read()
                 if self._stored is not None and self._observed is not None and self._candidate.holds(self._observed):
@@ -266,7 +266,9 @@ class Elector:
             except KubeClientError as problem:
                 log.error("Failed to release lock: %s", problem, extra={"lock": self.lock})
         if grace.cancelled_caught:
-            log.warning("lease not released in %.0f s; a follower must wait for it to expire", self._renew_seconds)
+            log.warning(
+                "lease not released in %.0f s; a follower must wait for it to expire", self._renew_deadline_seconds
+            )
 
     def _wall_time(self) -> str:
         return format_micro_time(self.wall_clock())

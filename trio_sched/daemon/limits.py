@@ -41,7 +41,7 @@ SERIES_REFRESH_SECONDS: Final = 1800.0
 """The count of a series that goes on is sent this often."""
 
 # --- the queue
-FLUSH_SECONDS: Final = 30.0
+FLUSH_UNSCHEDULABLE_SECONDS: Final = 30.0
 """How often the queue is searched for pods that have waited for an event too long."""
 MIN_TIMER_SECONDS: Final = 0.05
 """The shortest pause of the queue's timers."""
@@ -53,9 +53,9 @@ EXTENDER_LOG_INTERVAL_SECONDS: Final = 10.0
 """An extender is logged at most this often; what is not logged is counted."""
 
 # --- becoming the leader, and the end
-WATCH_SYNC_SECONDS: Final = 30.0
+WATCH_RECONNECT_SECONDS: Final = 30.0
 """A new leader waits this long for its watches; after that it schedules with the cache it has."""
 WATCH_CATCH_UP_SECONDS: Final = 1.0
 """How long to wait after a watch was opened: the changes that were missed arrive right then."""
-DRAIN_SECONDS: Final = 10.0
+SHUTDOWN_GRACE_SECONDS: Final = 10.0
 """How long a stop waits for binds that are under way, and then again for events."""

@@ -16,7 +16,7 @@ from attrs import define, field
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.limits import MAX_PARALLEL_PREEMPTORS
 from trio_sched.daemon.pod_status import PodStatusWriter
-from trio_sched.daemon.pre_binding import PreBindingPods
+from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.scheduler_events import preempted
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.work_pool import WorkPool
@@ -53,7 +53,7 @@ class PreemptionExecutor:
     client: KubeClient
     scheduler: Scheduler
     waiting: WaitingPods
-    pre_binding: PreBindingPods
+    pods_in_pre_bind: PodsInPreBind
     recorder: EventRecorder
     status_writer: PodStatusWriter
     activate: Callable[[Sequence[Pod]], None]
@@ -73,9 +73,9 @@ class PreemptionExecutor:
         return any(one.node_name == node_name and self._is_ongoing(one) for one in self._by_preemptor.values())
 
     def _is_ongoing(self, preemption: _Preemption) -> bool:
-        return not preemption.all_requested or any(map(self._is_running, preemption.victims))
+        return not preemption.all_requested or any(map(self._is_not_terminating, preemption.victims))
 
-    def _is_running(self, uid: str) -> bool:
+    def _is_not_terminating(self, uid: str) -> bool:
         cached = self.scheduler.cache.get(uid)
         return cached is not None and cached.pod.metadata.deletion_timestamp is None
 
@@ -129,7 +129,7 @@ class PreemptionExecutor:
         if problem is not None:
             if self._by_preemptor.get(preemptor.uid) is preemption:
                 del self._by_preemptor[preemptor.uid]
-            log.error("Error evicting pods for %s: %s", preemptor.key, problem, extra={"pod": preemptor.key})
+            log.error("Error occurred during async preemption: %s", problem, extra={"pod": preemptor.key})
             self.activate(list(preemption.preemptors.values()))
 
     async def _delete_victims(
@@ -148,7 +148,7 @@ class PreemptionExecutor:
 
     async def _delete_victim(self, preemption: _Preemption, preemptor: Pod, victim: Pod, plugin: str) -> None:
         waiting = self.waiting.by_uid.get(victim.uid)
-        if (waiting is not None and waiting.preempt(plugin, "preempted")) or self.pre_binding.cancel(
+        if (waiting is not None and waiting.preempt(plugin, "preempted")) or self.pods_in_pre_bind.cancel(
             victim.uid, f"preempted by {plugin}"
         ):
             del preemption.victims[victim.uid]

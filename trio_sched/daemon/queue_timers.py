@@ -8,7 +8,7 @@ from collections.abc import Callable
 import trio
 
 from trio_sched.daemon.failure_log import log_plugin_failures
-from trio_sched.daemon.limits import FLUSH_SECONDS, MIN_TIMER_SECONDS
+from trio_sched.daemon.limits import FLUSH_UNSCHEDULABLE_SECONDS, MIN_TIMER_SECONDS
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.queue import SchedulingQueue
 
@@ -26,7 +26,7 @@ async def run_queue_timers(queue: SchedulingQueue, backoff_changed: WakeUp, wake
         now = trio.current_time()
         if now >= next_flush:
             queue.flush_unschedulable(now=now)
-            next_flush = now + FLUSH_SECONDS
+            next_flush = now + FLUSH_UNSCHEDULABLE_SECONDS
             log_plugin_failures(
                 queue.plugin_failures
             )  # hints and pre_enqueue are called while another instance leads, too

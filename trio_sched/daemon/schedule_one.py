@@ -21,7 +21,7 @@ from trio_sched.daemon.scheduler_events import skipped_deleting
 from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.cache import CacheError
-from trio_sched.engine.decision import Decision, Placed, Unplaced
+from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api.status import failure
@@ -80,7 +80,7 @@ class ScheduleOne:
             await self._handle_decision(info, self.scheduler.decide(info), nursery)
 
     async def _handle_decision(self, info: QueuedPodInfo, decision: Decision, nursery: trio.Nursery) -> None:
-        if isinstance(decision, Placed):
+        if isinstance(decision, ScheduleResult):
             self._assume_and_bind(info, decision, nursery)
             return
         steps = self.scheduler.post_filter(info, decision)
@@ -94,13 +94,13 @@ class ScheduleOne:
             return True
         return self.scheduler.cache.is_assumed(info.uid)
 
-    def _assume_and_bind(self, info: QueuedPodInfo, placed: Placed, nursery: trio.Nursery) -> None:
+    def _assume_and_bind(self, info: QueuedPodInfo, placed: ScheduleResult, nursery: trio.Nursery) -> None:
         try:
             outcome = self.scheduler.assume_and_reserve(info.pod, placed)
         except CacheError as problem:
-            self.failure_handler.handle(info, Unplaced(failure(problem)))
+            self.failure_handler.handle(info, SchedulingFailure(failure(problem)))
             return
-        if isinstance(outcome, Unplaced):
+        if isinstance(outcome, SchedulingFailure):
             self.failure_handler.handle(info, outcome)
             return
         self.binding.start(nursery, info, placed, outcome)

@@ -27,8 +27,8 @@ from functools import partial
 import trio
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.daemon.leader_election import Elector
-from trio_sched.daemon.limits import DRAIN_SECONDS
+from trio_sched.daemon.leader_election import LeaderElector
+from trio_sched.daemon.limits import SHUTDOWN_GRACE_SECONDS
 from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
 from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.watches import run_watches
@@ -62,13 +62,13 @@ async def run_daemon(
     Reports started once the caches are filled or *stop* is set; with delayCacheUntilActive, before they are filled.
 
     Raises:
-        LostLease: another instance may lead now.
+        LeaderElectionLost: another instance may lead now.
         PluginTaskFailed: the background task of a plugin failed.
     """
     set_malloc_thresholds()
     settings, clients = assembly.settings, assembly.clients
     election = settings.config.leader_election
-    elector = Elector(
+    elector = LeaderElector(
         client=clients.leases,
         settings=election,
         identity=settings.identity,
@@ -92,7 +92,7 @@ async def run_daemon(
                 await elector.lead(work, stop)
             elif is_filled:
                 await work()
-        with trio.move_on_after(DRAIN_SECONDS):
+        with trio.move_on_after(SHUTDOWN_GRACE_SECONDS):
             await assembly.recorder.pool.drained()
         services.cancel_scope.cancel()
 
@@ -153,15 +153,15 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
         async with trio.open_nursery() as nursery:  # holds the pods that wait on permit or pre_bind
             with trio.CancelScope() as scheduling:
                 nursery.start_soon(_cancel_on, stop, scheduling)
-                await assembly.watch_sync.wait_connected()
+                await assembly.watch_reconnect.wait_connected()
                 await assembly.schedule_one.run(nursery)
-            nursery.cancel_scope.deadline = trio.current_time() + DRAIN_SECONDS
+            nursery.cancel_scope.deadline = trio.current_time() + SHUTDOWN_GRACE_SECONDS
             await assembly.bind_pool.drained()
             await assembly.preemption_executor.pool.drained()
             await assembly.status_patch_pool.drained()
         writers.cancel_scope.cancel()
     if nursery.cancel_scope.cancelled_caught:
-        log.warning("binds still under way after %.0f s are given up", DRAIN_SECONDS)
+        log.warning("binds still under way after %.0f s are given up", SHUTDOWN_GRACE_SECONDS)
 
 
 async def _cancel_on(event: trio.Event, scope: trio.CancelScope) -> None:

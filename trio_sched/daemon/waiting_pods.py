@@ -80,7 +80,7 @@ class WaitingPods:
         """Make *pod* wait."""
         self.by_uid[pod.uid] = WaitingPod(pod, timeout_seconds)
 
-    def remove_deleted(self, uid: str) -> bool:
+    def reject_deleted(self, uid: str) -> bool:
         """The pod was deleted; returns whether it was waiting without an outcome."""
         waiting = self.by_uid.get(uid)
         return waiting is not None and waiting.reject("", "removed")

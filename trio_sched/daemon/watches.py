@@ -1,4 +1,4 @@
-"""The watches: nodes first, then what plugins need, then pods, so that every pod finds its node."""
+"""The watches: nodes and what plugins need first, then pods, so that every pod finds its node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def run_watches(
     event_handlers, random = assembly.event_handlers, assembly.random
     nodes = Reflector(client, assembly.node_kind, event_handlers.nodes_changed, random)
     pods = Reflector(client, assembly.pod_kind, event_handlers.pods_changed, random)
-    assembly.watch_sync.reflectors[:] = [nodes, pods]
+    assembly.watch_reconnect.reflectors[:] = [nodes, pods]
     async with trio.open_nursery() as nursery:
         async with trio.open_nursery() as first_lists:
             first_lists.start_soon(nursery.start, nodes.run)

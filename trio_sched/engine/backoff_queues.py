@@ -14,9 +14,12 @@ from trio_sched.engine.queued_pod import QueuedPodInfo
 
 
 class BackoffQueues:
-    """Two heaps by the end of the backoff; with *by_priority*, equal ends are in the order of the active queue."""
+    """Two heaps by the end of the backoff.
 
-    __slots__ = ("backoff", "errors", "rejected")
+    With *by_priority*, equal ends in `pod_backoff_q` are in the order of the active queue.
+    """
+
+    __slots__ = ("backoff", "pod_backoff_q", "pod_error_backoff_q")
 
     def __init__(
         self,
@@ -27,52 +30,52 @@ class BackoffQueues:
     ) -> None:
         self.backoff = backoff
         if by_priority:
-            self.rejected = PodHeap(lambda info: (info.sort_time, info.sort_key), replace_keys)
+            self.pod_backoff_q = PodHeap(lambda info: (info.sort_time, info.sort_key), replace_keys)
         else:
-            self.rejected = PodHeap(lambda info: info.sort_time)
-        self.errors = PodHeap(lambda info: info.sort_time)
+            self.pod_backoff_q = PodHeap(lambda info: info.sort_time)
+        self.pod_error_backoff_q = PodHeap(lambda info: info.sort_time)
 
     def __len__(self) -> int:
-        return len(self.rejected) + len(self.errors)
+        return len(self.pod_backoff_q) + len(self.pod_error_backoff_q)
 
     def __contains__(self, key: str) -> bool:
-        return key in self.rejected or key in self.errors
+        return key in self.pod_backoff_q or key in self.pod_error_backoff_q
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """The pod called *key*, if it is here."""
-        return self.rejected.get(key) or self.errors.get(key)
+        return self.pod_backoff_q.get(key) or self.pod_error_backoff_q.get(key)
 
     def push(self, info: QueuedPodInfo) -> None:
         """Put *info* in, or in its new place if it is here already."""
-        self.end_of(info)
-        if info.key in self.errors or (info.had_error and info.key not in self.rejected):
-            self.errors.push(info)
+        self.backoff_time(info)
+        if info.key in self.pod_error_backoff_q or (info.had_error and info.key not in self.pod_backoff_q):
+            self.pod_error_backoff_q.push(info)
         else:
-            self.rejected.push(info)
+            self.pod_backoff_q.push(info)
 
     def remove(self, key: str) -> QueuedPodInfo | None:
         """Take the pod called *key* out, if it is here."""
-        info = self.rejected.remove(key)
-        return info if info is not None else self.errors.remove(key)
+        info = self.pod_backoff_q.remove(key)
+        return info if info is not None else self.pod_error_backoff_q.remove(key)
 
-    def over(self, now: float) -> Iterator[QueuedPodInfo]:
+    def pop_all_backoff_completed(self, now: float) -> Iterator[QueuedPodInfo]:
         """Take out every pod whose backoff is over, one by one."""
-        for heap in (self.rejected, self.errors):
+        for heap in (self.pod_backoff_q, self.pod_error_backoff_q):
             while (info := heap.peek()) is not None and self.backoff.is_over(info.sort_time, now):
                 heap.pop()
                 yield info
 
     def next_check(self) -> float:
-        """When `over` will next have something; infinity if nothing waits."""
-        heads = (self.rejected.peek(), self.errors.peek())
+        """When `pop_all_backoff_completed` will next have something; infinity if nothing waits."""
+        heads = (self.pod_backoff_q.peek(), self.pod_error_backoff_q.peek())
         return min((self.backoff.next_check(head.sort_time) for head in heads if head is not None), default=math.inf)
 
-    def end_of(self, info: QueuedPodInfo) -> float:
+    def backoff_time(self, info: QueuedPodInfo) -> float:
         """When the backoff of *info* ends; worked out once per failure."""
         if info.backoff_expiry is None:
             info.backoff_expiry = self.backoff.expiry(info.timestamp, info.failure_count)
         return info.backoff_expiry
 
-    def must_wait(self, info: QueuedPodInfo, now: float) -> bool:
+    def is_pod_backing_off(self, info: QueuedPodInfo, now: float) -> bool:
         """Whether the backoff of *info* is not over yet."""
-        return not self.backoff.is_over(self.end_of(info), now)
+        return not self.backoff.is_over(self.backoff_time(info), now)

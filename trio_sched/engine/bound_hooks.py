@@ -26,10 +26,10 @@ class BoundHook:
 
 @frozen
 class FilterHook(BoundHook):
-    """``filter``, or ``filter_node`` if *per_node*; *inputs* is what its results depend on (None: not declared)."""
+    """``filter``, or ``filter_node`` if *per_node*; *depends_on* is what its results depend on (None: not declared)."""
 
     per_node: bool = False
-    inputs: frozenset[Input] | None = None
+    depends_on: frozenset[Input] | None = None
 
 
 @frozen
@@ -39,4 +39,4 @@ class ScoreHook(BoundHook):
     weight: int = 1
     normalize: BoundHook | None = None
     per_node: bool = False
-    inputs: frozenset[Input] | None = None
+    depends_on: frozenset[Input] | None = None

@@ -11,7 +11,7 @@ from trio_sched.plugin_api.verdicts import Diagnosis
 
 
 @frozen(eq=False)
-class Placed:
+class ScheduleResult:
     """A node was found."""
 
     node_name: str
@@ -21,7 +21,7 @@ class Placed:
 
 
 @frozen(eq=False)
-class Unplaced:
+class SchedulingFailure:
     """No node was found, or the cycle failed.
 
     *diagnosis* is there if plugins said no; its plugins decide which events bring the pod back. Without it the pod is
@@ -46,16 +46,16 @@ class Unplaced:
         return "Unschedulable" if self.status.is_rejected else "SchedulerError"
 
 
-Decision = Placed | Unplaced
+Decision = ScheduleResult | SchedulingFailure
 
 
-def no_nodes() -> Unplaced:
+def no_nodes() -> SchedulingFailure:
     """The cluster is empty."""
-    return Unplaced(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=RuntimeError(NO_NODES_AVAILABLE)))
+    return SchedulingFailure(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=RuntimeError(NO_NODES_AVAILABLE)))
 
 
-def fits_nowhere(
+def fit_failure(
     diagnosis: Diagnosis, *, code: Code = Code.UNSCHEDULABLE, nominated_node_name: str | None = ""
-) -> Unplaced:
+) -> SchedulingFailure:
     """No node fits, for the reasons in *diagnosis*."""
-    return Unplaced(Status(code, (fit_error(diagnosis),)), diagnosis, nominated_node_name)
+    return SchedulingFailure(Status(code, (fit_error(diagnosis),)), diagnosis, nominated_node_name)

@@ -12,20 +12,20 @@ from typing import Final
 import numpy as np
 from attrs import evolve, frozen
 
-from trio_sched.engine.decision import Decision, Placed, Unplaced, fits_nowhere
+from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure, fit_failure
 from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.queueing_hints import EXTENDER
-from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES, FeasibleNodes, SchedulingCycle, diagnose
+from trio_sched.engine.queueing_hints import EXTENDER_NAME
+from trio_sched.engine.scheduling_cycle import MIN_FEASIBLE_NODES_TO_FIND, FeasibleNodes, SchedulingCycle, diagnose
 from trio_sched.objects.node import Node
 from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses
 
-MIN_FEASIBLE_PERCENTAGE: Final = 5
+MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND: Final = 5
 """The smallest share of feasible nodes that is searched for where none is configured."""
 
 
 @frozen(eq=False, kw_only=True)
-class ExtenderNodes:
+class NodesForExtenders:
     """The nodes that passed every plugin, as they were then, in the order in which extenders are sent them."""
 
     nodes: Mapping[str, Node]
@@ -48,18 +48,20 @@ class ExtenderResult:
     """What they add to the total of each node."""
 
 
-def find_feasible_nodes(cycle: SchedulingCycle, *, nominated_first: bool = True) -> ExtenderNodes | Unplaced:
+def find_feasible_nodes(
+    cycle: SchedulingCycle, *, nominated_first: bool = True
+) -> NodesForExtenders | SchedulingFailure:
     """Find the nodes to ask extenders about; not all that fit, if there are many: each costs an extender time."""
     try:
         found = cycle.find_feasible(nominated_first=nominated_first)
-        if isinstance(found, Unplaced):
+        if isinstance(found, SchedulingFailure):
             return evolve(found, state=cycle.state)
         diagnosis = diagnose(found.outcome, found.narrowed_by, cycle.table.count)
     except HookFailed as failed:
-        return Unplaced(failed.status)
+        return SchedulingFailure(failed.status)
     chosen, evaluated = _sample(found, cycle.start, cycle.profile.percentage_of_nodes_to_score)
     views = (found.nodes.node(position) for position in chosen)
-    return ExtenderNodes(
+    return NodesForExtenders(
         nodes={view.name: view.node for view in views},
         diagnosis=diagnosis,
         evaluated=evaluated,
@@ -67,17 +69,19 @@ def find_feasible_nodes(cycle: SchedulingCycle, *, nominated_first: bool = True)
     )
 
 
-def decide_among(cycle: SchedulingCycle, feasible: ExtenderNodes, result: ExtenderResult, rng: Random) -> Decision:
+def select_host_among(
+    cycle: SchedulingCycle, feasible: NodesForExtenders, result: ExtenderResult, rng: Random
+) -> Decision:
     """Choose one of the nodes that extenders left, if they still fit."""
     before = _diagnosis_with(feasible, result)
     try:
         found = cycle.find_feasible(only=frozenset(result.names), nominated_first=feasible.only_nominated)
-        if isinstance(found, Unplaced):
+        if isinstance(found, SchedulingFailure):
             return evolve(_unplaced_with(before, found), state=cycle.state)
         position = cycle.choose(found.nodes, rng, result.scores)
     except HookFailed as failed:
-        return Unplaced(failed.status)
-    return Placed(found.nodes.name(position), cycle.state, feasible.evaluated, len(found.nodes))
+        return SchedulingFailure(failed.status)
+    return ScheduleResult(found.nodes.name(position), cycle.state, feasible.evaluated, len(found.nodes))
 
 
 def num_feasible_nodes_to_find(count: int, percentage: int) -> int:
@@ -85,10 +89,10 @@ def num_feasible_nodes_to_find(count: int, percentage: int) -> int:
 
     Source: ``numFeasibleNodesToFind`` of kube-scheduler; with a *percentage* of 0 the share falls with *count*.
     """
-    if count < MIN_FEASIBLE_NODES:
+    if count < MIN_FEASIBLE_NODES_TO_FIND:
         return count
-    percentage = percentage or max(MIN_FEASIBLE_PERCENTAGE, 50 - count // 125)
-    return max(MIN_FEASIBLE_NODES, count * percentage // 100)
+    percentage = percentage or max(MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND, 50 - count // 125)
+    return max(MIN_FEASIBLE_NODES_TO_FIND, count * percentage // 100)
 
 
 def _sample(found: FeasibleNodes, start: int, percentage: int) -> tuple[Iterable[int], int]:
@@ -102,10 +106,10 @@ def _sample(found: FeasibleNodes, start: int, percentage: int) -> tuple[Iterable
     return chosen.tolist(), (int(passed[chosen[-1]]) - first) % total + 1
 
 
-def _diagnosis_with(feasible: ExtenderNodes, result: ExtenderResult) -> Diagnosis:
+def _diagnosis_with(feasible: NodesForExtenders, result: ExtenderResult) -> Diagnosis:
     """The diagnosis of the first step, with what the extenders added to it."""
     diagnosis = feasible.diagnosis
-    rejected_by = {EXTENDER} if len(result.names) < len(feasible.nodes) else set()
+    rejected_by = {EXTENDER_NAME} if len(result.names) < len(feasible.nodes) else set()
     return evolve(
         diagnosis,
         statuses=_with_statuses(diagnosis.statuses, result.statuses),
@@ -113,12 +117,12 @@ def _diagnosis_with(feasible: ExtenderNodes, result: ExtenderResult) -> Diagnosi
     )
 
 
-def _unplaced_with(before: Diagnosis, found: Unplaced) -> Unplaced:
+def _unplaced_with(before: Diagnosis, found: SchedulingFailure) -> SchedulingFailure:
     """The outcome of the second step; nodes that it did not evaluate keep their statuses from *before*."""
     now = found.diagnosis
     if now is None or now.pre_filter_message:
         return found
-    return fits_nowhere(
+    return fit_failure(
         evolve(
             before,
             statuses=_with_statuses(before.statuses, now.statuses.by_node()),

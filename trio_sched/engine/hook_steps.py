@@ -11,7 +11,7 @@ from typing import TypeVar
 from attrs import evolve, frozen
 
 from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.decision import Placed, Unplaced, fits_nowhere
+from trio_sched.engine.decision import ScheduleResult, SchedulingFailure, fit_failure
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.plugin_calls import (
     HookCall,
@@ -33,8 +33,8 @@ HookSteps = Generator[HookCall, HookResult, T]
 
 
 def post_filter_steps(
-    profile: Profile, pod: Pod, unplaced: Unplaced, plugin_failures: PluginFailures
-) -> HookSteps[Unplaced]:
+    profile: Profile, pod: Pod, unplaced: SchedulingFailure, plugin_failures: PluginFailures
+) -> HookSteps[SchedulingFailure]:
     """Call one post_filter after the other until one ends the phase; the outcome of the cycle with their messages.
 
     Args:
@@ -54,7 +54,7 @@ def post_filter_steps(
             returned = read_post_filter_result(hook, result)
         except HookFailed as failed:
             plugin_failures.add(failed, pod.key)
-            return fits_nowhere(evolve(diagnosis, post_filter_message=str(failed)), nominated_node_name=None)
+            return fit_failure(evolve(diagnosis, post_filter_message=str(failed)), nominated_node_name=None)
         if returned is None:
             continue
         status = returned.status
@@ -69,8 +69,8 @@ def post_filter_steps(
             plugin_failures.add_status(status, pod.key)
         message = "" if status is None else status.message
         nominated = None if is_error else returned.nominated_node_name
-        return fits_nowhere(evolve(diagnosis, post_filter_message=message), nominated_node_name=nominated)
-    return fits_nowhere(evolve(diagnosis, post_filter_message=", ".join(reasons)), nominated_node_name=nominated)
+        return fit_failure(evolve(diagnosis, post_filter_message=message), nominated_node_name=nominated)
+    return fit_failure(evolve(diagnosis, post_filter_message=", ".join(reasons)), nominated_node_name=nominated)
 
 
 # --- the binding cycle ----------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class PreBindPlan:
     """Whether any plugin has pre_bind_pre_flight."""
 
 
-def plan_pre_bind(profile: Profile, pod: Pod, placed: Placed) -> PreBindPlan | Unplaced:
+def plan_pre_bind(profile: Profile, pod: Pod, placed: ScheduleResult) -> PreBindPlan | SchedulingFailure:
     """Run pre_bind_pre_flight: which plugins have nothing to do, and which may run concurrently."""
     skipped: set[str] = set()
     parallel: set[str] = set()
@@ -93,7 +93,7 @@ def plan_pre_bind(profile: Profile, pod: Pod, placed: Placed) -> PreBindPlan | U
         try:
             returned = call_pre_bind_pre_flight(hook, pod, placed.node_name, placed.state)
         except HookFailed as failed:
-            return Unplaced(failed.status)
+            return SchedulingFailure(failed.status)
         if isinstance(returned, PreFlight):
             if returned.allow_parallel:
                 parallel.add(hook.plugin)
@@ -108,7 +108,7 @@ def plan_pre_bind(profile: Profile, pod: Pod, placed: Placed) -> PreBindPlan | U
 def group_pre_binds(
     hooks: Sequence[BoundHook], skipped: Set[str], parallel: Set[str]
 ) -> tuple[tuple[BoundHook, ...], ...]:
-    """Group neighbours that allow it; a skipped plugin that does not still ends a group, as in kube-scheduler."""
+    """Group adjacent pre_binds that may run in parallel; others end a group even if skipped, as in kube-scheduler."""
     groups: list[tuple[BoundHook, ...]] = []
     together: list[BoundHook] = []
     for hook in hooks:
@@ -140,22 +140,24 @@ def pre_bind_cancelled(group: Sequence[BoundHook], cause: str) -> Status:
     return failure(f'running PreBind plugin "{plugin}": {cause}').by(plugin)
 
 
-def bind_steps(profile: Profile, pod: Pod, placed: Placed) -> HookSteps[Unplaced | None]:
+def bind_steps(profile: Profile, pod: Pod, placed: ScheduleResult) -> HookSteps[SchedulingFailure | None]:
     """Call one bind after the other until one does not skip; None once the pod is bound."""
     for hook in profile.bind:
         result = yield HookCall(hook, (pod, placed.node_name, placed.state))
         try:
             status = read_status_result(hook, result)
         except HookFailed as failed:
-            return Unplaced(failed.status)
+            return SchedulingFailure(failed.status)
         if status is None:
             return None
         if status.code != Code.SKIP:
-            return Unplaced(status)
-    return Unplaced(Status(Code.SKIP))
+            return SchedulingFailure(status)
+    return SchedulingFailure(Status(Code.SKIP))
 
 
-def post_bind_steps(profile: Profile, pod: Pod, placed: Placed, plugin_failures: PluginFailures) -> HookSteps[None]:
+def post_bind_steps(
+    profile: Profile, pod: Pod, placed: ScheduleResult, plugin_failures: PluginFailures
+) -> HookSteps[None]:
     """Call every post_bind; a failure does not change that the pod is bound."""
     for hook in profile.post_bind:
         result = yield HookCall(hook, (pod, placed.node_name, placed.state))

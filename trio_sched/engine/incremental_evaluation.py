@@ -8,7 +8,7 @@ import numpy as np
 from attrs import define, field
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
-from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.per_node_cache import PerNodeCache
 from trio_sched.engine.plugin_calls import call_filter, call_normalize_score, call_score, check_nodes
 from trio_sched.engine.profile import Profile
@@ -77,25 +77,25 @@ class IncrementalEvaluation:
     node_total: Int64Array = field(init=False)
     pods_total: Int64Array = field(init=False)
     totals: Int64Array = field(init=False)
-    _node_log_offset: int = -1
-    _pods_log_offset: int = -1
+    _node_log_position: int = -1
+    _pods_log_position: int = -1
     _membership: int = -1
     _nodes_generation: int = -1
     _normalized_is_stale: bool = True
     _feasible: Int64Array | None = None
-    _fit_error: tuple[tuple[int, int, int], Unplaced] | None = None
+    _fit_error: tuple[tuple[int, int, int], SchedulingFailure] | None = None
 
     @property
     def _version(self) -> tuple[int, int, int]:
         """Differs whenever any row has changed."""
-        return self._membership, self._node_log_offset, self._pods_log_offset
+        return self._membership, self._node_log_position, self._pods_log_position
 
     @property
-    def fit_error(self) -> Unplaced | None:
+    def fit_error(self) -> SchedulingFailure | None:
         """Why pods of this signature fit nowhere, if that was found out at this very state of the cluster."""
         return self._fit_error[1] if self._fit_error is not None and self._fit_error[0] == self._version else None
 
-    def remember_fit_error(self, outcome: Unplaced) -> None:
+    def remember_fit_error(self, outcome: SchedulingFailure) -> None:
         """Pods of this signature fit nowhere, as long as no row changes."""
         self._fit_error = (self._version, outcome)
 
@@ -125,13 +125,13 @@ class IncrementalEvaluation:
         ):
             self._start_over()
             return
-        node_rows = table.node_log.since(self._node_log_offset)
-        pods_rows = table.pods_log.since(self._pods_log_offset)
+        node_rows = table.node_log.since(self._node_log_position)
+        pods_rows = table.pods_log.since(self._pods_log_position)
         if node_rows is None or pods_rows is None or len(node_rows) + len(pods_rows) > table.count // 2:
             self._start_over()
             return
-        self._node_log_offset = table.node_log.position
-        self._pods_log_offset = table.pods_log.position
+        self._node_log_position = table.node_log.position
+        self._pods_log_position = table.pods_log.position
         if node_rows:
             self._evaluate(as_index(node_rows), node_changed=True)
             if pods_rows:
@@ -155,8 +155,8 @@ class IncrementalEvaluation:
             cache.clear(n)
         self._membership = table.membership_generation
         self._nodes_generation = table.nodes_generation
-        self._node_log_offset = table.node_log.position
-        self._pods_log_offset = table.pods_log.position
+        self._node_log_position = table.node_log.position
+        self._pods_log_position = table.pods_log.position
         self._feasible = None
         self._evaluate(slice(0, n), node_changed=True)
         self._normalized_is_stale = True

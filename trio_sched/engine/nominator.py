@@ -10,8 +10,8 @@ from trio_sched.objects.pod import Pod
 class Nominator:
     """Node name → pods nominated there, in the order of their nomination; a pod is nominated to one node at most."""
 
-    def __init__(self, known_pod: Callable[[str], Pod | None]) -> None:
-        self._known_pod = known_pod
+    def __init__(self, get_unassigned_pod: Callable[[str], Pod | None]) -> None:
+        self._known_pod = get_unassigned_pod
         """Looks a pod up by ``namespace/name`` among those that exist."""
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The only place that calls plugins: one function per type of return value.
+"""The only module of the engine that calls hooks: one function per type of return value.
 
 Each turns whatever comes back, any object and any exception, into a value of the declared type or a `HookFailed` that
 names the plugin, its distribution, the hook, what was wrong and how to fix it (`return_values`, `hook_failure`).
@@ -123,7 +123,7 @@ def check_nodes(hook: FilterHook, verdicts: Verdicts, reached: BoolArray) -> Non
 
     Args:
         hook: the filter.
-        verdicts: its returned.
+        verdicts: what it returned.
         reached: shape (nodes,): the nodes that passed the filters before it.
 
     Raises:

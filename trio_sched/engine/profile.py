@@ -48,27 +48,27 @@ class Profile:
     pre_bind: tuple[BoundHook, ...]
     bind: tuple[BoundHook, ...]
     post_bind: tuple[BoundHook, ...]
-    events: tuple[BoundHook, ...]
-    """events_to_register of every plugin that has it."""
+    events_to_register: tuple[BoundHook, ...]
+    """Of every plugin that has it."""
     run: tuple[BoundHook, ...]
     """Background tasks."""
     add_pod: Mapping[str, BoundHook]
     remove_pod: Mapping[str, BoundHook]
     sign: Mapping[str, BoundHook]
     """sign of the plugins whose results may be cached."""
-    inputs: Mapping[str, frozenset[Input]]
+    depends_on: Mapping[str, frozenset[Input]]
     """What cached results depend on; plugins that are missing here are called for every pod."""
-    rejecting: frozenset[str]
+    rejector_plugins: frozenset[str]
     """Plugins that can reject a pod: at pre_enqueue, pre_filter, filter, reserve or permit."""
     watches: frozenset[str]
     """Kinds of objects that plugins read, besides those whose events they have registered for."""
     plugins_with_later_hooks: frozenset[str] = field(init=False)
     """Plugins with hooks after the filters and scores, which may read what their pre_filter or pre_score has stored."""
-    _signers: tuple[BoundHook, ...] = field(init=False)
+    _sign_hooks: tuple[BoundHook, ...] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         relevant = {hook.plugin for hook in (*self.pre_filter, *self.filter, *self.pre_score, *self.score)}
-        self._signers = tuple(hook for name, hook in self.sign.items() if name in relevant)
+        self._sign_hooks = tuple(hook for name, hook in self.sign.items() if name in relevant)
         cycle = (*self.post_filter, *self.reserve, *self.unreserve, *self.permit)
         binding = (*self.pre_bind_pre_flight, *self.pre_bind, *self.bind, *self.post_bind)
         self.plugins_with_later_hooks = frozenset(hook.plugin for hook in (*cycle, *binding))
@@ -81,11 +81,13 @@ class Profile:
         Raises:
             HookFailed: a plugin failed.
         """
-        return call_sign(self._signers, pod)
+        return call_sign(self._sign_hooks, pod)
 
     def cached_plugins(self, signature: Sequence[Hashable]) -> frozenset[str]:
         """The plugins whose results may be cached for pods of this *signature*."""
-        return frozenset(hook.plugin for hook, part in zip(self._signers, signature, strict=True) if part is not None)
+        return frozenset(
+            hook.plugin for hook, part in zip(self._sign_hooks, signature, strict=True) if part is not None
+        )
 
 
 def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: Handle) -> Profile:
@@ -118,7 +120,7 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
         hooks[plugin] = set(hooks_of(plugin_class))
     manager.check_pending()
     functions = _functions(manager)
-    inputs = {
+    depends_on = {
         plugin: frozenset(instance.depends_on)
         for plugin, instance in instances.items()
         if getattr(instance, "depends_on", None) is not None and "sign" in hooks[plugin]
@@ -145,7 +147,7 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
             functions[plugin, hook],
             sources[plugin],
             per_node=hook == "filter_node",
-            inputs=inputs.get(plugin),
+            depends_on=depends_on.get(plugin),
         )
 
     def score_hook(plugin: str, weight: int) -> ScoreHook:
@@ -158,10 +160,10 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
             weight=weight or 1,
             normalize=bound(plugin, "normalize_score"),
             per_node=hook == "score_node",
-            inputs=inputs.get(plugin),
+            depends_on=depends_on.get(plugin),
         )
 
-    rejecting = {
+    rejector_plugins = {
         p for point in ("pre_enqueue", "pre_filter", "filter", "reserve", "permit") for p in selected.get(point, ())
     }
     return Profile(
@@ -182,13 +184,13 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
         pre_bind=at_point("pre_bind"),
         bind=at_point("bind"),
         post_bind=at_point("post_bind"),
-        events=for_every_plugin("events_to_register"),
+        events_to_register=for_every_plugin("events_to_register"),
         run=for_every_plugin("run"),
         add_pod={hook.plugin: hook for hook in at_point("pre_filter", "add_pod")},
         remove_pod={hook.plugin: hook for hook in at_point("pre_filter", "remove_pod")},
-        sign={hook.plugin: hook for hook in for_every_plugin("sign") if hook.plugin in inputs},
-        inputs=inputs,
-        rejecting=frozenset(rejecting),
+        sign={hook.plugin: hook for hook in for_every_plugin("sign") if hook.plugin in depends_on},
+        depends_on=depends_on,
+        rejector_plugins=frozenset(rejector_plugins),
         watches=frozenset(kind for instance in instances.values() for kind in getattr(instance, "watches", ())),
     )
 

@@ -34,7 +34,7 @@ from trio_sched.engine.pre_enqueue import PreEnqueue, ProfileQueueing, QueueCoun
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queue_sort import QueueSort
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.queueing_hints import Strategy, build_hint_table
+from trio_sched.engine.queueing_hints import QueueingStrategy, build_hint_table
 from trio_sched.engine.unschedulable_pods import UnschedulablePods
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
@@ -52,7 +52,7 @@ class AlreadyQueued(TrioSchedError):
 class SchedulingQueue:
     """The pods without a node that are to be scheduled; not those in flight, nor those set aside for extenders."""
 
-    known_pod: Callable[[str], Pod | None]
+    get_unassigned_pod: Callable[[str], Pod | None]
     """Looks a pod up by ``namespace/name`` among those that exist."""
     backoff: Backoff = field(factory=Backoff)
     max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
@@ -64,7 +64,7 @@ class SchedulingQueue:
     plugin_failures: PluginFailures = field(factory=PluginFailures)
     """Failures of pre_enqueue, queue_sort and hint functions."""
     counters: QueueCounters = field(factory=QueueCounters)
-    cycle: int = 0
+    scheduling_cycle: int = 0
     """Pods popped so far."""
     closed: bool = False
     unschedulable: UnschedulablePods = field(factory=UnschedulablePods)
@@ -84,7 +84,7 @@ class SchedulingQueue:
         self.backing_off = BackoffQueues(
             self.backoff, by_priority=self.pop_from_backoff, replace_keys=self._replace_sort_keys
         )
-        self.nominator = Nominator(self.known_pod)
+        self.nominator = Nominator(self.get_unassigned_pod)
         self._pre_enqueue = PreEnqueue({}, self.counters, self.plugin_failures)
 
     def install_profiles(
@@ -130,7 +130,7 @@ class SchedulingQueue:
     @property
     def has_next(self) -> bool:
         """Whether `pop` would return a pod now."""
-        return len(self.active) > 0 or (self.pop_from_backoff and len(self.backing_off.rejected) > 0)
+        return len(self.active) > 0 or (self.pop_from_backoff and len(self.backing_off.pod_backoff_q) > 0)
 
     def next_backoff_check(self) -> float:
         """When `flush_backoff` will next have something to do; infinity if nothing backs off."""
@@ -184,7 +184,7 @@ class SchedulingQueue:
         info.replace_pod(new)
         self.nominator.update(old, new)
         for event in events:
-            strategy = self._worth_requeuing(info, event, old, new)
+            strategy = self._queueing_strategy(info, event, old, new)
             where = self._requeue(info, strategy, event, now)
             if where == "active" or (where == "backoff" and self.pop_from_backoff):
                 return
@@ -206,7 +206,7 @@ class SchedulingQueue:
         while True:
             info = self.active.pop()
             if info is None and self.pop_from_backoff:
-                info = self.backing_off.rejected.pop()
+                info = self.backing_off.pod_backoff_q.pop()
                 if info is not None:
                     self.counters.incoming["active", POP_FROM_BACKOFF.label] += 1
             if info is None:
@@ -228,7 +228,7 @@ class SchedulingQueue:
         if info.uid in self.in_flight:
             return False  # tracked twice: the other entry is being scheduled, this one is dropped
         self.in_flight.start(info.uid, info.key)
-        self.cycle += 1
+        self.scheduling_cycle += 1
         self._uncount(info)
         return True
 
@@ -270,7 +270,7 @@ class SchedulingQueue:
             info.was_flushed = False
             for plugin in info.rejectors:
                 self.counters.unschedulable[plugin, info.pod.scheduler_name] += 1
-            self._requeue(info, self._strategy_of_in_flight(info), SCHEDULE_ATTEMPT_FAILURE, now)
+            self._requeue(info, self._determine_hint_for_in_flight_pod(info), SCHEDULE_ATTEMPT_FAILURE, now)
         finally:
             self.in_flight.done(info.uid)
 
@@ -283,17 +283,17 @@ class SchedulingQueue:
             if present:
                 raise AlreadyQueued(f"Pod {info.key} is already present in {where}")
 
-    def _strategy_of_in_flight(self, info: QueuedPodInfo) -> Strategy:
+    def _determine_hint_for_in_flight_pod(self, info: QueuedPodInfo) -> QueueingStrategy:
         if info.had_error or (self.groups_skip_hints and info.pod.spec.scheduling_group is not None):
-            return Strategy.AFTER_BACKOFF
+            return QueueingStrategy.AFTER_BACKOFF
         if info.uid not in self.in_flight:
-            return Strategy.AFTER_BACKOFF
-        strategy = Strategy.SKIP
+            return QueueingStrategy.AFTER_BACKOFF
+        strategy = QueueingStrategy.SKIP
         for seen in self.in_flight.since(info.uid):
-            found = self._worth_requeuing(info, seen.event, seen.old, seen.new)
-            if found == Strategy.IMMEDIATELY:
+            found = self._queueing_strategy(info, seen.event, seen.old, seen.new)
+            if found == QueueingStrategy.IMMEDIATELY:
                 return found
-            if found == Strategy.AFTER_BACKOFF:
+            if found == QueueingStrategy.AFTER_BACKOFF:
                 if not info.pending_plugins:
                     return found
                 strategy = found
@@ -343,8 +343,8 @@ class SchedulingQueue:
         for info in candidates:
             if info.gating_plugin and not self._gate_waits_for(info, event):
                 continue
-            strategy = self._worth_requeuing(info, event, old, new)
-            if strategy == Strategy.SKIP:
+            strategy = self._queueing_strategy(info, event, old, new)
+            if strategy == QueueingStrategy.SKIP:
                 continue
             self.unschedulable.remove(info.key)
             self._requeue(info, strategy, event, now)
@@ -379,7 +379,7 @@ class SchedulingQueue:
 
     def flush_backoff(self, *, now: float) -> None:
         """Move on every pod whose backoff is over."""
-        for info in self.backing_off.over(now):
+        for info in self.backing_off.pop_all_backoff_completed(now):
             self._move_to_active(info, BACKOFF_COMPLETE, now, from_backoff=True)
 
     def flush_unschedulable(self, *, now: float) -> None:
@@ -397,16 +397,20 @@ class SchedulingQueue:
 
     # --- moving -----------------------------------------------------------------------------------------------------
 
-    def _worth_requeuing(self, info: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> Strategy:
+    def _queueing_strategy(self, info: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> QueueingStrategy:
         profile = self.profiles.get(info.pod.scheduler_name)
-        return Strategy.AFTER_BACKOFF if profile is None else profile.hints.worth_requeuing(info, event, old, new)
+        return (
+            QueueingStrategy.AFTER_BACKOFF
+            if profile is None
+            else profile.hints.queueing_strategy(info, event, old, new)
+        )
 
-    def _requeue(self, info: QueuedPodInfo, strategy: Strategy, event: ClusterEvent, now: float) -> str:
+    def _requeue(self, info: QueuedPodInfo, strategy: QueueingStrategy, event: ClusterEvent, now: float) -> str:
         """Put *info* where *strategy* says; returns where it ended up."""
-        if strategy == Strategy.SKIP:
+        if strategy == QueueingStrategy.SKIP:
             self._put_unschedulable(info, event)
             return "unschedulable"
-        if strategy == Strategy.AFTER_BACKOFF and self.backing_off.must_wait(info, now):
+        if strategy == QueueingStrategy.AFTER_BACKOFF and self.backing_off.is_pod_backing_off(info, now):
             return "backoff" if self._move_to_backoff(info, event) else "unschedulable"
         return "active" if self._move_to_active(info, event, now) else "unschedulable"
 

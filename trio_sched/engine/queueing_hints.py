@@ -27,8 +27,8 @@ from trio_sched.plugin_api.cluster_events import (
     on,
 )
 
-EXTENDER = "Extender"
-"""The name that stands for the plugin where only an extender rejected a pod."""
+EXTENDER_NAME = "Extender"
+"""Stands among the plugins that rejected a pod if an extender filtered out nodes."""
 
 _UNROLLED_WILDCARD = (
     Resource.POD,
@@ -44,7 +44,7 @@ _UNROLLED_WILDCARD = (
 )
 
 
-class Strategy(Enum):
+class QueueingStrategy(Enum):
     """Where a pod is moved that an event may have made schedulable."""
 
     SKIP = "stay"
@@ -81,24 +81,24 @@ class HintTable:
         """What *plugin* registered."""
         return [entry.event for entry in self.entries if entry.plugin == plugin]
 
-    def worth_requeuing(self, info: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> Strategy:
+    def queueing_strategy(self, info: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> QueueingStrategy:
         """Whether, after *event*, the pod that its plugins rejected is worth another attempt."""
         rejectors = info.rejectors
         if not rejectors:
-            return Strategy.AFTER_BACKOFF
+            return QueueingStrategy.AFTER_BACKOFF
         if event.is_wildcard:
             if new is not None and not (isinstance(new, Pod) and new.uid == info.uid):
-                return Strategy.SKIP
-            return Strategy.AFTER_BACKOFF
-        strategy = Strategy.SKIP
+                return QueueingStrategy.SKIP
+            return QueueingStrategy.AFTER_BACKOFF
+        strategy = QueueingStrategy.SKIP
         for entry in self.matching(event):
             if entry.plugin not in rejectors or self._hint(entry, info.pod, old, new) == Hint.SKIP:
                 continue
             if entry.plugin in info.pending_plugins:
-                return Strategy.IMMEDIATELY
+                return QueueingStrategy.IMMEDIATELY
             if not info.pending_plugins:
-                return Strategy.AFTER_BACKOFF
-            strategy = Strategy.AFTER_BACKOFF
+                return QueueingStrategy.AFTER_BACKOFF
+            strategy = QueueingStrategy.AFTER_BACKOFF
         return strategy
 
     def _hint(self, entry: HintEntry, pod: Pod, old: Any, new: Any) -> Hint:
@@ -129,14 +129,14 @@ def build_hint_table(
     Raises:
         BadPlugin: an events_to_register failed, or a hint function is ``async``.
     """
-    registering = {hook.plugin: hook for hook in profile.events}
+    registering = {hook.plugin: hook for hook in profile.events_to_register}
     entries: list[HintEntry] = []
     for plugin in profile.plugins:
-        if plugin not in profile.rejecting:
+        if plugin not in profile.rejector_plugins:
             continue
         entries.extend(_entries_of(plugin, registering.get(plugin), extra))
     if extenders:
-        entries.extend(_entries_of(EXTENDER, None, extra))
+        entries.extend(_entries_of(EXTENDER_NAME, None, extra))
     return HintTable(tuple(entries), PluginFailures() if plugin_failures is None else plugin_failures)
 
 

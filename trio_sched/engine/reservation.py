@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from trio_sched.engine.decision import Unplaced, fits_nowhere
+from trio_sched.engine.decision import SchedulingFailure, fit_failure
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.plugin_calls import call_permit, call_status_hook, call_unreserve
 from trio_sched.engine.plugin_failures import PluginFailures
@@ -18,16 +18,16 @@ MAX_PERMIT_WAIT_SECONDS = 15 * 60.0
 
 
 @frozen
-class PermitWaits:
+class PermitWait:
     """The plugins whose permit returned Wait; for each, how long at most."""
 
     timeout_seconds: dict[str, float]
 
 
-def rejected_after_choice(status: Status, node_name: str) -> Unplaced:
+def rejected_on_node(status: Status, node_name: str) -> SchedulingFailure:
     """The outcome when a plugin rejects the node that was chosen."""
     plugins = frozenset({status.plugin} if status.plugin else ())
-    return fits_nowhere(
+    return fit_failure(
         Diagnosis(
             NodeStatuses.of({node_name: status}, unresolvable()),
             unschedulable_plugins=plugins,
@@ -38,22 +38,22 @@ def rejected_after_choice(status: Status, node_name: str) -> Unplaced:
     )
 
 
-def permit_failed(status: Status, node_name: str) -> Unplaced:
+def permit_failed(status: Status, node_name: str) -> SchedulingFailure:
     """The outcome when a waiting pod was rejected, timed out or was preempted."""
     if status.is_rejected:
-        return rejected_after_choice(status, node_name)
-    return Unplaced(failure(f"waiting on permit for pod: {status.message}").by(status.plugin))
+        return rejected_on_node(status, node_name)
+    return SchedulingFailure(failure(f"waiting on permit for pod: {status.message}").by(status.plugin))
 
 
-def run_reserve(profile: Profile, pod: Pod, node_name: str, state: CycleState) -> Unplaced | None:
+def run_reserve(profile: Profile, pod: Pod, node_name: str, state: CycleState) -> SchedulingFailure | None:
     """Call every reserve; the outcome of the cycle if one rejects or fails."""
     try:
         for hook in profile.reserve:
             status = call_status_hook(hook, pod, node_name, state)
             if status is not None:
-                return rejected_after_choice(status, node_name)
+                return rejected_on_node(status, node_name)
     except HookFailed as failed:
-        return Unplaced(failed.status)
+        return SchedulingFailure(failed.status)
     return None
 
 
@@ -68,8 +68,8 @@ def run_unreserve(
             plugin_failures.add(failed, pod.key)
 
 
-def run_permit(profile: Profile, pod: Pod, node_name: str, state: CycleState) -> PermitWaits | Unplaced | None:
-    """Call every permit: None permits, `Unplaced` ends the cycle."""
+def run_permit(profile: Profile, pod: Pod, node_name: str, state: CycleState) -> PermitWait | SchedulingFailure | None:
+    """Call every permit: None permits, `SchedulingFailure` ends the cycle."""
     waits: dict[str, float] = {}
     try:
         for hook in profile.permit:
@@ -77,7 +77,7 @@ def run_permit(profile: Profile, pod: Pod, node_name: str, state: CycleState) ->
             if isinstance(returned, Wait):
                 waits[hook.plugin] = min(returned.timeout_seconds, MAX_PERMIT_WAIT_SECONDS)
             elif returned is not None:
-                return rejected_after_choice(returned, node_name)
+                return rejected_on_node(returned, node_name)
     except HookFailed as failed:
-        return Unplaced(failed.status)
-    return PermitWaits(waits) if waits else None
+        return SchedulingFailure(failed.status)
+    return PermitWait(waits) if waits else None

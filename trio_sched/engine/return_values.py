@@ -61,7 +61,9 @@ def read_status(hook: BoundHook, returned: object) -> Status | None:
 def _error_of_status(hook: BoundHook, status: Status) -> HookFailed:
     """The failure of a plugin that returned Error, or a code that the hook does not support."""
     text = status.message if status.error is None else error_text(status.error)
-    failed = HookFailed(hook, text, returned_error=True)
+    if status.code != Code.ERROR and not text:
+        return wrong_return_value(hook, status, f"a Status of code {status.code.name}")
+    failed = HookFailed(hook, text, returned_error=status.code == Code.ERROR)
     failed.__cause__ = status.error
     return failed
 

@@ -9,8 +9,8 @@ from attrs import define, field
 
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.cluster_changes import ASSIGNED_POD_DELETE
-from trio_sched.engine.decision import Decision, Placed, Unplaced
-from trio_sched.engine.extender_cycle import ExtenderNodes, ExtenderResult, decide_among, find_feasible_nodes
+from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure
+from trio_sched.engine.extender_cycle import ExtenderResult, NodesForExtenders, find_feasible_nodes, select_host_among
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.hook_steps import (
@@ -22,13 +22,13 @@ from trio_sched.engine.hook_steps import (
     post_filter_steps,
 )
 from trio_sched.engine.kind_dependencies import KindDependencies
-from trio_sched.engine.nominated_pass import NominatedRows
+from trio_sched.engine.nominated_pods import NominatedRows
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.preemption import dry_run
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.reservation import PermitWaits, run_permit, run_reserve, run_unreserve
+from trio_sched.engine.reservation import PermitWait, run_permit, run_reserve, run_unreserve
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
 from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.objects.pod import Pod
@@ -124,26 +124,28 @@ class Scheduler:
             if decision is not None:
                 return decision
         decision = cycle.decide(self.rng)
-        if isinstance(decision, Placed):
+        if isinstance(decision, ScheduleResult):
             self._next_start_node_index += decision.evaluated_nodes
         elif info.signature is not None and decision.diagnosis is not None and not nominated:
             cache.remember_fit_error(info.signature, decision)
         return decision
 
-    def find_feasible_nodes(self, info: QueuedPodInfo, *, nominated_first: bool = True) -> ExtenderNodes | Unplaced:
+    def find_feasible_nodes(
+        self, info: QueuedPodInfo, *, nominated_first: bool = True
+    ) -> NodesForExtenders | SchedulingFailure:
         """The nodes that extenders are to be asked about before it is decided about a popped pod."""
         cycle = self._plain_cycle(info.pod, self._nominated_pods_for(info.pod))
         found = find_feasible_nodes(cycle, nominated_first=nominated_first)
-        if isinstance(found, ExtenderNodes):
+        if isinstance(found, NodesForExtenders):
             self._next_start_node_index += found.evaluated
         return found
 
-    def decide_among(self, info: QueuedPodInfo, feasible: ExtenderNodes, result: ExtenderResult) -> Decision:
+    def select_host_among(self, info: QueuedPodInfo, feasible: NodesForExtenders, result: ExtenderResult) -> Decision:
         """Find a node for a popped pod among those that extenders have left."""
         cycle = self._plain_cycle(info.pod, self._nominated_pods_for(info.pod))
-        return decide_among(cycle, feasible, result, self.rng)
+        return select_host_among(cycle, feasible, result, self.rng)
 
-    def post_filter(self, info: QueuedPodInfo, unplaced: Unplaced) -> HookSteps[Unplaced] | None:
+    def post_filter(self, info: QueuedPodInfo, unplaced: SchedulingFailure) -> HookSteps[SchedulingFailure] | None:
         """The calls of post_filter after *unplaced*; None if there is nothing to call."""
         profile = self.profiles[info.pod.scheduler_name]
         if unplaced.diagnosis is None or not profile.post_filter:
@@ -186,10 +188,10 @@ class Scheduler:
                 continue
             for other in self.nominated_pods(node_name):
                 if other.uid != pod.uid and other.priority >= pod.priority:
-                    found.setdefault(node_name, []).append(self._as_placed(other))
+                    found.setdefault(node_name, []).append(self._pod_info(other))
         return found
 
-    def _as_placed(self, pod: Pod) -> PodInfo:
+    def _pod_info(self, pod: Pod) -> PodInfo:
         known = self._nominated.get(pod.uid)
         if known is None or known.pod is not pod:
             if len(self._nominated) > 2 * len(self.queue.nominator) + 64:
@@ -206,11 +208,12 @@ class Scheduler:
 
     # --- from the decision to the bind ------------------------------------------------------------------------------
 
-    def assume_and_reserve(self, pod: Pod, placed: Placed) -> PermitWaits | Unplaced | None:
+    def assume_and_reserve(self, pod: Pod, placed: ScheduleResult) -> PermitWait | SchedulingFailure | None:
         """Assume *pod* on the node that was chosen, run reserve and permit.
 
         Returns:
-            None: bind it. PermitWaits: bind it when these plugins have allowed it. Unplaced: nothing of it remains.
+            None: bind it. PermitWait: bind it when these plugins have allowed it. SchedulingFailure: nothing is
+            reserved any more.
 
         Raises:
             CacheError: the pod is on a node already.
@@ -221,26 +224,26 @@ class Scheduler:
         refused = run_reserve(profile, pod, placed.node_name, placed.state)
         if refused is None:
             permitted = run_permit(profile, pod, placed.node_name, placed.state)
-            if not isinstance(permitted, Unplaced):
+            if not isinstance(permitted, SchedulingFailure):
                 return permitted
             refused = permitted
         self.unreserve_and_forget(pod, placed)
         return refused
 
-    def plan_pre_bind(self, pod: Pod, placed: Placed) -> PreBindPlan | Unplaced:
+    def plan_pre_bind(self, pod: Pod, placed: ScheduleResult) -> PreBindPlan | SchedulingFailure:
         """Run pre_bind_pre_flight; see `trio_sched.engine.hook_steps.plan_pre_bind`."""
         return plan_pre_bind(self.profiles[pod.scheduler_name], pod, placed)
 
-    def bind_steps(self, pod: Pod, placed: Placed) -> HookSteps[Unplaced | None]:
+    def bind_steps(self, pod: Pod, placed: ScheduleResult) -> HookSteps[SchedulingFailure | None]:
         """The calls of bind; see `trio_sched.engine.hook_steps.bind_steps`."""
         return bind_steps(self.profiles[pod.scheduler_name], pod, placed)
 
-    def post_bind_steps(self, pod: Pod, placed: Placed) -> HookSteps[None] | None:
+    def post_bind_steps(self, pod: Pod, placed: ScheduleResult) -> HookSteps[None] | None:
         """The calls of post_bind; None if there is nothing to call."""
         profile = self.profiles[pod.scheduler_name]
         return post_bind_steps(profile, pod, placed, self.plugin_failures) if profile.post_bind else None
 
-    def unreserve_and_forget(self, pod: Pod, placed: Placed) -> None:
+    def unreserve_and_forget(self, pod: Pod, placed: ScheduleResult) -> None:
         """The pod will not run there after all: run unreserve and forget it.
 
         Raises:
@@ -249,7 +252,7 @@ class Scheduler:
         run_unreserve(self.profiles[pod.scheduler_name], pod, placed.node_name, placed.state, self.plugin_failures)
         self.cache.forget(pod.uid)
 
-    def activate_collected(self, placed: Placed, *, now: float) -> bool:
+    def activate_collected(self, placed: ScheduleResult, *, now: float) -> bool:
         """Activate the pods that plugins have put into ``pods_to_activate``; whether there were any."""
         collected = placed.state.pods_to_activate
         if not collected:
@@ -282,7 +285,13 @@ class Scheduler:
         self.queue.done(info.uid)
 
     def requeue(
-        self, info: QueuedPodInfo, outcome: Unplaced, known: Pod | None, *, now: float, freed: Pod | None = None
+        self,
+        info: QueuedPodInfo,
+        outcome: SchedulingFailure,
+        known: Pod | None,
+        *,
+        now: float,
+        assumed_pod: Pod | None = None,
     ) -> AlreadyQueued | None:
         """Put a pod that was not scheduled back into the queue; failures of plugins go to the list.
 
@@ -291,25 +300,27 @@ class Scheduler:
             outcome: why it was not scheduled.
             known: the newest version of the pod, None if it is gone or has a node.
             now: the time.
-            freed: the pod as it was assumed on a node, if it was: pods that wait for its room move.
+            assumed_pod: the pod as it was assumed on a node, if it was: pods that wait for its room move.
 
         Returns:
             What was wrong if the pod was in the queue already; else None.
         """
         self.plugin_failures.add_status(outcome.status, info.key)
         rejected = outcome.status.is_rejected
-        if freed is not None and not rejected:
-            self.queue.move_all(ASSIGNED_POD_DELETE, freed, None, now=now)
+        if assumed_pod is not None and not rejected:
+            self.queue.move_all(ASSIGNED_POD_DELETE, assumed_pod, None, now=now)
         try:
             problem = self._requeue(info, outcome, known, now)
         finally:
             self.queue.done(info.uid)
-        if freed is not None and rejected:  # its own room is no reason to try the pod again
+        if assumed_pod is not None and rejected:  # its own room is no reason to try the pod again
             uid = info.uid
-            self.queue.move_all(ASSIGNED_POD_DELETE, freed, None, now=now, only=lambda pod: pod.uid != uid)
+            self.queue.move_all(ASSIGNED_POD_DELETE, assumed_pod, None, now=now, only=lambda pod: pod.uid != uid)
         return problem
 
-    def _requeue(self, info: QueuedPodInfo, outcome: Unplaced, known: Pod | None, now: float) -> AlreadyQueued | None:
+    def _requeue(
+        self, info: QueuedPodInfo, outcome: SchedulingFailure, known: Pod | None, now: float
+    ) -> AlreadyQueued | None:
         diagnosis = outcome.diagnosis
         info.unschedulable_plugins = set(diagnosis.unschedulable_plugins) if diagnosis is not None else set()
         info.pending_plugins = set(diagnosis.pending_plugins) if diagnosis is not None else set()

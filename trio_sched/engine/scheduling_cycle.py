@@ -8,11 +8,11 @@ from random import Random
 import numpy as np
 from attrs import define, evolve, frozen
 
-from trio_sched.engine.decision import Decision, Placed, Unplaced, fits_nowhere, no_nodes
+from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure, fit_failure, no_nodes
 from trio_sched.engine.filtering import FilterOutcome, NominatedPods, node_statuses, run_filters, run_pre_filters
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import select_host
-from trio_sched.engine.nominated_pass import NominatedRows, apply_nominated
+from trio_sched.engine.nominated_pods import NominatedRows, run_filters_with_nominated_pods
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.scoring import Scores, run_pre_scores, run_scores
 from trio_sched.objects.pod import Pod
@@ -22,7 +22,7 @@ from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 
-MIN_FEASIBLE_NODES = 100
+MIN_FEASIBLE_NODES_TO_FIND = 100
 """So many feasible nodes are searched for at least; in smaller clusters all nodes are evaluated."""
 
 
@@ -67,7 +67,7 @@ class SchedulingCycle:
 
     def find_feasible(
         self, *, only: frozenset[str] | None = None, nominated_first: bool = True
-    ) -> FeasibleNodes | Unplaced:
+    ) -> FeasibleNodes | SchedulingFailure:
         """Run pre_filter and filter.
 
         Args:
@@ -83,7 +83,7 @@ class SchedulingCycle:
             return no_nodes()
         narrowed = run_pre_filters(self.profile.pre_filter, self.pod, nodes, self.state)
         if narrowed.rejected is not None:
-            return fits_nowhere(_rejected_by_pre_filter(narrowed.rejected, narrowed.narrowed_by, total))
+            return fit_failure(_rejected_by_pre_filter(narrowed.rejected, narrowed.narrowed_by, total))
         if nominated_first and (only is None or self.nominated_node_name in only):
             nominated = self._try_nominated_node()
             if nominated is not None:
@@ -105,7 +105,7 @@ class SchedulingCycle:
         self._apply_nominated(outcome)
         positions = np.flatnonzero(outcome.passes)
         if len(positions) == 0:
-            return fits_nowhere(diagnose(outcome, narrowed.narrowed_by, total))
+            return fit_failure(diagnose(outcome, narrowed.narrowed_by, total))
         return FeasibleNodes(nodes.take(positions), len(nodes) - outcome.unexamined, outcome, narrowed.narrowed_by)
 
     def _try_nominated_node(self) -> FeasibleNodes | None:
@@ -125,13 +125,13 @@ class SchedulingCycle:
     def _apply_nominated(self, outcome: FilterOutcome) -> None:
         if self.nominated:
             rows = NominatedRows(self.table) if self.nominated_rows is None else self.nominated_rows
-            apply_nominated(self.profile, self.pod, outcome, self.state, self.nominated, rows)
+            run_filters_with_nominated_pods(self.profile, self.pod, outcome, self.state, self.nominated, rows)
 
     def _num_nodes_to_find(self, count: int) -> int | None:
         percentage = self.profile.percentage_of_nodes_to_score
-        if not percentage or count < MIN_FEASIBLE_NODES or not any(f.per_node for f in self.profile.filter):
+        if not percentage or count < MIN_FEASIBLE_NODES_TO_FIND or not any(f.per_node for f in self.profile.filter):
             return None
-        return max(MIN_FEASIBLE_NODES, count * percentage // 100)
+        return max(MIN_FEASIBLE_NODES_TO_FIND, count * percentage // 100)
 
     def choose(self, nodes: NodeColumns, rng: Random, bonus: Mapping[str, int] | None = None) -> int:
         """The position of one of the best of *nodes*.
@@ -165,12 +165,12 @@ class SchedulingCycle:
         """Find feasible nodes, prioritize them, and select one of the best."""
         try:
             feasible = self.find_feasible()
-            if isinstance(feasible, Unplaced):
+            if isinstance(feasible, SchedulingFailure):
                 return evolve(feasible, state=self.state)
             position = self.choose(feasible.nodes, rng)
         except HookFailed as failed:
-            return Unplaced(failed.status)
-        return Placed(feasible.nodes.name(position), self.state, feasible.evaluated, len(feasible.nodes))
+            return SchedulingFailure(failed.status)
+        return ScheduleResult(feasible.nodes.name(position), self.state, feasible.evaluated, len(feasible.nodes))
 
 
 def _rejected_by_pre_filter(status: Status, narrowed_by: tuple[str, ...], total: int) -> Diagnosis:

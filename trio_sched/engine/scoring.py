@@ -30,7 +30,7 @@ def run_pre_scores(hooks: Iterable[BoundHook], pod: Pod, nodes: NodeColumns, sta
     """Call every pre_score; notes in *state* which plugins' scores are skipped.
 
     Raises:
-        HookFailed: a plugin failed or refused.
+        HookFailed: a plugin failed, or returned a status other than Skip.
     """
     skipped = set(state.skip_score)
     try:

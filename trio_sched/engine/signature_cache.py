@@ -19,13 +19,13 @@ import numpy as np
 from attrs import Factory, define, evolve, field
 
 from trio_sched.engine.bound_hooks import FilterHook, ScoreHook
-from trio_sched.engine.decision import Decision, Placed, Unplaced
+from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure
 from trio_sched.engine.filtering import NominatedPods, PreFilterOutcome, run_pre_filters
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import select_host
 from trio_sched.engine.incremental_evaluation import IncrementalEvaluation, NormalizedScores
 from trio_sched.engine.kind_dependencies import KindDependencies
-from trio_sched.engine.nominated_pass import NominatedRows, statuses_with_nominated
+from trio_sched.engine.nominated_pods import NominatedRows, statuses_with_nominated
 from trio_sched.engine.per_node_cache import PerNodeCache
 from trio_sched.engine.plugin_calls import call_filter, call_normalize_score, check_nodes
 from trio_sched.engine.profile import Profile
@@ -87,7 +87,7 @@ class SignatureCache:
         self._evaluations.clear()
         self._uncached.clear()
 
-    def remember_fit_error(self, signature: Signature, outcome: Unplaced) -> None:
+    def remember_fit_error(self, signature: Signature, outcome: SchedulingFailure) -> None:
         """The plain evaluation has found that pods of this signature fit nowhere; the next one need not run it."""
         evaluation = self._evaluations.get(signature)
         if evaluation is None or evaluation.per_node or outcome.state is None:
@@ -114,7 +114,7 @@ class SignatureCache:
             fit_error = evaluation.fit_error if is_cached else None
             return None if fit_error is None else evolve(fit_error, state=state)
         if len(positions) == 1:
-            return Placed(table.names[int(positions[0])], state, table.count, 1)
+            return ScheduleResult(table.names[int(positions[0])], state, table.count, 1)
         everywhere = len(positions) == table.count
         nodes = NodeColumns(table) if everywhere else NodeColumns(table).take(positions)
         run_pre_scores(evaluation.uncached_pre_scores, pod, nodes, state)
@@ -122,10 +122,10 @@ class SignatureCache:
         evaluation.normalize_again()
         if is_cached and not uncached and not evaluation.per_node:
             row = select_host(evaluation.totals, rng)
-            return Placed(table.names[row], state, table.count, len(positions))
+            return ScheduleResult(table.names[row], state, table.count, len(positions))
         totals = _totals(evaluation, pod, positions, state, is_cached)
         totals = totals + run_scores(uncached, pod, nodes, state).totals
-        return Placed(table.names[int(positions[select_host(totals, rng)])], state, table.count, len(positions))
+        return ScheduleResult(table.names[int(positions[select_host(totals, rng)])], state, table.count, len(positions))
 
     def _evaluation(self, pod: Pod, signature: Signature) -> IncrementalEvaluation | None:
         evaluations = self._evaluations
@@ -189,22 +189,22 @@ def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Sig
         elif hook.plugin in evaluation.state.skip_filter:
             continue
         elif hook.per_node:
-            evaluation.per_node.append(PerNodeCache(hook, _on_usage(hook)))
+            evaluation.per_node.append(PerNodeCache(hook, _depends_on_pods(hook)))
         else:
-            (evaluation.pods_filters if _on_usage(hook) else evaluation.node_filters).append(hook)
+            (evaluation.pods_filters if _depends_on_pods(hook) else evaluation.node_filters).append(hook)
     for scorer in profile.score:
         if scorer.plugin not in cached:
             evaluation.uncached_scores.append(scorer)
         elif scorer.plugin in evaluation.state.skip_score:
             continue
         elif scorer.per_node:
-            evaluation.per_node.append(PerNodeCache(scorer, _on_usage(scorer)))
+            evaluation.per_node.append(PerNodeCache(scorer, _depends_on_pods(scorer)))
         elif scorer.normalize is not None:
             empty = np.zeros(0, dtype=np.int64)
-            evaluation.normalized.append(NormalizedScores(scorer, _on_usage(scorer), empty, empty))
+            evaluation.normalized.append(NormalizedScores(scorer, _depends_on_pods(scorer), empty, empty))
         else:
-            (evaluation.pods_scores if _on_usage(scorer) else evaluation.node_scores).append(scorer)
-    evaluation.depends_on_all_nodes = any(Input.ALL_NODES in profile.inputs[plugin] for plugin in cached)
+            (evaluation.pods_scores if _depends_on_pods(scorer) else evaluation.node_scores).append(scorer)
+    evaluation.depends_on_all_nodes = any(Input.ALL_NODES in profile.depends_on[plugin] for plugin in cached)
     evaluation.uncached_pre_filters = tuple(
         h for h in profile.pre_filter if h.plugin not in cached or h.plugin in storing
     )
@@ -228,8 +228,8 @@ def _restricts(outcome: PreFilterOutcome) -> bool:
     return outcome.rejected is not None or outcome.node_names is not None
 
 
-def _on_usage(hook: FilterHook | ScoreHook) -> bool:
-    return hook.inputs is not None and Input.PODS in hook.inputs
+def _depends_on_pods(hook: FilterHook | ScoreHook) -> bool:
+    return hook.depends_on is not None and Input.PODS in hook.depends_on
 
 
 def _passes(

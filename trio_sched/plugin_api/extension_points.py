@@ -11,7 +11,7 @@ def``, and any hook but events_to_register that is a generator, is refused when 
 A hook that raises, or returns anything but what is listed for it, ends the attempt for this pod and nothing else: the
 pod goes back to the queue, its FailedScheduling event and its condition name the plugin and what was wrong, and the log
 has one line with distribution, hook, fix and traceback. Where a failure has another effect, the hook says so. A hook
-that returns a Status may return `failure`: the attempt ends too, but the log has no traceback.
+that returns a Status may return `failure`: the attempt ends too, but the log has no line about the plugin.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ExtensionPoints:
 
     @hookspec
     def sign(self, pod: Pod) -> Hashable | None:
-        """Give a value that is equal for pods for which you answer the same.
+        """Give a value that is equal for pods for which your hooks return the same.
 
         When: once per version of the pod, and again when objects that you read have changed. With ``depends_on`` it
         lets the scheduler cache your results: pods with equal signatures share masks and scores, which are computed
@@ -116,7 +116,7 @@ class ExtensionPoints:
         """Say on which nodes *pod* cannot run.
 
         When: after pre_filter, on all nodes at once; with cached results on the nodes that changed.
-        Args: *nodes* may be any subset of the cluster; the answer for a node must not depend on which others are in it.
+        Args: *nodes* may be any subset of the cluster; the result for a node must not depend on which others are in it.
         Return: `Verdicts` with codes of shape ``(len(nodes),)`` and an integer or boolean dtype, whose *explain*
         returns a rejecting Status for every code but 0 (or Error, with ``may_fail=True``).
         """

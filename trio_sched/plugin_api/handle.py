@@ -117,7 +117,9 @@ class Handle(Protocol):
     async def preempt(
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
-        """Delete *victims* on *node_name* to make room for *preemptor*; conditions and events name *plugin*.
+        """Delete *victims* on *node_name* to make room for *preemptor*.
+
+        *plugin* is named in the status of victims that wait on permit or are in pre_bind.
 
         Returns:
             None once it is done, or at once with *in_background*; else why it failed.
@@ -142,7 +144,7 @@ class Handle(Protocol):
         A ``metadata.resourceVersion`` in *patch* is a precondition: the object must still be at that version.
 
         Raises:
-            Exception: the API server refused, with its text, or did not answer.
+            Exception: the API server refused, with its text, or did not respond.
         """
         ...
 

@@ -33,7 +33,7 @@ class Verdicts:
     """What a filter returns for all nodes at once.
 
     *codes* has shape (nodes,): 0 where the node passes, else any number that *explain* turns into the Status of that
-    node (or booleans: True fails). With numbers the common case is fast: *explain* is called when no node passes.
+    node (or booleans: True fails). With numbers the common case is fast: *explain* is called when a reason is needed.
     """
 
     codes: CodeArray | NDArray[np.bool_]

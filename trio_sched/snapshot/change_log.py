@@ -1,4 +1,4 @@
-"""Which rows changed since when: what a cached answer has to compute again."""
+"""Which rows changed since when: what a cached result has to compute again."""
 
 import numpy as np
 

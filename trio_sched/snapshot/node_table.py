@@ -1,6 +1,6 @@
 """The nodes and their pods as columns that follow the cluster change by change.
 
-Rows are dense: a removed node's row is taken by the last one. A log records the row of every change, so that answers
+Rows are dense: a removed node's row is taken by the last one. A log records the row of every change, so that results
 computed earlier are brought up to date row by row instead of being computed again.
 """
 
@@ -362,7 +362,7 @@ class NodeTable:
 
 
 def _matters(old: Node, new: Node) -> bool:
-    """Whether the difference can change a plugin's answer: columns show most fields, per-node hooks see the object.
+    """Whether the difference can change a plugin's result: columns show most fields, per-node hooks see the object.
 
     Timestamps of heartbeats are not decoded, so most updates of a node do not matter.
     """

@@ -217,7 +217,7 @@ def _answer_problems(profile: Profile, cluster: _Cluster, waiting: Pod) -> Itera
         yield from _subset_problems(profile, waiting, everything, whole, where)
         if whole.scores is not None:
             yield from _normalize_problems(profile, waiting, everything, whole.scores, where)
-        for plugin in profile.inputs:
+        for plugin in profile.depends_on:
             yield from _dependency_problems(profile, plugin, cluster, waiting, whole, where)
     except HookFailed as failed:
         yield f"{where}: {failed}"
@@ -266,7 +266,7 @@ def _normalize_problems(
     run_pre_scores(profile.pre_score, waiting, everything, state)
     final = scores.copy() if scorer.normalize is None else call_normalize_score(scorer, waiting, scores.copy(), state)
     check_score_range(scorer, final)
-    if scorer.normalize is None or scorer.plugin not in profile.inputs:
+    if scorer.normalize is None or scorer.plugin not in profile.depends_on:
         return
     twice = call_normalize_score(scorer, waiting, np.concatenate([scores, scores]), state)
     if not np.array_equal(twice[: len(scores)], final):
@@ -276,18 +276,18 @@ def _normalize_problems(
 def _dependency_problems(
     profile: Profile, plugin: str, cluster: _Cluster, waiting: Pod, whole: _Results, where: str
 ) -> Iterator[str]:
-    inputs = profile.inputs[plugin]
+    depends_on = profile.depends_on[plugin]
     signatures = profile.signature(waiting)
     if None in signatures:
         return
-    if Input.PODS not in inputs:
+    if Input.PODS not in depends_on:
         table = cluster.table()
         for row in range(table.count):
             guest = pod(f"guest-{row}", cpu="1", memory="1Gi", labels={"app": "web"}, host_ports=(8080, 80))
             table.add_pod(row, PodInfo(guest, pod_resources(guest)))
         if not _same(whole, _ask(profile, waiting, NodeColumns(table), NodeColumns(table))):
             yield f"{where}: results change with the pods on a node: depends_on needs Input.PODS"
-    if Input.ALL_NODES not in inputs and len(cluster.nodes) > 1:
+    if Input.ALL_NODES not in depends_on and len(cluster.nodes) > 1:
         for i, alone in enumerate(cluster.nodes):
             table = _Cluster((alone,), cluster.running).table()
             here = _ask(profile, waiting, NodeColumns(table), NodeColumns(table))
@@ -351,7 +351,7 @@ def _event_problems(profile: Profile, hooks: Sequence[str]) -> Iterator[str]:
             except HookFailed as failed:
                 if failed.__cause__ is None:  # hints may raise for these objects, but not return something else
                     yield str(failed)
-    if "events_to_register" in hooks and not profile.rejecting:
+    if "events_to_register" in hooks and not profile.rejector_plugins:
         yield "events_to_register is never asked for: it has no hook that can turn a pod away"
 
 

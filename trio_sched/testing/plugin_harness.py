@@ -19,7 +19,7 @@ from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import PluginRef
-from trio_sched.engine.decision import Unplaced
+from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import best_positions, select_host
 from trio_sched.engine.plugin_args import plugin_args
@@ -123,7 +123,7 @@ def schedule(
     cycle = SchedulingCycle(profile, table, pod, _nominated(pod, others, table), state)
     try:
         found = cycle.find_feasible()
-        if isinstance(found, Unplaced):
+        if isinstance(found, SchedulingFailure):
             return _unplaced(found, table, state)
         scores = cycle.prioritize(found.nodes)
         return _placed(found, scores, table, state, Random(seed))
@@ -202,7 +202,7 @@ def ask_hint(
     args: Any = None,
     handle: Handle | None = None,
 ) -> Hint | None:
-    """What *plugin* results when *event* happens after it rejected *pod*; None if it has not registered for the event.
+    """The hint of *plugin* when *event* happens after it rejected *pod*; None if it has not registered for the event.
 
     Raises:
         PluginError: the plugin does not keep the contract.
@@ -210,13 +210,13 @@ def ask_hint(
     """
     name = plugin if isinstance(plugin, str) else plugin.name
     profile = make_profile([plugin], args=None if args is None else {name: args}, handle=handle)
-    results = [
+    hints = [
         Hint.QUEUE if entry.hint is None else call_hint(entry.hint, pod, old, new)
         for entry in build_hint_table(profile).matching(event)
     ]
-    if not results:
+    if not hints:
         return None
-    return Hint.QUEUE if Hint.QUEUE in results else Hint.SKIP
+    return Hint.QUEUE if Hint.QUEUE in hints else Hint.SKIP
 
 
 def _registry(plugins: Sequence[Plugin]) -> PluginRegistry:
@@ -243,7 +243,7 @@ def _statuses(statuses: NodeStatuses, names: Iterable[str]) -> dict[str, Status]
     return {name: by_node.get(name, statuses.absent) for name in names}
 
 
-def _unplaced(found: Unplaced, table: NodeTable, state: CycleState) -> Outcome:
+def _unplaced(found: SchedulingFailure, table: NodeTable, state: CycleState) -> Outcome:
     if found.diagnosis is None:
         return Outcome(message=found.message, state=state)
     diagnosis = found.diagnosis

@@ -7,7 +7,7 @@ from attrs import define, field
 
 
 @define(eq=False)
-class PreBindingPod:
+class PodInPreBind:
     """One pod in pre_bind, which can be cancelled until *is_done*."""
 
     scope: trio.CancelScope = field(factory=trio.CancelScope)
@@ -16,14 +16,14 @@ class PreBindingPod:
 
 
 @define(eq=False)
-class PreBindingPods:
+class PodsInPreBind:
     """All pods in pre_bind, by UID."""
 
-    _by_uid: dict[str, PreBindingPod] = field(factory=dict)
+    _by_uid: dict[str, PodInPreBind] = field(factory=dict)
 
-    def add(self, uid: str) -> PreBindingPod:
+    def add(self, uid: str) -> PodInPreBind:
         """Add the pod *uid*, whose pre_bind starts."""
-        entered = self._by_uid[uid] = PreBindingPod()
+        entered = self._by_uid[uid] = PodInPreBind()
         return entered
 
     def remove(self, uid: str) -> None:

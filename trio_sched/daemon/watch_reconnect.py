@@ -1,7 +1,7 @@
 """Waits until the watches are connected, before a new leader takes its first decision.
 
 A follower can acquire the lease while its watches pause after an outage. What the previous leader bound last would be
-missing from the cache, and the same room would be given away a second time.
+missing from the cache, and the same resources would be assigned twice.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 import trio
 from attrs import define, field
 
-from trio_sched.daemon.limits import WATCH_CATCH_UP_SECONDS, WATCH_SYNC_SECONDS
+from trio_sched.daemon.limits import WATCH_CATCH_UP_SECONDS, WATCH_RECONNECT_SECONDS
 from trio_sched.kube_client.watch import Reflector
 
 log = logging.getLogger(__name__)
 
 
 @define(eq=False)
-class WatchSync:
+class WatchReconnect:
     """Waits for the watches of nodes and pods after an interruption."""
 
     reflectors: list[Reflector[Any]] = field(factory=list)
@@ -31,7 +31,7 @@ class WatchSync:
             return
         for reflector in disconnected:
             reflector.reconnect_now()
-        with trio.move_on_after(WATCH_SYNC_SECONDS) as timeout:
+        with trio.move_on_after(WATCH_RECONNECT_SECONDS) as timeout:
             for reflector in disconnected:
                 await reflector.connected.wait()
             await trio.sleep(WATCH_CATCH_UP_SECONDS)

@@ -57,7 +57,7 @@ class NominatedRows:
         return NodeColumns(self._copy), positions
 
 
-def apply_nominated(
+def run_filters_with_nominated_pods(
     profile: Profile,
     pod: Pod,
     outcome: FilterOutcome,

@@ -3,14 +3,14 @@ import trio
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.daemon.pre_binding import PreBindingPods
+from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
 from trio_sched.plugin_api import Pod, PreFlight, Wait, hookimpl
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
 async def test_a_pod_in_pre_bind_can_be_cancelled_once() -> None:
-    pods = PreBindingPods()
+    pods = PodsInPreBind()
     entered = pods.add("uid")
     assert pods.cancel("uid", "preempted by DefaultPreemption")
     assert entered.scope.cancel_called
@@ -20,7 +20,7 @@ async def test_a_pod_in_pre_bind_can_be_cancelled_once() -> None:
 
 
 async def test_a_pod_past_pre_bind_cannot_be_cancelled() -> None:
-    pods = PreBindingPods()
+    pods = PodsInPreBind()
     entered = pods.add("uid")
     entered.is_done = True
     assert not pods.cancel("uid", "too late")
@@ -29,7 +29,7 @@ async def test_a_pod_past_pre_bind_cannot_be_cancelled() -> None:
 
 
 def test_a_pod_that_is_bound_or_has_failed_is_not_in_pre_bind() -> None:
-    pods = PreBindingPods()
+    pods = PodsInPreBind()
     pods.add("uid")
     pods.remove("uid")
     pods.remove("never there")

@@ -6,8 +6,8 @@ import trio
 from stored_objects import Store
 from trio.testing import MockClock
 
-from trio_sched.daemon.limits import WATCH_CATCH_UP_SECONDS, WATCH_SYNC_SECONDS
-from trio_sched.daemon.watch_sync import WatchSync
+from trio_sched.daemon.limits import WATCH_CATCH_UP_SECONDS, WATCH_RECONNECT_SECONDS
+from trio_sched.daemon.watch_reconnect import WatchReconnect
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.watch import Changes, Listed, Reflector
@@ -33,7 +33,7 @@ async def test_open_watches_are_not_waited_for(
     await reflector.connected.wait()
 
     began = trio.current_time()
-    await WatchSync([reflector]).wait_connected()
+    await WatchReconnect([reflector]).wait_connected()
 
     assert trio.current_time() == began
 
@@ -52,7 +52,7 @@ async def test_a_watch_that_pauses_after_an_outage_reconnects_at_once(
     assert names == []
 
     began = trio.current_time()
-    await WatchSync([reflector]).wait_connected()
+    await WatchReconnect([reflector]).wait_connected()
 
     assert names == ["made-in-the-outage"]
     assert trio.current_time() - began <= WATCH_CATCH_UP_SECONDS + 0.1
@@ -71,7 +71,7 @@ async def test_waiting_for_the_watches_is_bounded_in_time(
     await trio.sleep(10)
 
     began = trio.current_time()
-    await WatchSync([reflector]).wait_connected()
+    await WatchReconnect([reflector]).wait_connected()
 
-    assert trio.current_time() - began == WATCH_SYNC_SECONDS
+    assert trio.current_time() - began == WATCH_RECONNECT_SECONDS
     assert "the watches of pods are still broken" in caplog.text

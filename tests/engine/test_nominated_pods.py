@@ -9,7 +9,7 @@ from trio_sched.engine.filtering import (
     run_pre_filters,
 )
 from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.nominated_pass import NominatedRows, apply_nominated, statuses_with_nominated
+from trio_sched.engine.nominated_pods import NominatedRows, run_filters_with_nominated_pods, statuses_with_nominated
 from trio_sched.plugin_api import (
     SKIP,
     CycleState,
@@ -95,7 +95,7 @@ def test_reasons_are_those_with_nominated_pods_even_if_the_node_fails_without_th
     outcome = run_filters(profile.filter, waiting, NodeColumns(table), state)
     assert outcome.statuses()["n"].reasons == ("Insufficient cpu",)
     nominated = {"n": [pod_info(pod("rival"))], "gone": []}
-    apply_nominated(profile, waiting, outcome, state, nominated, NominatedRows(table))
+    run_filters_with_nominated_pods(profile, waiting, outcome, state, nominated, NominatedRows(table))
     assert outcome.statuses()["n"].reasons == ("Too many pods", "Insufficient cpu")
     assert outcome.passes.tolist() == [False, True]
 
