@@ -7,16 +7,19 @@ from msgspec.structs import replace
 from stored_objects import Store
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon import event_recorder
 from trio_sched.daemon.event_recorder import EventRecorder, cut_note
 from trio_sched.daemon.scheduler_events import became_leader, failed_scheduling, scheduled
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.settings import ConnectionSettings
+from trio_sched.objects.lease import Lease
+from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod
 from trio_sched.simulator import ApiServer, InProcessTransport
 from trio_sched.simulator.object_store import Change as StoreChange
 from trio_sched.testing import pod
+
+LEASE = Lease(ObjectMeta("kube-scheduler", namespace="kube-system", uid="u-9", resource_version="7"))
 
 
 @pytest.fixture
@@ -219,12 +222,31 @@ async def test_dropped_events_are_logged(
 async def test_becoming_leader_is_an_event_about_the_lease(
     recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:
-    event = became_leader(LeaderElection(), identity="me", component="default-scheduler")
+    event = became_leader(LEASE, identity="me", component="default-scheduler")
     recorder.record_on_lease(event)
     await recorder.pool.drained()
     (event,) = store.events()
     assert (event["reason"], event["message"]) == ("LeaderElection", "me became leader")
-    assert (event["involvedObject"]["kind"], event["metadata"]["namespace"]) == ("Lease", "kube-system")
+    assert event["metadata"]["namespace"] == "kube-system"
+    assert event["involvedObject"] == {
+        "kind": "Lease",
+        "namespace": "kube-system",
+        "name": "kube-scheduler",
+        "uid": "u-9",
+        "apiVersion": "coordination.k8s.io/v1",
+        "resourceVersion": "7",
+    }
+
+
+@pytest.mark.parametrize("name", ["x" * 253, "y" * 235 + "." + "z" * 17, "short"])
+async def test_a_name_of_any_length_has_events(
+    name: str, recorder: EventRecorder, store: Store, autojump_clock: MockClock
+) -> None:
+    recorder.record(scheduled(pod(name), "n"))
+    await recorder.pool.drained()
+    (event,) = store.events()
+    assert event["involvedObject"]["name"] == name
+    assert len(event["metadata"]["name"]) <= 253
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import define, evolve, field
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from trio_sched.config.schema import LeaderElection
@@ -331,3 +332,48 @@ async def test_names_and_durations_come_from_the_configuration(election: Electio
     assert elector.lock == "default/mine"
     assert election.written[0][1]["leaseDurationSeconds"] == 60
     assert election.moments == [0, 7, 14, 15]
+
+
+@pytest.mark.parametrize("method", ["create", "update"])
+async def test_a_lease_that_the_server_returns_with_another_holder_was_not_acquired(
+    method: str, election: Election, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    if method == "update":
+        await election.put("")
+    real = getattr(leases, f"{method}_lease")
+
+    async def wrong(*args: Any, **kwargs: Any) -> leases.StoredLease:
+        stored = await real(*args, **kwargs)
+        lease = replace(stored.lease, spec=replace(stored.lease.spec, holder_identity="somebody"))
+        return evolve(stored, lease=lease, record=leases.record_of(lease.spec))
+
+    monkeypatch.setattr(leases, f"{method}_lease", wrong)
+    stop = trio.Event()
+    has_led = False
+
+    async def work() -> None:
+        nonlocal has_led
+        has_led = True
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(election.elector().lead, work, stop)
+        await trio.sleep(1)
+        assert 'the response names the holder "somebody"' in caplog.text
+        assert "Successfully acquired lease" not in caplog.text
+        assert not has_led
+        monkeypatch.undo()
+        await trio.sleep(60)
+        assert has_led
+
+
+async def test_events_refer_to_the_lease_as_it_is_stored(election: Election, autojump_clock: MockClock) -> None:
+    async def work() -> None:
+        await trio.sleep(3)
+
+    await election.elector().lead(work, trio.Event())
+    stored = election.api.store.get("leases.coordination.k8s.io", KEY)
+    assert stored is not None
+    began, ended = election.recorded
+    assert began.uid == ended.uid == stored.fields["metadata"]["uid"] != ""
+    versions = [int(event.resource_version) for event in election.recorded]
+    assert 0 < versions[0] < versions[1] <= int(stored.fields["metadata"]["resourceVersion"])

@@ -1,6 +1,5 @@
 import pytest
 
-from trio_sched.config.schema import LeaderElection
 from trio_sched.daemon.scheduler_events import (
     LeaseEvent,
     PodEvent,
@@ -11,9 +10,11 @@ from trio_sched.daemon.scheduler_events import (
     skipped_deleting,
     stopped_leading,
 )
+from trio_sched.objects.lease import Lease
+from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.testing import pod
 
-LOCK = LeaderElection(resource_namespace="kube-system", resource_name="lock")
+LOCK = Lease(ObjectMeta("lock", namespace="kube-system", uid="u-9", resource_version="7"))
 POD = pod("p", namespace="shop")
 PREEMPTOR = pod("grand", uid="u-1", scheduler_name="mine")
 
@@ -64,3 +65,4 @@ def test_only_scheduled_events_cannot_repeat() -> None:
 def test_events_of_the_leader_election_are_about_the_lease(event: LeaseEvent, note: str) -> None:
     assert (event.namespace, event.name, event.component) == ("kube-system", "lock", "c")
     assert (event.type, event.reason, event.note) == ("Normal", "LeaderElection", note)
+    assert (event.uid, event.resource_version) == ("u-9", "7")

@@ -93,3 +93,23 @@ async def test_what_a_job_raises_ends_the_pool() -> None:
     with pytest.RaisesGroup(ZeroDivisionError, flatten_subgroups=True):
         await pool.run()
     assert pool.unfinished == 0
+
+
+async def test_discarded_jobs_are_not_run_and_not_waited_for(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+    pool, ran = WorkPool(1), list[int]()
+
+    async def job(number: int) -> None:
+        await trio.sleep(2)
+        ran.append(number)
+
+    for number in range(3):
+        pool.submit(partial(job, number))
+    pool.discard_waiting()
+    await pool.drained()  # no task has started one yet
+    nursery.start_soon(pool.run)
+    for number in range(3, 6):
+        pool.submit(partial(job, number))
+    await trio.sleep(1)
+    pool.discard_waiting()
+    await pool.drained()
+    assert (ran, trio.current_time()) == ([3], 2)

@@ -3,12 +3,14 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+import pytest
 import trio
 from cluster_pods import create_pods
 from ledger import Ledger
 from trio.testing import MockClock
 
 from trio_sched.daemon.leader_election import LeaderElectionLost
+from trio_sched.plugin_api import SKIP, Handle, Pod, PreFlight, Status, Wait, hookimpl
 from trio_sched.testing import node, pod
 from trio_sched.testing.scheduler_process import SchedulerProcess
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
@@ -190,3 +192,56 @@ async def test_an_outage_shorter_than_the_renew_deadline_keeps_the_leader(autoju
         assert holder(cluster) == "scheduler-1"
         assert len(history.binds) == 5
         history.check()
+
+
+class WaitsForEver:
+    """Has the pod "permit" wait on permit, "pre-bind" in pre_bind; the others are bound at once."""
+
+    name = "WaitsForEver"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def permit(self, pod: Pod) -> Wait | None:
+        return Wait(600) if pod.name == "permit" else None
+
+    @hookimpl
+    def pre_bind_pre_flight(self, pod: Pod) -> PreFlight | Status:
+        return PreFlight() if pod.name == "pre-bind" else SKIP
+
+    @hookimpl
+    async def pre_bind(self) -> None:
+        await trio.sleep_forever()
+
+
+@pytest.mark.parametrize("name", ["permit", "pre-bind"])
+async def test_a_stop_gives_up_at_once_what_only_waits(name: str, autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=2, leader_elect=True, plugins=[WaitsForEver]) as cluster:
+        leader = cluster.scheduler
+        await cluster.create(pod(name))
+        await trio.sleep(1)
+        await cluster.start_scheduler()
+        stopped = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(leader.stop)
+            await trio.sleep(0.1)
+            assert holder(cluster) == "scheduler-2"
+            await cluster.create(pod("next"))
+            await trio.sleep(0.5)
+            assert cluster.pod("next").node_name
+        assert trio.current_time() - stopped < 1
+        assert not cluster.pod(name).node_name
+
+
+async def test_binds_that_are_under_way_end_before_the_lease_is_released(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=2, leader_elect=True, bind_latency_seconds=4) as cluster:
+        leader = cluster.scheduler
+        await cluster.create(pod("p"))
+        await trio.sleep(1)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(leader.stop)
+            await trio.sleep(2)
+            assert holder(cluster) == "scheduler-1"
+        assert cluster.pod("p").node_name
+        assert holder(cluster) == ""

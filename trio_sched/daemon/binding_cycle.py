@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 import trio
-from attrs import define
+from attrs import define, field
 
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.extender import ExtenderError
@@ -54,6 +54,9 @@ class BindingCycle:
     nominate_while_binding: bool = True
     """Gate NominatedNodeNameForExpectation."""
     extenders: Extenders | None = None
+    _not_binding: set[trio.CancelScope] = field(factory=set, init=False)
+    """The scopes of pods that wait on permit or are in pre_bind."""
+    _is_stopping: bool = field(default=False, init=False)
 
     def start(
         self, nursery: trio.Nursery, info: QueuedPodInfo, placed: ScheduleResult, waits: PermitWait | None
@@ -76,17 +79,37 @@ class BindingCycle:
             self.status_writer.write_nomination(info.pod, placed.node_name)
         nursery.start_soon(self._whole_cycle, info, placed, plan)
 
+    def give_up_waiting(self) -> None:
+        """End what is not a bind yet, for a stop: pods that wait on permit or are in pre_bind."""
+        self._is_stopping = True
+        for scope in self._not_binding:
+            scope.cancel()
+
     async def _whole_cycle(self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan) -> None:
-        refused = await self.waiting.wait_on_permit(info.uid)
-        if refused is not None:
-            self._fail(info, placed, permit_failed(refused, placed.node_name))
+        with trio.CancelScope() as scope:
+            if self._is_stopping:
+                return
+            self._not_binding.add(scope)
+            try:
+                failed = await self._permit_and_pre_bind(info, placed, plan)
+            finally:
+                self._not_binding.discard(scope)
+        if scope.cancelled_caught:
             return
-        self.scheduler.binding_starts(info)
-        problem = await self._pre_bind(info.pod, placed, plan)
-        if problem is not None:
-            self._fail(info, placed, SchedulingFailure(problem))
+        if failed is not None:
+            self._fail(info, placed, failed)
             return
         await self._bind(info, placed)
+
+    async def _permit_and_pre_bind(
+        self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan
+    ) -> SchedulingFailure | None:
+        refused = await self.waiting.wait_on_permit(info.uid)
+        if refused is not None:
+            return permit_failed(refused, placed.node_name)
+        self.scheduler.binding_starts(info)
+        problem = await self._pre_bind(info.pod, placed, plan)
+        return None if problem is None else SchedulingFailure(problem)
 
     # --- pre_bind ---------------------------------------------------------------------------------------------------
 

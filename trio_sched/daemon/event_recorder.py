@@ -21,6 +21,7 @@ from trio_sched.daemon.limits import (
     EVENT_RETRY_SECONDS,
     EVENT_TRIES,
     MAX_EVENT_NOTE_BYTES,
+    MAX_NAME_LENGTH,
     MAX_PARALLEL_EVENTS,
     MAX_UNSENT_EVENTS,
     SERIES_QUIET_SECONDS,
@@ -120,9 +121,14 @@ class EventRecorder:
         """Record *event*; never as a part of a series."""
         moment = self.wall_clock()
         core_event = CoreEvent(
-            metadata=ObjectMeta(name=f"{event.name}.{self._stamp(moment):x}", namespace=event.namespace),
+            metadata=ObjectMeta(name=self._name(event.name, moment), namespace=event.namespace),
             involved_object=ObjectReference(
-                kind="Lease", namespace=event.namespace, name=event.name, api_version="coordination.k8s.io/v1"
+                kind="Lease",
+                namespace=event.namespace,
+                name=event.name,
+                uid=event.uid,
+                api_version="coordination.k8s.io/v1",
+                resource_version=event.resource_version,
             ),
             reason=event.reason,
             message=event.note,
@@ -135,16 +141,17 @@ class EventRecorder:
         )
         self.pool.submit(partial(self._try, partial(events.create_core_event, self.client, core_event)))
 
-    def _stamp(self, moment: datetime) -> int:
-        """Nanoseconds since 1970, never the same twice, because names of events must differ."""
+    def _name(self, subject: str, moment: datetime) -> str:
+        """The name of an event about *subject*: with the nanoseconds since 1970, never the same twice."""
         self._last_stamp = max(int(moment.timestamp() * 1_000_000) * 1000, self._last_stamp + 1)
-        return self._last_stamp
+        suffix = f".{self._last_stamp:x}"
+        return subject[: MAX_NAME_LENGTH - len(suffix)].rstrip("-.") + suffix
 
     def _as_event(self, event: PodEvent) -> Event:
         moment = self.wall_clock()
         pod, controller = event.pod, event.reporting_controller
         return Event(
-            metadata=ObjectMeta(name=f"{pod.name}.{self._stamp(moment):x}", namespace=pod.namespace or "default"),
+            metadata=ObjectMeta(name=self._name(pod.name, moment), namespace=pod.namespace or "default"),
             event_time=format_micro_time(moment),
             reporting_controller=controller,
             reporting_instance=f"{controller}-{self.hostname}",

@@ -90,6 +90,7 @@ class LeaderElector:
         Raises:
             LeaderElectionLost: the lease could not be renewed; *work* was cancelled.
         """
+        is_acquired = False
         async with trio.open_nursery() as nursery:
 
             async def cancel_on_stop() -> None:
@@ -98,10 +99,12 @@ class LeaderElector:
 
             nursery.start_soon(cancel_on_stop)
             await self.acquire()
+            is_acquired = True
             nursery.cancel_scope.cancel()
-        if not self._candidate.holds(self._observed):
+        if not is_acquired:
+            await self._release()  # the lease may have been written just before the stop
             return
-        self.record_event(became_leader(self.settings, identity=self.identity, component=self.component))
+        self._record(became_leader)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._keep_renewing)
@@ -111,8 +114,12 @@ class LeaderElector:
             self._observed = None
             raise
         finally:
-            self.record_event(stopped_leading(self.settings, identity=self.identity, component=self.component))
+            self._record(stopped_leading)
             await self._release()
+
+    def _record(self, event: Callable[..., LeaseEvent]) -> None:
+        assert self._stored is not None  # it is held, or was
+        self.record_event(event(self._stored.lease, identity=self.identity, component=self.component))
 
     async def acquire(self) -> None:
         """Wait until the lease is acquired.
@@ -191,7 +198,7 @@ class LeaderElector:
         if candidate.holds(self._observed) and self._observed is not None and self._observed.is_valid(now):
             try:
                 await self._write()
-                return True
+                return self._is_held()
             except KubeClientError as problem:
                 log.debug("Failed to update lease optimistically, falling back to slow path: %s", problem)
         try:
@@ -208,7 +215,15 @@ class LeaderElector:
         except KubeClientError as problem:
             log.error("Failed to update lease: %s", problem, extra={"lock": self.lock})
             return False
-        return True
+        return self._is_held()
+
+    def _is_held(self) -> bool:
+        """Whether the lease that the API server has returned for a write is the one that was written."""
+        if self._candidate.holds(self._observed):
+            return True
+        holder = "" if self._observed is None else self._observed.spec.holder_identity or ""
+        log.error('Failed to update lease: the response names the holder "%s"', holder, extra={"lock": self.lock})
+        return False
 
     async def _read(self) -> None:
         election = self.settings

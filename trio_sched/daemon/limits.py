@@ -35,6 +35,8 @@ EVENT_RETRY_SECONDS: Final = 10.0
 EVENT_RETRY_JITTER: Final = 0.25
 """A pause is up to this share longer."""
 MAX_EVENT_NOTE_BYTES: Final = 1024
+MAX_NAME_LENGTH: Final = 253
+"""Of an object, by the rules of the API server."""
 SERIES_QUIET_SECONDS: Final = 360.0
 """A series without a repetition for this long is over."""
 SERIES_REFRESH_SECONDS: Final = 1800.0
@@ -58,4 +60,6 @@ WATCH_RECONNECT_SECONDS: Final = 30.0
 WATCH_CATCH_UP_SECONDS: Final = 1.0
 """How long to wait after a watch was opened: the changes that were missed arrive right then."""
 SHUTDOWN_GRACE_SECONDS: Final = 10.0
-"""How long a stop waits for binds that are under way, and then again for events."""
+"""How long a stop waits for binds that are under way."""
+EVENT_FLUSH_SECONDS: Final = 3.0
+"""How long a stop waits for events that are not sent yet, once the lease is released."""

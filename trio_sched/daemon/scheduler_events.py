@@ -9,7 +9,7 @@ from typing import Literal
 
 from attrs import frozen
 
-from trio_sched.config.schema import LeaderElection
+from trio_sched.objects.lease import Lease
 from trio_sched.objects.pod import Pod
 
 EventType = Literal["Normal", "Warning"]
@@ -42,6 +42,9 @@ class LeaseEvent:
     note: str
     component: str
     """The ``source`` of the event: the first profile."""
+    uid: str
+    resource_version: str
+    """Of the lease as it was written last."""
 
 
 def scheduled(pod: Pod, node_name: str) -> PodEvent:
@@ -87,20 +90,22 @@ def preempted(victim: Pod, preemptor: Pod, node_name: str, *, before_binding: bo
     )
 
 
-def became_leader(election: LeaderElection, *, identity: str, component: str) -> LeaseEvent:
-    """The candidate *identity* acquired the lease."""
-    return _on_lease(election, component, f"{identity} became leader")
+def became_leader(lease: Lease, *, identity: str, component: str) -> LeaseEvent:
+    """The candidate *identity* acquired *lease*."""
+    return _on_lease(lease, component, f"{identity} became leader")
 
 
-def stopped_leading(election: LeaderElection, *, identity: str, component: str) -> LeaseEvent:
-    """The candidate *identity* released or lost the lease."""
-    return _on_lease(election, component, f"{identity} stopped leading")
+def stopped_leading(lease: Lease, *, identity: str, component: str) -> LeaseEvent:
+    """The candidate *identity* released or lost *lease*."""
+    return _on_lease(lease, component, f"{identity} stopped leading")
 
 
-def _on_lease(election: LeaderElection, component: str, note: str) -> LeaseEvent:
+def _on_lease(lease: Lease, component: str, note: str) -> LeaseEvent:
     return LeaseEvent(
-        namespace=election.resource_namespace,
-        name=election.resource_name,
+        namespace=lease.metadata.namespace,
+        name=lease.metadata.name,
+        uid=lease.metadata.uid,
+        resource_version=lease.metadata.resource_version,
         type="Normal",
         reason="LeaderElection",
         note=note,

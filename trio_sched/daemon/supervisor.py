@@ -13,8 +13,9 @@
         └── schedule_one, and extender scheduling beside it
             └── pods that wait on permit or pre_bind
 
-On ``stop`` leading ends: no pod is popped any more, binds in flight are drained, what is not done by then is cancelled,
-and only then the lease is released: no write of this process may follow the release. Then the services end.
+On ``stop`` leading ends: no pod is popped any more; pods that wait on permit or are in pre_bind, and writes that have
+not been sent, are given up at once; writes in flight are drained, what is not done by then is cancelled, and only then
+the lease is released: no write of this process may follow the release. Then the services end.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import trio
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.leader_election import LeaderElector
-from trio_sched.daemon.limits import SHUTDOWN_GRACE_SECONDS
+from trio_sched.daemon.limits import EVENT_FLUSH_SECONDS, SHUTDOWN_GRACE_SECONDS
 from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
 from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.watches import run_watches
@@ -92,7 +93,7 @@ async def run_daemon(
                 await elector.lead(work, stop)
             elif is_filled:
                 await work()
-        with trio.move_on_after(SHUTDOWN_GRACE_SECONDS):
+        with trio.move_on_after(EVENT_FLUSH_SECONDS):
             await assembly.recorder.pool.drained()
         services.cancel_scope.cancel()
 
@@ -156,9 +157,12 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
                 await assembly.watch_reconnect.wait_connected()
                 await assembly.schedule_one.run(nursery)
             nursery.cancel_scope.deadline = trio.current_time() + SHUTDOWN_GRACE_SECONDS
-            await assembly.bind_pool.drained()
-            await assembly.preemption_executor.pool.drained()
-            await assembly.status_patch_pool.drained()
+            assembly.binding.give_up_waiting()
+            pools = (assembly.bind_pool, assembly.preemption_executor.pool, assembly.status_patch_pool)
+            for pool in pools:
+                pool.discard_waiting()
+            for pool in pools:
+                await pool.drained()
         writers.cancel_scope.cancel()
     if nursery.cancel_scope.cancelled_caught:
         log.warning("binds still under way after %.0f s are given up", SHUTDOWN_GRACE_SECONDS)

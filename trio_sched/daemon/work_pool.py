@@ -29,6 +29,13 @@ class WorkPool:
         if self._idle:
             self._idle.unpark()
 
+    def discard_waiting(self) -> None:
+        """Drop the jobs that no task has started."""
+        self._jobs.clear()
+        if not self._busy and self._emptied is not None:
+            self._emptied.set()
+            self._emptied = None
+
     @property
     def unfinished(self) -> int:
         """How many jobs wait or run."""
