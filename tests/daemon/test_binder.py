@@ -6,6 +6,7 @@ from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.binder import Binder
+from trio_sched.daemon.limits import MAX_BIND_LOOK_UP_SECONDS
 from trio_sched.kube_client.binding import bind
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.pod import Pod
@@ -92,7 +93,7 @@ async def test_after_a_lost_reply_the_pod_is_read_until_the_read_succeeds(
     began = trio.current_time()
     assert await binder.bind(created, "n") is None
     assert 0.8 * 7 <= trio.current_time() - began <= 1.6 * 7
-    assert caplog.text.count("cannot find out whether pod default/p was bound") == 3
+    assert caplog.text.count("cannot find out whether the pod was bound, retrying") == 3
 
 
 async def test_a_lost_request_is_a_failure(
@@ -103,3 +104,23 @@ async def test_a_lost_request_is_a_failure(
     status = await binder.bind(created, "n")
     assert status is not None
     assert "no complete answer within 30 s" in status.message
+
+
+async def test_a_pod_that_may_not_be_read_does_not_hold_the_bind(
+    binder: Binder, created: Pod, api: ApiServer, autojump_clock: MockClock
+) -> None:
+    api.faults.drop_next(1, verb="bind")
+    api.faults.fail_next(1, verb="get", resource="pods", code=403, reason="Forbidden", message="cannot get pods")
+    status = await binder.bind(created, "n")
+    assert status is not None
+    assert status.code == Code.ERROR
+    assert trio.current_time() == 0
+
+
+async def test_whether_a_pod_was_bound_is_asked_for_a_limited_time(
+    binder: Binder, created: Pod, api: ApiServer, autojump_clock: MockClock
+) -> None:
+    api.faults.drop_next(1, verb="bind")
+    api.faults.fail_next(1000, verb="get", resource="pods", code=500, reason="InternalError", message="no")
+    assert await binder.bind(created, "n") is not None
+    assert trio.current_time() == MAX_BIND_LOOK_UP_SECONDS

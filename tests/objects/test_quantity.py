@@ -120,3 +120,27 @@ def test_a_number_with_a_fraction_means_what_it_says(digits: int, places: int, s
     number = f"{text[:-places]}.{text[-places:]}" if places else text
     exact = Fraction(digits, 10**places) * factor * NANO
     assert parse_nano(number + suffix) == -(-exact.numerator // exact.denominator)
+
+
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        ("9" * 100_000, INT64_MAX),
+        ("-" + "9" * 100_000, INT64_MIN),
+        ("0" * 100_000 + "7", 7),
+        ("7." + "0" * 100_000, 7),
+        ("7." + "0" * 100_000 + "1", 8),
+        ("0." + "1" * 100_000, 1),
+        ("5" + "0" * 100 + "e-100", 5),
+        ("5" + "0" * 99 + "1e-100", 6),
+        ("1" * 5000 + "Ki", INT64_MAX),
+        ("1e" + "9" * 5000, INT64_MAX),
+        ("1e-" + "9" * 5000, 1),
+        (10**5000, INT64_MAX),
+        (-(10**5000), INT64_MIN),
+        (12, 12),
+    ],
+    ids=range(14),
+)
+def test_numbers_of_any_length_are_read(text: str | int, units: int) -> None:
+    assert to_units(parse_nano(text)) == units

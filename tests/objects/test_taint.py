@@ -12,6 +12,7 @@ TAINT = Taint(key="k", value="v", effect="NoSchedule")
         (Toleration(key="k", operator="Equal", value="v"), True),
         (Toleration(key="k", operator="Equal", value="w"), False),
         (Toleration(key="k", operator="Exists"), True),
+        (Toleration(key="k", operator="OfTheFuture", value="v"), False),
         (Toleration(key="k", operator="Exists", effect="NoExecute"), False),
         (Toleration(key="other", operator="Exists"), False),
         (Toleration(operator="Exists"), True),

@@ -9,7 +9,7 @@ from random import Random
 import trio
 from attrs import define
 
-from trio_sched.daemon.limits import MAX_BIND_LOOK_UP_PAUSE_SECONDS
+from trio_sched.daemon.limits import MAX_BIND_LOOK_UP_PAUSE_SECONDS, MAX_BIND_LOOK_UP_SECONDS
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.binding import bind
 from trio_sched.kube_client.connection import KubeClient
@@ -18,6 +18,7 @@ from trio_sched.kube_client.errors import (
     Conflict,
     ConnectionFailed,
     CredentialsError,
+    Forbidden,
     KubeClientError,
     NotFound,
     ServerError,
@@ -56,15 +57,28 @@ class Binder:
         return None
 
     async def _is_bound(self, pod: Pod, node_name: str) -> bool:
-        """Look the pod up until there is a response; it is assumed meanwhile, so it cannot be bound twice."""
+        """Look the pod up until there is a response; it is assumed meanwhile, so no other pod gets its place.
+
+        Returns:
+            False, too, if that cannot be found out: a bind of a pod that has a node is refused by the API server.
+        """
+        with trio.move_on_after(MAX_BIND_LOOK_UP_SECONDS):
+            return await self._look_up(pod, node_name)
+        log.error("cannot find out whether the pod was bound", extra={"pod": pod.key, "node": node_name})
+        return False
+
+    async def _look_up(self, pod: Pod, node_name: str) -> bool:
         backoff = BackoffManager(self.random, cap_seconds=MAX_BIND_LOOK_UP_PAUSE_SECONDS)
         while True:
             try:
                 found = await verbs.get(self.client, POD_KIND, pod.name, namespace=pod.namespace)
             except NotFound:
                 return False
+            except Forbidden as problem:
+                log.error("cannot find out whether the pod was bound: %s", problem, extra={"pod": pod.key})
+                return False
             except (ApiError, ConnectionFailed, CredentialsError) as problem:
-                log.warning("cannot find out whether pod %s was bound, asking again: %s", pod.key, problem)
+                log.warning("cannot find out whether the pod was bound, retrying: %s", problem, extra={"pod": pod.key})
                 await trio.sleep(backoff.pause_seconds(trio.current_time()))
                 continue
             return found.uid == pod.uid and found.node_name == node_name != ""

@@ -12,6 +12,8 @@ SLICE_PODS: Final = 16
 
 # --- binds
 MAX_PARALLEL_BINDS: Final = 32
+MAX_BIND_LOOK_UP_SECONDS: Final = 60.0
+"""How long it is asked whether a pod was bound whose bind got no response; then its attempt has failed."""
 MAX_BIND_LOOK_UP_PAUSE_SECONDS: Final = 5.0
 """The longest pause between two look-ups of a pod whose bind got no response; its jitter at most doubles it."""
 

@@ -18,6 +18,9 @@ Quantity = str | int | float
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
 NANO = 10**9
+_HUGE = 10**64
+_SHORT = 64
+"""Characters of a text that is kept with its value, and digits that are read of a number."""
 
 _SYNTAX = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([A-Za-z]*)([+-]?[0-9]*)", re.ASCII)
 _SHAPE = re.compile(r"^[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*$", re.ASCII)
@@ -36,10 +39,12 @@ def parse_nano(quantity: Quantity) -> int:
     Raises:
         QuantityError: the text is no quantity.
     """
-    return _parse_text(quantity) if type(quantity) is str else _parse_text(repr(quantity))
+    if type(quantity) is int:
+        return max(-_HUGE, min(quantity, _HUGE)) * NANO
+    text = quantity if type(quantity) is str else repr(quantity)
+    return _parse_short(text) if len(text) <= _SHORT else _parse_text(text)
 
 
-@lru_cache(maxsize=65536)
 def _parse_text(text: str) -> int:
     text = text.strip()
     if text in ("+", "-", "."):
@@ -50,11 +55,11 @@ def _parse_text(text: str) -> int:
     if match is None:
         raise QuantityError("unable to parse numeric part of quantity")
     sign, whole, fraction, suffix, exponent_digits = match.groups(default="")
-    digits = int((whole + fraction) or "0")
-    exponent = -len(fraction)
+    digits, dropped = _leading_digits(whole + fraction)
+    exponent = dropped - len(fraction)
     clamp = False
     if suffix in ("e", "E") and exponent_digits.lstrip("+-"):
-        exponent += int(exponent_digits)
+        exponent += int(exponent_digits[:_SHORT])
     elif exponent_digits or (suffix not in _DECIMAL and suffix not in _BINARY):
         raise QuantityError("unable to parse quantity's suffix")
     elif suffix in _BINARY:
@@ -66,6 +71,21 @@ def _parse_text(text: str) -> int:
     if clamp:
         magnitude = min(magnitude, INT64_MAX * NANO)
     return -magnitude if sign == "-" else magnitude
+
+
+_parse_short = lru_cache(maxsize=65536)(_parse_text)
+
+
+def _leading_digits(text: str) -> tuple[int, int]:
+    """The number in the first of many digits, rounded up, and how many digits were dropped behind it.
+
+    What is dropped is far finer than a nano unit, or the number is far beyond what all callers clamp to.
+    """
+    text = text.lstrip("0")
+    if len(text) <= _SHORT:
+        return int(text or "0"), 0
+    rest = text[_SHORT:]
+    return int(text[:_SHORT]) + bool(rest.strip("0")), len(rest)
 
 
 def _scale_up(digits: int, exponent: int) -> int:

@@ -1,7 +1,5 @@
 """Taints on nodes and the tolerations of pods."""
 
-from typing import Literal
-
 from msgspec import Struct
 
 _INT64_MAX = 2**63 - 1
@@ -19,7 +17,8 @@ class Toleration(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tr
     """One entry of ``pod.spec.tolerations``; an empty *key* or *effect* tolerates all of them."""
 
     key: str = ""
-    operator: Literal["Exists", "Equal", "Lt", "Gt", ""] = ""
+    operator: str = ""
+    """One that is not known tolerates nothing."""
     value: str = ""
     effect: str = ""
     toleration_seconds: int | None = None
@@ -40,7 +39,9 @@ class Toleration(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tr
                 return self.value == taint.value
             case "Exists":
                 return True
-            case _ if not numeric:
+            case "Lt" | "Gt" if numeric:
+                pass
+            case _:
                 return False
         wanted, found = canonical_int64(self.value), canonical_int64(taint.value)
         if wanted is None or found is None:
@@ -51,7 +52,12 @@ class Toleration(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tr
 def canonical_int64(text: str) -> int | None:
     """The integer in *text* if it is in canonical form (no ``+``, no leading zeros), else None."""
     digits = text[1:] if text.startswith("-") else text
-    if not (digits.isascii() and digits.isdigit()) or (len(digits) > 1 and digits[0] == "0") or text == "-0":
+    if (
+        not (digits.isascii() and digits.isdigit())
+        or len(digits) > 19
+        or (len(digits) > 1 and digits[0] == "0")
+        or text == "-0"
+    ):
         return None
     number = int(text)
     return number if -_INT64_MAX - 1 <= number <= _INT64_MAX else None
