@@ -17,6 +17,7 @@ from trio_sched.plugin_api import (
     match_labels,
     match_node_selector,
     node_selector_matches,
+    per_distinct_value,
 )
 
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
@@ -72,8 +73,9 @@ def match_tolerated(pod: Pod, nodes: NodeColumns, *, numeric: bool) -> BoolArray
     Nodes have few distinct lists of taints, so each list is evaluated once.
     """
     tolerations = pod.spec.tolerations or ()
-    tolerated = np.fromiter(
-        (tolerates_all(tolerations, taints, numeric=numeric) for taints in nodes.taint_lists), dtype=np.bool_
+    return per_distinct_value(
+        nodes.taint_sets,
+        nodes.taint_lists,
+        lambda taints: tolerates_all(tolerations, taints, numeric=numeric),
+        np.bool_,
     )
-    matched: BoolArray = tolerated[nodes.taint_sets]
-    return matched

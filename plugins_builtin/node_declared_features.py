@@ -21,6 +21,7 @@ from trio_sched.plugin_api import (
     Verdicts,
     hookimpl,
     on,
+    per_distinct_value,
     unresolvable,
 )
 
@@ -47,8 +48,8 @@ class NodeDeclaredFeatures:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Nodes that do not declare all required features fail."""
         required = _required_features(pod)
-        passes = np.fromiter((required <= set(declared) for declared in nodes.feature_lists), dtype=np.bool_)
-        return Verdicts.where(passes[nodes.feature_sets], unresolvable(REASON))
+        passes = per_distinct_value(nodes.feature_sets, nodes.feature_lists, required.issubset, np.bool_)
+        return Verdicts.where(passes, unresolvable(REASON))
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:

@@ -24,6 +24,7 @@ from trio_sched.plugin_api import (
     Verdicts,
     hookimpl,
     on,
+    per_distinct_value,
     unresolvable,
 )
 
@@ -59,14 +60,11 @@ class TaintToleration:
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
         """The number of untolerated PreferNoSchedule taints; normalize_score reverses it."""
         soft = [t for t in pod.spec.tolerations or () if t.effect in ("", _SOFT_EFFECT)]
-        counts = np.fromiter(
-            (
-                sum(1 for taint in taints if taint.effect == _SOFT_EFFECT and not self._tolerates(soft, taint))
-                for taints in nodes.taint_lists
-            ),
-            dtype=np.int64,
-        )
-        return counts[nodes.taint_sets]
+
+        def untolerated(taints: tuple[Taint, ...]) -> int:
+            return sum(1 for taint in taints if taint.effect == _SOFT_EFFECT and not self._tolerates(soft, taint))
+
+        return per_distinct_value(nodes.taint_sets, nodes.taint_lists, untolerated, np.int64)
 
     @hookimpl
     def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:

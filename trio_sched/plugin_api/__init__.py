@@ -91,6 +91,7 @@ from trio_sched.snapshot.affinity_terms import TermKind as TermKind
 from trio_sched.snapshot.affinity_terms import affinity_terms as affinity_terms
 from trio_sched.snapshot.arrays import BoolArray as BoolArray
 from trio_sched.snapshot.arrays import Int64Array as Int64Array
+from trio_sched.snapshot.distinct_values import per_distinct_value as per_distinct_value
 from trio_sched.snapshot.domain_counts import NO_DOMAIN as NO_DOMAIN
 from trio_sched.snapshot.domain_counts import DomainCounts as DomainCounts
 from trio_sched.snapshot.label_selection import EVERYTHING as EVERYTHING
@@ -214,6 +215,7 @@ __all__ = [
     "on",
     "parse_nano",
     "pending",
+    "per_distinct_value",
     "pod_resources",
     "replace_fields",
     "selector_of_map",

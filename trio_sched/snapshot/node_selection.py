@@ -10,6 +10,7 @@ import numpy as np
 from trio_sched.objects.pod_requests import is_qualified_name
 from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from trio_sched.snapshot.arrays import BoolArray
+from trio_sched.snapshot.distinct_values import per_distinct_value
 from trio_sched.snapshot.label_text import is_label_value, parse_int64
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.topology_columns import ABSENT
@@ -109,7 +110,7 @@ def _match_requirement(requirement: NodeSelectorRequirement, nodes: NodeColumns)
             return ~_has_label(requirement.key, nodes)
     column = nodes.label_values(requirement.key)
     vocabulary = nodes.label_vocabulary(requirement.key)
-    return np.fromiter((_label_matches(requirement, value) for value in vocabulary), dtype=np.bool_)[column]
+    return per_distinct_value(column, vocabulary, lambda value: _label_matches(requirement, value), np.bool_)
 
 
 def _has_label(key: str, nodes: NodeColumns) -> BoolArray:
