@@ -66,7 +66,7 @@ async def test_tls_needs_a_certificate_of_the_authority(start_server: StartServe
         async with poster(server.url, tls=tls) as webhook:
             assert (await webhook.post("x", b"{}")).status == 200
     async with poster(server.url, tls=TlsSettings(ca_data=trustme.CA().cert_pem.bytes())) as webhook:
-        with pytest.raises(ConnectionFailed, match="its certificate is not trusted"):
+        with pytest.raises(ConnectionFailed, match="x509: certificate signed by unknown authority"):
             await webhook.post("x", b"{}")
 
 

@@ -24,6 +24,7 @@ from trio_sched.kube_client.http1 import Headers, Reply
 from trio_sched.kube_client.pool import MAX_CONNECTIONS, REQUEST_SECONDS, Pool
 from trio_sched.kube_client.rate_limit import TokenBucket
 from trio_sched.kube_client.retry import MAX_RETRIES, retry_after_seconds
+from trio_sched.kube_client.server_url import host_header_of
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.kube_client.tls import TlsSource
 from trio_sched.kube_client.transport import BorrowedTransport, ByteStream, Caller, HttpxCaller, PooledTransport
@@ -238,7 +239,7 @@ async def connect(
             tls.context()  # unusable certificates are an error at the start, not on the first request
         pool = Pool(
             Dialer(settings, tls),
-            fixed_headers=b"Host: " + urlsplit(settings.server).netloc.rpartition("@")[2].encode() + b"\r\n",
+            fixed_headers=b"Host: " + host_header_of(settings.server) + b"\r\n",
             max_connections=max_connections,
             request_seconds=request_seconds,
         )
@@ -286,7 +287,7 @@ async def _reload_certificates(tls: TlsSource) -> None:
             if tls.reload():
                 log.info("certificates were replaced; connecting anew")
         except KubeconfigError as problem:
-            log.error("keeping the certificates in use: %s", problem)
+            log.warning("keeping the certificates in use: %s", problem)
 
 
 def header_lines(headers: Headers) -> bytes:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import httptools
 
 from trio_sched.kube_client.channel import Channel
+from trio_sched.kube_client.go_errors import EOF, MALFORMED_RESPONSE, UNEXPECTED_EOF
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -137,14 +138,12 @@ class Http1Connection:
             if self._head_complete and self._until_close:
                 self._complete = True
                 return
-            raise ProtocolViolation(
-                "the server closed the connection in the middle of its answer" if self.received_anything else "EOF"
-            )
+            raise ProtocolViolation(UNEXPECTED_EOF if self.received_anything else EOF)
         self.received_anything = True
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as problem:
-            raise ProtocolViolation(f"malformed HTTP response: {problem}") from problem
+            raise ProtocolViolation(f"{MALFORMED_RESPONSE}: {problem}") from problem
 
     # Callbacks of the parser.
 

@@ -1,7 +1,6 @@
 """Reads kubeconfig files: YAML or JSON in, plain values out, file names made absolute."""
 
 import base64
-import binascii
 import os
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,9 +9,11 @@ import msgspec
 import yaml
 from attrs import evolve, field, frozen
 
+from trio_sched.config.errors import ConfigError
+from trio_sched.config.go_base64 import decode_base64
 from trio_sched.kube_client.errors import KubeconfigError
+from trio_sched.kube_client.files import UNREADABLE, describe_open_error, describe_os_error, printable, read_file
 from trio_sched.kube_client.kubeconfig_wire import WireCluster, WireConfig, WireContext, WireUser
-from trio_sched.kube_client.tls import describe_os_error
 
 _T = TypeVar("_T")
 
@@ -45,7 +46,7 @@ class Cluster:
         """The cluster in ``KUBERNETES_EXEC_INFO``, with its order of fields; empty ones are left out."""
         authority = self.certificate_authority_data
         if not authority and self.certificate_authority:
-            authority = Path(self.certificate_authority).read_bytes()
+            authority = read_file(self.certificate_authority)
         info: dict[str, Any] = {
             "server": server,
             "tls-server-name": self.tls_server_name,
@@ -119,9 +120,10 @@ def read_kubeconfig(path: str) -> Kubeconfig:
         text = Path(path).read_bytes()
     except FileNotFoundError as problem:
         raise KubeconfigError(f"stat {path}: no such file or directory") from problem
-    except OSError as problem:
-        verb = "read" if isinstance(problem, IsADirectoryError) else "open"
-        raise _unloadable(path, f"{verb} {path}: {describe_os_error(problem)}") from problem
+    except IsADirectoryError as problem:
+        raise _unloadable(path, f"read {path}: {describe_os_error(problem)}") from problem
+    except UNREADABLE as problem:
+        raise _unloadable(path, describe_open_error(path, problem)) from problem
     return parse_kubeconfig(text, path=path)
 
 
@@ -230,9 +232,9 @@ class _Reader:
 
     def _decoded(self, data: str | None) -> bytes:
         try:
-            return base64.b64decode((data or "").replace("\n", "").replace("\r", ""), validate=True)
-        except binascii.Error as problem:
-            raise _unloadable(self.path, f"illegal base64 data: {problem}") from problem
+            return decode_base64(data or "")
+        except ConfigError as problem:
+            raise _unloadable(self.path, str(problem)) from problem
 
 
 def _context(wire: WireContext | None) -> Context:
@@ -242,7 +244,7 @@ def _context(wire: WireContext | None) -> Context:
 
 
 def _unloadable(path: str, problem: str) -> KubeconfigError:
-    return KubeconfigError(f'error loading config file "{path}": {problem}')
+    return KubeconfigError(f'error loading config file "{printable(path)}": {problem}')
 
 
 def _describe_yaml(problem: yaml.MarkedYAMLError) -> str:
