@@ -25,11 +25,9 @@ def normalise_server(server: str, *, has_tls_settings: bool) -> str:
         KubeconfigError: with the text of Go's URL parser, which kube-scheduler prints.
     """
     url = server if _SCHEME.match(server) else f"{'https' if has_tls_settings else 'http'}://{server}"
-    if re.search(r"[\x00-\x1f\x7f]", url):
-        raise _unparsable(url, "net/url: invalid control character in URL")
+    check_parses(url)
     scheme, _, rest = url.partition("://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
-    _check_authority(url, authority)
     if scheme.lower() not in ("http", "https"):
         shown = quote(_surely_redacted(server))
         raise KubeconfigError(f'unsupported scheme "{scheme}" of the server {shown}, must be http or https')
@@ -38,6 +36,17 @@ def normalise_server(server: str, *, has_tls_settings: bool) -> str:
     authority = _ascii_authority(url, authority)
     path = re.split(r"[?#]", rest.partition("/")[2], maxsplit=1)[0] if "/" in re.split(r"[?#]", rest)[0] else ""
     return f"{scheme.lower()}://{authority}{f'/{path}'.rstrip('/')}"
+
+
+def check_parses(url: str) -> None:
+    """Check that *url*, which has a scheme, has the form of a URL.
+
+    Raises:
+        KubeconfigError: with the text of Go's URL parser, without a password.
+    """
+    if re.search(r"[\x00-\x1f\x7f]", url):
+        raise _unparsable(url, "net/url: invalid control character in URL")
+    _check_authority(url, re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0].rpartition("@")[2])
 
 
 def host_and_port(url: str) -> tuple[str, int]:
