@@ -29,6 +29,11 @@ def quote(text: str) -> str:
     return '"' + "".join(_escape(character) for character in text) + '"'
 
 
+def printable(text: str) -> str:
+    """*text* with its control characters escaped, for messages in which Go does not quote it."""
+    return text if text.isprintable() else quote(text)[1:-1]
+
+
 def _escape(character: str) -> str:
     if short := _SHORT_ESCAPES.get(character):
         return short

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trio_sched.config.go_text import quote
+from trio_sched.config.go_text import printable
 from trio_sched.kube_client.errors import KubeconfigError
 
 UNREADABLE = (OSError, ValueError)
@@ -33,8 +33,3 @@ def describe_os_error(problem: OSError | ValueError) -> str:
     if not isinstance(problem, OSError):
         return "invalid argument"  # what the system says about a NUL; Python does not ask it
     return (problem.strerror or str(problem)).lower()
-
-
-def printable(text: str) -> str:
-    """*text* with its control characters escaped."""
-    return text if text.isprintable() else quote(text)[1:-1]

@@ -11,8 +11,9 @@ from attrs import evolve, field, frozen
 
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.go_base64 import decode_base64
+from trio_sched.config.go_text import printable
 from trio_sched.kube_client.errors import KubeconfigError
-from trio_sched.kube_client.files import UNREADABLE, describe_open_error, describe_os_error, printable, read_file
+from trio_sched.kube_client.files import UNREADABLE, describe_open_error, describe_os_error, read_file
 from trio_sched.kube_client.kubeconfig_wire import WireCluster, WireConfig, WireContext, WireUser
 
 _T = TypeVar("_T")

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from trio_sched.config.go_text import printable
 from trio_sched.kube_client.errors import KubeconfigError
-from trio_sched.kube_client.files import UNREADABLE, describe_open_error, printable
+from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 from trio_sched.kube_client.kubeconfig_file import Cluster, Context, ExecConfig, Kubeconfig, User
 from trio_sched.kube_client.proxy import Proxy
 from trio_sched.kube_client.server_url import host_problem, redacted

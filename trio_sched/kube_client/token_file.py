@@ -5,8 +5,9 @@ import logging
 import trio
 from attrs import define, field
 
+from trio_sched.config.go_text import printable
 from trio_sched.kube_client.errors import CredentialsError
-from trio_sched.kube_client.files import UNREADABLE, describe_open_error, printable
+from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 
 log = logging.getLogger(__name__)
 
