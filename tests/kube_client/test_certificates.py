@@ -16,9 +16,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from file_writer import Write
+from trio.testing import MockClock
 
 from trio_sched.kube_client import client_certificate
-from trio_sched.kube_client.connection import connect
+from trio_sched.kube_client.connection import TLS_RELOAD_SECONDS, _reload_certificates, connect
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.kube_client.tls import TlsSource, build_context
@@ -171,3 +172,30 @@ def test_pem_blocks_are_found_between_any_text_in_linear_time() -> None:
     text = b"x\n-----BEGIN A-----\n1\n-----END A-----\ny-----BEGIN B-----\n-----BEGIN C-----\r\n2\r\n-----END C-----"
     assert [block.type for block in client_certificate.pem_blocks(text)] == ["A", "C"]
     assert client_certificate.pem_blocks(b"-----BEGIN A-----\n" * 100_000) == []
+
+
+async def test_a_rotation_that_fails_keeps_the_certificates_in_use_and_logs_a_warning(
+    autojump_clock: MockClock,
+    nursery: trio.Nursery,
+    write: Write,
+    authority: trustme.CA,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def write_pair() -> tuple[str, str]:
+        data = pair(authority)
+        return write("cert", data.client_certificate_data), write("key", data.client_key_data)
+
+    certificate, key = write_pair()
+    source = TlsSource(TlsSettings(client_certificate_file=certificate, client_key_file=key))
+    context = source.context()
+    nursery.start_soon(_reload_certificates, source)
+    for damage in (lambda: write("cert", "half a certif"), lambda: Path(key).unlink()):
+        caplog.clear()
+        damage()
+        await trio.sleep(TLS_RELOAD_SECONDS + 1)
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert caplog.messages[0].startswith("keeping the certificates in use: ")
+        assert source.context() is context
+    write_pair()
+    await trio.sleep(TLS_RELOAD_SECONDS + 1)
+    assert source.context() is not context

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from kubeconfig_text import kubeconfig
 from trio.testing import MockClock
 
 from trio_sched.kube_client.credentials import Credentials, check_credentials
+from trio_sched.kube_client.dialer import Dialer
 from trio_sched.kube_client.errors import CredentialsError, KubeconfigError
 from trio_sched.kube_client.exec_plugin import ExecPlugin, parse_credential
 from trio_sched.kube_client.kubeconfig import load_kubeconfig
 from trio_sched.kube_client.settings import ConnectionSettings, ExecSettings, Impersonation
+from trio_sched.kube_client.tls import TlsSource
 
 V1 = "client.authentication.k8s.io/v1"
 SERVER = "https://127.0.0.1:1"
@@ -208,3 +211,75 @@ def test_a_name_for_the_certificate_that_is_no_host_name_is_refused(write: Write
     for name in ("a..b", ".a", "a" * 64, "a\0b"):
         text = refusal(write, cluster={**HTTPS, "tls-server-name": name})
         assert text.startswith('invalid configuration: invalid tls-server-name "')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"users: " + b"[" * 100_000,
+        b"users: " + b"[" * 5_000 + b"]" * 5_000,
+        b"a: 2001-99-99",
+        b"a: " + b"1" * 5_000,
+        b"users: [{name: u, user: {password: !s3cr3t x}}]",
+        b"users: [{name: u, user: {password: *s3cr3t}}]",
+        b"users: [{name: u, user: {password: 's3cr3t}}]",
+        b"users: [{name: u, user: {password: s3cr3t\xff}}]",
+        b"? [a]\n: b",
+    ],
+)
+def test_a_kubeconfig_that_yaml_cannot_read_is_an_error_of_the_file_without_its_values(
+    write: Write, text: bytes
+) -> None:
+    path = write("config", text)
+    with pytest.raises(KubeconfigError) as caught:
+        load_kubeconfig(path)
+    assert str(caught.value).startswith(f'error loading config file "{path}": yaml: ')
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_the_password_of_a_proxy_is_not_shown(write: Write) -> None:
+    for url in (
+        "ftp://me:s3cr3t@h",
+        "http://me:s3cr3t@h:port",
+        "http://me:s3/cr3t@h",
+        "//me:s3cr3t@h",
+        "http://me:s3cr3t@[x",
+    ):
+        text = refusal(write, cluster={**HTTPS, "proxy-url": url})
+        assert "me:xxxxx@h" in text or "me:xxxxx@[x" in text, text
+        assert "s3cr3t" not in text
+        assert "cr3t" not in text
+
+
+def test_the_password_of_a_proxy_in_the_environment_is_not_shown() -> None:
+    settings = ConnectionSettings(server=SERVER.replace("127.0.0.1", "h"))
+    with pytest.raises(KubeconfigError) as caught:
+        Dialer(settings, TlsSource(settings.tls), {"HTTPS_PROXY": "http://me:s3cr3t@h:s3cr3t"})
+    assert "s3cr3t" not in str(caught.value)
+
+
+async def test_an_unusable_certificate_of_an_exec_plugin_is_not_kept(write: Write, authority: trustme.CA) -> None:
+    def print_certificate(certificate: str, key: str) -> None:
+        status = {"clientCertificateData": certificate, "clientKeyData": key}
+        document = {"kind": "ExecCredential", "apiVersion": V1, "status": status}
+        write("plugin.py", f"print({json.dumps(document)!r})")
+
+    print_certificate("junk", "junk")
+    plugin = ExecSettings(
+        api_version=V1, command=sys.executable, args=(write("plugin.py", ""),), interactive_mode="Never"
+    )
+    print_certificate("junk", "junk")
+    settings = ConnectionSettings(server=SERVER, exec_plugin=plugin)
+    tls = TlsSource(settings.tls)
+    context = tls.context()
+    credentials = Credentials(settings, tls)
+    for _ in range(2):
+        with pytest.raises(CredentialsError, match="failed to find any PEM data"):
+            await credentials.refresh()
+        assert credentials.current() is None
+    assert tls.context() is context
+    assert not tls.reload()
+    leaf = authority.issue_cert("client")
+    print_certificate(leaf.cert_chain_pems[0].bytes().decode(), leaf.private_key_pem.bytes().decode())
+    await credentials.refresh()
+    assert tls.context() is not context

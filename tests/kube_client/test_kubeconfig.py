@@ -1,5 +1,6 @@
 import base64
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -204,6 +205,19 @@ def test_the_master_takes_the_place_of_the_server_and_of_the_name_in_its_certifi
 
 def test_a_master_alone_is_enough() -> None:
     assert load_kubeconfig("", master="http://127.0.0.1:8001").server == "http://127.0.0.1:8001"
+
+
+@pytest.mark.parametrize("cluster", [None, {"server": "https://h"}, {"server": "https://h", "tls-server-name": "x"}])
+def test_a_master_without_a_scheme_means_http_unless_there_are_tls_settings(
+    write: Write, pem: dict[str, str], cluster: dict[str, Any] | None
+) -> None:
+    path = write("config", kubeconfig(cluster=cluster)) if cluster else ""
+    assert load_kubeconfig(path, master="nonsense").server == "http://nonsense"
+    with pytest.raises(KubeconfigError, match=r'^parse "http://nonsense::": invalid port "::" after host$'):
+        load_kubeconfig(path, master="nonsense::")
+    for tls in ({"certificate-authority-data": pem["ca"]}, {"insecure-skip-tls-verify": True}):
+        path = write("config", kubeconfig(cluster={**(cluster or {}), **tls}))
+        assert load_kubeconfig(path, master="nonsense").server == "https://nonsense"
 
 
 def test_without_kubeconfig_and_master_an_in_cluster_environment_is_required(caplog: pytest.LogCaptureFixture) -> None:

@@ -77,13 +77,15 @@ class Credentials:
                 log.error("refreshing credentials: %s", problem)
 
     def _use(self, credential: ExecCredential) -> None:
-        self._exec_used = credential
-        self._set_authorization(f"Bearer {credential.token}" if credential.token else "")
         if self.tls is not None and credential.client_certificate:
             try:
                 self.tls.use_client_certificate(credential.client_certificate, credential.client_key)
             except KubeconfigError as problem:
+                if self._exec is not None:
+                    self._exec.forget(credential)
                 raise CredentialsError(f"getting credentials: {problem}") from problem
+        self._exec_used = credential
+        self._set_authorization(f"Bearer {credential.token}" if credential.token else "")
 
     def _set_authorization(self, value: str) -> None:
         if value != self._authorization:

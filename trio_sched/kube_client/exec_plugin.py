@@ -64,6 +64,11 @@ class ExecPlugin:
                 cached = self._credential = await self._run()
             return cached
 
+    def forget(self, unusable: ExecCredential) -> None:
+        """Forget *unusable*, so that the next request runs the program again."""
+        if self._credential is unusable:
+            self._credential = None
+
     async def refused(self, used: ExecCredential) -> ExecCredential:
         """Handle that the server refused *used*: run the program again, unless another request already did."""
         async with self._lock:

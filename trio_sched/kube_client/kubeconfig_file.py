@@ -2,8 +2,9 @@
 
 import base64
 import os
+import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import yaml
@@ -18,6 +19,8 @@ from trio_sched.kube_client.kubeconfig_wire import WireCluster, WireConfig, Wire
 
 _T = TypeVar("_T")
 
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # both are safe
+_MAX_DEPTH: Final = 200
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
@@ -135,11 +138,14 @@ def parse_kubeconfig(text: bytes, *, path: str) -> Kubeconfig:
         KubeconfigError: names *path* and what is wrong where.
     """
     try:
-        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # both loaders are safe
+        _check_depth(text)
+        document = yaml.load(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as problem:
         raise _unloadable(path, f"yaml: {_describe_yaml(problem)}") from problem
-    except (yaml.YAMLError, UnicodeDecodeError) as problem:
-        raise _unloadable(path, f"yaml: {problem}") from problem
+    except yaml.reader.ReaderError as problem:
+        raise _unloadable(path, f"yaml: {problem.reason}") from None  # its own text contains a character of the file
+    except (yaml.YAMLError, ValueError, RecursionError) as problem:
+        raise _unloadable(path, "yaml: a number or a date in it is out of range") from problem
     if document is None:
         return Kubeconfig()
     if not isinstance(document, dict):
@@ -248,12 +254,27 @@ def _unloadable(path: str, problem: str) -> KubeconfigError:
     return KubeconfigError(f'error loading config file "{printable(path)}": {problem}')
 
 
+def _check_depth(text: bytes) -> None:
+    """Check that *text* is not nested so deep that the loader, which is recursive, would end the process.
+
+    Raises:
+        yaml.MarkedYAMLError: it is.
+    """
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise yaml.MarkedYAMLError(problem=f"exceeded max depth of {_MAX_DEPTH}")
+
+
 def _describe_yaml(problem: yaml.MarkedYAMLError) -> str:
     """*problem* with the text of libyaml's Go port: lines count from 0 for the parser and from 1 for the scanner."""
     is_scanner = isinstance(problem, yaml.scanner.ScannerError)
     marks = [mark for mark in (problem.context_mark, problem.problem_mark) if mark is not None and mark.line]
     where = f"line {marks[0].line + is_scanner}: " if marks else ""
-    return f"{where}{problem.problem or 'unknown problem parsing YAML content'}"
+    # Names of anchors and tags are quoted, and may be the begin of a password that was not.
+    text = re.sub(r" '[^']{2,}'", "", problem.problem or "unknown problem parsing YAML content")
+    return f"{where}{text}"
 
 
 def _kind_of(document: object) -> str:

@@ -7,7 +7,7 @@ from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 from trio_sched.kube_client.kubeconfig_file import Cluster, Context, ExecConfig, Kubeconfig, User
 from trio_sched.kube_client.proxy import Proxy
-from trio_sched.kube_client.server_url import host_problem, redacted
+from trio_sched.kube_client.server_url import host_problem, surely_redacted
 
 EMPTY_CONFIGURATION = "no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
 _EMPTY_CLUSTER = "cluster has no server defined"
@@ -55,7 +55,8 @@ def _cluster_problems(name: str, cluster: Cluster) -> Iterator[str]:
         try:
             Proxy.parse_strictly(cluster.proxy_url)
         except ValueError as problem:
-            yield f"""invalid 'proxy-url' "{printable(redacted(cluster.proxy_url))}" for cluster "{name}": {problem}"""
+            shown = printable(surely_redacted(cluster.proxy_url))
+            yield f"""invalid 'proxy-url' "{shown}" for cluster "{name}": {problem}"""
     if cluster.tls_server_name and (problem_text := host_problem(cluster.tls_server_name)):
         yield f'invalid tls-server-name "{printable(cluster.tls_server_name)}" for cluster "{name}": {problem_text}'
     if cluster.certificate_authority and not cluster.certificate_authority_data:

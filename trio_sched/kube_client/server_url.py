@@ -29,10 +29,10 @@ def normalise_server(server: str, *, has_tls_settings: bool) -> str:
     scheme, _, rest = url.partition("://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
     if scheme.lower() not in ("http", "https"):
-        shown = quote(_surely_redacted(server))
+        shown = quote(surely_redacted(server))
         raise KubeconfigError(f'unsupported scheme "{scheme}" of the server {shown}, must be http or https')
     if not authority or authority.startswith(":"):
-        raise KubeconfigError(f"host must be a URL or a host:port pair: {quote(_surely_redacted(server))}")
+        raise KubeconfigError(f"host must be a URL or a host:port pair: {quote(surely_redacted(server))}")
     authority = _ascii_authority(url, authority)
     path = re.split(r"[?#]", rest.partition("/")[2], maxsplit=1)[0] if "/" in re.split(r"[?#]", rest)[0] else ""
     return f"{scheme.lower()}://{authority}{f'/{path}'.rstrip('/')}"
@@ -96,13 +96,13 @@ def redacted(url: str) -> str:
     return _PASSWORD.sub(r"\1\2:xxxxx@", url)
 
 
-def _surely_redacted(url: str) -> str:
+def surely_redacted(url: str) -> str:
     """*url*, which is malformed, without anything that may have been meant as a password: up to its last ``@``."""
     return re.sub(r"^([^/?#]*//)?([^/?#@:]*):.*@", r"\1\2:xxxxx@", url, flags=re.DOTALL)
 
 
 def _unparsable(url: str, problem: str) -> KubeconfigError:
-    return KubeconfigError(f"parse {quote(_surely_redacted(url))}: {problem}")
+    return KubeconfigError(f"parse {quote(surely_redacted(url))}: {problem}")
 
 
 def _check_authority(url: str, authority: str) -> None:
@@ -131,7 +131,7 @@ def _check_port(url: str, colon_and_port: str) -> None:
     if (number or not colon_and_port) and len(digits) <= 5 and int(digits or 0) <= 65535:
         return
     # A slash in a password ends the authority early: then this is a part of it.
-    shown = "" if "@" in url and _surely_redacted(url) != redacted(url) else f" {quote(colon_and_port)}"
+    shown = "" if "@" in url and surely_redacted(url) != redacted(url) else f" {quote(colon_and_port)}"
     raise _unparsable(url, f"invalid port{shown} after host")
 
 

@@ -71,11 +71,20 @@ class TlsSource:
         return not is_first
 
     def use_client_certificate(self, certificate: bytes, key: bytes) -> bool:
-        """Use the certificate that an exec plugin returned; returns whether it is another one than before."""
-        if (certificate, key) == self._exec_certificate:
+        """Use the certificate that an exec plugin returned; returns whether it is another one than before.
+
+        Raises:
+            KubeconfigError: it is unusable; then the one before stays in use.
+        """
+        before = self._exec_certificate
+        if (certificate, key) == before:
             return False
         self._exec_certificate = (certificate, key)
-        return self.reload()
+        try:
+            return self.reload()
+        except KubeconfigError:
+            self._exec_certificate = before
+            raise
 
     def _read(self) -> Material:
         settings = self.settings
