@@ -1,6 +1,9 @@
 """A server that accepts connections and never responds, and one that is no API server."""
 
 import logging
+from functools import partial
+from random import Random
+from typing import Any
 
 import httpx
 import pytest
@@ -12,7 +15,9 @@ from trio.testing import MockClock
 from trio_sched.kube_client import unanswered
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import ApiError, ConnectionFailed, ServerError
+from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.kube_client.unanswered import UnansweredRequests
+from trio_sched.kube_client.watch import follow
 
 HTML = b"<!DOCTYPE html>\n<html><title>Sign in</title></html>"
 
@@ -101,6 +106,29 @@ async def test_html_in_place_of_json_is_called_that(server: RecordingTransport, 
     assert str(caught.value) == (
         "GET http://api.test/api/v1/nodes: the server answered with HTML instead of JSON: is it behind a login page?"
     )
+
+
+async def test_a_web_page_is_reported_once_for_all_kinds_that_are_watched(
+    server: RecordingTransport,
+    client: KubeClient,
+    autojump_clock: MockClock,
+    nursery: trio.Nursery,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server.answer = httpx.Response(200, content=HTML)
+    for kind in (POD_KIND, NODE_KIND):
+        nursery.start_soon(partial(follow, client, kind, ignore, random=Random(0)))
+    await trio.sleep(50)
+    assert len(server.asked) > 5
+    errors = [record.getMessage() for record in caplog.records if record.levelno > logging.DEBUG]
+    assert len(errors) == 1
+    assert "the server answered with HTML instead of JSON" in errors[0]
+    await trio.sleep(50)
+    assert len([record for record in caplog.records if record.levelno > logging.DEBUG]) == 2
+
+
+def ignore(batch: Any) -> None:
+    raise AssertionError("nothing can have been listed")
 
 
 async def test_html_in_place_of_a_watch_is_called_that(start_server: StartServer) -> None:

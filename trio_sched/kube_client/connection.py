@@ -22,6 +22,7 @@ from trio_sched.kube_client.dialer import Dialer
 from trio_sched.kube_client.errors import (
     ConnectionFailed,
     KubeconfigError,
+    NotAnApiServer,
     error_from_html,
     error_from_redirect,
     error_from_reply,
@@ -41,6 +42,7 @@ log = logging.getLogger(__name__)
 
 TLS_RELOAD_SECONDS = 300.0
 BROKEN_READ_RETRY_SECONDS = 1
+WEB_PAGE_LOG_INTERVAL_SECONDS = 60.0
 MAX_ERROR_BYTES = 64 * 1024
 THROTTLE_LOG_THRESHOLD_SECONDS = 1.0
 THROTTLE_LOG_INTERVAL_SECONDS = 10.0
@@ -80,6 +82,7 @@ class KubeClient:
     _headers: bytes = field(init=False, default=b"")
     _headers_version: int = field(init=False, default=-1)
     _throttling_logged_at: float = field(init=False, default=-math.inf)
+    _web_page_logged_at: float = field(init=False, default=-math.inf)
 
     def __attrs_post_init__(self) -> None:
         self._prefix = urlsplit(self.settings.server).path.rstrip("/").encode()
@@ -187,11 +190,19 @@ class KubeClient:
         request = f"{method.decode()} {self.settings.server}{target.partition(b'?')[0].decode()}"
         location = reply.header(b"location")
         if 300 <= reply.status < 400 and location:
-            raise error_from_redirect(reply.status, location.decode("utf-8", "replace"), request=request)
+            raise self._logged(error_from_redirect(reply.status, location.decode("utf-8", "replace"), request=request))
         if reply.status >= 300:
             raise error_from_reply(reply.status, reply.body, request=f"{method.decode()} {target.decode()}")
         if is_html(_content_type(reply.headers), reply.body):
-            raise error_from_html(reply.status, request=request)
+            raise self._logged(error_from_html(reply.status, request=request))
+
+    def _logged(self, problem: NotAnApiServer) -> NotAnApiServer:
+        """Log *problem*, unless that was done lately for another request: all of them get the same."""
+        now = trio.current_time()
+        if now - self._web_page_logged_at >= WEB_PAGE_LOG_INTERVAL_SECONDS:
+            self._web_page_logged_at = now
+            log.error("%s", problem)
+        return problem
 
     @property
     def list_headers(self) -> bytes:

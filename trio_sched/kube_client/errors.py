@@ -11,6 +11,7 @@
         ├── Unauthorized (401) · Forbidden (403) · NotFound (404) · Conflict (409) · AlreadyExists (409)
         ├── Expired (410) · TooManyRequests (429)
         └── ServerError (5xx)
+            └── NotAnApiServer     a web page, or a redirect to one
 """
 
 import re
@@ -163,6 +164,10 @@ class ServerError(ApiError):
     """5xx: the server failed; trying again may help."""
 
 
+class NotAnApiServer(ServerError):
+    """The response is a web page, or a redirect to one; the client has logged that, once for all requests."""
+
+
 _BY_CODE: dict[int, type[ApiError]] = {
     401: Unauthorized,
     403: Forbidden,
@@ -221,7 +226,7 @@ def error_from_reply(code: int, body: bytes, *, request: str) -> ApiError:
     return error_from_status(ApiStatus(message=text, reason=reason), code=code)
 
 
-def error_from_html(code: int, *, request: str) -> ApiError:
+def error_from_html(code: int, *, request: str) -> NotAnApiServer:
     """The error for a web page in place of JSON, with which proxies ask for a login.
 
     Args:
@@ -229,10 +234,10 @@ def error_from_html(code: int, *, request: str) -> ApiError:
         request: method and URL.
     """
     message = f"{request}: the server answered with HTML instead of JSON: is it behind a login page?"
-    return ServerError(code=code, reason="", message=message)
+    return NotAnApiServer(code=code, reason="", message=message)
 
 
-def error_from_redirect(code: int, location: str, *, request: str) -> ApiError:
+def error_from_redirect(code: int, location: str, *, request: str) -> NotAnApiServer:
     """The error for a redirect, which API servers do not send; it is not followed, since credentials would be, too.
 
     Args:
@@ -242,7 +247,7 @@ def error_from_redirect(code: int, location: str, *, request: str) -> ApiError:
     """
     shown = re.sub(r"//[^/?#]*@", "//", re.split(r"[?#]", location, maxsplit=1)[0])
     message = f"{request}: the server redirects to {printable(shown)}: is it behind a login page?"
-    return ServerError(code=code, reason="", message=message)
+    return NotAnApiServer(code=code, reason="", message=message)
 
 
 def is_html(content_type: bytes | None, body: bytes) -> bool:

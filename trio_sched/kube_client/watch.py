@@ -24,6 +24,7 @@ from trio_sched.kube_client.errors import (
     CredentialsError,
     Expired,
     KubeClientError,
+    NotAnApiServer,
     TooManyRequests,
     UndecodableObject,
     error_from_status,
@@ -87,7 +88,8 @@ class Changes(NamedTuple, Generic[_O]):
 
 def log_trouble(plural: str, trouble: KubeClientError) -> None:
     """Log *trouble* with the kind *plural*: the default for ``on_trouble``."""
-    log.error("Failed to watch %s: %s", plural, trouble)
+    level = logging.DEBUG if isinstance(trouble, NotAnApiServer) else logging.ERROR  # of which there is a line already
+    log.log(level, "Failed to watch %s: %s", plural, trouble)
 
 
 async def follow(
