@@ -84,7 +84,7 @@ def check_slots(client: KubeClient) -> None:
 
 
 def check_words(problem: ConnectionFailed) -> None:
-    assert problem.problem in ("EOF", "unexpected EOF", "read: connection reset by peer")
+    assert problem.problem in ("EOF", "unexpected EOF", "read: connection reset by peer", "write: broken pipe")
 
 
 def check_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -82,7 +82,7 @@ def describe_failure(problem: BaseException) -> str:
         case ssl.SSLEOFError():
             return EOF
         case ssl.SSLError():
-            reason = problem.reason or ""
+            reason = getattr(problem, "reason", None) or ""  # only those that OpenSSL raises have one
             return _HANDSHAKE.get(reason) or f"tls: {reason.replace('_', ' ').lower() or 'protocol error'}"
         case OSError(errno=int(number)):
             return f"{'write' if number == errno.EPIPE else 'read'}: {os.strerror(number).lower()}"
