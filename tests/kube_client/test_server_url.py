@@ -61,6 +61,13 @@ def test_hosts_are_dialled_as_the_url_means_them(
     assert host_header_of(url) == (host_header or f"{host}:{port}").encode()
 
 
+def test_a_path_is_escaped_as_in_a_request() -> None:
+    url = normalise_server("https://h/a b/\u00fc/%20/?q#f", has_tls_settings=False)
+    assert url == "https://h/a%20b/%C3%BC/%20"
+    with pytest.raises(KubeconfigError, match=r'^parse "https://h/%zz": invalid URL escape "%zz"$'):
+        normalise_server("https://h/%zz", has_tls_settings=False)
+
+
 def test_a_password_in_a_url_is_not_shown() -> None:
     assert redacted("https://user:secret@host/x") == "https://user:xxxxx@host/x"
     assert redacted("https://user:sec%40ret@host:8/x@y:z") == "https://user:xxxxx@host:8/x@y:z"

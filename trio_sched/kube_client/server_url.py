@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from urllib.parse import quote as percent_encode
 from urllib.parse import urlsplit
 
 import idna
@@ -11,6 +12,8 @@ from trio_sched.kube_client.errors import KubeconfigError
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _PASSWORD = re.compile(r"^([^/?#]*//)?([^/?#@:]*):([^/?#]*)@")
+_BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2}).{0,2}")
+_KEPT_IN_PATHS = "/%:@!$&'()*+,;=-._~"
 _MAX_LABEL, _MAX_NAME = 63, 253
 
 
@@ -34,8 +37,10 @@ def normalise_server(server: str, *, has_tls_settings: bool) -> str:
     if not authority or authority.startswith(":"):
         raise KubeconfigError(f"host must be a URL or a host:port pair: {quote(surely_redacted(server))}")
     authority = _ascii_authority(url, authority)
-    path = re.split(r"[?#]", rest.partition("/")[2], maxsplit=1)[0] if "/" in re.split(r"[?#]", rest)[0] else ""
-    return f"{scheme.lower()}://{authority}{f'/{path}'.rstrip('/')}"
+    path = urlsplit(url).path.rstrip("/")
+    if bad := _BAD_ESCAPE.search(path):
+        raise _unparsable(url, f"invalid URL escape {quote(bad.group())}")
+    return f"{scheme.lower()}://{authority}{percent_encode(path, safe=_KEPT_IN_PATHS)}"
 
 
 def check_parses(url: str) -> None:
