@@ -34,6 +34,10 @@ from trio_sched.kube_client.server_url import host_and_port, host_header_of, nor
         ),
         ("https://me:s3/cr3t@h", 'parse "https://me:xxxxx@h": invalid port after host'),
         ("ftp://me:s3cr3t@h", 'unsupported scheme "ftp" of the server "ftp://me:xxxxx@h", must be http or https'),
+        (
+            "https://me:s3cr3t@\u2100",
+            'parse "https://me:xxxxx@\u2100": invalid host "\u2100": it is no internationalised domain name',
+        ),
         ("https://", 'host must be a URL or a host:port pair: "https://"'),
     ],
 )

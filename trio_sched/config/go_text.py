@@ -31,7 +31,9 @@ def quote(text: str) -> str:
 
 def printable(text: str) -> str:
     """*text* with its control characters escaped, for messages in which Go does not quote it."""
-    return text if text.isprintable() else quote(text)[1:-1]
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else _escape(character) for character in text)
 
 
 def _escape(character: str) -> str:

@@ -251,7 +251,7 @@ def _context(wire: WireContext | None) -> Context:
 
 
 def _unloadable(path: str, problem: str) -> KubeconfigError:
-    return KubeconfigError(f'error loading config file "{printable(path)}": {problem}')
+    return KubeconfigError(printable(f'error loading config file "{path}": {problem}'))
 
 
 def _check_depth(text: bytes) -> None:

@@ -18,7 +18,7 @@ def invalid(problems: Sequence[str]) -> KubeconfigError:
     """One error for all *problems*: a single one as it is, several in brackets, without duplicates."""
     distinct = list(dict.fromkeys(problems))
     text = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
-    return KubeconfigError(f"invalid configuration: {text}")
+    return KubeconfigError(f"invalid configuration: {printable(text)}")
 
 
 def check_usable(config: Kubeconfig, context: Context | None, cluster: Cluster | None, user: User | None) -> None:

@@ -30,14 +30,15 @@ def normalise_server(server: str, *, has_tls_settings: bool) -> str:
     url = server if _SCHEME.match(server) else f"{'https' if has_tls_settings else 'http'}://{server}"
     check_parses(url)
     scheme, _, rest = url.partition("://")
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    before_path = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    authority, after_authority = before_path.rpartition("@")[2], rest[len(before_path) :]
     if scheme.lower() not in ("http", "https"):
         shown = quote(surely_redacted(server))
         raise KubeconfigError(f'unsupported scheme "{scheme}" of the server {shown}, must be http or https')
     if not authority or authority.startswith(":"):
         raise KubeconfigError(f"host must be a URL or a host:port pair: {quote(surely_redacted(server))}")
     authority = _ascii_authority(url, authority)
-    path = urlsplit(url).path.rstrip("/")
+    path = urlsplit(f"//{authority}{after_authority}").path.rstrip("/")
     if bad := _BAD_ESCAPE.search(path):
         raise _unparsable(url, f"invalid URL escape {quote(bad.group())}")
     return f"{scheme.lower()}://{authority}{percent_encode(path, safe=_KEPT_IN_PATHS)}"
