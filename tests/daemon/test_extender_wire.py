@@ -71,6 +71,16 @@ def test_a_missing_key_is_none_and_null_is_an_answer() -> None:
     assert read_victims(b"{}") == {}
 
 
+def test_a_null_in_a_list_or_map_is_an_empty_value_as_for_go() -> None:
+    assert read_filter_result(b'{"NodeNames":["a",null]}').names == ("a", "")
+    answer = read_filter_result(b'{"FailedNodes":{"a":null},"FailedAndUnresolvableNodes":{"b":null}}')
+    assert (answer.failed, answer.unresolvable) == ({"a": ""}, {"b": ""})
+    items = b'[null,{"metadata":null},{"metadata":{"name":null}},{"metadata":{"name":"a"}}]'
+    assert read_filter_result(b'{"Nodes":{"items":%b}}' % items).listed == ("", "", "", "a")
+    assert read_priorities(b'[null,{"Host":null,"Score":null}]') == [("", 0), ("", 0)]
+    assert read_victims(b'{"NodeNameToMetaVictims":{"n":{"Pods":[null]}}}') == {"n": MetaVictims(("",), 0)}
+
+
 @pytest.mark.parametrize("read", [read_filter_result, read_priorities, read_bind_error, read_victims])
 @pytest.mark.parametrize(
     ("body", "text"),
@@ -153,6 +163,7 @@ def test_what_follows_the_first_value_is_not_read() -> None:
         assert read_filter_result(b'{"NodeNames":["a}"]}' + rest).names == ("a}",)
         assert read_priorities(b' [{"Host":"a"}]' + rest) == [("a", 0)]
         assert read_bind_error(b"null " + rest) == ""
+    assert read_bind_error(b"null.") == ""
 
 
 def test_bytes_that_are_no_text_become_replacement_characters() -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from attrs import frozen
-from msgspec import Meta, Raw, Struct, field
+from msgspec import Meta, Raw, Struct
 
 from trio_sched.daemon.go_json import (
     INT64,
@@ -59,17 +59,21 @@ class MetaVictims:
 
 
 class _Named(Struct, gc=False):
-    name: str = ""
+    name: str | None = None
 
 
 class _Listed(Struct, gc=False):
-    metadata: _Named = field(default_factory=_Named)
+    metadata: _Named | None = None
+
+    @property
+    def name(self) -> str:
+        return (self.metadata.name or "") if self.metadata is not None else ""
 
 
 _read_fields = msgspec.json.Decoder(dict[str, Raw] | None).decode
-_read_names = msgspec.json.Decoder(tuple[str, ...] | None).decode
-_read_items = msgspec.json.Decoder(tuple[_Listed, ...] | None).decode
-_read_reasons = msgspec.json.Decoder(dict[str, str] | None).decode
+_read_names = msgspec.json.Decoder(tuple[str | None, ...] | None).decode
+_read_items = msgspec.json.Decoder(tuple[_Listed | None, ...] | None).decode
+_read_reasons = msgspec.json.Decoder(dict[str, str | None] | None).decode
 _read_text = msgspec.json.Decoder(str | None).decode
 _read_number = msgspec.json.Decoder(Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None).decode
 _read_objects = msgspec.json.Decoder(list[Raw] | None).decode
@@ -182,16 +186,21 @@ def _read(body: bytes, decode: Callable[[bytes], _T], into: GoType) -> _T:
 def _filter_result(body: bytes) -> FilterResult:
     fields = _fields(body)
     nodes = fields.get("nodes")
-    listed: tuple[_Listed, ...] | None = None
+    listed: tuple[_Listed | None, ...] | None = None
     if nodes is not None and bytes(nodes) != b"null":
         listed = _get(_fields(nodes), "items", _read_items) or ()
+    names: tuple[str | None, ...] | None = _get(fields, "nodenames", _read_names)
     return FilterResult(
-        names=_get(fields, "nodenames", _read_names),
-        listed=None if listed is None else tuple(one.metadata.name for one in listed),
-        failed=_get(fields, "failednodes", _read_reasons) or {},
-        unresolvable=_get(fields, "failedandunresolvablenodes", _read_reasons) or {},
+        names=None if names is None else tuple(name or "" for name in names),
+        listed=None if listed is None else tuple("" if one is None else one.name for one in listed),
+        failed=_reasons(fields, "failednodes"),
+        unresolvable=_reasons(fields, "failedandunresolvablenodes"),
         error=_get(fields, "error", _read_text) or "",
     )
+
+
+def _reasons(fields: Mapping[str, Raw], name: str) -> dict[str, str]:
+    return {node: reason or "" for node, reason in (_get(fields, name, _read_reasons) or {}).items()}
 
 
 def _priorities(body: bytes) -> list[tuple[str, int]]:

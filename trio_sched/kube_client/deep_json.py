@@ -14,7 +14,7 @@ MAX_DEPTH: Final = 10_000
 _MARGIN: Final = 500
 """For what stands around an object (a list, a watch event), and for the calls between here and the decoder."""
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{},]', re.DOTALL)
-_SCALAR: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[-+.\w]+', re.DOTALL)
+_SCALAR: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|true|false|null|[-+.0-9eE]+', re.DOTALL)
 _BLANKS: Final = re.compile(rb"[ \t\r\n]*")
 
 
