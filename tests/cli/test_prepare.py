@@ -117,6 +117,25 @@ def test_an_unreadable_configuration_file_is_named(tmp_path: Path) -> None:
         prepare(parse_flags([f"--config={tmp_path / 'latin'}"]))
 
 
+@pytest.mark.parametrize(
+    ("flags", "body"),
+    [
+        (("--config=a\0b",), None),
+        (("--master=https://h", "--kubeconfig=a\0b"), None),
+        ((), 'clientConnection: {kubeconfig: "a\\0b"}\n'),
+        ((), 'extenders: [{urlPrefix: "https://x", tlsConfig: {caFile: "a\\0b"}}]\n'),
+    ],
+)
+def test_a_nul_in_a_path_is_a_clear_error(tmp_path: Path, flags: tuple[str, ...], body: str | None) -> None:
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG)
+    if body is not None:
+        client = "" if "clientConnection" in body else f"clientConnection: {{kubeconfig: {tmp_path / 'kubeconfig'}}}\n"
+        (tmp_path / "config.yaml").write_text(HEAD + client + body)
+        flags = (f"--config={tmp_path / 'config.yaml'}",)
+    with pytest.raises(TrioSchedError, match=r"open a\\x00b: invalid argument"):
+        prepare(parse_flags(list(flags)))
+
+
 def test_flags_without_a_file_are_judged_when_they_are_used(start: Start) -> None:
     with pytest.raises(ConfigError, match="burst is required to be greater than 0"):
         start("--kube-api-burst=-1")

@@ -103,7 +103,7 @@ async def test_a_lost_request_is_a_failure(
     api.faults.set_latency(100, verb="bind")
     status = await binder.bind(created, "n")
     assert status is not None
-    assert "no complete answer within 30 s" in status.message
+    assert "no complete response within 30 s" in status.message
 
 
 async def test_a_pod_that_may_not_be_read_does_not_hold_the_bind(

@@ -192,6 +192,27 @@ async def test_an_invalid_answer_fails_the_attempt_until_there_is_a_valid_one(
         assert cluster.pod("p").node_name == "node-1"
 
 
+async def test_the_password_in_the_url_of_an_extender_is_never_shown(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret, shown = "http://me:s3cr3t@extender.test", "http://me:xxxxx@extender.test"
+    extender = PretendExtender(URL, {"filter": {"NodeNames": ["elsewhere"]}})
+    settings = config({**FILTERS, "urlPrefix": secret})
+    async with virtual_cluster(nodes=1, config=settings, extenders=[extender]) as cluster:
+        await cluster.create(pod("p"))
+        await trio.sleep(20)
+        texts = [str(reason(cluster, "p"))]
+        extender.status = 500
+        await trio.sleep(60)
+        texts.append(str(reason(cluster, "p")))
+        extender.is_dead = True
+        await trio.sleep(60)
+        texts += [str(reason(cluster, "p")), str(cluster.events())]
+    assert "s3cr3t" not in "".join(texts)
+    assert [shown in text for text in texts[:3]] == [True, True, True]
+    assert "s3cr3t" not in "".join(str(vars(record)) for record in caplog.records)
+
+
 async def test_extenders_are_not_called_without_nodes(autojump_clock: MockClock) -> None:
     first = PretendExtender("http://first.test", {"filter": leaving(lambda name: False)})
     last = PretendExtender(URL, {"filter": leaving(lambda name: True)})

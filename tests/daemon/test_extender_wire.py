@@ -71,6 +71,16 @@ def test_a_missing_key_is_none_and_null_is_an_answer() -> None:
     assert read_victims(b"{}") == {}
 
 
+def test_a_null_in_a_list_or_map_is_an_empty_value_as_for_go() -> None:
+    assert read_filter_result(b'{"NodeNames":["a",null]}').names == ("a", "")
+    answer = read_filter_result(b'{"FailedNodes":{"a":null},"FailedAndUnresolvableNodes":{"b":null}}')
+    assert (answer.failed, answer.unresolvable) == ({"a": ""}, {"b": ""})
+    items = b'[null,{"metadata":null},{"metadata":{"name":null}},{"metadata":{"name":"a"}}]'
+    assert read_filter_result(b'{"Nodes":{"items":%b}}' % items).listed == ("", "", "", "a")
+    assert read_priorities(b'[null,{"Host":null,"Score":null}]') == [("", 0), ("", 0)]
+    assert read_victims(b'{"NodeNameToMetaVictims":{"n":{"Pods":[null]}}}') == {"n": MetaVictims(("",), 0)}
+
+
 @pytest.mark.parametrize("read", [read_filter_result, read_priorities, read_bind_error, read_victims])
 @pytest.mark.parametrize(
     ("body", "text"),
@@ -78,11 +88,14 @@ def test_a_missing_key_is_none_and_null_is_an_answer() -> None:
         (b"", "EOF"),
         (b" \n", "EOF"),
         (b"<html>", "invalid character '<' looking for beginning of value"),
-        (b'"text"', "Expected"),
-        (b"[1", ""),
-        (b'{"a', ""),
-        (b"\xff", "invalid character"),
-        (b'{"x":' + b"[" * 100_000, ""),
+        (b'"text"', "json: cannot unmarshal string into Go value of type v1."),
+        (b"[1", "unexpected EOF"),
+        (b'{"a', "unexpected EOF"),
+        (b'{"a" 1}', "invalid character '1' after object key"),
+        (b"\xff", "invalid character '\u00ff' looking for beginning of value"),
+        (b"\xef\xbb\xbf{}", "invalid character '\u00ef' looking for beginning of value"),
+        (b'{"x":' + b"[" * 100_000, "exceeded max depth"),
+        (b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "exceeded max depth"),
     ],
 )
 def test_an_invalid_answer_is_refused(read: Any, body: bytes, text: str) -> None:
@@ -95,3 +108,69 @@ def test_scores_have_64_bits() -> None:
     assert read_priorities(b'[{"Host":"a","Score":9223372036854775807}]') == [("a", 2**63 - 1)]
     with pytest.raises(InvalidResponse):
         read_priorities(b'[{"Host":"a","Score":9223372036854775808}]')
+
+
+@pytest.mark.parametrize(
+    ("read", "body", "text"),
+    [
+        (read_filter_result, b"[]", "array into Go value of type v1.ExtenderFilterResult"),
+        (read_priorities, b"{}", "object into Go value of type v1.HostPriorityList"),
+        (read_bind_error, b"5", "number into Go value of type v1.ExtenderBindingResult"),
+        (read_victims, b"true", "bool into Go value of type v1.ExtenderPreemptionResult"),
+        (
+            read_filter_result,
+            b'{"nodenames":"a"}',
+            "string into Go struct field ExtenderFilterResult.NodeNames of type []string",
+        ),
+        (
+            read_filter_result,
+            b'{"NodeNames":["a",7]}',
+            "number into Go struct field ExtenderFilterResult.NodeNames of type string",
+        ),
+        (
+            read_filter_result,
+            b'{"Nodes":{"items":[{"metadata":{"name":{}}}]}}',
+            "object into Go struct field ObjectMeta.Nodes.items.metadata.name of type string",
+        ),
+        (
+            read_filter_result,
+            b'{"FailedNodes":["a"]}',
+            "array into Go struct field ExtenderFilterResult.FailedNodes of type v1.FailedNodesMap",
+        ),
+        (read_priorities, b"[1]", "number into Go value of type v1.HostPriority"),
+        (read_priorities, b'[{"Score":7.0}]', "number 7.0 into Go struct field HostPriority.Score of type int64"),
+        (
+            read_priorities,
+            b'[{"Score":9223372036854775808}]',
+            "number 9223372036854775808 into Go struct field HostPriority.Score of type int64",
+        ),
+        (read_priorities, b'[{"Score":"7"}]', "string into Go struct field HostPriority.Score of type int64"),
+        (
+            read_victims,
+            b'{"NodeNameToMetaVictims":{"n":{"Pods":{}}}}',
+            "object into Go struct field MetaVictims.NodeNameToMetaVictims.Pods of type []*v1.MetaPod",
+        ),
+    ],
+)
+def test_an_answer_of_another_type_is_refused_in_the_words_of_go(read: Any, body: bytes, text: str) -> None:
+    with pytest.raises(InvalidResponse) as caught:
+        read(body)
+    assert str(caught.value) == f"json: cannot unmarshal {text}"
+
+
+def test_what_follows_the_first_value_is_not_read() -> None:
+    for rest in (b"\n", b"{}", b"]]", b" trailing", b"\xff"):
+        assert read_filter_result(b'{"NodeNames":["a}"]}' + rest).names == ("a}",)
+        assert read_priorities(b' [{"Host":"a"}]' + rest) == [("a", 0)]
+        assert read_bind_error(b"null " + rest) == ""
+    assert read_bind_error(b"null.") == ""
+
+
+def test_bytes_that_are_no_text_become_replacement_characters() -> None:
+    assert read_bind_error(b'{"Error":"a\xff\xe2\x82b\xed\xa0\x80"}') == "a\ufffd\ufffd\ufffdb\ufffd\ufffd\ufffd"
+    assert read_bind_error(rb'{"Error":"\ud800 \udc00 \ud83d\ude00 \\ud800"}') == "\ufffd \ufffd \U0001f600 \\ud800"
+    assert read_filter_result(b'{"FailedNodes":{"a":"\xfc"}} more').failed == {"a": "\ufffd"}
+
+
+def test_an_answer_may_be_nested_as_deep_as_go_reads() -> None:
+    assert read_filter_result(b'{"NodeNames":["a"],"x":' + b"[" * 5_000 + b"]" * 5_000 + b"}").names == ("a",)

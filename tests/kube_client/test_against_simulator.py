@@ -167,7 +167,7 @@ async def test_a_request_that_takes_too_long_times_out(
     api: ApiServer, near: KubeClient, autojump_clock: MockClock
 ) -> None:
     api.faults.set_latency(100.0)
-    with pytest.raises(ConnectionFailed, match="no complete answer within 30 s") as caught:
+    with pytest.raises(ConnectionFailed, match="no complete response within 30 s") as caught:
         await verbs.delete(near, POD_KIND, "p", namespace="default")
     assert caught.value.timed_out
 

@@ -169,7 +169,7 @@ async def test_a_missing_exec_plugin_comes_with_its_hint_once_an_hour(mock_clock
         ({"status": None}, "exec plugin didn't return a status field"),
         ({"status": {}}, "exec plugin didn't return a token or cert/key pair"),
         ({"status": {"clientKeyData": "k"}}, "exec plugin returned only certificate or key, not both"),
-        ({"status": {"token": 5}}, "decoding stdout: status.token: expected text, got 5"),
+        ({"status": {"token": 5}}, "decoding stdout: status.token: expected text, got a number"),
         ({"status": {"token": "t", "expirationTimestamp": "soon"}}, "decoding stdout: expirationTimestamp: "),
         ({"kind": "Pod"}, "decoding stdout: expected an object of kind ExecCredential"),
     ],

@@ -66,7 +66,7 @@ async def test_tls_needs_a_certificate_of_the_authority(start_server: StartServe
         async with poster(server.url, tls=tls) as webhook:
             assert (await webhook.post("x", b"{}")).status == 200
     async with poster(server.url, tls=TlsSettings(ca_data=trustme.CA().cert_pem.bytes())) as webhook:
-        with pytest.raises(ConnectionFailed, match="its certificate is not trusted"):
+        with pytest.raises(ConnectionFailed, match="x509: certificate signed by unknown authority"):
             await webhook.post("x", b"{}")
 
 
@@ -109,7 +109,13 @@ async def test_a_server_in_this_process_has_the_same_limit(autojump_clock: MockC
         ("", 'unsupported protocol scheme ""'),
         ("ftp://x", 'unsupported protocol scheme "ftp"'),
         ("http:///x", "http: no Host in request URL"),
-        ("http://x:port", "Port could not be cast"),
+        ("http://x:port", 'parse "http://x:port/x": invalid port ":port" after host'),
+        ("http://x:70000", 'parse "http://x:70000/x": invalid port ":70000" after host'),
+        ("http://a\x00b", 'parse "http://a\\x00b/x": net/url: invalid control character in URL'),
+        ("http://[::1", "parse \"http://[::1/x\": missing ']' in host"),
+        ("http://a..b", "dial tcp: lookup a..b: no such host"),
+        ("http://" + "a" * 64, f"dial tcp: lookup {'a' * 64}: no such host"),
+        ("http://b\u00fc..x", "dial tcp: lookup b\u00fc..x: no such host"),
         ("http://127.0.0.1:1", "dial tcp 127.0.0.1:1: connect: connection refused"),
         ("http://nobody.invalid", "dial tcp: lookup nobody.invalid: "),
     ],
@@ -121,3 +127,103 @@ async def test_invalid_urls_fail_every_call(url: str, problem: str) -> None:
                 await webhook.post("x", b"{}")
             assert caught.value.problem.startswith(problem)
             assert not caught.value.may_have_reached_server
+
+
+# --- redirects ------------------------------------------------------------------------------------------------------
+
+
+def redirect(status: int, location: str) -> Any:
+    """Sends every request but those to ``/end`` elsewhere; there it tells method, body and credentials."""
+
+    async def handle(exchange: Exchange) -> None:
+        request = exchange.request
+        if request.target != "/end":
+            await exchange.answer(b"moved", status=status, headers=f"Location: {location}\r\n")
+            return
+        seen = [request.method, request.body.decode(), request.headers.get("authorization", "-")]
+        await exchange.answer(" ".join([*seen, request.headers.get("content-type", "-")]).encode())
+
+    return handle
+
+
+ME = "Basic " + base64.b64encode(b"me:secret").decode()
+
+
+@pytest.mark.parametrize(
+    ("status", "seen"),
+    [
+        (307, f"POST {{}} {ME} application/json"),
+        (308, f"POST {{}} {ME} application/json"),
+        (301, f"GET  {ME} -"),
+        (302, f"GET  {ME} -"),
+        (303, f"GET  {ME} -"),
+    ],
+)
+async def test_redirects_are_followed_as_by_go(start_server: StartServer, status: int, seen: str) -> None:
+    server = await start_server(redirect(status, "../end"))
+    async with poster(server.url.replace("//", "//me:secret@")) as webhook:
+        reply = await webhook.post("filter", b"{}")
+    assert (reply.status, reply.body.decode()) == (200, seen)
+
+
+async def test_credentials_are_not_sent_to_another_host(start_server: StartServer) -> None:
+    other = await start_server(redirect(500, "/"))
+    server = await start_server(redirect(307, f"{other.url}/end"))
+    async with poster(server.url.replace("//", "//me:secret@")) as webhook:
+        for _ in range(2):
+            assert (await webhook.post("filter", b"{}")).body == b"POST {} - application/json"
+    assert len(server.requests) == len(other.requests) == 2
+
+
+async def test_the_tenth_redirect_is_the_last(start_server: StartServer) -> None:
+    server = await start_server(redirect(307, "/again"))
+    async with poster(server.url) as webhook:
+        with pytest.raises(ConnectionFailed) as caught:
+            await webhook.post("filter", b"{}")
+    assert caught.value.problem == "stopped after 10 redirects"
+    assert len(server.requests) == 10
+
+
+@pytest.mark.parametrize(
+    ("location", "problem"),
+    [
+        ("ftp://x/y", 'unsupported protocol scheme "ftp"'),
+        ("http:///y", "http: no Host in request URL"),
+        ("http://x:port", 'failed to parse Location header "http://x:port": parse "http://x:port": invalid port'),
+        ("http://127.0.0.1:1/y", "dial tcp 127.0.0.1:1: connect: connection refused"),
+    ],
+)
+async def test_a_redirect_that_leads_nowhere_is_an_error(
+    start_server: StartServer, location: str, problem: str
+) -> None:
+    server = await start_server(redirect(307, location))
+    async with poster(server.url) as webhook:
+        with pytest.raises(ConnectionFailed) as caught:
+            await webhook.post("filter", b"{}")
+    assert caught.value.problem.startswith(problem)
+
+
+async def test_a_redirect_without_a_location_is_an_answer(start_server: StartServer) -> None:
+    async def nowhere(exchange: Exchange) -> None:
+        await exchange.answer(b"moved", status=307)
+
+    server = await start_server(nowhere)
+    async with poster(server.url) as webhook:
+        assert (await webhook.post("filter", b"{}")).status == 307
+
+
+async def test_a_redirect_in_this_process_is_followed() -> None:
+    async def respond(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "a.test":
+            return httpx.Response(307, headers={"Location": "http://b.test/end"})
+        return httpx.Response(200, content=str(request.url).encode() + request.content)
+
+    async with poster("http://a.test", transport=httpx.MockTransport(respond)) as webhook:
+        assert (await webhook.post("filter", b"{}")).body == b"http://b.test/end{}"
+
+
+async def test_a_query_in_the_url_takes_the_path_as_by_go(start_server: StartServer) -> None:
+    server = await start_server(echo)
+    async with poster(f"{server.url}/x?a=b") as webhook:
+        await webhook.post("filter", b"{}")
+    assert server.requests[0].target == "/x?a=b/filter"

@@ -1,11 +1,11 @@
 import base64
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 from file_writer import Write
+from kubeconfig_text import kubeconfig
 
 from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.in_cluster import in_cluster_settings
@@ -15,18 +15,6 @@ NO_CONFIGURATION = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
 )
 NOT_A_CERTIFICATE = base64.b64encode(b"foo").decode()
-
-
-def kubeconfig(*, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None, **top: Any) -> str:
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "ns"}}],
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"} if cluster is None else cluster}],
-        "users": [{"name": "u", "user": {"token": "t"} if user is None else user}],
-    }
-    return json.dumps(document | top)
 
 
 @pytest.fixture
@@ -121,7 +109,7 @@ def test_unusable_settings_are_refused_with_the_text_of_kube_scheduler(write: Wr
     ("text", "problem"),
     [
         ("a: [\n", "yaml: line 1: did not find expected node content"),
-        (kubeconfig(cluster={**HTTPS, "certificate-authority-data": "%%"}), "illegal base64 data: "),
+        (kubeconfig(cluster={**HTTPS, "certificate-authority-data": "%%"}), "illegal base64 data at input byte 0"),
         (kubeconfig(kind="Pod"), 'no kind "Pod" is registered for version "v1"'),
         (kubeconfig(user={"token": 5}), "expected str | null, got int - at users[0].user.token"),
         ("[]", "expected a kubeconfig, got a list"),
@@ -219,6 +207,19 @@ def test_a_master_alone_is_enough() -> None:
     assert load_kubeconfig("", master="http://127.0.0.1:8001").server == "http://127.0.0.1:8001"
 
 
+@pytest.mark.parametrize("cluster", [None, {"server": "https://h"}, {"server": "https://h", "tls-server-name": "x"}])
+def test_a_master_without_a_scheme_means_http_unless_there_are_tls_settings(
+    write: Write, pem: dict[str, str], cluster: dict[str, Any] | None
+) -> None:
+    path = write("config", kubeconfig(cluster=cluster)) if cluster else ""
+    assert load_kubeconfig(path, master="nonsense").server == "http://nonsense"
+    with pytest.raises(KubeconfigError, match=r'^parse "http://nonsense::": invalid port "::" after host$'):
+        load_kubeconfig(path, master="nonsense::")
+    for tls in ({"certificate-authority-data": pem["ca"]}, {"insecure-skip-tls-verify": True}):
+        path = write("config", kubeconfig(cluster={**(cluster or {}), **tls}))
+        assert load_kubeconfig(path, master="nonsense").server == "https://nonsense"
+
+
 def test_without_kubeconfig_and_master_an_in_cluster_environment_is_required(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(KubeconfigError) as caught:
         load_kubeconfig("", environ={})
@@ -229,7 +230,7 @@ def test_without_kubeconfig_and_master_an_in_cluster_environment_is_required(cap
     )
 
 
-def test_in_a_cluster_the_service_account_is_used(write: Write, tmp_path: Path) -> None:
+def test_in_a_cluster_the_service_account_is_used(write: Write, tmp_path: Path, authority: trustme.CA) -> None:
     environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
     with pytest.raises(KubeconfigError, match=r"token: no such file or directory$"):
         in_cluster_settings(environ, service_account=tmp_path)
@@ -238,7 +239,9 @@ def test_in_a_cluster_the_service_account_is_used(write: Write, tmp_path: Path) 
     write("ca.crt", "x")
     settings = in_cluster_settings(environ, service_account=tmp_path)
     assert settings.server == "https://[fd00::1]:443"
-    assert (settings.token, settings.token_file) == ("abc", str(tmp_path / "token"))
+    assert settings.token_file == str(tmp_path / "token")
+    write("ca.crt", authority.cert_pem.bytes())
+    assert load_kubeconfig("", environ=environ, service_account=tmp_path).token == "abc"
     assert settings.tls.ca_file == str(tmp_path / "ca.crt")
 
 

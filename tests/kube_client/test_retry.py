@@ -12,6 +12,8 @@ from trio_sched.kube_client.retry import BackoffManager, retry_after_seconds
         (429, b"1", 1),
         (503, b"30", 30),
         (500, b"0", 0),
+        (429, b"9" * 5_000, None),
+        (429, b"999999999", 300),
         (429, None, None),
         (503, b"Wed, 21 Oct 2026 07:28:00 GMT", None),
         (409, b"1", None),

@@ -25,7 +25,7 @@ async def test_a_certificate_of_another_authority_is_not_trusted(start_server: S
     server = await start_server(answer, tls=True)
     settings = evolve(server.settings, tls=TlsSettings(ca_data=trustme.CA().cert_pem.bytes()))
     async with connect(settings) as client:
-        with pytest.raises(ConnectionFailed, match="its certificate is not trusted") as caught:
+        with pytest.raises(ConnectionFailed, match="x509: certificate signed by unknown authority") as caught:
             await client.call(b"POST", b"/x")
     assert not caught.value.may_have_reached_server
     assert server.requests == []
@@ -41,7 +41,7 @@ async def test_the_name_in_the_certificate_must_be_the_hosts_or_the_configured_o
             if trusted:
                 await client.call(b"GET", b"/x")
             else:
-                with pytest.raises(ConnectionFailed, match="Hostname mismatch"):
+                with pytest.raises(ConnectionFailed, match=r"is valid for kubernetes\.test, not other\.test$"):
                     await client.call(b"GET", b"/x")
 
 
@@ -64,7 +64,7 @@ async def test_speaking_tls_to_a_plain_server_is_a_failed_handshake() -> None:
         port = listeners[0].socket.getsockname()[1]
         settings = evolve(SETTINGS, server=f"https://127.0.0.1:{port}")
         async with connect(settings) as client:
-            with pytest.raises(ConnectionFailed, match="TLS handshake failed"):
+            with pytest.raises(ConnectionFailed, match=r"http: server gave HTTP response to HTTPS client$"):
                 await client.call(b"GET", b"/x")
         nursery.cancel_scope.cancel()
 

@@ -15,6 +15,7 @@ from attrs import define, field
 from raw_server import Exchange, StartServer
 from trio.testing import MockClock
 
+from trio_sched.kube_client import watch
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.errors import KubeClientError
 from trio_sched.kube_client.kinds import LEASE_KIND, NODE_KIND, POD_KIND, Kind
@@ -308,6 +309,19 @@ async def test_a_watch_past_its_timeout_is_closed_despite_events(autojump_clock:
         await trio.sleep(700)
     asked_for = int(server.asked[1][1]["timeoutSeconds"])
     assert server.asked[2][2] - server.asked[1][2] == pytest.approx(asked_for + 31, abs=1.5)
+
+
+async def test_a_line_without_an_end_ends_the_watch(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "MAX_LINE_BYTES", 1_000)
+    whole = line("ADDED", pod("a", 11, note="x" * 600))
+    server = Server(lists=[listing(10)], watches=[watching(whole[:300], whole[300:], *[b"y" * 300] * 10, FOREVER)])
+    async with following(server) as consumer:
+        await trio.sleep(60)
+    assert consumer.changes == [("ADDED", None, "a@11")]
+    assert [str(trouble) for trouble in consumer.trouble] == [
+        "the watch of pods sent a line of more than 1000 bytes; connecting anew"
+    ]
+    assert [query["resourceVersion"] for verb, query, _ in server.asked if verb == "watch"] == ["10", "11"]
 
 
 async def test_very_short_watches_are_not_repeated_at_once(autojump_clock: MockClock) -> None:

@@ -22,8 +22,8 @@ from trio_sched.config.legacy import (
 )
 from trio_sched.config.load import FlagOverrides, load_configuration
 from trio_sched.config.schema import SchedulerConfig
+from trio_sched.kube_client.files import UNREADABLE, describe_open_error, describe_os_error
 from trio_sched.kube_client.kubeconfig import load_kubeconfig
-from trio_sched.kube_client.tls import describe_os_error
 
 log = logging.getLogger(__name__)
 
@@ -169,8 +169,8 @@ def read_configuration_file(path: str) -> str:
         content = Path(path).read_bytes()
     except IsADirectoryError as error:
         raise ConfigError.of(f"read {path}: {describe_os_error(error)}") from error
-    except OSError as error:
-        raise ConfigError.of(f"open {path}: {describe_os_error(error)}") from error
+    except UNREADABLE as error:
+        raise ConfigError.of(describe_open_error(path, error)) from error
     try:
         return content.decode()
     except UnicodeDecodeError as error:

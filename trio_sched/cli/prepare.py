@@ -26,9 +26,10 @@ from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import Extender, LeaderElection, SchedulerConfig
 from trio_sched.errors import TrioSchedError
+from trio_sched.kube_client.files import read_file
 from trio_sched.kube_client.kubeconfig import load_kubeconfig
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
-from trio_sched.kube_client.tls import build_context, read_file
+from trio_sched.kube_client.tls import build_context
 
 _JITTER: Final = 1.2
 """Retries of the election are spread over this factor of their period."""

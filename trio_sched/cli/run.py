@@ -29,7 +29,7 @@ from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import connect
-from trio_sched.kube_client.tls import describe_os_error
+from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 from trio_sched.objects.timestamps import SECOND_NS
 
 log = logging.getLogger(__name__)
@@ -128,8 +128,8 @@ def _write(text: str, path: str) -> None:
     """
     try:
         Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError.of(f"open {path}: {describe_os_error(error)}") from error
+    except UNREADABLE as error:
+        raise ConfigError.of(describe_open_error(path, error)) from error
     log.info("Wrote configuration", extra={"file": path})
 
 

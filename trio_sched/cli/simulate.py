@@ -34,7 +34,7 @@ from trio_sched.daemon.log_setup import set_up_logging
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError, first_leaf
-from trio_sched.kube_client.tls import describe_os_error
+from trio_sched.kube_client.files import describe_os_error
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.simulator import load_manifests
 

@@ -29,6 +29,13 @@ def quote(text: str) -> str:
     return '"' + "".join(_escape(character) for character in text) + '"'
 
 
+def printable(text: str) -> str:
+    """*text* with its control characters escaped, for messages in which Go does not quote it."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else _escape(character) for character in text)
+
+
 def _escape(character: str) -> str:
     if short := _SHORT_ESCAPES.get(character):
         return short

@@ -31,6 +31,15 @@ def read_json(text: str) -> Tree:
     return tree
 
 
+def read_first_json(text: str) -> Tree:
+    """Return the first value in *text*, whatever follows it.
+
+    Raises:
+        ConfigError: the text does not begin with a JSON value.
+    """
+    return _Reader(text).value("looking for beginning of value", 0)
+
+
 class _Reader:
     """One pass over a text; *at* is the next character."""
 

@@ -29,6 +29,7 @@ from trio_sched.daemon.limits import EXTENDER_LOG_INTERVAL_SECONDS, SLOW_EXTENDE
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
 from trio_sched.kube_client.json_poster import JsonPoster
+from trio_sched.kube_client.server_url import redacted
 from trio_sched.kube_client.settings import TlsSettings
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -93,8 +94,8 @@ class Extender:
 
     @property
     def name(self) -> str:
-        """Its URL, as the configuration has it."""
-        return self.config.url_prefix
+        """Its URL as the configuration has it, with ``xxxxx`` for a password."""
+        return redacted(self.config.url_prefix)
 
     @property
     def is_ignorable(self) -> bool:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from attrs import frozen
-from msgspec import Meta, Raw, Struct, field
+from msgspec import Meta, Raw, Struct
 
+from trio_sched.daemon.go_json import (
+    INT64,
+    STRING,
+    GoType,
+    as_go_reads,
+    map_of,
+    slice_of,
+    struct,
+    why_go_refuses,
+)
+from trio_sched.kube_client.deep_json import with_deep_recursion
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.whole import whole_json
@@ -18,11 +29,12 @@ Victims = Mapping[str, tuple[Sequence[Pod], int]]
 
 _encode = msgspec.json.Encoder().encode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-_JSON_BEGINS = b'{["-0123456789tfn'
+
+_T = TypeVar("_T")
 
 
 class InvalidResponse(Exception):
-    """A response that is no JSON, or not of the expected shape; the usual cases have the words of Go's decoder."""
+    """A response that is no JSON, or not of the expected shape; the text is that of Go's decoder."""
 
 
 @frozen
@@ -47,17 +59,21 @@ class MetaVictims:
 
 
 class _Named(Struct, gc=False):
-    name: str = ""
+    name: str | None = None
 
 
 class _Listed(Struct, gc=False):
-    metadata: _Named = field(default_factory=_Named)
+    metadata: _Named | None = None
+
+    @property
+    def name(self) -> str:
+        return (self.metadata.name or "") if self.metadata is not None else ""
 
 
 _read_fields = msgspec.json.Decoder(dict[str, Raw] | None).decode
-_read_names = msgspec.json.Decoder(tuple[str, ...] | None).decode
-_read_items = msgspec.json.Decoder(tuple[_Listed, ...] | None).decode
-_read_reasons = msgspec.json.Decoder(dict[str, str] | None).decode
+_read_names = msgspec.json.Decoder(tuple[str | None, ...] | None).decode
+_read_items = msgspec.json.Decoder(tuple[_Listed | None, ...] | None).decode
+_read_reasons = msgspec.json.Decoder(dict[str, str | None] | None).decode
 _read_text = msgspec.json.Decoder(str | None).decode
 _read_number = msgspec.json.Decoder(Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None).decode
 _read_objects = msgspec.json.Decoder(list[Raw] | None).decode
@@ -99,6 +115,22 @@ def request_to_bind(pod: Pod, node_name: str) -> bytes:
 
 # --- responses ------------------------------------------------------------------------------------------------------
 
+_FILTER_RESULT: Final = struct(
+    "v1.ExtenderFilterResult",
+    Nodes=struct("v1.NodeList", items=slice_of(struct("v1.Node", metadata=struct("v1.ObjectMeta", name=STRING)))),
+    NodeNames=slice_of(STRING),
+    FailedNodes=map_of(STRING, "v1.FailedNodesMap"),
+    FailedAndUnresolvableNodes=map_of(STRING, "v1.FailedNodesMap"),
+    Error=STRING,
+)
+_PRIORITIES: Final = slice_of(struct("v1.HostPriority", Host=STRING, Score=INT64), "v1.HostPriorityList")
+_BINDING_RESULT: Final = struct("v1.ExtenderBindingResult", Error=STRING)
+_META_POD: Final = struct("v1.MetaPod", UID=STRING)
+_META_VICTIMS: Final = struct("v1.MetaVictims", Pods=slice_of(_META_POD, "[]*v1.MetaPod"), NumPDBViolations=INT64)
+_PREEMPTION_RESULT: Final = struct(
+    "v1.ExtenderPreemptionResult", NodeNameToMetaVictims=map_of(_META_VICTIMS, "map[string]*v1.MetaVictims")
+)
+
 
 def read_filter_result(body: bytes) -> FilterResult:
     """The response to a filter request.
@@ -106,21 +138,7 @@ def read_filter_result(body: bytes) -> FilterResult:
     Raises:
         InvalidResponse: *body* is none.
     """
-    try:
-        fields = _fields(body)
-        nodes = fields.get("nodes")
-        listed: tuple[_Listed, ...] | None = None
-        if nodes is not None and bytes(nodes) != b"null":
-            listed = _get(_fields(nodes), "items", _read_items) or ()
-        return FilterResult(
-            names=_get(fields, "nodenames", _read_names),
-            listed=None if listed is None else tuple(one.metadata.name for one in listed),
-            failed=_get(fields, "failednodes", _read_reasons) or {},
-            unresolvable=_get(fields, "failedandunresolvablenodes", _read_reasons) or {},
-            error=_get(fields, "error", _read_text) or "",
-        )
-    except _UNREADABLE as problem:
-        raise _invalid(body, problem) from problem
+    return _read(body, _filter_result, _FILTER_RESULT)
 
 
 def read_priorities(body: bytes) -> list[tuple[str, int]]:
@@ -129,11 +147,7 @@ def read_priorities(body: bytes) -> list[tuple[str, int]]:
     Raises:
         InvalidResponse: *body* is none.
     """
-    try:
-        hosts = [_fields(entry) for entry in _read_objects(body) or ()]
-        return [(_get(host, "host", _read_text) or "", _get(host, "score", _read_number) or 0) for host in hosts]
-    except _UNREADABLE as problem:
-        raise _invalid(body, problem) from problem
+    return _read(body, _priorities, _PRIORITIES)
 
 
 def read_bind_error(body: bytes) -> str:
@@ -142,10 +156,7 @@ def read_bind_error(body: bytes) -> str:
     Raises:
         InvalidResponse: *body* is no such response.
     """
-    try:
-        return _get(_fields(body), "error", _read_text) or ""
-    except _UNREADABLE as problem:
-        raise _invalid(body, problem) from problem
+    return _read(body, _bind_error, _BINDING_RESULT)
 
 
 def read_victims(body: bytes) -> dict[str, MetaVictims]:
@@ -154,11 +165,56 @@ def read_victims(body: bytes) -> dict[str, MetaVictims]:
     Raises:
         InvalidResponse: *body* is none.
     """
+    return _read(body, _victims_by_node, _PREEMPTION_RESULT)
+
+
+def _read(body: bytes, decode: Callable[[bytes], _T], into: GoType) -> _T:
+    """Decode *body*; if msgspec does not accept it, what Go would read of it.
+
+    Raises:
+        InvalidResponse: with Go's words.
+    """
     try:
-        by_node = _get(_fields(body), "nodenametometavictims", _read_fields) or {}
-        return {node: _meta_victims(_fields(raw)) for node, raw in by_node.items()}
-    except _UNREADABLE as problem:
-        raise _invalid(body, problem) from problem
+        return decode(body)
+    except _UNREADABLE:
+        try:
+            return with_deep_recursion(decode, as_go_reads(body))
+        except _UNREADABLE as problem:
+            raise InvalidResponse(why_go_refuses(body, into) or "the response is malformed") from problem
+
+
+def _filter_result(body: bytes) -> FilterResult:
+    fields = _fields(body)
+    nodes = fields.get("nodes")
+    listed: tuple[_Listed | None, ...] | None = None
+    if nodes is not None and bytes(nodes) != b"null":
+        listed = _get(_fields(nodes), "items", _read_items) or ()
+    names: tuple[str | None, ...] | None = _get(fields, "nodenames", _read_names)
+    return FilterResult(
+        names=None if names is None else tuple(name or "" for name in names),
+        listed=None if listed is None else tuple("" if one is None else one.name for one in listed),
+        failed=_reasons(fields, "failednodes"),
+        unresolvable=_reasons(fields, "failedandunresolvablenodes"),
+        error=_get(fields, "error", _read_text) or "",
+    )
+
+
+def _reasons(fields: Mapping[str, Raw], name: str) -> dict[str, str]:
+    return {node: reason or "" for node, reason in (_get(fields, name, _read_reasons) or {}).items()}
+
+
+def _priorities(body: bytes) -> list[tuple[str, int]]:
+    hosts = [_fields(entry) for entry in _read_objects(body) or ()]
+    return [(_get(host, "host", _read_text) or "", _get(host, "score", _read_number) or 0) for host in hosts]
+
+
+def _bind_error(body: bytes) -> str:
+    return _get(_fields(body), "error", _read_text) or ""
+
+
+def _victims_by_node(body: bytes) -> dict[str, MetaVictims]:
+    by_node = _get(_fields(body), "nodenametometavictims", _read_fields) or {}
+    return {node: _meta_victims(_fields(raw)) for node, raw in by_node.items()}
 
 
 def _meta_victims(fields: dict[str, Raw]) -> MetaVictims:
@@ -175,12 +231,3 @@ def _fields(raw: bytes | Raw) -> dict[str, Raw]:
 def _get(fields: Mapping[str, Raw], name: str, read: Any) -> Any:
     raw = fields.get(name)
     return None if raw is None else read(raw)
-
-
-def _invalid(body: bytes, problem: Exception) -> InvalidResponse:
-    begin = body.lstrip()[:1]
-    if not begin:
-        return InvalidResponse("EOF")
-    if begin not in _JSON_BEGINS:
-        return InvalidResponse(f"invalid character '{begin.decode('latin-1')}' looking for beginning of value")
-    return InvalidResponse(str(problem))

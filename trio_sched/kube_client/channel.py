@@ -8,7 +8,7 @@ its buffer is full, and a receive waits first (a response is never there yet). O
 import contextlib
 import socket
 import ssl
-from typing import Protocol
+from typing import Any, Protocol
 
 import trio
 
@@ -112,6 +112,7 @@ class TlsChannel:
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)
         self._ended = False
+        self._first_bytes = b""
 
     @property
     def sent_anything(self) -> bool:
@@ -121,6 +122,15 @@ class TlsChannel:
     @sent_anything.setter
     def sent_anything(self, value: bool) -> None:
         self._inner.sent_anything = value
+
+    @property
+    def gave_http(self) -> bool:
+        """Whether the other side began like an HTTP server without TLS."""
+        return self._first_bytes.startswith(b"HTTP/")
+
+    def certificate(self) -> dict[str, Any]:
+        """The other side's certificate; only after a handshake that verified it."""
+        return dict(self._tls.getpeercert() or {})
 
     async def handshake(self) -> None:
         """Do the TLS handshake, which checks the server's certificate.
@@ -203,6 +213,7 @@ class TlsChannel:
 
     def _feed(self, received: bytes) -> None:
         if received:
+            self._first_bytes = self._first_bytes or received[:5]
             self._incoming.write(received)
         else:
             self._ended = True

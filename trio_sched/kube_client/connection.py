@@ -9,7 +9,7 @@ import math
 import platform
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
 import httpx
@@ -19,19 +19,31 @@ from attrs import define, field
 import trio_sched
 from trio_sched.kube_client.credentials import Credentials
 from trio_sched.kube_client.dialer import Dialer
-from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError, error_from_reply
+from trio_sched.kube_client.errors import (
+    ConnectionFailed,
+    KubeconfigError,
+    NotAnApiServer,
+    error_from_html,
+    error_from_redirect,
+    error_from_reply,
+    is_html,
+)
 from trio_sched.kube_client.http1 import Headers, Reply
 from trio_sched.kube_client.pool import MAX_CONNECTIONS, REQUEST_SECONDS, Pool
 from trio_sched.kube_client.rate_limit import TokenBucket
 from trio_sched.kube_client.retry import MAX_RETRIES, retry_after_seconds
+from trio_sched.kube_client.server_url import host_header_of
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.kube_client.tls import TlsSource
 from trio_sched.kube_client.transport import BorrowedTransport, ByteStream, Caller, HttpxCaller, PooledTransport
+from trio_sched.kube_client.unanswered import UnansweredRequests
 
 log = logging.getLogger(__name__)
 
 TLS_RELOAD_SECONDS = 300.0
 BROKEN_READ_RETRY_SECONDS = 1
+WEB_PAGE_LOG_INTERVAL_SECONDS = 60.0
+MAX_ERROR_BYTES = 64 * 1024
 THROTTLE_LOG_THRESHOLD_SECONDS = 1.0
 THROTTLE_LOG_INTERVAL_SECONDS = 10.0
 
@@ -64,10 +76,13 @@ class KubeClient:
     _credentials: Credentials
     _limiter: TokenBucket
     _common_headers: bytes
+    _waiting: UnansweredRequests
+    _request_seconds: float
     _prefix: bytes = field(init=False)
     _headers: bytes = field(init=False, default=b"")
     _headers_version: int = field(init=False, default=-1)
     _throttling_logged_at: float = field(init=False, default=-math.inf)
+    _web_page_logged_at: float = field(init=False, default=-math.inf)
 
     def __attrs_post_init__(self) -> None:
         self._prefix = urlsplit(self.settings.server).path.rstrip("/").encode()
@@ -87,8 +102,8 @@ class KubeClient:
             CredentialsError: there are no credentials.
         """
         reply = await self.request(method, target, headers=headers, body=body)
-        if reply.status >= 300:
-            raise error_from_reply(reply.status, reply.body, request=f"{method.decode()} {target.decode()}")
+        if reply.status >= 300 or reply.body[:1] != b"{":
+            self._refuse(method, target, reply)
         return reply.body
 
     async def request(self, method: bytes, target: bytes, *, headers: bytes = b"", body: bytes = b"") -> Reply:
@@ -108,7 +123,7 @@ class KubeClient:
             prepared = self._prepared_headers() or await self._refreshed_headers()
             sent_at = trio.current_time()
             try:
-                reply = await self._caller.request(method, self._prefix + target, prepared + headers, body)
+                reply = await self._ask(method, self._prefix + target, prepared + headers, body)
             except ConnectionFailed as problem:
                 broke_off = problem.may_have_reached_server and not problem.timed_out
                 if method != b"GET" or not broke_off or retries >= MAX_RETRIES:
@@ -138,15 +153,56 @@ class KubeClient:
         """
         prepared = self._prepared_headers() or await self._refreshed_headers()
         sent_at = trio.current_time()
-        async with self._caller.stream(b"GET", self._prefix + target, prepared) as stream:
-            if stream.status != 200:
-                pieces = []
-                while piece := await stream.receive():
-                    pieces.append(piece)
+        async with AsyncExitStack() as resources:
+            number, answered = self._waiting.begin(b"GET", self._prefix + target), False
+            try:
+                opened = self._caller.stream(b"GET", self._prefix + target, prepared)
+                stream = await resources.enter_async_context(opened)
+                answered = True
+            finally:
+                self._waiting.end(number, answered=answered)
+            if stream.status != 200 or is_html(_content_type(stream.headers), b""):
+                reply = Reply(stream.status, stream.headers, await self._begin_of_body(stream))
                 if stream.status == 401:
                     await self._credentials.refused(sent_at)
-                raise error_from_reply(stream.status, b"".join(pieces), request=f"GET {target.decode()}")
+                self._refuse(b"GET", target, reply)
             yield stream
+
+    async def _ask(self, method: bytes, target: bytes, headers: bytes, body: bytes) -> Reply:
+        number, answered = self._waiting.begin(method, target), False
+        try:
+            reply = await self._caller.request(method, target, headers, body)
+            answered = True
+        finally:
+            self._waiting.end(number, answered=answered)
+        return reply
+
+    async def _begin_of_body(self, stream: ByteStream) -> bytes:
+        """What there is of the body within the timeout of a request, and up to :data:`MAX_ERROR_BYTES`."""
+        body = b""
+        with trio.move_on_after(self._request_seconds), suppress(ConnectionFailed):
+            while len(body) < MAX_ERROR_BYTES and (piece := await stream.receive()):
+                body += piece
+        return body
+
+    def _refuse(self, method: bytes, target: bytes, reply: Reply) -> None:
+        """Raise the error that *reply* stands for; none if it is a valid response."""
+        request = f"{method.decode()} {self.settings.server}{target.partition(b'?')[0].decode()}"
+        location = reply.header(b"location")
+        if 300 <= reply.status < 400 and location:
+            raise self._logged(error_from_redirect(reply.status, location.decode("utf-8", "replace"), request=request))
+        if reply.status >= 300:
+            raise error_from_reply(reply.status, reply.body, request=f"{method.decode()} {target.decode()}")
+        if is_html(_content_type(reply.headers), reply.body):
+            raise self._logged(error_from_html(reply.status, request=request))
+
+    def _logged(self, problem: NotAnApiServer) -> NotAnApiServer:
+        """Log *problem*, unless that was done lately for another request: all of them get the same."""
+        now = trio.current_time()
+        if now - self._web_page_logged_at >= WEB_PAGE_LOG_INTERVAL_SECONDS:
+            self._web_page_logged_at = now
+            log.error("%s", problem)
+        return problem
 
     @property
     def list_headers(self) -> bytes:
@@ -238,7 +294,7 @@ async def connect(
             tls.context()  # unusable certificates are an error at the start, not on the first request
         pool = Pool(
             Dialer(settings, tls),
-            fixed_headers=b"Host: " + urlsplit(settings.server).netloc.rpartition("@")[2].encode() + b"\r\n",
+            fixed_headers=b"Host: " + host_header_of(settings.server) + b"\r\n",
             max_connections=max_connections,
             request_seconds=request_seconds,
         )
@@ -258,7 +314,17 @@ async def connect(
         auth=_RateLimitedAuth(credentials, limiter),
         timeout=None,
     )
-    client = KubeClient(settings, http, pool, caller, credentials, limiter, header_lines(identity))
+    client = KubeClient(
+        settings,
+        http,
+        pool,
+        caller,
+        credentials,
+        limiter,
+        header_lines(identity),
+        UnansweredRequests(_origin(settings.server)),
+        request_seconds,
+    )
     async with http:
         if pool is None:
             yield client
@@ -267,6 +333,7 @@ async def connect(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.watchdog)
             nursery.start_soon(_reload_certificates, tls)
+            nursery.start_soon(client._waiting.warn)
             try:
                 yield client
             except Exception as problem:  # the nursery is an implementation detail: no group around the caller's error
@@ -286,7 +353,16 @@ async def _reload_certificates(tls: TlsSource) -> None:
             if tls.reload():
                 log.info("certificates were replaced; connecting anew")
         except KubeconfigError as problem:
-            log.error("keeping the certificates in use: %s", problem)
+            log.warning("keeping the certificates in use: %s", problem)
+
+
+def _content_type(headers: Headers) -> bytes:
+    return next((value for name, value in headers if name == b"content-type"), b"")
+
+
+def _origin(server: str) -> str:
+    """*server* without the path, which the targets of requests begin with."""
+    return server.removesuffix(urlsplit(server).path)
 
 
 def header_lines(headers: Headers) -> bytes:

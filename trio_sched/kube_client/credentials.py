@@ -2,73 +2,18 @@
 
 import base64
 import logging
-from pathlib import Path
 from urllib.parse import quote
 
-import trio
 from attrs import define, field
 
 from trio_sched.kube_client.errors import CredentialsError, KubeconfigError
 from trio_sched.kube_client.exec_plugin import ExecCredential, ExecPlugin
 from trio_sched.kube_client.http1 import Headers
 from trio_sched.kube_client.settings import ConnectionSettings, Impersonation
-from trio_sched.kube_client.tls import TlsSource, describe_os_error
+from trio_sched.kube_client.tls import TlsSource
+from trio_sched.kube_client.token_file import TokenFile, header_value_problem
 
 log = logging.getLogger(__name__)
-
-TOKEN_FILE_SECONDS = 50.0
-"""How long a token from a file is used before the file is read again: a minute, less ten seconds of leeway."""
-
-
-@define(eq=False)
-class TokenFile:
-    """A token in a file that is replaced from outside, such as a projected service account token.
-
-    Args:
-        path: the file.
-        fallback: the token to use if the file has never been readable.
-    """
-
-    path: str
-    fallback: str = field(default="", repr=False)
-    _token: str = field(default="", init=False, repr=False)
-    _read_at: float = field(default=float("-inf"), init=False)
-
-    def token(self) -> str:
-        """The file's token, at most :data:`TOKEN_FILE_SECONDS` old; the last one if the file cannot be read now.
-
-        Raises:
-            CredentialsError: the file cannot be read and there is no older token.
-        """
-        now = trio.current_time()
-        if now - self._read_at < TOKEN_FILE_SECONDS:
-            return self._token
-        try:
-            self._token = self._read()
-        except CredentialsError as problem:
-            self._token = self._token or self.fallback
-            if not self._token:
-                raise
-            log.error("using the previous token: %s", problem)
-            return self._token
-        self._read_at = now
-        return self._token
-
-    def refused(self, sent_at: float) -> None:
-        """Handle the 401 to a request of *sent_at*: read the file again, unless that was done since."""
-        if self._read_at < sent_at:
-            self._read_at = float("-inf")
-
-    def _read(self) -> str:
-        try:
-            token = Path(self.path).read_text().strip()
-        except OSError as problem:
-            raise CredentialsError(
-                f'failed to read token file "{self.path}": open {self.path}: {describe_os_error(problem)}'
-            ) from problem
-        if not token:
-            raise CredentialsError(f'read empty token from file "{self.path}"')
-        return token
 
 
 @define(eq=False)
@@ -132,13 +77,15 @@ class Credentials:
                 log.error("refreshing credentials: %s", problem)
 
     def _use(self, credential: ExecCredential) -> None:
-        self._exec_used = credential
-        self._set_authorization(f"Bearer {credential.token}" if credential.token else "")
         if self.tls is not None and credential.client_certificate:
             try:
                 self.tls.use_client_certificate(credential.client_certificate, credential.client_key)
             except KubeconfigError as problem:
+                if self._exec is not None:
+                    self._exec.forget(credential)
                 raise CredentialsError(f"getting credentials: {problem}") from problem
+        self._exec_used = credential
+        self._set_authorization(f"Bearer {credential.token}" if credential.token else "")
 
     def _set_authorization(self, value: str) -> None:
         if value != self._authorization:
@@ -149,6 +96,20 @@ class Credentials:
         self.version += 1
         headers = [(b"Authorization", self._authorization.encode())] if self._authorization else []
         self._headers = headers + impersonation_headers(self.settings.impersonation)
+
+
+def check_credentials(settings: ConnectionSettings) -> None:
+    """Check that the credentials in *settings* can be sent; those of files and programs are checked when they are read.
+
+    Raises:
+        KubeconfigError: names the header; never with any text of a credential.
+    """
+    named = [(b"Authorization", f"the token {problem}")] if (problem := header_value_problem(settings.token)) else []
+    for name, value in impersonation_headers(settings.impersonation):
+        if problem := header_value_problem(value.decode()):
+            named.append((name, f"it {problem}"))
+    for name, problem in named:
+        raise KubeconfigError(f'net/http: invalid header field value for "{name.decode()}": {problem}')
 
 
 def basic_authorization(username: str, password: str) -> str:

@@ -14,6 +14,8 @@ MAX_DEPTH: Final = 10_000
 _MARGIN: Final = 500
 """For what stands around an object (a list, a watch event), and for the calls between here and the decoder."""
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{},]', re.DOTALL)
+_SCALAR: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|true|false|null|[-+.0-9eE]+', re.DOTALL)
+_BLANKS: Final = re.compile(rb"[ \t\r\n]*")
 
 
 def with_deep_recursion(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -50,6 +52,24 @@ def pruned(json: bytes, max_depth: int) -> bytes:
     if depth <= max_depth:
         pieces.append(json[kept_from:])
     return b"".join(pieces)
+
+
+def end_of_first_value(json: bytes) -> int:
+    """Where the first value of *json* ends; its length if that is incomplete. Not recursive."""
+    blanks = _BLANKS.match(json)
+    start = blanks.end() if blanks else 0
+    if json[start : start + 1] not in (b"[", b"{"):
+        scalar = _SCALAR.match(json, start)
+        return scalar.end() if scalar else len(json)
+    depth = 0
+    for token in _TOKEN.finditer(json, start):
+        if token[0] in (b"[", b"{"):
+            depth += 1
+        elif token[0] in (b"]", b"}"):
+            depth -= 1
+            if depth == 0:
+                return token.end()
+    return len(json)
 
 
 def place_of_member(json: bytes, name: str) -> slice:

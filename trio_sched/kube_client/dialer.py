@@ -5,15 +5,26 @@ import os
 import socket
 import ssl
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 import trio
 from attrs import define, field
 
+from trio_sched.config.go_text import quote
 from trio_sched.kube_client.channel import SocketChannel, TlsChannel
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
+from trio_sched.kube_client.go_errors import (
+    HANDSHAKE_TIMEOUT,
+    HTTP_INSTEAD_OF_TLS,
+    NAME_MISMATCHES,
+    describe_failed_dial,
+    describe_failure,
+    describe_slow_dial,
+    describe_wrong_name,
+    host_port,
+)
 from trio_sched.kube_client.http1 import Http1Connection
 from trio_sched.kube_client.proxy import Proxy, ProxyRefused, choose_proxy, tunnel
+from trio_sched.kube_client.server_url import host_and_port
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.kube_client.tls import TlsSource
 
@@ -40,9 +51,7 @@ class Dialer:
     proxy: Proxy | None = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        parts = urlsplit(self.settings.server)
-        self.host = parts.hostname or ""
-        self.port = parts.port or (443 if self.settings.is_tls else 80)
+        self.host, self.port = host_and_port(self.settings.server)
         try:
             self.proxy = choose_proxy(self.settings.server, self.settings.proxy_url, self.environ)
         except ValueError as problem:
@@ -59,7 +68,20 @@ class Dialer:
         Raises:
             ConnectionFailed: the server cannot be reached or is not trusted; nothing of a request was sent.
         """
-        proxy, generation = self.proxy, self.tls.generation
+        generation = self.tls.generation
+        if not self.settings.is_tls:
+            return Http1Connection(await self._open_channel(), generation=generation)
+        name = (self.settings.tls.server_name or self.host).partition("%")[0]
+        context = self.tls.context()
+        try:
+            channel = await self._open_tls(context, name)
+        except _WrongName as problem:
+            raise self._failed(await self._names_instead_of(name)) from problem.__cause__
+        return Http1Connection(channel, generation=generation)
+
+    async def _open_channel(self) -> SocketChannel | TlsChannel:
+        """A channel to the server, through the proxy if there is one."""
+        proxy = self.proxy
         host, port = (proxy.host, proxy.port) if proxy else (self.host, self.port)
         channel: SocketChannel | TlsChannel = await self._connect(host, port)
         try:
@@ -68,66 +90,87 @@ class Dialer:
                     channel = await self._handshake(channel, ssl.create_default_context(), proxy.host)
                 if not self.relays_requests:
                     channel = await self._tunnel(channel, proxy)
-            if self.settings.is_tls:
-                name = self.settings.tls.server_name or self.host
-                channel = await self._handshake(channel, self.tls.context(), name)
+        except _WrongName as problem:
+            channel.close()
+            raise self._failed(describe_wrong_name({}, host)) from problem.__cause__
         except BaseException:
             channel.close()
             raise
-        return Http1Connection(channel, generation=generation)
+        return channel
+
+    async def _open_tls(self, context: ssl.SSLContext, name: str) -> TlsChannel:
+        channel = await self._open_channel()
+        try:
+            return await self._handshake(channel, context, name)
+        except BaseException:
+            channel.close()
+            raise
+
+    async def _names_instead_of(self, name: str) -> str:
+        """The error for a certificate that is for other names than *name*.
+
+        OpenSSL does not tell which these are, so they are read over another connection, on which nothing is sent.
+        """
+        certificate = {}
+        try:
+            channel = await self._open_tls(self.tls.context_for_any_name(), name)
+        except (ConnectionFailed, _WrongName):
+            pass
+        else:
+            certificate = channel.certificate()
+            channel.close()
+        return describe_wrong_name(certificate, name)
 
     async def _connect(self, host: str, port: int) -> SocketChannel:
         try:
             with trio.fail_after(CONNECT_SECONDS):
                 stream = await trio.open_tcp_stream(host, port)
         except trio.TooSlowError as problem:
-            raise self._failed(f"no connection to {host}:{port} within {CONNECT_SECONDS:g} s") from problem
-        except socket.gaierror as problem:
-            raise self._failed(f"dial tcp: lookup {host}: {_unknown_host(problem)}") from problem
-        except OSError as problem:
-            raise self._failed(f"dial tcp {host}:{port}: connect: {_innermost(problem)}") from problem
-        _keep_alive(stream.socket)
+            raise self._failed(describe_slow_dial(host, port)) from problem
+        except (OSError, ValueError) as problem:  # a UnicodeError for what is no host name
+            raise self._failed(describe_failed_dial(host, port, problem)) from problem
+        with contextlib.suppress(OSError):  # of a connection that is broken already; the first request will notice
+            _keep_alive(stream.socket)
         return SocketChannel.take_over(stream)
 
     async def _tunnel(self, channel: SocketChannel | TlsChannel, proxy: Proxy) -> SocketChannel | TlsChannel:
+        where = f"proxy {proxy.scheme}://{host_port(proxy.host, proxy.port)}"
         try:
             with trio.fail_after(CONNECT_SECONDS):
                 await tunnel(channel, proxy, self.host, self.port)
-        except (ProxyRefused, OSError, trio.TooSlowError) as problem:
-            why = f"silent for {CONNECT_SECONDS:g} s" if isinstance(problem, trio.TooSlowError) else problem
-            raise self._failed(f"proxy {proxy.scheme}://{proxy.host}:{proxy.port}: {why}") from problem
+        except trio.TooSlowError as problem:
+            raise self._failed(f"{where}: i/o timeout: silent for {CONNECT_SECONDS:g} s") from problem
+        except (ProxyRefused, OSError, ValueError) as problem:
+            raise self._failed(f"{where}: {describe_failure(problem)}") from problem
         return channel
 
     async def _handshake(
         self, inner: SocketChannel | TlsChannel, context: ssl.SSLContext, server_name: str
     ) -> TlsChannel:
-        channel = TlsChannel(inner, context, server_name)
+        try:
+            channel = TlsChannel(inner, context, server_name)
+        except ValueError as problem:  # empty, too long, or with a NUL
+            raise self._failed(f"tls: invalid server name {quote(server_name)}") from problem
         try:
             with trio.fail_after(HANDSHAKE_SECONDS):
                 await channel.handshake()
         except trio.TooSlowError as problem:
-            raise self._failed(f"no TLS handshake within {HANDSHAKE_SECONDS:g} s") from problem
+            raise self._failed(HANDSHAKE_TIMEOUT) from problem
         except ssl.SSLCertVerificationError as problem:
-            raise self._failed(f"its certificate is not trusted: {problem.verify_message}") from problem
+            if problem.verify_code in NAME_MISMATCHES:
+                raise _WrongName from problem
+            raise self._failed(describe_failure(problem)) from problem
         except OSError as problem:  # ssl.SSLError is one
-            raise self._failed(f"TLS handshake failed: {problem}") from problem
+            text = HTTP_INSTEAD_OF_TLS if channel.gave_http else describe_failure(problem)
+            raise self._failed(text) from problem
         return channel
 
     def _failed(self, problem: str) -> ConnectionFailed:
         return ConnectionFailed(self.settings.server, problem)
 
 
-def _innermost(problem: OSError) -> str:
-    """The system's text alone; trio adds the address, and chains several errors as a group to one."""
-    cause = problem.__cause__
-    while isinstance(cause, BaseExceptionGroup):
-        cause = cause.exceptions[0]
-    innermost = cause if isinstance(cause, OSError) else problem
-    return (os.strerror(innermost.errno) if innermost.errno else str(innermost)).lower()
-
-
-def _unknown_host(problem: socket.gaierror) -> str:
-    return "no such host" if problem.errno == socket.EAI_NONAME else (problem.strerror or str(problem)).lower()
+class _WrongName(Exception):
+    """The server's certificate is trusted, but for other names; ``__cause__`` is OpenSSL's error."""
 
 
 def _keep_alive(sock: trio.socket.SocketType) -> None:

@@ -11,11 +11,15 @@
         ├── Unauthorized (401) · Forbidden (403) · NotFound (404) · Conflict (409) · AlreadyExists (409)
         ├── Expired (410) · TooManyRequests (429)
         └── ServerError (5xx)
+            └── NotAnApiServer     a web page, or a redirect to one
 """
+
+import re
 
 import msgspec
 from msgspec import Struct
 
+from trio_sched.config.go_text import printable
 from trio_sched.errors import TrioSchedError
 
 
@@ -160,6 +164,10 @@ class ServerError(ApiError):
     """5xx: the server failed; trying again may help."""
 
 
+class NotAnApiServer(ServerError):
+    """The response is a web page, or a redirect to one; the client has logged that, once for all requests."""
+
+
 _BY_CODE: dict[int, type[ApiError]] = {
     401: Unauthorized,
     403: Forbidden,
@@ -216,3 +224,32 @@ def error_from_reply(code: int, body: bytes, *, request: str) -> ApiError:
     said = body[:200].decode("utf-8", "replace").strip()
     text = f"{message} ({request})" + (f": {said}" if said else "")
     return error_from_status(ApiStatus(message=text, reason=reason), code=code)
+
+
+def error_from_html(code: int, *, request: str) -> NotAnApiServer:
+    """The error for a web page in place of JSON, with which proxies ask for a login.
+
+    Args:
+        code: the HTTP status, which may be 200.
+        request: method and URL.
+    """
+    message = f"{request}: the server answered with HTML instead of JSON: is it behind a login page?"
+    return NotAnApiServer(code=code, reason="", message=message)
+
+
+def error_from_redirect(code: int, location: str, *, request: str) -> NotAnApiServer:
+    """The error for a redirect, which API servers do not send; it is not followed, since credentials would be, too.
+
+    Args:
+        code: the HTTP status.
+        location: where it leads; shown without user, query and fragment, which may contain credentials.
+        request: method and URL.
+    """
+    shown = re.sub(r"//[^/?#]*@", "//", re.split(r"[?#]", location, maxsplit=1)[0])
+    message = f"{request}: the server redirects to {printable(shown)}: is it behind a login page?"
+    return NotAnApiServer(code=code, reason="", message=message)
+
+
+def is_html(content_type: bytes | None, body: bytes) -> bool:
+    """Whether a response is a web page, by its type or its first character."""
+    return b"html" in (content_type or b"").lower() or body[:100].lstrip()[:1] == b"<"

@@ -12,8 +12,10 @@ from typing import Any
 import trio
 from attrs import define, field, frozen
 
+from trio_sched.config.go_text import printable
 from trio_sched.kube_client.errors import CredentialsError
 from trio_sched.kube_client.settings import ExecSettings
+from trio_sched.kube_client.token_file import header_value_problem
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +64,11 @@ class ExecPlugin:
                 cached = self._credential = await self._run()
             return cached
 
+    def forget(self, unusable: ExecCredential) -> None:
+        """Forget *unusable*, so that the next request runs the program again."""
+        if self._credential is unusable:
+            self._credential = None
+
     async def refused(self, used: ExecCredential) -> ExecCredential:
         """Handle that the server refused *used*: run the program again, unless another request already did."""
         async with self._lock:
@@ -85,7 +92,13 @@ class ExecPlugin:
             text = f"exec: executable {settings.command} not found{self._hint()}"
             raise CredentialsError(f"getting credentials: {text}") from problem
         except OSError as problem:
-            raise CredentialsError(f"getting credentials: exec: {settings.command}: {problem.strerror}") from problem
+            command = printable(settings.command)
+            raise CredentialsError(f"getting credentials: exec: {command}: {problem.strerror}") from problem
+        except ValueError as problem:  # a NUL, or an = in the name of a variable; the text of the error names neither
+            command = printable(settings.command)
+            raise CredentialsError(
+                f"getting credentials: exec: {command}: command, args or env: {problem}"
+            ) from problem
         if done.returncode != 0:
             text = f"exec: executable {settings.command} failed with exit code {done.returncode}{self._hint()}"
             raise CredentialsError(f"getting credentials: {text}")
@@ -142,6 +155,8 @@ def parse_credential(output: bytes, *, api_version: str) -> ExecCredential:
     if not isinstance(status, dict):
         raise CredentialsError("getting credentials: exec plugin didn't return a status field")
     token = _text(status, "token")
+    if unusable := header_value_problem(token):
+        raise CredentialsError(f"getting credentials: decoding stdout: status.token {unusable}")
     certificate, key = _text(status, "clientCertificateData"), _text(status, "clientKeyData")
     if not (token or certificate or key):
         raise CredentialsError("getting credentials: exec plugin didn't return a token or cert/key pair")
@@ -158,7 +173,12 @@ def parse_credential(output: bytes, *, api_version: str) -> ExecCredential:
 def _text(status: dict[str, Any], key: str) -> str:
     value = status.get(key) or ""
     if not isinstance(value, str):
-        raise CredentialsError(f"getting credentials: decoding stdout: status.{key}: expected text, got {value!r}")
+        kind = {dict: "an object", list: "an array", bool: "a truth value"}.get(type(value), "a number")
+        raise CredentialsError(f"getting credentials: decoding stdout: status.{key}: expected text, got {kind}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # without it as the cause: its text contains a part of the credential
+        raise CredentialsError(f"getting credentials: decoding stdout: status.{key}: it is not UTF-8 text") from None
     return value
 
 

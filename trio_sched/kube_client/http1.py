@@ -10,6 +10,11 @@ from typing import NamedTuple
 import httptools
 
 from trio_sched.kube_client.channel import Channel
+from trio_sched.kube_client.go_errors import EOF, MALFORMED_RESPONSE, UNEXPECTED_EOF
+
+MAX_HEADER_BYTES = 1024 * 1024
+MAX_BODY_BYTES = 1024 * 1024 * 1024
+"""Of one response, decompressed: several times what a list of all pods of the biggest clusters has in a page."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -51,6 +56,7 @@ class Http1Connection:
         "_head_complete",
         "_headers",
         "_parser",
+        "_received_bytes",
         "_until_close",
         "deadline",
         "generation",
@@ -70,6 +76,7 @@ class Http1Connection:
         self._head_complete = False
         self._complete = True
         self._until_close = False
+        self._received_bytes = 0
         self._bodiless = False
         self.status = 0
         self.requests = 0
@@ -86,6 +93,8 @@ class Http1Connection:
         receive, feed = self._channel.receive, self._feed
         while not self._complete:
             feed(await receive())
+            if self._received_bytes > MAX_HEADER_BYTES + MAX_BODY_BYTES:
+                raise _too_large()
         headers = self._headers
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         self._body = []
@@ -125,6 +134,7 @@ class Http1Connection:
     async def _begin(self, request: bytes) -> None:
         self.requests += 1
         self.received_anything = False
+        self._received_bytes = 0
         self._bodiless = request.startswith(b"HEAD ")
         self._headers = []
         self._head_complete = self._complete = self._until_close = False
@@ -137,14 +147,15 @@ class Http1Connection:
             if self._head_complete and self._until_close:
                 self._complete = True
                 return
-            raise ProtocolViolation(
-                "the server closed the connection in the middle of its answer" if self.received_anything else "EOF"
-            )
+            raise ProtocolViolation(UNEXPECTED_EOF if self.received_anything else EOF)
         self.received_anything = True
+        self._received_bytes += len(data)
+        if self._received_bytes > MAX_HEADER_BYTES and not self._head_complete:
+            raise ProtocolViolation(f"net/http: server response headers exceeded {MAX_HEADER_BYTES} bytes; aborted")
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as problem:
-            raise ProtocolViolation(f"malformed HTTP response: {problem}") from problem
+            raise ProtocolViolation(f"{MALFORMED_RESPONSE}: {problem}") from problem
 
     # Callbacks of the parser.
 
@@ -181,9 +192,21 @@ def gunzip(body: bytes) -> bytes:
     """Decompress a whole gzip body.
 
     Raises:
-        ProtocolViolation: it is not gzip, or incomplete.
+        ProtocolViolation: it is not gzip, incomplete, or too large.
     """
+    decompressor = zlib.decompressobj(wbits=31)
     try:
-        return zlib.decompress(body, wbits=31)
+        decompressed = decompressor.decompress(body, MAX_BODY_BYTES)
+        if not decompressor.eof:
+            decompressed += decompressor.decompress(decompressor.unconsumed_tail, 1)
     except zlib.error as problem:
-        raise ProtocolViolation(f"malformed gzip body: {problem}") from problem
+        raise ProtocolViolation("gzip: invalid header or checksum") from problem
+    if len(decompressed) > MAX_BODY_BYTES:
+        raise _too_large()
+    if not decompressor.eof:
+        raise ProtocolViolation(UNEXPECTED_EOF)
+    return decompressed
+
+
+def _too_large() -> ProtocolViolation:
+    return ProtocolViolation(f"the response is larger than {MAX_BODY_BYTES} bytes")

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trio_sched.kube_client.errors import KubeconfigError
+from trio_sched.kube_client.files import describe_open_error, describe_os_error
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
-from trio_sched.kube_client.tls import describe_os_error
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ def in_cluster_settings(environ: Mapping[str, str], *, service_account: Path = S
         service_account: the directory where it put token and certificate authority.
 
     Raises:
-        KubeconfigError: this process does not run in a pod, or the pod has no token.
+        KubeconfigError: this process does not run in a pod, or its token cannot be read.
     """
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
@@ -31,9 +31,10 @@ def in_cluster_settings(environ: Mapping[str, str], *, service_account: Path = S
         )
     token_file, ca_file = service_account / "token", service_account / "ca.crt"
     try:
-        token = token_file.read_text().strip()
+        with token_file.open("rb"):
+            pass
     except OSError as problem:
-        raise KubeconfigError(f"open {token_file}: {describe_os_error(problem)}") from problem
+        raise KubeconfigError(describe_open_error(str(token_file), problem)) from problem
     try:
         ca_file.read_bytes()
     except OSError as problem:
@@ -42,6 +43,4 @@ def in_cluster_settings(environ: Mapping[str, str], *, service_account: Path = S
     else:
         ca = str(ca_file)
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    return ConnectionSettings(
-        server=f"https://{address}", tls=TlsSettings(ca_file=ca), token=token, token_file=str(token_file)
-    )
+    return ConnectionSettings(server=f"https://{address}", tls=TlsSettings(ca_file=ca), token_file=str(token_file))

@@ -7,26 +7,40 @@ duplicate keys are ignored, as by kubectl.
 import logging
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
-from trio_sched.kube_client.errors import KubeconfigError
+from attrs import evolve
+
+from trio_sched.config.go_text import printable
+from trio_sched.kube_client.credentials import check_credentials
+from trio_sched.kube_client.errors import CredentialsError, KubeconfigError
 from trio_sched.kube_client.exec_plugin import API_VERSIONS
-from trio_sched.kube_client.in_cluster import in_cluster_settings
+from trio_sched.kube_client.files import UNREADABLE, describe_open_error
+from trio_sched.kube_client.in_cluster import SERVICE_ACCOUNT, in_cluster_settings
 from trio_sched.kube_client.kubeconfig_file import Cluster, Kubeconfig, User, read_kubeconfig
 from trio_sched.kube_client.kubeconfig_rules import EMPTY_CONFIGURATION, check_usable, invalid
 from trio_sched.kube_client.server_url import normalise_server
 from trio_sched.kube_client.settings import ConnectionSettings, ExecSettings, Impersonation, TlsSettings
-from trio_sched.kube_client.tls import TlsSource, describe_os_error
+from trio_sched.kube_client.tls import TlsSource
+from trio_sched.kube_client.token_file import read_token
 
 log = logging.getLogger(__name__)
 
 
-def load_kubeconfig(path: str, *, master: str = "", environ: Mapping[str, str] | None = None) -> ConnectionSettings:
+def load_kubeconfig(
+    path: str,
+    *,
+    master: str = "",
+    environ: Mapping[str, str] | None = None,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> ConnectionSettings:
     """The connection settings from *path*, from *master*, or from the service account of the pod.
 
     Args:
         path: a kubeconfig file; empty for none.
         master: a URL that replaces the server in the file.
         environ: the process environment; only used if *path* and *master* are both empty.
+        service_account: where the token of the pod is; likewise.
 
     Raises:
         KubeconfigError: the text is kube-scheduler's.
@@ -34,10 +48,12 @@ def load_kubeconfig(path: str, *, master: str = "", environ: Mapping[str, str] |
     if not path and not master:
         log.info("Neither --kubeconfig nor --master was specified.  Using the inClusterConfig.  This might not work.")
         try:
-            return in_cluster_settings(os.environ if environ is None else environ)
+            settings = in_cluster_settings(os.environ if environ is None else environ, service_account=service_account)
         except KubeconfigError as problem:
             log.error("error creating inClusterConfig, falling back to default config: %s", problem)
             raise invalid([EMPTY_CONFIGURATION]) from problem
+        server = normalise_server(settings.server, has_tls_settings=True)
+        return evolve(settings, server=server, token=_initial_token(settings.token_file))
     config = read_kubeconfig(path) if path else Kubeconfig()
     return settings_of(config, master=master)
 
@@ -67,7 +83,7 @@ def settings_of(config: Kubeconfig, *, master: str = "") -> ConnectionSettings:
         disable_compression=cluster.disable_compression,
         username=user.username,
         password=user.password,
-        token=user.token or _initial_token(user, is_tls=is_tls),
+        token=user.token or (_initial_token(user.token_file) if is_tls else ""),
         token_file=user.token_file,
         exec_plugin=_exec(user, cluster, server),
         impersonation=Impersonation(
@@ -77,8 +93,9 @@ def settings_of(config: Kubeconfig, *, master: str = "") -> ConnectionSettings:
             extra=user.impersonate_extra,
         ),
     )
+    check_credentials(settings if is_tls else evolve(settings, token=""))  # which plain connections do not get
     if is_tls:
-        _check_credentials(settings, user)
+        _check_methods(settings, user)
         TlsSource(settings.tls).context()
     return settings
 
@@ -96,15 +113,19 @@ def _tls(cluster: Cluster, user: User) -> TlsSettings:
     )
 
 
-def _initial_token(user: User, *, is_tls: bool) -> str:
-    """The token in the user's file, which must be readable at the start."""
-    if not user.token_file or not is_tls:
+def _initial_token(path: str) -> str:
+    """The token in the file *path*, which must be usable at the start; empty for an empty path."""
+    if not path:
         return ""
     try:
-        with open(user.token_file, encoding="utf-8") as file:
-            return file.read().strip()
-    except OSError as problem:
-        raise KubeconfigError(f"open {user.token_file}: {describe_os_error(problem)}") from problem
+        with open(path, "rb"):
+            pass
+    except UNREADABLE as problem:
+        raise KubeconfigError(describe_open_error(path, problem)) from problem
+    try:
+        return read_token(path)
+    except CredentialsError as problem:
+        raise KubeconfigError(str(problem)) from problem
 
 
 def _exec(user: User, cluster: Cluster, server: str) -> ExecSettings | None:
@@ -122,12 +143,12 @@ def _exec(user: User, cluster: Cluster, server: str) -> ExecSettings | None:
     )
 
 
-def _check_credentials(settings: ConnectionSettings, user: User) -> None:
+def _check_methods(settings: ConnectionSettings, user: User) -> None:
     """Check what kube-scheduler checks only when it builds its transport."""
     if user.auth_provider is not None:
-        raise KubeconfigError(f'no Auth Provider found for name "{user.auth_provider}"')
+        raise KubeconfigError(f'no Auth Provider found for name "{printable(user.auth_provider)}"')
     plugin = settings.exec_plugin
     if plugin is not None and plugin.api_version not in API_VERSIONS:
-        raise KubeconfigError(f'exec plugin: invalid apiVersion "{plugin.api_version}"')
+        raise KubeconfigError(f'exec plugin: invalid apiVersion "{printable(plugin.api_version)}"')
     if (settings.username or settings.password) and (settings.token or settings.token_file):
         raise KubeconfigError("username/password or bearer token may be set, but not both")

@@ -1,21 +1,26 @@
 """Reads kubeconfig files: YAML or JSON in, plain values out, file names made absolute."""
 
 import base64
-import binascii
 import os
+import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import yaml
 from attrs import evolve, field, frozen
 
+from trio_sched.config.errors import ConfigError
+from trio_sched.config.go_base64 import decode_base64
+from trio_sched.config.go_text import printable
 from trio_sched.kube_client.errors import KubeconfigError
+from trio_sched.kube_client.files import UNREADABLE, describe_open_error, describe_os_error, read_file
 from trio_sched.kube_client.kubeconfig_wire import WireCluster, WireConfig, WireContext, WireUser
-from trio_sched.kube_client.tls import describe_os_error
 
 _T = TypeVar("_T")
 
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # both are safe
+_MAX_DEPTH: Final = 200
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
@@ -45,7 +50,7 @@ class Cluster:
         """The cluster in ``KUBERNETES_EXEC_INFO``, with its order of fields; empty ones are left out."""
         authority = self.certificate_authority_data
         if not authority and self.certificate_authority:
-            authority = Path(self.certificate_authority).read_bytes()
+            authority = read_file(self.certificate_authority)
         info: dict[str, Any] = {
             "server": server,
             "tls-server-name": self.tls_server_name,
@@ -119,9 +124,10 @@ def read_kubeconfig(path: str) -> Kubeconfig:
         text = Path(path).read_bytes()
     except FileNotFoundError as problem:
         raise KubeconfigError(f"stat {path}: no such file or directory") from problem
-    except OSError as problem:
-        verb = "read" if isinstance(problem, IsADirectoryError) else "open"
-        raise _unloadable(path, f"{verb} {path}: {describe_os_error(problem)}") from problem
+    except IsADirectoryError as problem:
+        raise _unloadable(path, f"read {path}: {describe_os_error(problem)}") from problem
+    except UNREADABLE as problem:
+        raise _unloadable(path, describe_open_error(path, problem)) from problem
     return parse_kubeconfig(text, path=path)
 
 
@@ -132,11 +138,14 @@ def parse_kubeconfig(text: bytes, *, path: str) -> Kubeconfig:
         KubeconfigError: names *path* and what is wrong where.
     """
     try:
-        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # both loaders are safe
+        _check_depth(text)
+        document = yaml.load(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as problem:
         raise _unloadable(path, f"yaml: {_describe_yaml(problem)}") from problem
-    except (yaml.YAMLError, UnicodeDecodeError) as problem:
-        raise _unloadable(path, f"yaml: {problem}") from problem
+    except yaml.reader.ReaderError as problem:
+        raise _unloadable(path, f"yaml: {problem.reason}") from None  # its own text contains a character of the file
+    except (yaml.YAMLError, ValueError, RecursionError) as problem:
+        raise _unloadable(path, "yaml: a number or a date in it is out of range") from problem
     if document is None:
         return Kubeconfig()
     if not isinstance(document, dict):
@@ -230,9 +239,9 @@ class _Reader:
 
     def _decoded(self, data: str | None) -> bytes:
         try:
-            return base64.b64decode((data or "").replace("\n", "").replace("\r", ""), validate=True)
-        except binascii.Error as problem:
-            raise _unloadable(self.path, f"illegal base64 data: {problem}") from problem
+            return decode_base64(data or "")
+        except ConfigError as problem:
+            raise _unloadable(self.path, str(problem)) from problem
 
 
 def _context(wire: WireContext | None) -> Context:
@@ -242,7 +251,20 @@ def _context(wire: WireContext | None) -> Context:
 
 
 def _unloadable(path: str, problem: str) -> KubeconfigError:
-    return KubeconfigError(f'error loading config file "{path}": {problem}')
+    return KubeconfigError(printable(f'error loading config file "{path}": {problem}'))
+
+
+def _check_depth(text: bytes) -> None:
+    """Check that *text* is not nested so deep that the loader, which is recursive, would end the process.
+
+    Raises:
+        yaml.MarkedYAMLError: it is.
+    """
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise yaml.MarkedYAMLError(problem=f"exceeded max depth of {_MAX_DEPTH}")
 
 
 def _describe_yaml(problem: yaml.MarkedYAMLError) -> str:
@@ -250,7 +272,9 @@ def _describe_yaml(problem: yaml.MarkedYAMLError) -> str:
     is_scanner = isinstance(problem, yaml.scanner.ScannerError)
     marks = [mark for mark in (problem.context_mark, problem.problem_mark) if mark is not None and mark.line]
     where = f"line {marks[0].line + is_scanner}: " if marks else ""
-    return f"{where}{problem.problem or 'unknown problem parsing YAML content'}"
+    # Names of anchors and tags are quoted, and may be the begin of a password that was not.
+    text = re.sub(r" '[^']{2,}'", "", problem.problem or "unknown problem parsing YAML content")
+    return f"{where}{text}"
 
 
 def _kind_of(document: object) -> str:

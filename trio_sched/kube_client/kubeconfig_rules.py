@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from trio_sched.config.go_text import printable
 from trio_sched.kube_client.errors import KubeconfigError
+from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 from trio_sched.kube_client.kubeconfig_file import Cluster, Context, ExecConfig, Kubeconfig, User
 from trio_sched.kube_client.proxy import Proxy
-from trio_sched.kube_client.tls import describe_os_error
+from trio_sched.kube_client.server_url import host_problem, surely_redacted
 
 EMPTY_CONFIGURATION = "no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
 _EMPTY_CLUSTER = "cluster has no server defined"
@@ -16,7 +18,7 @@ def invalid(problems: Sequence[str]) -> KubeconfigError:
     """One error for all *problems*: a single one as it is, several in brackets, without duplicates."""
     distinct = list(dict.fromkeys(problems))
     text = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
-    return KubeconfigError(f"invalid configuration: {text}")
+    return KubeconfigError(f"invalid configuration: {printable(text)}")
 
 
 def check_usable(config: Kubeconfig, context: Context | None, cluster: Cluster | None, user: User | None) -> None:
@@ -53,7 +55,10 @@ def _cluster_problems(name: str, cluster: Cluster) -> Iterator[str]:
         try:
             Proxy.parse_strictly(cluster.proxy_url)
         except ValueError as problem:
-            yield f"""invalid 'proxy-url' "{cluster.proxy_url}" for cluster "{name}": {problem}"""
+            shown = printable(surely_redacted(cluster.proxy_url))
+            yield f"""invalid 'proxy-url' "{shown}" for cluster "{name}": {problem}"""
+    if cluster.tls_server_name and (problem_text := host_problem(cluster.tls_server_name)):
+        yield f'invalid tls-server-name "{printable(cluster.tls_server_name)}" for cluster "{name}": {problem_text}'
     if cluster.certificate_authority and not cluster.certificate_authority_data:
         yield from _unreadable("certificate-authority", cluster.certificate_authority, name)
 
@@ -101,5 +106,5 @@ def _unreadable(what: str, path: str, name: str) -> Iterator[str]:
     try:
         with open(path, "rb"):
             pass
-    except OSError as problem:
-        yield f"unable to read {what} {path} for {name} due to open {path}: {describe_os_error(problem)}"
+    except UNREADABLE as problem:
+        yield f"unable to read {what} {printable(path)} for {name} due to {describe_open_error(path, problem)}"

@@ -16,6 +16,7 @@ from attrs import define, field
 
 from trio_sched.kube_client.dialer import Dialer
 from trio_sched.kube_client.errors import ConnectionFailed
+from trio_sched.kube_client.go_errors import describe_failure
 from trio_sched.kube_client.http1 import Headers, Http1Connection, ProtocolViolation, Reply
 
 MAX_CONNECTIONS = 32
@@ -206,11 +207,11 @@ class Pool:
     def _failure(self, connection: Http1Connection, problem: BaseException) -> ConnectionFailed:
         timed_out = connection.timed_out or isinstance(problem, trio.TooSlowError)
         if timed_out:
-            text = f"no complete answer within {self.request_seconds:g} s"
+            text = f"context deadline exceeded: no complete response within {self.request_seconds:g} s"
         elif isinstance(problem, trio.ClosedResourceError):
             text = "the connection was closed on our side"
         else:
-            text = str(problem) or type(problem).__name__
+            text = describe_failure(problem)
         return ConnectionFailed(
             self.dialer.settings.server, text, may_have_reached_server=connection.sent_anything, timed_out=timed_out
         )

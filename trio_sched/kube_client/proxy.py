@@ -58,7 +58,11 @@ class Proxy:
         Raises:
             ValueError: with the text of kube-scheduler.
         """
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:  # whose text can contain a part of the password
+            raise ValueError("invalid host or port") from None
         if parts.scheme not in PROXY_SCHEMES:
             raise ValueError(f'unsupported scheme "{parts.scheme}", must be http, https, or socks5')
         if not parts.hostname:
@@ -67,7 +71,7 @@ class Proxy:
         return cls(
             scheme=parts.scheme,
             host=parts.hostname,
-            port=parts.port or defaults.get(parts.scheme, 1080),
+            port=port or defaults.get(parts.scheme, 1080),
             username=unquote(parts.username or ""),
             password=unquote(parts.password or ""),
         )

@@ -7,6 +7,9 @@ from attrs import define, field
 from trio_sched.kube_client.http1 import Reply
 
 MAX_RETRIES = 10
+MAX_RETRY_AFTER_SECONDS = 300
+"""No request waits longer than this before it is repeated, whatever the server asks for."""
+_MAX_DIGITS = 18
 
 
 def retry_after_seconds(reply: Reply) -> int | None:
@@ -17,9 +20,9 @@ def retry_after_seconds(reply: Reply) -> int | None:
     if reply.status != 429 and reply.status < 500:
         return None
     value = reply.header(b"retry-after")
-    if value is None or not value.isdigit():
+    if value is None or not value.isdigit() or len(value) > _MAX_DIGITS:
         return None
-    return int(value)
+    return min(int(value), MAX_RETRY_AFTER_SECONDS)
 
 
 @define(eq=False)

@@ -1,15 +1,13 @@
 """TLS contexts from certificates in memory or in files, rebuilt when a file was replaced."""
 
 import ssl
-import tempfile
-from pathlib import Path
 
 from attrs import define, field
 
+from trio_sched.kube_client.client_certificate import load_client_certificate, pem_blocks
 from trio_sched.kube_client.errors import KubeconfigError
+from trio_sched.kube_client.files import read_file
 from trio_sched.kube_client.settings import TlsSettings
-
-_PEM_CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 
 Material = tuple[bytes, bytes, bytes]
 """Certificate authority, client certificate, client key, as PEM; empty where there is none."""
@@ -41,6 +39,19 @@ class TlsSource:
             self._context = build_context(self.settings, self._material)
         return self._context
 
+    def context_for_any_name(self) -> ssl.SSLContext:
+        """A context that trusts the same authorities, whatever name a certificate is for, without a client certificate.
+
+        It is only for reading the names in a certificate: nothing may be sent over a connection that it was used for.
+
+        Raises:
+            KubeconfigError: as :meth:`context`.
+        """
+        authority = (self._material or self._read())[0]
+        context = build_context(self.settings, (authority, b"", b""))
+        context.check_hostname = False
+        return context
+
     def reload(self) -> bool:
         """Read the files again; returns whether something changed, so that new connections are needed.
 
@@ -60,11 +71,20 @@ class TlsSource:
         return not is_first
 
     def use_client_certificate(self, certificate: bytes, key: bytes) -> bool:
-        """Use the certificate that an exec plugin returned; returns whether it is another one than before."""
-        if (certificate, key) == self._exec_certificate:
+        """Use the certificate that an exec plugin returned; returns whether it is another one than before.
+
+        Raises:
+            KubeconfigError: it is unusable; then the one before stays in use.
+        """
+        before = self._exec_certificate
+        if (certificate, key) == before:
             return False
         self._exec_certificate = (certificate, key)
-        return self.reload()
+        try:
+            return self.reload()
+        except KubeconfigError:
+            self._exec_certificate = before
+            raise
 
     def _read(self) -> Material:
         settings = self.settings
@@ -90,6 +110,8 @@ def build_context(settings: TlsSettings, material: Material) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an intermediate authority can be trusted without its root
+    context.hostname_checks_common_name = False
     context.set_alpn_protocols(["http/1.1"])
     if settings.insecure_skip_verify:
         context.check_hostname = False
@@ -99,55 +121,21 @@ def build_context(settings: TlsSettings, material: Material) -> ssl.SSLContext:
     else:
         context.load_default_certs()
     if certificate or key:
-        _load_pair(context, certificate, key)
+        load_client_certificate(context, certificate, key)
     return context
 
 
-def read_file(path: str) -> bytes:
-    """The bytes of *path*; none for an empty path.
-
-    Raises:
-        KubeconfigError: it cannot be read; with the text of kube-scheduler.
-    """
-    if not path:
-        return b""
-    try:
-        return Path(path).read_bytes()
-    except OSError as problem:
-        raise KubeconfigError(f"open {path}: {describe_os_error(problem)}") from problem
-
-
-def describe_os_error(problem: OSError) -> str:
-    """The system's text for *problem*, in lower case as kube-scheduler prints it."""
-    return (problem.strerror or str(problem)).lower()
-
-
 def _trust(context: ssl.SSLContext, authority: bytes) -> None:
-    if _PEM_CERTIFICATE not in authority:
+    """Trust the certificates in *authority*; those that cannot be read are skipped, as by Go, if there is another."""
+    certificates = [block for block in pem_blocks(authority) if block.type == "CERTIFICATE"]
+    if not certificates:
         raise KubeconfigError("unable to load root certificates: unable to parse bytes as PEM block")
-    try:
-        context.load_verify_locations(cadata=authority.decode("ascii", "replace"))
-    except ssl.SSLError as problem:
-        text = problem.reason or str(problem)
-        raise KubeconfigError(f"unable to load root certificates: {text}") from problem
-
-
-def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    # OpenSSL's Python binding reads key pairs from files only; this one has mode 0600 and is deleted at once.
-    with tempfile.NamedTemporaryFile(suffix=".pem") as pair:
-        pair.write(certificate.rstrip(b"\n") + b"\n" + key)
-        pair.flush()
+    unreadable: list[ssl.SSLError] = []
+    for certificate in certificates:
         try:
-            context.load_cert_chain(pair.name)
+            context.load_verify_locations(cadata=certificate.text.decode("ascii", "replace").replace("\ufffd", "?"))
         except ssl.SSLError as problem:
-            raise KubeconfigError(f"tls: {_explain_pair(certificate, key, problem)}") from problem
-
-
-def _explain_pair(certificate: bytes, key: bytes, problem: ssl.SSLError) -> str:
-    if b"-----BEGIN" not in certificate:
-        return "failed to find any PEM data in certificate input"
-    if b"-----BEGIN" not in key:
-        return "failed to find any PEM data in key input"
-    if problem.reason == "KEY_VALUES_MISMATCH":
-        return "private key does not match public key"
-    return f"failed to load the client certificate and key: {problem.reason or problem}"
+            unreadable.append(problem)
+    if len(unreadable) == len(certificates):
+        text = unreadable[0].reason or "malformed certificate"
+        raise KubeconfigError(f"unable to load root certificates: failed to parse certificate: {text}")

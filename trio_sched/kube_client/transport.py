@@ -170,7 +170,7 @@ class HttpxCaller:
 
     def _failure(self, problem: httpx.TransportError | trio.TooSlowError) -> ConnectionFailed:
         if isinstance(problem, trio.TooSlowError):
-            text = f"no complete answer within {self._request_seconds:g} s"
+            text = f"context deadline exceeded: no complete response within {self._request_seconds:g} s"
         else:
             text = str(problem) or type(problem).__name__
         return ConnectionFailed(

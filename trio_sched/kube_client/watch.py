@@ -24,6 +24,7 @@ from trio_sched.kube_client.errors import (
     CredentialsError,
     Expired,
     KubeClientError,
+    NotAnApiServer,
     TooManyRequests,
     UndecodableObject,
     error_from_status,
@@ -39,6 +40,8 @@ WATCH_SECONDS = (300, 600)
 MARGIN_SECONDS = 30.0
 IDLE_LIMIT_SECONDS = 210.0
 """An API server sends a bookmark every minute even if nothing changes: three missing ones show a dead connection."""
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""Of one event; an API server stores objects of a megabyte or two."""
 VERY_SHORT_SECONDS = 1.0
 _DEADLINE_STEP_SECONDS = 1.0
 
@@ -87,7 +90,8 @@ class Changes(NamedTuple, Generic[_O]):
 
 def log_trouble(plural: str, trouble: KubeClientError) -> None:
     """Log *trouble* with the kind *plural*: the default for ``on_trouble``."""
-    log.error("Failed to watch %s: %s", plural, trouble)
+    level = logging.DEBUG if isinstance(trouble, NotAnApiServer) else logging.ERROR  # of which there is a line already
+    log.log(level, "Failed to watch %s: %s", plural, trouble)
 
 
 async def follow(
@@ -222,6 +226,7 @@ class Reflector(Generic[T]):
         last_moment = began + seconds + MARGIN_SECONDS
         received_anything = False
         unfinished: list[bytes] = []
+        unfinished_bytes = 0
         idle_limit = trio.CancelScope(deadline=min(began + self.idle_limit_seconds, last_moment))
         with idle_limit, self._while_connected():
             async with self.client.stream(target) as stream:
@@ -235,7 +240,12 @@ class Reflector(Generic[T]):
                     end = piece.rfind(b"\n") + 1
                     if not end:
                         unfinished.append(piece)
+                        unfinished_bytes += len(piece)
+                        if unfinished_bytes > MAX_LINE_BYTES:
+                            sent = f"the watch of {self.kind.plural} sent a line of more than {MAX_LINE_BYTES} bytes"
+                            raise WatchBroken(f"{sent}; connecting anew")
                         continue
+                    unfinished_bytes = len(piece) - end
                     if unfinished:
                         unfinished.append(piece[:end])
                         lines = b"".join(unfinished)
