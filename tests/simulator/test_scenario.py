@@ -53,13 +53,29 @@ def test_items_of_typed_lists_inherit_what_the_list_says() -> None:
     [
         (
             "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n\nkind: [",
-            r"cluster\.yaml, line \d+ \(document 2\): ",
+            r"cluster\.yaml, line 5, column 1 \(document 2\): did not find expected node content",
         ),
         ("a: 1", r"cluster\.yaml, line 1 \(document 1\): apiVersion is missing"),
         ("\n\napiVersion: v1\nmetadata: {name: x}", r"cluster\.yaml, line 3 \(document 1\): kind is missing"),
         (
             "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\napiVersion: v1\nkind: Pod\n",
             r"cluster\.yaml, line 3 \(document 2\): the Pod has no metadata\.name",
+        ),
+        (
+            "apiVersion: v1\nkind: Node\nmetadata: {name: a}\nmetadata: {name: b}\n",
+            r'cluster\.yaml, line 1 \(document 1\): line 4: key "metadata" already set in map',
+        ),
+        (
+            "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n",
+            r"cluster\.yaml, line 1 \(document 1\): the Node's metadata\.name is no text; put it in quotes",
+        ),
+        (
+            "apiVersion: v1\nkind: Node\nmetadata: {name: x, labels: {a: 'x', gpu: true}}\n",
+            r"cluster\.yaml, .*: the Node's metadata\.labels\[gpu\] is no text; put it in quotes",
+        ),
+        (
+            "apiVersion: v1\nkind: Node\nmetadata: {name: x, annotations: [a]}\n",
+            r"cluster\.yaml, .*: the Node's metadata\.annotations are no mapping",
         ),
         ("- 1", r"cluster\.yaml, line 1 \(document 1\): expected an object, found list"),
     ],

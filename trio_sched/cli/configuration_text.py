@@ -1,7 +1,6 @@
 """Reads the configuration that a command line names, and converts it if it is one of former versions."""
 
 import logging
-from pathlib import Path
 from typing import Final
 
 from attrs import frozen
@@ -22,6 +21,8 @@ from trio_sched.config.legacy import (
 )
 from trio_sched.config.load import FlagOverrides, load_configuration
 from trio_sched.config.schema import SchedulerConfig
+from trio_sched.documents.errors import DocumentError
+from trio_sched.documents.files import MAX_BYTES, decode_text, read_bytes
 from trio_sched.kube_client.kubeconfig import load_kubeconfig
 from trio_sched.kube_client.tls import describe_os_error
 
@@ -166,14 +167,14 @@ def read_configuration_file(path: str) -> str:
         ConfigError: it cannot be read, or is not UTF-8.
     """
     try:
-        content = Path(path).read_bytes()
+        content = read_bytes(path, max_bytes=MAX_BYTES)
     except IsADirectoryError as error:
         raise ConfigError.of(f"read {path}: {describe_os_error(error)}") from error
     except OSError as error:
         raise ConfigError.of(f"open {path}: {describe_os_error(error)}") from error
     try:
-        return content.decode()
-    except UnicodeDecodeError as error:
+        return decode_text(content)
+    except DocumentError as error:
         if content.lstrip().startswith(b"{"):
             return content.decode(errors="replace")  # JSON allows what YAML does not
-        raise ConfigError.of("yaml: invalid leading UTF-8 octet") from error
+        raise ConfigError.of(str(error)) from error

@@ -12,9 +12,9 @@ from trio_sched.cli.legacy_flags import LEGACY_FLAGS
 from trio_sched.config.durations import format_duration
 from trio_sched.config.errors import Problem
 from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
-from trio_sched.config.go_text import json_text, quote
 from trio_sched.config.load import FlagOverrides
 from trio_sched.config.problems import forbidden, invalid
+from trio_sched.documents.go_text import json_text, quote
 from trio_sched.errors import TrioSchedError
 
 PROGRAM: Final = "kube-scheduler"

@@ -17,7 +17,7 @@ from attrs import frozen
 
 from trio_sched.config.durations import parse_duration
 from trio_sched.config.errors import ConfigError
-from trio_sched.config.go_text import quote
+from trio_sched.documents.go_text import quote
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.quantity import QuantityError, parse_nano, to_units
 

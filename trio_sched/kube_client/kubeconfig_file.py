@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-import yaml
 from attrs import evolve, field, frozen
 
+from trio_sched.documents.errors import DocumentError, shortened
+from trio_sched.documents.files import MAX_BYTES, decode_text, read_bytes
+from trio_sched.documents.yaml_reader import read_plain_documents
 from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.kubeconfig_wire import WireCluster, WireConfig, WireContext, WireUser
 from trio_sched.kube_client.tls import describe_os_error
@@ -116,7 +118,7 @@ def read_kubeconfig(path: str) -> Kubeconfig:
         KubeconfigError: there is no such file, or it is not a kubeconfig.
     """
     try:
-        text = Path(path).read_bytes()
+        text = read_bytes(path, max_bytes=MAX_BYTES)
     except FileNotFoundError as problem:
         raise KubeconfigError(f"stat {path}: no such file or directory") from problem
     except OSError as problem:
@@ -132,17 +134,16 @@ def parse_kubeconfig(text: bytes, *, path: str) -> Kubeconfig:
         KubeconfigError: names *path* and what is wrong where.
     """
     try:
-        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # both loaders are safe
-    except yaml.MarkedYAMLError as problem:
-        raise _unloadable(path, f"yaml: {_describe_yaml(problem)}") from problem
-    except (yaml.YAMLError, UnicodeDecodeError) as problem:
-        raise _unloadable(path, f"yaml: {problem}") from problem
+        document = next((document.value for document in read_plain_documents(decode_text(text))), None)
+    except DocumentError as problem:
+        raise _unloadable(path, str(problem)) from problem
     if document is None:
         return Kubeconfig()
     if not isinstance(document, dict):
         raise _unloadable(path, f"expected a kubeconfig, got {_kind_of(document)}")
     version, kind = document.get("apiVersion") or "v1", document.get("kind") or "Config"
     if (version, kind) != ("v1", "Config"):
+        version, kind = shortened(str(version)), shortened(str(kind))
         raise _unloadable(path, f'no kind "{kind}" is registered for version "{version}": expected kind "Config", v1')
     try:
         wire = msgspec.convert(document, WireConfig)
@@ -165,10 +166,11 @@ class _Reader:
 
     def by_name(self, what: str, entries: list[tuple[str | None, _T]]) -> dict[str, _T]:
         found: dict[str, _T] = {}
-        for name, value in entries:
-            if (name or "") in found:
-                raise _unloadable(self.path, f'{what}: duplicate name "{name or ""}" in list')
-            found[name or ""] = value
+        for given, value in entries:
+            name = given or ""
+            if name in found:
+                raise _unloadable(self.path, f'{what}: duplicate name "{shortened(name)}" in list')
+            found[name] = value
         return found
 
     def cluster(self, wire: WireCluster | None) -> Cluster:
@@ -243,14 +245,6 @@ def _context(wire: WireContext | None) -> Context:
 
 def _unloadable(path: str, problem: str) -> KubeconfigError:
     return KubeconfigError(f'error loading config file "{path}": {problem}')
-
-
-def _describe_yaml(problem: yaml.MarkedYAMLError) -> str:
-    """*problem* with the text of libyaml's Go port: lines count from 0 for the parser and from 1 for the scanner."""
-    is_scanner = isinstance(problem, yaml.scanner.ScannerError)
-    marks = [mark for mark in (problem.context_mark, problem.problem_mark) if mark is not None and mark.line]
-    where = f"line {marks[0].line + is_scanner}: " if marks else ""
-    return f"{where}{problem.problem or 'unknown problem parsing YAML content'}"
 
 
 def _kind_of(document: object) -> str:
