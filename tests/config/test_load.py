@@ -2,7 +2,8 @@ import pytest
 
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.feature_gates import resolve_feature_gates
-from trio_sched.config.load import FlagOverrides, load_configuration
+from trio_sched.config.flag_overrides import FlagOverrides
+from trio_sched.config.load import load_configuration
 from trio_sched.config.schema import RawArguments, SchedulerConfig
 from trio_sched.plugin_api.arguments import (
     DynamicResourcesArgs,

@@ -10,6 +10,7 @@ from trio_sched.cli.legacy_flags import LEGACY_NAMES
 from trio_sched.cli.policy_config_map import fetch_policy
 from trio_sched.config.errors import ConfigError, Problem
 from trio_sched.config.feature_gates import FeatureGates
+from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.legacy import (
     Conversion,
     OldStart,
@@ -19,7 +20,7 @@ from trio_sched.config.legacy import (
     convert_start,
     read_legacy_configuration,
 )
-from trio_sched.config.load import FlagOverrides, load_configuration
+from trio_sched.config.load import load_configuration
 from trio_sched.config.schema import SchedulerConfig
 from trio_sched.documents.errors import DocumentError
 from trio_sched.documents.files import MAX_BYTES, decode_text, read_bytes

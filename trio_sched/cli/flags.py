@@ -1,5 +1,6 @@
 """Parses and validates the command line of the daemon."""
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -12,7 +13,7 @@ from trio_sched.cli.legacy_flags import LEGACY_FLAGS
 from trio_sched.config.durations import format_duration
 from trio_sched.config.errors import Problem
 from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
-from trio_sched.config.load import FlagOverrides
+from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.problems import forbidden, invalid
 from trio_sched.documents.go_text import json_text, quote
 from trio_sched.errors import TrioSchedError
@@ -128,6 +129,11 @@ def split_arguments(argv: Sequence[str]) -> tuple[Flags, tuple[str, ...]]:
     return Flags(parsed.values, parsed.given), parsed.arguments
 
 
+def near_flag(name: str) -> str | None:
+    """The flag that *name* may have been meant to be; None if none is near."""
+    return next(iter(difflib.get_close_matches(name, _FLAGS, n=1, cutoff=0.75)), None)
+
+
 def flags_usage(program: str = PROGRAM) -> str:
     """All the flags, for ``--help`` and before the error of a wrong flag."""
     return usage(program, DEFAULT_GATES.help_lines())
@@ -218,6 +224,7 @@ __all__ = [
     "MissingFeatureError",
     "flags_usage",
     "logging_problems",
+    "near_flag",
     "option_problems",
     "parse_flags",
     "refuse_unsupported",

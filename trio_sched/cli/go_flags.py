@@ -35,7 +35,14 @@ _FLOAT: Final = re.compile(
 
 
 class FlagError(TrioSchedError):
-    """A command line that cannot be parsed; the text is what kube-scheduler prints after its usage."""
+    """A command line that cannot be parsed; the text is what kube-scheduler prints after its usage.
+
+    *unknown* is the name of the flag that does not exist; empty if something else is wrong.
+    """
+
+    def __init__(self, text: str, *, unknown: str = "") -> None:
+        super().__init__(text)
+        self.unknown = unknown
 
 
 class ValueProblem(Exception):
@@ -121,7 +128,7 @@ class _Parser:
             raise FlagError(f"bad flag syntax: {word}")
         flag = self.by_name.get(name.replace("_", "-"))
         if flag is None:
-            raise FlagError(f"unknown flag: --{name}")
+            raise FlagError(f"unknown flag: --{name}", unknown=name)
         if not separator:
             if flag.type.alone is not None:
                 value = flag.type.alone
@@ -136,7 +143,9 @@ class _Parser:
             letter, following = letters[0], letters[1:]
             flag = self._by_shorthand.get(letter)
             if flag is None:
-                raise FlagError(f"unknown shorthand flag: {_quote_letter(letter)} in -{letters}")
+                # A single dash before a long name is Go's own style, which kube-scheduler does not have.
+                unknown = letters.partition("=")[0] if len(letters) > 1 else ""
+                raise FlagError(f"unknown shorthand flag: {_quote_letter(letter)} in -{letters}", unknown=unknown)
             if following.startswith("=") and len(following) > 1:
                 return self._set(flag, following[1:])
             if flag.type.alone is not None:

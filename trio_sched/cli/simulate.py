@@ -130,6 +130,8 @@ def simulate(
     set_up_logging("text", verbosity)
     if not verbosity:
         logging.getLogger("trio_sched").setLevel(logging.WARNING)
+    if sys.stdin is None and Path("-") in files:
+        raise click.UsageError("there is no standard input to read '-' from; it is closed")
     with _one_error():
         plan = Plan(
             settings=_settings(config, feature_gates),
