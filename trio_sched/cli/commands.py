@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from trio_sched.errors import nearest_name
 
 if TYPE_CHECKING:
     import click
@@ -39,7 +40,7 @@ COMMANDS: Final = {
 
 def near_command(word: str) -> str | None:
     """The name of the command that *word* may have been meant to be; None if none is near."""
-    return next(iter(difflib.get_close_matches(word, COMMANDS, n=1)), None)
+    return nearest_name(word, COMMANDS)
 
 
 def listed_commands() -> str:

@@ -18,6 +18,7 @@ from trio_sched.config.legacy import (
     PolicySource,
     chosen_policy,
     convert_start,
+    is_policy,
     read_legacy_configuration,
 )
 from trio_sched.config.load import load_configuration
@@ -33,6 +34,12 @@ _GONE: Final = {
     "google-json-key": "credentials of a cloud are no part of the scheduler any more; "
     "use a kubeconfig whose user has an exec plugin",
 }
+
+
+_POLICY_HINT: Final = (
+    "this is a policy; give it with --policy-config-file instead of --config, or use what "
+    "`trio-sched convert-config POLICY_FILE` prints"
+)
 
 
 @frozen(kw_only=True)
@@ -56,6 +63,8 @@ class ConfigurationText:
             return load_configuration(self.text, flags=flags, gates=gates)
         except ConfigError as error:
             if self.conversion is None:
+                if self.text is not None and is_policy(self.text):
+                    error.hint = _POLICY_HINT
                 raise
             raise error.within(f"{self.conversion.source}, converted to v1: ") from error
 

@@ -1,6 +1,5 @@
 """Parses and validates the command line of the daemon."""
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -16,7 +15,7 @@ from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
 from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.problems import forbidden, invalid
 from trio_sched.documents.go_text import json_text, quote
-from trio_sched.errors import TrioSchedError
+from trio_sched.errors import TrioSchedError, nearest_name
 
 PROGRAM: Final = "kube-scheduler"
 """The name of the command in texts that scripts may read."""
@@ -131,7 +130,7 @@ def split_arguments(argv: Sequence[str]) -> tuple[Flags, tuple[str, ...]]:
 
 def near_flag(name: str) -> str | None:
     """The flag that *name* may have been meant to be; None if none is near."""
-    return next(iter(difflib.get_close_matches(name, _FLAGS, n=1, cutoff=0.75)), None)
+    return nearest_name(name, _FLAGS)
 
 
 def flags_usage(program: str = PROGRAM) -> str:

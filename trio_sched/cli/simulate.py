@@ -264,4 +264,5 @@ def _one_error() -> Generator[None, None, None]:
     if isinstance(problem, KeyboardInterrupt):
         raise click.Abort
     if problem is not None:
-        raise click.ClickException(str(problem))
+        hint = f"\n{problem.hint}" if isinstance(problem, TrioSchedError) and problem.hint else ""
+        raise click.ClickException(f"{problem}{hint}")

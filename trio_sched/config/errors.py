@@ -39,7 +39,9 @@ class ConfigError(TrioSchedError):
 
     def within(self, prefix: str) -> "ConfigError":
         """The same problems, with *prefix* before the text to say what was being done."""
-        return ConfigError(self.problems, prefix=prefix + self.prefix)
+        error = ConfigError(self.problems, prefix=prefix + self.prefix)
+        error.hint = self.hint
+        return error
 
     def __str__(self) -> str:
         # Equal texts are said once; one problem stands for itself, several stand in brackets.
