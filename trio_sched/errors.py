@@ -16,6 +16,8 @@ class TrioSchedError(Exception):
 
     hint: str = ""
     """What to do, for an error whose text must be kube-scheduler's; empty where the text says it."""
+    place: str = ""
+    """Where it is (a file, with line and column if they are known), likewise."""
 
 
 def first_leaf(group: BaseExceptionGroup[E]) -> E:

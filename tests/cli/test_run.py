@@ -45,7 +45,8 @@ def config(tmp_path: Path) -> Callable[[str], str]:
 
 def command_failed(capsys: Capture) -> str:
     (line,) = [line for line in capsys.readouterr().err.splitlines() if '"command failed"' in line]
-    found = re.fullmatch(r'E\d{4} [\d:.]+ +\d+ run\.py:\d+\] "command failed" err=(".*")', line)
+    places = r'( place="[^"]*")?'
+    found = re.fullmatch(rf'E\d{{4}} [\d:.]+ +\d+ run\.py:\d+\] "command failed" err=("(?:[^"\\]|\\.)*"){places}', line)
     assert found, line
     return json.loads(found[1])
 
@@ -186,6 +187,31 @@ def test_arguments_for_a_plugin_that_is_nowhere_are_told_but_refuse_nothing(
         f"{path}: profiles[0].pluginConfig[0].name: no profile enables {name!r} and no installed distribution offers "
         f"it, so that these arguments are not used{hint}"
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "err", "place"),
+    [
+        (b"a:\n  - b\n c: d\n", "yaml: line 2: did not find expected", ", line 3, column 2"),
+        (b"a: [b\n\xff]", "yaml: invalid leading UTF-8 octet", ", line 2, column 1: byte 0xff is not UTF-8"),
+        (b"{\n 'a': 1}", "couldn't get version/kind; json parse error: invalid character", ", line 2, column 2"),
+        (HEAD.encode() + b"parallelism: 0", "parallelism: Invalid value: 0", ""),
+    ],
+)
+def test_beside_kube_schedulers_text_stand_the_file_and_the_place_in_it(
+    content: bytes, err: str, place: str, capsys: Capture, tmp_path: Path
+) -> None:
+    path = tmp_path / "scheduler.yaml"
+    path.write_bytes(content)
+    assert main([MASTER, f"--config={path}"]) == ExitCode.FAILURE
+    said = capsys.readouterr().err
+    assert f'err="{err}' in said
+    assert f' place="{path}{place}' in said
+
+
+def test_a_file_whose_name_is_not_utf_8_is_told_all_the_same(capsys: Capture) -> None:
+    assert main([MASTER, "--config=/nonexistent/\udcff"]) == ExitCode.FAILURE
+    assert r"open /nonexistent/\\udcff: no such file or directory" in capsys.readouterr().err
 
 
 def test_a_policy_that_is_given_as_a_configuration_is_told_as_one(capsys: Capture, tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ _POLICY_HINT: Final = (
 class ConfigurationText:
     """A configuration in v1, and its origin."""
 
+    path: str = ""
+    """The file; empty if there is none."""
     text: str | None
     """The v1 document; None if there is none and no flag of former versions."""
     conversion: Conversion | None = None
@@ -65,6 +67,7 @@ class ConfigurationText:
             if self.conversion is None:
                 if self.text is not None and is_policy(self.text):
                     error.hint = _POLICY_HINT
+                error.place = ", ".join(filter(None, (self.path, error.place)))
                 raise
             raise error.within(f"{self.conversion.source}, converted to v1: ") from error
 
@@ -115,7 +118,7 @@ def read_configuration(flags: Flags, path: str, *, connected: bool = True) -> Co
     ignored = tuple(f"--{name}" for name in sorted(flags.given & LEGACY_NAMES))
     legacy = read_legacy_configuration(text)
     if legacy is None:
-        return ConfigurationText(text=text, ignored=ignored)
+        return ConfigurationText(path=path, text=text, ignored=ignored)
     source = legacy.policy_source
     policy = None if source is None else _read_policy(source, flags, legacy.kubeconfig, connected=connected)
     conversion = legacy.convert(policy)
@@ -187,4 +190,6 @@ def read_configuration_file(path: str) -> str:
     except DocumentError as error:
         if content.lstrip().startswith(b"{"):
             return content.decode(errors="replace")  # JSON allows what YAML does not
-        raise ConfigError.of(str(error)) from error
+        problem = ConfigError.of(str(error))
+        problem.place = f"{path}, {error.place}: {error.problem}"
+        raise problem from error

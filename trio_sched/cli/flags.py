@@ -14,12 +14,15 @@ from trio_sched.config.errors import Problem
 from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
 from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.problems import forbidden, invalid
+from trio_sched.documents.errors import shortened
 from trio_sched.documents.go_text import json_text, quote
 from trio_sched.errors import TrioSchedError, nearest_name
 
 PROGRAM: Final = "kube-scheduler"
 """The name of the command in texts that scripts may read."""
 
+_SHOWN_ARGUMENTS: Final = 1_000
+"""Characters of what stands beside the flags that an error shows."""
 _PREVIOUS_MINOR: Final = "1.35"
 _METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
@@ -113,7 +116,7 @@ def parse_flags(argv: Sequence[str]) -> Flags:
     """
     flags, arguments = split_arguments(argv)
     if not flags.help and any(arguments):
-        listed = " ".join(map(quote, arguments))
+        listed = shortened(" ".join(quote(shortened(argument)) for argument in arguments), _SHOWN_ARGUMENTS)
         raise ArgumentError(f"{quote(PROGRAM)} does not take any arguments, got [{listed}]")
     return flags
 

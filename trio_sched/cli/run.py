@@ -68,8 +68,7 @@ def run(flags: Flags) -> ExitCode:
         code = ExitCode.FAILURE
     except* TrioSchedError as group:
         for problem in _leaves(group):
-            hint = {"hint": problem.hint} if problem.hint else {}
-            log.error("command failed", extra={"err": str(problem), **hint})
+            log.error("command failed", extra=_fields(problem))
         code = ExitCode.FAILURE
     return code
 
@@ -145,3 +144,9 @@ def _leaves(group: BaseExceptionGroup[TrioSchedError]) -> list[TrioSchedError]:
     for problem in group.exceptions:
         found += _leaves(problem) if isinstance(problem, BaseExceptionGroup) else [problem]
     return found
+
+
+def _fields(problem: TrioSchedError) -> dict[str, str]:
+    """The fields of the log line about *problem*; bytes that are not UTF-8 in a file's name are escaped."""
+    fields = {"err": str(problem), "place": problem.place, "hint": problem.hint}
+    return {name: text.encode("utf-8", "backslashreplace").decode() for name, text in fields.items() if text}

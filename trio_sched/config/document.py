@@ -60,7 +60,7 @@ def read_document(text: str) -> tuple[Tree, list[str]]:
             return _read_json(text), []
         document = read_yaml(text)
     except DocumentError as error:
-        raise ConfigError.of(str(error)) from error
+        raise _config_error(str(error), error) from error
     return document.tree, [document.duplicates_text] if document.duplicates_text else []
 
 
@@ -68,7 +68,14 @@ def _read_json(text: str) -> Tree:
     try:
         return read_json(text)
     except DocumentError as error:
-        raise ConfigError.of(_INTERPRETING + str(error)) from error
+        raise _config_error(_INTERPRETING + str(error), error) from error
+
+
+def _config_error(text: str, error: DocumentError) -> ConfigError:
+    """*text*, which counts lines as kube-scheduler does, with the line and column of *error*."""
+    found = ConfigError.of(text)
+    found.place = error.place
+    return found
 
 
 def interpret(tree: Tree) -> DocumentKind:

@@ -40,7 +40,7 @@ class ConfigError(TrioSchedError):
     def within(self, prefix: str) -> "ConfigError":
         """The same problems, with *prefix* before the text to say what was being done."""
         error = ConfigError(self.problems, prefix=prefix + self.prefix)
-        error.hint = self.hint
+        error.hint, error.place = self.hint, self.place
         return error
 
     def __str__(self) -> str:

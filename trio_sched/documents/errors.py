@@ -25,13 +25,7 @@ class DocumentError(TrioSchedError):
         super().__init__(text)
         self.line, self.column = line, column
         self.problem = problem or text
-
-    @property
-    def located(self) -> str:
-        """The message with its place, as far as that is known, in front."""
-        if not self.line:
-            return self.problem
-        return f"line {self.line}, column {self.column}: {self.problem}"
+        self.place = f"line {line}, column {column}" if line else ""
 
 
 def shortened(text: str, limit: int = _SHOWN_CHARACTERS) -> str:

@@ -15,6 +15,7 @@ from trio_sched.errors import TrioSchedError
 from trio_sched.simulator import event_shapes
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.cluster_state import object_key
+from trio_sched.simulator.field_types import type_problem
 from trio_sched.simulator.lifecycle import create, serve_definition, write_fields
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import ApiError
@@ -201,6 +202,10 @@ def populate(server: ApiServer, manifests: Sequence[Json]) -> int:
         if resource is None:
             problem = f"no resource of kind {shortened(kind)} in {shortened(api_version)} is served"
             raise ManifestError(what, 0, 0, problem)
+        if type_error := type_problem(manifest):
+            raise ManifestError(what, 0, 0, type_error)
+        if resource.collection == "pods" and not manifest.get("spec"):
+            raise ManifestError(what, 0, 0, "spec is missing")
         namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
         if namespace:
             _ensure_namespace(server, namespace)
@@ -208,10 +213,14 @@ def populate(server: ApiServer, manifests: Sequence[Json]) -> int:
         if resource.group == "events.k8s.io":
             fields = event_shapes.to_core(fields)
         try:
-            if metadata.get("uid"):
+            if metadata.get("uid") and metadata.get("name"):
                 _restore(server, resource, namespace, fields)
             else:
                 _create(server, resource, namespace, fields)
+        except (TypeError, AttributeError, KeyError) as error:
+            # Kinds whose types are not known to `type_problem`: custom resource definitions for instance.
+            problem = f"it lacks a field, or one has the wrong type: {type(error).__name__}: {error}"
+            raise ManifestError(what, 0, 0, shortened(problem)) from error
         except ApiError as error:
             raise ManifestError(what, 0, 0, shortened(error.message, 2_000)) from error
     return len(manifests)
