@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import Mapping
 
+from trio_sched.documents.files import read_bytes
 from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.exec_plugin import API_VERSIONS
 from trio_sched.kube_client.in_cluster import in_cluster_settings
@@ -101,8 +102,9 @@ def _initial_token(user: User, *, is_tls: bool) -> str:
     if not user.token_file or not is_tls:
         return ""
     try:
-        with open(user.token_file, encoding="utf-8") as file:
-            return file.read().strip()
+        return read_bytes(user.token_file).decode().strip()
+    except UnicodeDecodeError as problem:
+        raise KubeconfigError(f"read {user.token_file}: not a token: byte {problem.start} is not UTF-8") from problem
     except OSError as problem:
         raise KubeconfigError(f"open {user.token_file}: {describe_os_error(problem)}") from problem
 

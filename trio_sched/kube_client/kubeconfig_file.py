@@ -1,7 +1,6 @@
 """Reads kubeconfig files: YAML or JSON in, plain values out, file names made absolute."""
 
 import base64
-import binascii
 import os
 from pathlib import Path
 from typing import Any, TypeVar
@@ -228,12 +227,16 @@ class _Reader:
         )
 
     def _absolute(self, file: str | None) -> str:
-        return os.path.normpath(Path(self.path).absolute().parent / file) if file else ""
+        if not file:
+            return ""
+        if "\0" in file:
+            raise _unloadable(self.path, f"the file name {shortened(ascii(file))} has a NUL byte")
+        return os.path.normpath(Path(self.path).absolute().parent / file)
 
     def _decoded(self, data: str | None) -> bytes:
         try:
             return base64.b64decode((data or "").replace("\n", "").replace("\r", ""), validate=True)
-        except binascii.Error as problem:
+        except ValueError as problem:  # binascii.Error, or characters beyond ASCII
             raise _unloadable(self.path, f"illegal base64 data: {problem}") from problem
 
 
