@@ -4,6 +4,7 @@ The packages, lowest layer first; ``lint-imports`` enforces that each imports on
 ``kube_client`` and ``simulator`` are one layer):
 
 * ``errors``      the base class of errors
+* ``documents``   YAML and JSON from outside, read with bounds
 * ``objects``     Kubernetes objects, decoded straight from the wire
 * ``snapshot``    the cluster at one instant, as numpy columns
 * ``plugin_api``  what plugins import: hooks, Status, CycleState, Handle

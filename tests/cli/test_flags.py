@@ -12,7 +12,7 @@ from trio_sched.cli.flags import (
     serving_problem,
 )
 from trio_sched.config.feature_gates import DEFAULT_GATES, resolve_feature_gates
-from trio_sched.config.load import FlagOverrides
+from trio_sched.config.flag_overrides import FlagOverrides
 
 
 def test_an_ordinary_kube_scheduler_command_line_is_accepted() -> None:

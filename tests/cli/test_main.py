@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from trio_sched.cli.commands import COMMANDS
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.main import main
 
@@ -18,9 +19,10 @@ def test_help_shows_the_commands_and_every_section_of_flags(capsys: Capture) -> 
     assert "--write-config-to string" in printed
 
 
-@pytest.mark.parametrize("command", ["simulate", "plugins", "convert-config"])
-def test_each_command_has_a_help_of_its_own(command: str, capsys: Capture) -> None:
-    assert main([command, "--help"]) == ExitCode.OK
+@pytest.mark.parametrize("option", ["-h", "--help"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_a_help_of_its_own(command: str, option: str, capsys: Capture) -> None:
+    assert main([command, option]) == ExitCode.OK
     assert f"Usage: trio-sched {command} [OPTIONS]" in capsys.readouterr().out
 
 
@@ -40,20 +42,47 @@ def test_no_other_version_is_reported(asked: str, capsys: Capture) -> None:
     assert expected in capsys.readouterr().err
 
 
-def test_a_wrong_flag_is_told_after_the_usage(capsys: Capture) -> None:
-    assert main(["--nosuchflag"]) == ExitCode.FAILURE
+@pytest.mark.parametrize(
+    ("flag", "hint"),
+    [
+        ("--nosuchflag", "See trio-sched --help for all flags."),
+        ("--confg=x", "Did you mean --config? See trio-sched --help for all flags."),
+        ("--leader-elekt", "Did you mean --leader-elect? See trio-sched --help for all flags."),
+        ("-config=x", "Did you mean --config? See trio-sched --help for all flags."),
+        ("--secure-port=abc", "See trio-sched --help for all flags."),
+    ],
+)
+def test_a_wrong_flag_is_told_in_two_lines_of_which_the_last_is_kube_schedulers(
+    flag: str, hint: str, capsys: Capture
+) -> None:
+    assert main([flag]) == ExitCode.FAILURE
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.startswith("Usage:\n  trio-sched [flags]\n")
-    assert printed.err.endswith("\n\nError: unknown flag: --nosuchflag\n")
+    first, last = printed.err.splitlines()
+    assert first == hint
+    assert last.startswith("Error: ")
 
 
-def test_a_misspelt_command_is_told_alone_and_names_the_commands(capsys: Capture) -> None:
-    assert main(["simluate"]) == ExitCode.FAILURE
+@pytest.mark.parametrize("word", ["simulat", "simluate", "Simulate", "simulated"])
+def test_a_misspelt_command_is_told_whatever_follows_it(word: str, capsys: Capture) -> None:
+    assert main([word, "-f", "x.yaml", "--nosuchflag"]) == ExitCode.FAILURE
+    expected = f'Error: unknown command "{word}" for "trio-sched". Did you mean "simulate"?\n'
+    assert capsys.readouterr().err == expected
+
+
+def test_an_argument_that_is_near_no_command_is_told_in_kube_schedulers_words(capsys: Capture) -> None:
+    assert main(["foo", "bar"]) == ExitCode.FAILURE
     assert capsys.readouterr().err == (
-        'Error: "kube-scheduler" does not take any arguments, got ["simluate"]; '
-        "the commands are simulate, plugins and convert-config, see trio-sched --help\n"
+        "The commands are simulate, plugins, convert-config and completion; see trio-sched --help.\n"
+        'Error: "kube-scheduler" does not take any arguments, got ["foo" "bar"]\n'
     )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_that_is_not_imported_yet_is_its_own(name: str) -> None:
+    command = COMMANDS[name].load()
+    assert command.name == name
+    assert command.get_short_help_str(limit=90) == COMMANDS[name].short_help
 
 
 def test_the_module_can_be_run_and_its_exit_code_is_the_commands() -> None:

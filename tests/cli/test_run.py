@@ -45,7 +45,8 @@ def config(tmp_path: Path) -> Callable[[str], str]:
 
 def command_failed(capsys: Capture) -> str:
     (line,) = [line for line in capsys.readouterr().err.splitlines() if '"command failed"' in line]
-    found = re.fullmatch(r'E\d{4} [\d:.]+ +\d+ run\.py:\d+\] "command failed" err=(".*")', line)
+    places = r'( place="[^"]*")?'
+    found = re.fullmatch(rf'E\d{{4}} [\d:.]+ +\d+ run\.py:\d+\] "command failed" err=("(?:[^"\\]|\\.)*"){places}', line)
     assert found, line
     return json.loads(found[1])
 
@@ -108,6 +109,118 @@ def test_a_plugin_that_nobody_has_installed_is_named_with_the_mend(
     assert main([MASTER, config(body)]) == ExitCode.FAILURE
     said = command_failed(capsys)
     assert "no installed distribution offers a plugin named 'NodeAffinty'; did you mean 'NodeAffinity'?" in said
+
+
+CONFIGURED = """
+from attrs import frozen
+from trio_sched.plugin_api import hookimpl
+
+@frozen(kw_only=True)
+class Args:
+    zones: tuple[str, ...] = ()
+
+class Zoned:
+    name = "Zoned"
+    Args = Args
+
+    def __init__(self, args, handle):
+        pass
+
+    @hookimpl
+    def score(self, pod, nodes):
+        return nodes.pod_count
+"""
+
+
+def test_a_plugin_that_nobody_has_installed_is_named_with_file_and_path(
+    capsys: Capture, config: Callable[[str], str]
+) -> None:
+    refs = "[{name: NodeName}, {name: Unheard}]"
+    body = f"profiles: [{{schedulerName: a}}, {{schedulerName: b, plugins: {{multiPoint: {{enabled: {refs}}}}}}}]\n"
+    flag = config(body)
+    assert main([MASTER, flag]) == ExitCode.FAILURE
+    place = "profiles[1].plugins.multiPoint.enabled[1].name"
+    said = command_failed(capsys)
+    assert said.startswith(f"{flag.removeprefix('--config=')}: {place}: no installed distribution offers")
+    assert "did you mean" not in said
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        ("{zones: eu-1}", "profiles[0].pluginConfig[1].args.zones: expected a list, got 'eu-1' (plugin 'Zoned')"),
+        ("{zone: []}", "profiles[0].pluginConfig[1].args: extra fields found (zone) (plugin 'Zoned')"),
+    ],
+)
+def test_wrong_arguments_of_a_plugin_are_told_with_file_and_path_before_anything_is_connected(
+    args: str, problem: str, install_plugin: InstallPlugin, capsys: Capture, config: Callable[[str], str]
+) -> None:
+    install_plugin("Zoned", CONFIGURED)
+    entries = f"[{{name: NodeAffinity, args: {{}}}}, {{name: Zoned, args: {args}}}]"
+    flag = config(f"profiles: [{{plugins: {{score: {{enabled: [{{name: Zoned}}]}}}}, pluginConfig: {entries}}}]\n")
+    assert main([MASTER, flag]) == ExitCode.FAILURE
+    assert command_failed(capsys) == f"{flag.removeprefix('--config=')}: {problem}"
+
+
+def test_arguments_of_a_plugin_that_takes_none_are_told_with_file_and_path(
+    capsys: Capture, config: Callable[[str], str]
+) -> None:
+    flag = config("profiles: [{pluginConfig: [{name: ImageLocality, args: {a: 1}}]}]\n")
+    assert main([MASTER, flag]) == ExitCode.FAILURE
+    assert command_failed(capsys) == (
+        f"{flag.removeprefix('--config=')}: profiles[0].pluginConfig[0]: the plugin takes no arguments; "
+        "remove the entry (plugin 'ImageLocality')"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("NodeAffinty", "; did you mean 'NodeAffinity'?"), ("Unheard", ""), ("NodeFoo", "")]
+)
+def test_arguments_for_a_plugin_that_is_nowhere_are_told_but_refuse_nothing(
+    name: str, hint: str, capsys: Capture, small_cluster: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(f"{HEAD}profiles: [{{pluginConfig: [{{name: {name}, args: {{a: 1}}}}, {{name: NodeAffinity}}]}}]\n")
+    assert main(["simulate", "-f", str(small_cluster), "--config", str(path)]) == ExitCode.OK
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "pluginConfig" in line]
+    assert line.endswith(
+        f"{path}: profiles[0].pluginConfig[0].name: no profile enables {name!r} and no installed distribution offers "
+        f"it, so that these arguments are not used{hint}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "err", "place"),
+    [
+        (b"a:\n  - b\n c: d\n", "yaml: line 2: did not find expected", ", line 3, column 2"),
+        (b"a: [b\n\xff]", "yaml: invalid leading UTF-8 octet", ", line 2, column 1: byte 0xff is not UTF-8"),
+        (b"{\n 'a': 1}", "couldn't get version/kind; json parse error: invalid character", ", line 2, column 2"),
+        (HEAD.encode() + b"parallelism: 0", "parallelism: Invalid value: 0", ""),
+    ],
+)
+def test_beside_kube_schedulers_text_stand_the_file_and_the_place_in_it(
+    content: bytes, err: str, place: str, capsys: Capture, tmp_path: Path
+) -> None:
+    path = tmp_path / "scheduler.yaml"
+    path.write_bytes(content)
+    assert main([MASTER, f"--config={path}"]) == ExitCode.FAILURE
+    said = capsys.readouterr().err
+    assert f'err="{err}' in said
+    assert f' place="{path}{place}' in said
+
+
+def test_a_file_whose_name_is_not_utf_8_is_told_all_the_same(capsys: Capture) -> None:
+    assert main([MASTER, "--config=/nonexistent/\udcff"]) == ExitCode.FAILURE
+    assert r"open /nonexistent/\\udcff: no such file or directory" in capsys.readouterr().err
+
+
+def test_a_policy_that_is_given_as_a_configuration_is_told_as_one(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text("kind: Policy\napiVersion: v1\n")
+    assert main([MASTER, f"--config={path}"]) == ExitCode.FAILURE
+    said = capsys.readouterr().err
+    assert 'err="no kind \\"Policy\\" is registered' in said
+    assert 'hint="this is a policy; give it with --policy-config-file instead of --config, or use what' in said
 
 
 def test_a_broken_plugin_stops_only_those_who_enable_it(

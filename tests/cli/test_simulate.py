@@ -176,3 +176,24 @@ def test_extenders_are_refused_in_simulated_time(small_cluster: Path, tmp_path: 
     config.write_text(f"{HEAD}extenders: [{{urlPrefix: http://127.0.0.1:1, filterVerb: filter}}]\n")
     assert main(["simulate", "-f", str(small_cluster), "--config", str(config)]) != ExitCode.OK
     assert "extenders cannot be asked in simulated time; add --serve" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["-f", "--config"])
+def test_an_empty_file_name_is_not_the_current_folder(option: str, small_cluster: Path, capsys: Capture) -> None:
+    assert main(["simulate", "-f", str(small_cluster), option, ""]) == ExitCode.USAGE
+    assert "the name of a file is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("port", ["9" * 5000, "²", "65536", "-1"])
+def test_what_is_no_port_is_a_usage_error(port: str, small_cluster: Path, capsys: Capture) -> None:
+    assert main(["simulate", "-f", str(small_cluster), "--serve", f"127.0.0.1:{port}"]) == ExitCode.USAGE
+    assert "is no HOST:PORT" in capsys.readouterr().err
+
+
+def test_a_run_time_that_is_no_number_does_not_keep_the_simulation_going(small_cluster: Path, capsys: Capture) -> None:
+    annotated = "metadata: {name: db, annotations: {trio-sched.dev/run-seconds: nan},"
+    small_cluster.write_text(small_cluster.read_text().replace("metadata: {name: db,", annotated))
+    assert main(["simulate", "-f", str(small_cluster)]) == ExitCode.OK
+    printed = capsys.readouterr()
+    assert "run-seconds is no number and is ignored: 'nan'" in printed.err
+    assert "had not come to rest" not in printed.out

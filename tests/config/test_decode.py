@@ -2,8 +2,8 @@ import pytest
 
 from trio_sched.config.decode import decode_strictly
 from trio_sched.config.errors import ConfigError
-from trio_sched.config.json_reader import read_json
 from trio_sched.config.wire_types import CONFIGURATION
+from trio_sched.documents.json_reader import read_json
 
 
 def refusal(text: str) -> str:

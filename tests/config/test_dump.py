@@ -7,8 +7,8 @@ from trio_sched.config.dump import dump_configuration, write_yaml
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.extenders import apply_extenders
 from trio_sched.config.load import load_configuration
-from trio_sched.config.tree import Number, plain
-from trio_sched.config.yaml_reader import read_yaml
+from trio_sched.documents.tree import Number, plain
+from trio_sched.documents.yaml_reader import read_yaml
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -34,6 +34,9 @@ def test_a_dumped_configuration_completes_to_itself() -> None:
         (["yes", "5", "", "a: b", "~", "2001-01-01", "1:30", "=", "x"], None),
         ({"a": "b\nc\n"}, "a: |\n  b\n  c\n"),
         ([Number("1e2"), Number("1e21"), Number("7")], "- 100\n- 1e+21\n- 7\n"),
+        ({"a": "b\n\n\n"}, "a: |+\n  b\n\n\n"),
+        ({"a": "\n"}, "a: |2+\n\n"),
+        ({"a": "b..."}, "a: b...\n"),
         ({"a": None, "b": True}, "a: null\nb: true\n"),
     ],
 )
@@ -46,6 +49,13 @@ def test_values_are_laid_out_as_kube_scheduler_lays_them_out(value: object, text
 def test_any_text_survives_being_written(text: str) -> None:
     # Read with our own reader: PyYAML's takes a lone "=" for something else, kube-scheduler's library does not.
     assert plain(read_yaml(write_yaml({"a": text})).tree) == {"a": text}
+
+
+@given(st.lists(st.text(st.sampled_from(" \n\ta:#-.'\"|>\r\x00\x85\u2028\ufeff😀"))))
+def test_any_layout_of_lines_survives_being_written(texts: list[str]) -> None:
+    written = write_yaml({"a": texts})
+    assert plain(read_yaml(written).tree) == {"a": texts}
+    assert "\n..." not in written.removesuffix("\n")[-4:]
 
 
 def test_settled_extenders_have_a_timeout_and_free_fit_of_their_resources() -> None:

@@ -61,6 +61,12 @@ def test_the_plugin_of_the_readme_keeps_pods_out_of_the_zone(tmp_path: Path) -> 
     assert any(int(pods) > 1 for zone, pods in general if zone == "eu-1b")
 
 
+@pytest.mark.parametrize("page", [README, TUTORIAL], ids=lambda page: page.name)
+def test_the_packages_that_are_shown_say_how_they_are_built(page: Path) -> None:
+    files = dict(_NAMED_BLOCK.findall(page.read_text(encoding="utf-8")))
+    assert tomllib.loads(files["pyproject.toml"])["build-system"]["build-backend"] == "hatchling.build"
+
+
 def test_the_plugin_of_the_readme_is_as_short_as_promised() -> None:
     files = dict(_NAMED_BLOCK.findall(README.read_text(encoding="utf-8")))
     assert sum(1 for line in files["quiet_zone.py"].split("\n") if line.strip()) <= 15

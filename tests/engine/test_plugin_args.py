@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -22,6 +23,12 @@ class Args:
     limits: tuple[Limit, ...] = ()
     by_zone: dict[str, int] = field(factory=dict)
     note: str | None = None
+    zones: tuple[str, ...] = ()
+    names: Sequence[str] | None = None
+    racks: frozenset[str] = frozenset()
+    pair: tuple[str, int] = ("", 0)
+    anything: Any = None
+    rows: list[list[int]] = field(factory=list)
 
 
 class Plain:
@@ -65,6 +72,13 @@ def test_keys_are_camel_case_and_values_nest() -> None:
     )
 
 
+def test_collections_are_of_the_type_that_the_plugin_asks_for() -> None:
+    given = {"zones": ["a"], "names": ["b"], "racks": ["c", "c"], "pair": ["d", 1], "rows": [[1], []], "anything": "ab"}
+    assert plugin_args("Configured", Configured, given) == Args(
+        zones=("a",), names=("b",), racks=frozenset("c"), pair=("d", 1), rows=[[1], []], anything="ab"
+    )
+
+
 def test_an_instance_is_used_as_it_is() -> None:
     made = Args(seats=9)
     assert plugin_args("Configured", Configured, made) is made
@@ -87,6 +101,20 @@ def test_an_instance_is_used_as_it_is() -> None:
             "args.limits[0].atMost: expected a whole number, got 'x'",
         ),
         ({"byZone": {"a_b": "x"}}, "args.byZone['a_b']: expected a whole number, got 'x'"),
+        ({"zones": "eu-1"}, "args.zones: expected a list, got 'eu-1'"),
+        ({"zones": {"eu-1": 1}}, "args.zones: expected a list, got {'eu-1': 1}"),
+        ({"zones": None}, "args.zones: expected a list, got None"),
+        ({"zones": ["a", 5]}, "args.zones[1]: expected a text, got 5"),
+        ({"names": "eu-1"}, "args.names: expected a list, got 'eu-1'"),
+        ({"racks": "ab"}, "args.racks: expected a list, got 'ab'"),
+        ({"pair": "ab"}, "args.pair: expected a list, got 'ab'"),
+        ({"pair": ["a"]}, "args.pair: expected a list of 2 items, got 1"),
+        ({"pair": ["a", "b"]}, "args.pair[1]: expected a whole number, got 'b'"),
+        ({"rows": [[1], "23"]}, "args.rows[1]: expected a list, got '23'"),
+        ({"byZone": "ab"}, "args.byZone: expected a mapping, got 'ab'"),
+        ({"byZone": [["a", 1]]}, "args.byZone: expected a mapping, got [['a', 1]]"),
+        ({"limits": ["cpu"]}, "args.limits[0]: expected a mapping, got 'cpu'"),
+        ({"seats": "x" * 100_000}, f"args.seats: expected a whole number, got '{'x' * 199}… (100002 characters)"),
         ([1], "args: expected a mapping, got list"),
     ],
 )

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 from comparison import refuses_former_version
 from scoreboard import Case, GoldenRun
 
@@ -18,6 +17,8 @@ from trio_sched.cli.prepare import Prepared, check_elector, prepare
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.wire_types import POINTS
+from trio_sched.documents.tree import plain
+from trio_sched.documents.yaml_reader import read_yaml
 from trio_sched.errors import TrioSchedError
 
 CHUNKS: Final = 4
@@ -83,7 +84,7 @@ def _replay(golden: GoldenRun, case: Case, directory: Path) -> None:
     golden.record(AREA, "verdict", expected["ok"], f"{name}: expected refusal {expected.get('error')!r}, got accepted")
     if expected["ok"] and not runs:
         written = prepared.effective_yaml()
-        completed = json.loads(back(json.dumps(yaml.safe_load(written))))
+        completed = json.loads(back(json.dumps(plain(read_yaml(written).tree))))
         _compare_completed(golden, name, expected, prepared, back(written), completed)
 
 

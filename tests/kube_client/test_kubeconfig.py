@@ -110,6 +110,9 @@ def test_unusable_settings_are_refused_with_the_text_of_kube_scheduler(write: Wr
     [
         ("a: [\n", "yaml: line 1: did not find expected node content"),
         (kubeconfig(cluster={**HTTPS, "certificate-authority-data": "%%"}), "illegal base64 data at input byte 0"),
+        (kubeconfig(cluster={**HTTPS, "certificate-authority-data": "ü"}), "illegal base64 data at input byte 0"),
+        (kubeconfig(cluster={**HTTPS, "certificate-authority": "a\0b"}), r"open a\x00b: invalid argument"),
+        (kubeconfig(user={"tokenFile": "a\0b"}), r"open a\x00b: invalid argument"),
         (kubeconfig(kind="Pod"), 'no kind "Pod" is registered for version "v1"'),
         (kubeconfig(user={"token": 5}), "expected str | null, got int - at users[0].user.token"),
         ("[]", "expected a kubeconfig, got a list"),
@@ -121,6 +124,15 @@ def test_an_invalid_kubeconfig_is_reported_with_its_problem(write: Write, text: 
     with pytest.raises(KubeconfigError) as caught:
         load_kubeconfig(path)
     assert str(caught.value).startswith(f'error loading config file "{path}": {problem}')
+
+
+def test_a_token_file_that_is_none_is_named(write: Write, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_bytes(b"abc\xff")
+    with pytest.raises(KubeconfigError, match=rf'^failed to read token file "{token}": it is not UTF-8 text$'):
+        load_kubeconfig(write("config", kubeconfig(user={"tokenFile": str(token)})))
+    with pytest.raises(KubeconfigError, match=r"open /dev/zero: not a regular file or a pipe$"):
+        load_kubeconfig(write("config", kubeconfig(user={"tokenFile": "/dev/zero"})))
 
 
 def test_a_missing_file_and_a_directory_are_told_apart(tmp_path: Path) -> None:

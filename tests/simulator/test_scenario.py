@@ -24,6 +24,8 @@ items:
   value: 7
 - {apiVersion: v1, kind: Node, metadata: {name: n1}, status: {capacity: {cpu: "4"}}}
 """
+POD: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+NODE: Json = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
 
 
 def test_dependencies_are_created_first() -> None:
@@ -53,13 +55,29 @@ def test_items_of_typed_lists_inherit_what_the_list_says() -> None:
     [
         (
             "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n\nkind: [",
-            r"cluster\.yaml, line \d+ \(document 2\): ",
+            r"cluster\.yaml, line 5, column 1 \(document 2\): did not find expected node content",
         ),
         ("a: 1", r"cluster\.yaml, line 1 \(document 1\): apiVersion is missing"),
         ("\n\napiVersion: v1\nmetadata: {name: x}", r"cluster\.yaml, line 3 \(document 1\): kind is missing"),
         (
             "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\napiVersion: v1\nkind: Pod\n",
             r"cluster\.yaml, line 3 \(document 2\): the Pod has no metadata\.name",
+        ),
+        (
+            "apiVersion: v1\nkind: Node\nmetadata: {name: a}\nmetadata: {name: b}\n",
+            r'cluster\.yaml, line 1 \(document 1\): line 4: key "metadata" already set in map',
+        ),
+        (
+            "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n",
+            r"cluster\.yaml, line 1 \(document 1\): the Node's metadata\.name is no text; put it in quotes",
+        ),
+        (
+            "apiVersion: v1\nkind: Node\nmetadata: {name: x, labels: {a: 'x', gpu: true}}\n",
+            r"cluster\.yaml, .*: the Node's metadata\.labels\[gpu\] is no text; put it in quotes",
+        ),
+        (
+            "apiVersion: v1\nkind: Node\nmetadata: {name: x, annotations: [a]}\n",
+            r"cluster\.yaml, .*: the Node's metadata\.annotations are no mapping",
         ),
         ("- 1", r"cluster\.yaml, line 1 \(document 1\): expected an object, found list"),
     ],
@@ -129,6 +147,38 @@ def test_a_status_written_by_hand_is_kept_on_top_of_the_defaults(server: ApiServ
             {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}},
             "Thing t: no resource of kind Thing in example.com/v1 is served",
         ),
+        ({**POD, "spec": {"containers": 5}}, r"Pod p: spec\.containers must be a list, not 5"),
+        ({**POD, "spec": {"containers": [5]}}, r"Pod p: spec\.containers\[0\] must be a mapping, not 5"),
+        ({**POD, "spec": {"containers": [None]}}, r"Pod p: spec\.containers\[0\] must be an item, not None"),
+        (
+            {**POD, "spec": {"nodeSelector": {"a": 5}}},
+            r"spec\.nodeSelector\[a\] must be a text; put it in quotes, not 5",
+        ),
+        ({**POD, "spec": {"priority": "high"}}, r"spec\.priority must be a whole number of 32 bits, not 'high'"),
+        ({**POD, "spec": {"hostNetwork": "yes"}}, r"spec\.hostNetwork must be true or false, not 'yes'"),
+        (
+            {**POD, "spec": {"volumes": [{"name": "v", "persistentVolumeClaim": 5}]}},
+            r"Pod p: spec\.volumes\[0\]\.persistentVolumeClaim must be a mapping, not 5",
+        ),
+        ({**POD, "spec": {"volumes": "v" * 9999}}, r"must be a list, not 'v+… \(10001 characters\)"),
+        (
+            {**POD, "spec": {"topologySpreadConstraints": [{"maxSkew": "a"}]}},
+            r"spec\.topologySpreadConstraints\[0\]\.maxSkew must be a whole number of 32 bits, not 'a'",
+        ),
+        ({**POD, "metadata": {"name": "p", "uid": "u"}, "spec": []}, r"Pod p: spec must be a mapping, not \[\]"),
+        ({**POD, "metadata": {"name": "p", "uid": "u"}}, "Pod p: spec is missing"),
+        ({**NODE, "status": {"allocatable": {"cpu": "x"}}}, r"status\.allocatable\[cpu\] must be a quantity such as"),
+        ({**NODE, "status": {"allocatable": [1]}}, r"Node n: status\.allocatable must be a mapping, not \[1\]"),
+        ({**NODE, "spec": {"taints": "x"}}, r"Node n: spec\.taints must be a list, not 'x'"),
+        ({**NODE, "metadata": {"name": "n", "ownerReferences": "x"}}, r"metadata\.ownerReferences must be a list"),
+        (
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": 5},
+            r"PersistentVolumeClaim c: spec must be a mapping, not 5",
+        ),
+        (
+            {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "d"}},
+            "CustomResourceDefinition d: it lacks a field, or one has the wrong type: KeyError: 'spec'",
+        ),
         (
             {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}},
             'Pod p: Pod "p" is invalid: spec.containers: Required value',
@@ -138,3 +188,16 @@ def test_a_status_written_by_hand_is_kept_on_top_of_the_defaults(server: ApiServ
 def test_refused_objects_are_reported_by_name(server: ApiServer, manifest: Json, expected: str) -> None:
     with pytest.raises(ManifestError, match=expected):
         populate(server, [manifest])
+
+
+def test_an_object_with_a_uid_and_no_name_is_given_one(server: ApiServer) -> None:
+    container = {"name": "c", "image": "i"}
+    metadata = {"generateName": "p-", "uid": "from-afar"}
+    populate(server, [{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}])
+    (pod,) = server.store.collection("pods").objects.values()
+    assert pod.fields["metadata"]["name"].startswith("p-")
+
+
+def test_fields_that_kubernetes_does_not_know_and_nulls_pass(server: ApiServer) -> None:
+    node = {**NODE, "spec": {"taints": None, "nonsense": 5}, "status": {"allocatable": {"cpu": 1.5, "pods": 9}}}
+    assert populate(server, [node]) == 1

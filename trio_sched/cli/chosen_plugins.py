@@ -4,17 +4,27 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import frozen
 
-from trio_sched.config.errors import ConfigError
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.resolved_profile import ResolvedProfile
-from trio_sched.engine.plugin_errors import UnknownPlugin
+from trio_sched.engine.plugin_args import plugin_args
+from trio_sched.engine.plugin_errors import PluginError, UnknownPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry, points_of
 
 _INDISPENSABLE = ("queue_sort", "bind")
 
 
-class NotYetAvailable(ConfigError):
+class NotYetAvailable(PluginError):
     """The configuration names a plugin of Kubernetes that this version does not have."""
+
+    def __init__(self, plugin: str, profile: str) -> None:
+        super().__init__(plugin, profile)
+        self.plugin, self.profile = plugin, profile
+
+    def __str__(self) -> str:
+        return (
+            f"profile {self.profile!r}: plugin {self.plugin!r} is not available in this version of trio-sched yet; "
+            "remove it from the configuration (`trio-sched plugins` lists what is there)"
+        )
 
 
 @frozen(eq=False)
@@ -69,10 +79,7 @@ def choose_installed(profiles: Iterable[ResolvedProfile], registry: PluginRegist
         absent = [name for name in profile.plugins if name not in registry]
         for name in absent:
             if name in profile.explicit:
-                raise NotYetAvailable.of(
-                    f"profile {profile.name!r}: plugin {name!r} is not available in this version of "
-                    "trio-sched yet; remove it from the configuration (`trio-sched plugins` lists what is there)"
-                )
+                raise NotYetAvailable(name, profile.name)
             missing[name] = None
         for point in _INDISPENSABLE:
             for ref in profile.points[point]:
@@ -80,3 +87,14 @@ def choose_installed(profiles: Iterable[ResolvedProfile], registry: PluginRegist
                     raise UnknownPlugin(ref.name, None)
         chosen.append(profile.limited_to(registry))
     return Chosen(profiles=tuple(chosen), missing=tuple(missing))
+
+
+def check_arguments(profiles: Iterable[ResolvedProfile], registry: PluginRegistry) -> None:
+    """Check the arguments of every plugin that runs, before anything is connected to.
+
+    Raises:
+        PluginArgsError: of the first plugin whose arguments do not fit.
+    """
+    for profile in profiles:
+        for name in profile.plugins:
+            plugin_args(name, registry.load(name), profile.arguments.get(name))

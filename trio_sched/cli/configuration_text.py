@@ -1,7 +1,6 @@
 """Reads the configuration that a command line names, and converts it if it is one of former versions."""
 
 import logging
-from pathlib import Path
 from typing import Final
 
 from attrs import frozen
@@ -11,6 +10,7 @@ from trio_sched.cli.legacy_flags import LEGACY_NAMES
 from trio_sched.cli.policy_config_map import fetch_policy
 from trio_sched.config.errors import ConfigError, Problem
 from trio_sched.config.feature_gates import FeatureGates
+from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.legacy import (
     Conversion,
     OldStart,
@@ -18,10 +18,13 @@ from trio_sched.config.legacy import (
     PolicySource,
     chosen_policy,
     convert_start,
+    is_policy,
     read_legacy_configuration,
 )
-from trio_sched.config.load import FlagOverrides, load_configuration
+from trio_sched.config.load import load_configuration
 from trio_sched.config.schema import SchedulerConfig
+from trio_sched.documents.errors import DocumentError
+from trio_sched.documents.files import MAX_BYTES, decode_text, read_bytes
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error, describe_os_error
 from trio_sched.kube_client.kubeconfig import load_kubeconfig
 
@@ -33,10 +36,18 @@ _GONE: Final = {
 }
 
 
+_POLICY_HINT: Final = (
+    "this is a policy; give it with --policy-config-file instead of --config, or use what "
+    "`trio-sched convert-config POLICY_FILE` prints"
+)
+
+
 @frozen(kw_only=True)
 class ConfigurationText:
     """A configuration in v1, and its origin."""
 
+    path: str = ""
+    """The file; empty if there is none."""
     text: str | None
     """The v1 document; None if there is none and no flag of former versions."""
     conversion: Conversion | None = None
@@ -54,6 +65,9 @@ class ConfigurationText:
             return load_configuration(self.text, flags=flags, gates=gates)
         except ConfigError as error:
             if self.conversion is None:
+                if self.text is not None and is_policy(self.text):
+                    error.hint = _POLICY_HINT
+                error.place = ", ".join(filter(None, (self.path, error.place)))
                 raise
             raise error.within(f"{self.conversion.source}, converted to v1: ") from error
 
@@ -104,7 +118,7 @@ def read_configuration(flags: Flags, path: str, *, connected: bool = True) -> Co
     ignored = tuple(f"--{name}" for name in sorted(flags.given & LEGACY_NAMES))
     legacy = read_legacy_configuration(text)
     if legacy is None:
-        return ConfigurationText(text=text, ignored=ignored)
+        return ConfigurationText(path=path, text=text, ignored=ignored)
     source = legacy.policy_source
     policy = None if source is None else _read_policy(source, flags, legacy.kubeconfig, connected=connected)
     conversion = legacy.convert(policy)
@@ -166,14 +180,16 @@ def read_configuration_file(path: str) -> str:
         ConfigError: it cannot be read, or is not UTF-8.
     """
     try:
-        content = Path(path).read_bytes()
+        content = read_bytes(path, max_bytes=MAX_BYTES)
     except IsADirectoryError as error:
         raise ConfigError.of(f"read {path}: {describe_os_error(error)}") from error
     except UNREADABLE as error:
         raise ConfigError.of(describe_open_error(path, error)) from error
     try:
-        return content.decode()
-    except UnicodeDecodeError as error:
+        return decode_text(content)
+    except DocumentError as error:
         if content.lstrip().startswith(b"{"):
             return content.decode(errors="replace")  # JSON allows what YAML does not
-        raise ConfigError.of("yaml: invalid leading UTF-8 octet") from error
+        problem = ConfigError.of(str(error))
+        problem.place = f"{path}, {error.place}: {error.problem}"
+        raise problem from error

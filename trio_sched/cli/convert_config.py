@@ -13,6 +13,7 @@ from trio_sched.cli.configuration_text import (
 )
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import FlagError, Flags, split_arguments
+from trio_sched.config.errors import ConfigError
 from trio_sched.config.feature_gates import resolve_feature_gates
 from trio_sched.config.legacy import is_policy
 
@@ -44,7 +45,10 @@ def convert_config(arguments: tuple[str, ...]) -> ExitCode:
     files = tuple(filter(None, (*files, flags.config)))
     if len(files) > 1:
         raise click.UsageError(f"one configuration at a time, not {len(files)}: {', '.join(files)}")
-    source = _convert(flags, files[0]) if files else choose_configuration(flags)
+    try:
+        source = _convert(flags, files[0]) if files else choose_configuration(flags)
+    except ConfigError as error:
+        raise error.within(f"{files[0]}: " if files else "") from error
     if source.text is None:
         raise click.UsageError("nothing to convert: name a CONFIG_FILE, or give the flags of the old command line")
     gates = resolve_feature_gates(flags["feature-gates"], emulated=flags["emulated-version"])

@@ -10,6 +10,14 @@ class ExitCode(IntEnum):
     OK = 0
     """Success; for the daemon with an election also: stopped by a signal, and ended in order."""
     FAILURE = 1
-    """Failure: a start that was refused, a wrong flag of the daemon, a lost lease."""
+    """Failure: a start that was refused, a wrong flag of the daemon, a lost lease, output that cannot be written."""
     USAGE = 2
     """A usage error of a command other than the daemon; nothing was done."""
+    HUNG_UP = 129
+    """Ended by SIGHUP before or without a daemon that stops in order; as shells count, 128 and the signal's number."""
+    INTERRUPTED = 130
+    """The same by SIGINT (Ctrl-C)."""
+    BROKEN_PIPE = 141
+    """Whoever read the standard output, such as ``head``, has gone; nothing is said about it."""
+    TERMINATED = 143
+    """As `HUNG_UP`, by SIGTERM."""

@@ -25,7 +25,7 @@ from trio_sched.cli.go_flags import (
     parse_bool,
 )
 from trio_sched.config.durations import format_duration
-from trio_sched.config.go_text import quote
+from trio_sched.documents.go_text import quote
 from trio_sched.objects.timestamps import SECOND_NS
 
 KUBERNETES_VERSION: Final = "v1.36.2"

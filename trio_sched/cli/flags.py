@@ -12,14 +12,17 @@ from trio_sched.cli.legacy_flags import LEGACY_FLAGS
 from trio_sched.config.durations import format_duration
 from trio_sched.config.errors import Problem
 from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
-from trio_sched.config.go_text import json_text, quote
-from trio_sched.config.load import FlagOverrides
+from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.problems import forbidden, invalid
-from trio_sched.errors import TrioSchedError
+from trio_sched.documents.errors import shortened
+from trio_sched.documents.go_text import json_text, quote
+from trio_sched.errors import TrioSchedError, nearest_name
 
 PROGRAM: Final = "kube-scheduler"
 """The name of the command in texts that scripts may read."""
 
+_SHOWN_ARGUMENTS: Final = 1_000
+"""Characters of what stands beside the flags that an error shows."""
 _PREVIOUS_MINOR: Final = "1.35"
 _METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
@@ -113,7 +116,7 @@ def parse_flags(argv: Sequence[str]) -> Flags:
     """
     flags, arguments = split_arguments(argv)
     if not flags.help and any(arguments):
-        listed = " ".join(map(quote, arguments))
+        listed = shortened(" ".join(quote(shortened(argument)) for argument in arguments), _SHOWN_ARGUMENTS)
         raise ArgumentError(f"{quote(PROGRAM)} does not take any arguments, got [{listed}]")
     return flags
 
@@ -126,6 +129,11 @@ def split_arguments(argv: Sequence[str]) -> tuple[Flags, tuple[str, ...]]:
     """
     parsed = parse_go_flags([*_FLAGS.values(), *LEGACY_FLAGS], argv)
     return Flags(parsed.values, parsed.given), parsed.arguments
+
+
+def near_flag(name: str) -> str | None:
+    """The flag that *name* may have been meant to be; None if none is near."""
+    return nearest_name(name, _FLAGS)
 
 
 def flags_usage(program: str = PROGRAM) -> str:
@@ -218,6 +226,7 @@ __all__ = [
     "MissingFeatureError",
     "flags_usage",
     "logging_problems",
+    "near_flag",
     "option_problems",
     "parse_flags",
     "refuse_unsupported",

@@ -17,7 +17,8 @@ from attrs import frozen
 
 from trio_sched.config.durations import parse_duration
 from trio_sched.config.errors import ConfigError
-from trio_sched.config.go_text import quote
+from trio_sched.documents.errors import shortened
+from trio_sched.documents.go_text import quote
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.quantity import QuantityError, parse_nano, to_units
 
@@ -35,7 +36,14 @@ _FLOAT: Final = re.compile(
 
 
 class FlagError(TrioSchedError):
-    """A command line that cannot be parsed; the text is what kube-scheduler prints after its usage."""
+    """A command line that cannot be parsed; the text is what kube-scheduler prints after its usage.
+
+    *unknown* is the name of the flag that does not exist; empty if something else is wrong.
+    """
+
+    def __init__(self, text: str, *, unknown: str = "") -> None:
+        super().__init__(text)
+        self.unknown = unknown
 
 
 class ValueProblem(Exception):
@@ -118,10 +126,10 @@ class _Parser:
     def _long(self, word: str, rest: list[str]) -> None:
         name, separator, value = word[2:].partition("=")
         if not name or name.startswith("-"):
-            raise FlagError(f"bad flag syntax: {word}")
+            raise FlagError(f"bad flag syntax: {shortened(word)}")
         flag = self.by_name.get(name.replace("_", "-"))
         if flag is None:
-            raise FlagError(f"unknown flag: --{name}")
+            raise FlagError(f"unknown flag: --{shortened(name)}", unknown=name)
         if not separator:
             if flag.type.alone is not None:
                 value = flag.type.alone
@@ -136,7 +144,11 @@ class _Parser:
             letter, following = letters[0], letters[1:]
             flag = self._by_shorthand.get(letter)
             if flag is None:
-                raise FlagError(f"unknown shorthand flag: {_quote_letter(letter)} in -{letters}")
+                # A single dash before a long name is Go's own style, which kube-scheduler does not have.
+                unknown = letters.partition("=")[0] if len(letters) > 1 else ""
+                raise FlagError(
+                    f"unknown shorthand flag: {_quote_letter(letter)} in -{shortened(letters)}", unknown=unknown
+                )
             if following.startswith("=") and len(following) > 1:
                 return self._set(flag, following[1:])
             if flag.type.alone is not None:
@@ -146,14 +158,16 @@ class _Parser:
             if following:
                 return self._set(flag, following)
             if not rest:
-                raise FlagError(f"flag needs an argument: {_quote_letter(letter)} in -{letters}")
+                raise FlagError(f"flag needs an argument: {_quote_letter(letter)} in -{shortened(letters)}")
             return self._set(flag, rest.pop(0))
 
     def _set(self, flag: Flag, text: str) -> None:
         try:
             value = flag.type.parse(text)
         except ValueProblem as problem:
-            raise FlagError(f"invalid argument {quote(text)} for {quote(flag.shown)} flag: {problem}") from problem
+            raise FlagError(
+                f"invalid argument {quote(shortened(text))} for {quote(flag.shown)} flag: {problem}"
+            ) from problem
         if flag.type.many and flag.name in self.given:
             before = self.given[flag.name]
             value = before | value if isinstance(value, dict) else (*before, *value)
@@ -165,7 +179,7 @@ def _quote_letter(letter: str) -> str:
 
 
 def _number_problem(function: str, text: str, what: str = "invalid syntax") -> ValueProblem:
-    return ValueProblem(f"strconv.{function}: parsing {quote(text)}: {what}")
+    return ValueProblem(f"strconv.{function}: parsing {quote(shortened(text))}: {what}")
 
 
 def parse_bool(text: str) -> bool:
@@ -220,7 +234,7 @@ def _ip(text: str) -> str:
     try:
         return str(ipaddress.ip_address(address)) if address else ""
     except ValueError:
-        raise ValueProblem(f"failed to parse IP: {quote(address)}") from None
+        raise ValueProblem(f"failed to parse IP: {quote(shortened(address))}") from None
 
 
 def _strings(text: str) -> tuple[str, ...]:
@@ -237,7 +251,7 @@ def _mapping(text: str) -> dict[str, str]:
     for part in parts:
         key, separator, value = part.partition("=")
         if not separator:
-            raise ValueProblem(f"{part} must be formatted as key=value")
+            raise ValueProblem(f"{shortened(part)} must be formatted as key=value")
         mapping[key] = value
     return mapping
 
@@ -255,11 +269,11 @@ def _verbosity_patterns(text: str) -> tuple[tuple[str, int], ...]:
     for part in filter(None, text.split(",")):
         pattern, separator, level = part.partition("=")
         if not (pattern and separator and level):
-            raise ValueProblem(f"{quote(part)} does not have the pattern=N format")
+            raise ValueProblem(f"{quote(shortened(part))} does not have the pattern=N format")
         try:
             patterns.append((pattern, _level(level)))
         except ValueProblem as problem:
-            raise ValueProblem(f"parsing verbosity in {quote(part)}: {problem}") from problem
+            raise ValueProblem(f"parsing verbosity in {quote(shortened(part))}: {problem}") from problem
     return tuple(patterns)
 
 

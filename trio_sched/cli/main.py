@@ -1,22 +1,24 @@
-"""The entry point: flags alone run the daemon, a command's name runs that command."""
+"""The entry point: flags alone run the daemon, a command's name runs that command.
 
+Little is imported before it is known what will run: ``--version`` need not wait for numpy, and Ctrl-C while the rest is
+imported ends the process without a word.
+"""
+
+from __future__ import annotations
+
+import os
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import click
-
-from trio_sched.cli.convert_config import convert_config
+from trio_sched.cli.commands import COMMANDS, NAME, LazyCommand, listed_commands, near_command
 from trio_sched.cli.exit_code import ExitCode
-from trio_sched.cli.flags import ArgumentError, FlagError, flags_usage, parse_flags
-from trio_sched.cli.plugins import plugins
-from trio_sched.cli.run import run
-from trio_sched.cli.simulate import simulate
-from trio_sched.cli.version import version_text
-from trio_sched.errors import TrioSchedError
+from trio_sched.cli.interruption import interruptible
+from trio_sched.cli.standard_streams import OutputError, standard_error, standard_output
+from trio_sched.errors import TrioSchedError, first_leaf
 
-NAME: Final = "trio-sched"
-COMMANDS: Final[tuple[click.Command, ...]] = (simulate, plugins, convert_config)
+if TYPE_CHECKING:
+    from trio_sched.cli.go_flags import FlagError
 
 _ABOUT: Final = """\
 A Kubernetes scheduler whose plugins are pip packages; takes the flags and the configuration of kube-scheduler.
@@ -27,63 +29,99 @@ Without a command it is the daemon: it assigns the pods of a cluster to nodes un
 
 def main(argv: Sequence[str] | None = None) -> ExitCode:
     """Run what *argv* (the process's arguments, unless given) names, and return the exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    for command in COMMANDS:
-        if arguments and arguments[0] == command.name:
-            return _run_command(command, arguments[1:])
-    return _run_daemon(arguments)
+    code = ExitCode.OK
+    with interruptible() as interruption, standard_error():
+        try:
+            with standard_output():
+                code = _run(list(sys.argv[1:] if argv is None else argv))
+        except* OutputError as group:
+            code = first_leaf(group).report()
+        except* KeyboardInterrupt:
+            code = interruption.exit_code
+    return code
 
 
 def help_text() -> str:
     """What ``--help`` shows: the commands, then every flag of the daemon."""
-    width = max(len(command.name or "") for command in COMMANDS)
-    commands = [f"  {command.name or '':<{width}}   {command.get_short_help_str(limit=90)}" for command in COMMANDS]
+    from trio_sched.cli.flags import flags_usage
+
+    width = max(map(len, COMMANDS))
+    commands = [f"  {name:<{width}}   {command.short_help}" for name, command in COMMANDS.items()]
     listed = "\n".join(["Commands:", *commands, "", f"{NAME} COMMAND --help tells more about one of them."])
     return f"{_ABOUT}\n{listed}\n\n{flags_usage(NAME)}"
 
 
-def _run_command(command: click.Command, arguments: list[str]) -> ExitCode:
+def _run(arguments: list[str]) -> ExitCode:
+    if instruction := os.environ.get("_TRIO_SCHED_COMPLETE"):
+        from trio_sched.cli.completion import complete
+
+        return complete(instruction)
+    first = arguments[0] if arguments else ""
+    if first in COMMANDS:
+        return _run_command(first, COMMANDS[first], arguments[1:])
+    if not first.startswith("-") and (near := near_command(first)):
+        _say(f'Error: unknown command "{first}" for "{NAME}". Did you mean "{near}"?')
+        return ExitCode.FAILURE
+    return _run_daemon(arguments)
+
+
+def _run_command(name: str, lazy: LazyCommand, arguments: list[str]) -> ExitCode:
+    import click
+
     try:
-        code = command.main(arguments, prog_name=f"{NAME} {command.name}", standalone_mode=False)
+        code = lazy.load().main(
+            arguments,
+            prog_name=f"{NAME} {name}",
+            standalone_mode=False,
+            help_option_names=["-h", "--help"],
+        )
     except click.ClickException as error:
         error.show()
         return ExitCode(error.exit_code)
-    except click.Abort:
-        return ExitCode.FAILURE
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
     except TrioSchedError as error:
-        click.echo(f"Error: {error}", err=True)
+        _say(f"Error: {error}")
         return ExitCode.FAILURE
     return ExitCode(code or 0)
 
 
 def _run_daemon(arguments: list[str]) -> ExitCode:
+    from trio_sched.cli.flags import ArgumentError, FlagError, parse_flags
+
     try:
         flags = parse_flags(arguments)
         if flags.help:
-            click.echo(help_text(), nl=False)
+            sys.stdout.write(help_text())
             return ExitCode.OK
         if flags.version:
-            click.echo(version_text(flags.version))
+            from trio_sched.cli.version import version_text
+
+            sys.stdout.write(f"{version_text(flags.version)}\n")
             return ExitCode.OK
     except FlagError as error:
-        click.echo(f"{flags_usage(NAME)}\nError: {error}", err=True)
+        _say(f"{_hint(error)}\nError: {error}")
         return ExitCode.FAILURE
     except ArgumentError as error:
-        click.echo(f"Error: {error}{_suggestion(arguments)}", err=True)
+        if not arguments[0].startswith("-"):
+            _say(f"The commands are {listed_commands()}; see {NAME} --help.")
+        _say(f"Error: {error}")
         return ExitCode.FAILURE
     except TrioSchedError as error:
-        click.echo(f"Error: {error}", err=True)
+        _say(f"Error: {error}")
         return ExitCode.FAILURE
+    from trio_sched.cli.run import run
+
     return run(flags)
 
 
-def _suggestion(arguments: list[str]) -> str:
-    """The commands, shown if the first argument is neither a flag nor a command."""
-    if arguments[0].startswith("-"):
-        return ""
-    return f"; the commands are {_listed_commands()}, see {NAME} --help"
+def _hint(error: FlagError) -> str:
+    """What stands before a flag's error, which scripts made for kube-scheduler expect in the last line."""
+    from trio_sched.cli.flags import near_flag
+
+    near = near_flag(error.unknown)
+    return f"{f'Did you mean --{near}? ' if near else ''}See {NAME} --help for all flags."
 
 
-def _listed_commands() -> str:
-    names = [str(command.name) for command in COMMANDS]
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -17,6 +17,7 @@ from trio_sched.cli.flags import (
     refuse_unsupported,
     serving_problem,
 )
+from trio_sched.cli.plugin_places import PluginPlaces
 from trio_sched.config.dump import dump_configuration
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.expansion import PointsOf, used_profile
@@ -67,6 +68,8 @@ class Prepared:
     connection: ConnectionSettings
     source: ConfigurationText
     """Where *config* comes from."""
+    places: PluginPlaces
+    """Where it names which plugin."""
 
     def effective_yaml(self) -> str:
         """The effective configuration as ``--write-config-to`` writes it."""
@@ -105,12 +108,22 @@ def prepare(
     for extender in config.extenders:
         _check_extender(extender)
     config = apply_extenders(config)
-    profiles = resolve_profiles(config, points_of, gates)
-    config = evolve(config, profiles=tuple(used_profile(profile, points_of) for profile in config.profiles))
+    places = PluginPlaces(flags.config, source)
+    with places.named_in_errors():
+        profiles = resolve_profiles(config, points_of, gates)
+        config = evolve(config, profiles=tuple(used_profile(profile, points_of) for profile in config.profiles))
     if not flags.write_config_to:
         refuse_unsupported(flags)
         _refuse_missing_features(gates)
-    return Prepared(flags=flags, gates=gates, config=config, profiles=profiles, connection=connection, source=source)
+    return Prepared(
+        flags=flags,
+        gates=gates,
+        config=config,
+        profiles=profiles,
+        connection=connection,
+        source=source,
+        places=places,
+    )
 
 
 def check_elector(election: LeaderElection) -> None:

@@ -14,7 +14,7 @@ import click
 import trio
 
 import trio_sched
-from trio_sched.cli.chosen_plugins import PointsByPlugin, choose_installed
+from trio_sched.cli.chosen_plugins import PointsByPlugin, check_arguments, choose_installed
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import Flags
 from trio_sched.cli.prepare import LoggingOptionsError, Prepared, check_elector, prepare
@@ -68,7 +68,7 @@ def run(flags: Flags) -> ExitCode:
         code = ExitCode.FAILURE
     except* TrioSchedError as group:
         for problem in _leaves(group):
-            log.error("command failed", extra={"err": str(problem)})
+            log.error("command failed", extra=_fields(problem))
         code = ExitCode.FAILURE
     return code
 
@@ -78,9 +78,14 @@ def daemon_settings(prepared: Prepared, registry: PluginRegistry) -> DaemonSetti
 
     Raises:
         NotYetAvailable: the configuration names one of these.
-        PluginError: a plugin is not installed at all.
+        PluginError: a plugin is not installed at all, or its arguments do not fit.
+        PlacedPluginError: the same, of a plugin that the configuration names.
     """
-    chosen = choose_installed(prepared.profiles, registry)
+    with prepared.places.named_in_errors():
+        chosen = choose_installed(prepared.profiles, registry)
+        check_arguments(chosen.profiles, registry)
+    for problem in prepared.places.unknown_arguments(registry):
+        log.warning("%s", problem)
     if chosen.missing:
         log.warning(
             "default plugins that are not available yet are left out, so what they would decide is not considered",
@@ -139,3 +144,9 @@ def _leaves(group: BaseExceptionGroup[TrioSchedError]) -> list[TrioSchedError]:
     for problem in group.exceptions:
         found += _leaves(problem) if isinstance(problem, BaseExceptionGroup) else [problem]
     return found
+
+
+def _fields(problem: TrioSchedError) -> dict[str, str]:
+    """The fields of the log line about *problem*; bytes that are not UTF-8 in a file's name are escaped."""
+    fields = {"err": str(problem), "place": problem.place, "hint": problem.hint}
+    return {name: text.encode("utf-8", "backslashreplace").decode() for name, text in fields.items() if text}

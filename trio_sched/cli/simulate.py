@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 import trio
@@ -57,9 +58,18 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
     if text is None:
         return None
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
+    if not colon or not (port.isascii() and port.isdecimal()) or len(port) > 5 or int(port) > 65535:
         raise click.BadParameter(f"{text!r} is no HOST:PORT; write for example 127.0.0.1:8001")
     return host.strip("[]") or "127.0.0.1", int(port)
+
+
+class _FileName(click.Path):
+    """The name of a file or folder; not empty, which would be the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not value:
+            self.fail("the name of a file is empty", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @click.command(short_help="Schedule a cluster from files on an embedded API server.")
@@ -69,11 +79,11 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
     "files",
     multiple=True,
     required=True,
-    type=click.Path(path_type=Path),
+    type=_FileName(path_type=Path),
     help="Manifests in YAML or JSON: a file, a folder, or - for stdin. May be repeated.",
 )
 @click.option(
-    "--config", type=click.Path(path_type=Path), help="A KubeSchedulerConfiguration; the defaults if not given."
+    "--config", type=_FileName(path_type=Path), help="A KubeSchedulerConfiguration; the defaults if not given."
 )
 @click.option("--feature-gates", default="", help="Features to switch: Gate=true|false,...")
 @click.option(
@@ -130,6 +140,8 @@ def simulate(
     set_up_logging("text", verbosity)
     if not verbosity:
         logging.getLogger("trio_sched").setLevel(logging.WARNING)
+    if sys.stdin is None and Path("-") in files:
+        raise click.UsageError("there is no standard input to read '-' from; it is closed")
     with _one_error():
         plan = Plan(
             settings=_settings(config, feature_gates),
@@ -262,4 +274,5 @@ def _one_error() -> Generator[None, None, None]:
     if isinstance(problem, KeyboardInterrupt):
         raise click.Abort
     if problem is not None:
-        raise click.ClickException(str(problem))
+        hint = f"\n{problem.hint}" if isinstance(problem, TrioSchedError) and problem.hint else ""
+        raise click.ClickException(f"{problem}{hint}")

@@ -28,7 +28,7 @@ from trio_sched.simulator import (
     trio_clock,
 )
 from trio_sched.simulator.arrivals import Arrivals, split_arrivals
-from trio_sched.simulator.kubelet import RUN_SECONDS
+from trio_sched.simulator.kubelet import RUN_SECONDS, annotated_number
 from trio_sched.simulator.object_store import Change, StoredObject
 
 Json = dict[str, Any]
@@ -185,9 +185,8 @@ class Activity:
             self._undecided.discard(key)
         else:
             self._undecided.add(key)
-        annotations = fields["metadata"].get("annotations") or {}
         phase = (fields.get("status") or {}).get("phase")
-        if not gone and RUN_SECONDS in annotations and phase == "Running":
+        if not gone and phase == "Running" and annotated_number(fields, RUN_SECONDS) is not None:
             self._ending.add(key)
         else:
             self._ending.discard(key)

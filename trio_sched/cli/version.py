@@ -5,7 +5,7 @@ import sys
 from typing import Final
 
 import trio_sched
-from trio_sched.config.go_text import quote
+from trio_sched.documents.go_text import quote
 from trio_sched.errors import TrioSchedError
 
 KUBERNETES: Final = "v1.36.2"

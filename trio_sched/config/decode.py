@@ -19,8 +19,9 @@ from attrs import define, field, frozen
 from trio_sched.config.durations import parse_duration
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.go_base64 import decode_base64
-from trio_sched.config.go_text import quote, round_to_float32
-from trio_sched.config.tree import Array, Number, Object, Tree, kind_of
+from trio_sched.documents.errors import shortened
+from trio_sched.documents.go_text import quote, round_to_float32
+from trio_sched.documents.tree import Array, Number, Object, Tree, kind_of
 
 Given = Mapping[str, Any]
 """A decoded struct: the fields that the file gives, by their names there."""
@@ -78,6 +79,7 @@ class Decoding:
 
     def strict(self, what: str, key: str) -> None:
         """Note that *key* is *what* (``unknown field``, ``duplicate field``)."""
+        key = shortened(key)
         text = f"{what} {quote(f'{self._path}.{key}' if self._path else key)}"
         if text not in self.strict_errors and len(self.strict_errors) < _MAX_STRICT_ERRORS:
             self.strict_errors.append(text)
@@ -160,7 +162,7 @@ class Integer:
         # Longer numbers fit nowhere, and Python refuses to read thousands of digits.
         fits = len(tree.text) <= _MAX_DIGITS and _INTEGER.fullmatch(tree.text) is not None
         if not fits or not -limit <= (number := int(tree.text)) < limit:
-            decoding.mismatch(f"number {tree.text}", self.name)
+            decoding.mismatch(f"number {shortened(tree.text)}", self.name)
             return None
         return number
 
@@ -182,7 +184,7 @@ class Float32:
             return None
         number = float(tree.text)
         if not math.isfinite(number) or not _fits_float32(number):
-            decoding.mismatch(f"number {tree.text}", self.name)
+            decoding.mismatch(f"number {shortened(tree.text)}", self.name)
             return None
         return round_to_float32(number)
 
@@ -304,7 +306,7 @@ class MapOf:
         for key, value in tree.pairs:
             if key in entries:
                 decoding.strict("duplicate field", key)
-            with decoding.below(f".{key}"):
+            with decoding.below(f".{shortened(key)}"):
                 entries[key] = self.value.zero() if value is None else self.value.decode(value, decoding)
         return entries
 

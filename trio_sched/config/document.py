@@ -9,10 +9,11 @@ from typing import Final
 from attrs import frozen
 
 from trio_sched.config.errors import ConfigError, Problem
-from trio_sched.config.go_text import quote
-from trio_sched.config.json_reader import read_json
-from trio_sched.config.tree import Object, Tree, kind_of
-from trio_sched.config.yaml_reader import read_yaml
+from trio_sched.documents.errors import DocumentError, shortened
+from trio_sched.documents.go_text import quote
+from trio_sched.documents.json_reader import read_json
+from trio_sched.documents.tree import Object, Tree, kind_of
+from trio_sched.documents.yaml_reader import read_yaml
 
 STRICT: Final = "strict decoding error: "
 """The prefix of strict errors (unknown and duplicate fields)."""
@@ -56,14 +57,25 @@ def read_document(text: str) -> tuple[Tree, list[str]]:
     """
     try:
         if text.lstrip(" \t\r\n\v\f").startswith("{"):
-            try:
-                return read_json(text), []
-            except ConfigError as error:
-                raise error.within(_INTERPRETING) from error
+            return _read_json(text), []
         document = read_yaml(text)
-    except RecursionError as error:
-        raise ConfigError.of("exceeded max depth") from error
+    except DocumentError as error:
+        raise _config_error(str(error), error) from error
     return document.tree, [document.duplicates_text] if document.duplicates_text else []
+
+
+def _read_json(text: str) -> Tree:
+    try:
+        return read_json(text)
+    except DocumentError as error:
+        raise _config_error(_INTERPRETING + str(error), error) from error
+
+
+def _config_error(text: str, error: DocumentError) -> ConfigError:
+    """*text*, which counts lines as kube-scheduler does, with the line and column of *error*."""
+    found = ConfigError.of(text)
+    found.place = error.place
+    return found
 
 
 def interpret(tree: Tree) -> DocumentKind:
@@ -86,7 +98,7 @@ def interpret(tree: Tree) -> DocumentKind:
             raise ConfigError.of(_INTERPRETING + problem)
         found[name] = value
     if found["apiversion"].count("/") > 1:
-        raise ConfigError.of(f"unexpected GroupVersion string: {found['apiversion']}")
+        raise ConfigError.of(f"unexpected GroupVersion string: {shortened(found['apiversion'])}")
     version = found["apiversion"]
     return DocumentKind("" if version == "/" else version, found["kind"])
 
@@ -95,5 +107,6 @@ def not_registered(kind: DocumentKind) -> ConfigError:
     """The error for an object whose version and kind are not registered."""
     scheme = quote("pkg/scheduler/apis/config/scheme/scheme.go:29")
     return ConfigError.of(
-        f"no kind {quote(kind.kind)} is registered for version {quote(kind.api_version)} in scheme {scheme}"
+        f"no kind {quote(shortened(kind.kind))} is registered for version {quote(shortened(kind.api_version))} "
+        f"in scheme {scheme}"
     )

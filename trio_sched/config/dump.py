@@ -10,7 +10,6 @@ from typing import Any, Final
 import yaml
 
 from trio_sched.config.durations import format_duration
-from trio_sched.config.go_text import general_float, json_float
 from trio_sched.config.omit_empty import omit_empty
 from trio_sched.config.plugin_arguments.table import dump_arguments
 from trio_sched.config.schema import (
@@ -23,11 +22,13 @@ from trio_sched.config.schema import (
     RawArguments,
     SchedulerConfig,
 )
-from trio_sched.config.tree import Array, Number, Object, Tree
 from trio_sched.config.wire_types import API_VERSION, CONFIGURATION_KIND, POINTS
-from trio_sched.config.yaml_scalars import reads_as_text, resolve_scalar
+from trio_sched.documents.go_text import general_float, json_float
+from trio_sched.documents.tree import Array, Number, Object, Tree
+from trio_sched.documents.yaml_scalars import reads_as_text, resolve_scalar
 
 _NO_LIMIT: Final = 1 << 30
+_DOCUMENT_END: Final = "\n...\n"
 
 
 def dump_configuration(config: SchedulerConfig) -> str:
@@ -43,7 +44,8 @@ def write_yaml(value: Any, *, in_order: bool = False) -> str:
         in_order: leave mappings in the order that they have.
     """
     text: str = yaml.emit(_document(value, in_order), Dumper=yaml.CSafeDumper, width=_NO_LIMIT, allow_unicode=True)
-    return text
+    # libyaml marks the end after a text that ends in newlines to be kept; kube-scheduler's library does not.
+    return text[: -len(_DOCUMENT_END)] + "\n" if text.endswith(_DOCUMENT_END) else text
 
 
 def _document(value: Any, in_order: bool) -> Iterator[yaml.Event]:

@@ -7,7 +7,8 @@ import re
 from typing import Final
 
 from trio_sched.config.errors import ConfigError
-from trio_sched.config.go_text import quote
+from trio_sched.documents.errors import shortened
+from trio_sched.documents.go_text import quote
 from trio_sched.objects.timestamps import SECOND_NS
 
 _UNITS: Final = {
@@ -31,7 +32,8 @@ def parse_duration(text: str) -> int:
     Raises:
         ConfigError: the text is no duration, or more than about 292 years.
     """
-    invalid = ConfigError.of(f"time: invalid duration {quote(text)}")
+    shown = quote(shortened(text))
+    invalid = ConfigError.of(f"time: invalid duration {shown}")
     rest = text[1:] if text[:1] in ("+", "-") else text
     negative = text.startswith("-")
     if rest == "0":
@@ -46,9 +48,9 @@ def parse_duration(text: str) -> int:
         if not whole and not (point and fraction):
             raise invalid
         if not unit:
-            raise ConfigError.of(f"time: missing unit in duration {quote(text)}")
+            raise ConfigError.of(f"time: missing unit in duration {shown}")
         if unit not in _UNITS:
-            raise ConfigError.of(f"time: unknown unit {quote(unit)} in duration {quote(text)}")
+            raise ConfigError.of(f"time: unknown unit {quote(shortened(unit))} in duration {shown}")
         scale = _UNITS[unit]
         digits = whole.lstrip("0")
         if len(digits) > _MAX_DIGITS:

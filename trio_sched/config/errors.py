@@ -1,10 +1,15 @@
 """What is wrong with a configuration, problem by problem."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from attrs import frozen
 
+from trio_sched.documents.errors import shortened
 from trio_sched.errors import TrioSchedError
+
+_LONGEST: Final = 8_000
+"""Characters of one problem that are shown; more than any that lists what kube-scheduler lists."""
 
 
 @frozen
@@ -15,7 +20,8 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}" if self.path else self.message
+        text = f"{self.path}: {self.message}" if self.path else self.message
+        return shortened(text, _LONGEST)
 
 
 class ConfigError(TrioSchedError):
@@ -33,7 +39,9 @@ class ConfigError(TrioSchedError):
 
     def within(self, prefix: str) -> "ConfigError":
         """The same problems, with *prefix* before the text to say what was being done."""
-        return ConfigError(self.problems, prefix=prefix + self.prefix)
+        error = ConfigError(self.problems, prefix=prefix + self.prefix)
+        error.hint, error.place = self.hint, self.place
+        return error
 
     def __str__(self) -> str:
         # Equal texts are said once; one problem stands for itself, several stand in brackets.

@@ -10,9 +10,9 @@ from attrs import evolve
 
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
-from trio_sched.config.go_text import quote
 from trio_sched.config.plugin_arguments.table import argument_problems
 from trio_sched.config.schema import MULTI_POINT, PluginConfig, PluginRef, PluginSet, Profile
+from trio_sched.documents.go_text import quote
 from trio_sched.plugin_api.arguments import NodeResourcesFitArgs
 
 PointsOf = Mapping[str, frozenset[str]]

@@ -13,9 +13,12 @@ from trio_sched.config.defaults import DecodedArguments
 from trio_sched.config.document import STRICT, DocumentKind, StrictError, interpret, not_registered, read_document
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.plugin_arguments.table import ARGUMENT_STRUCTS
-from trio_sched.config.tree import Tree
 from trio_sched.config.wire_types import API_VERSION, CONFIGURATION, CONFIGURATION_KIND, GROUP
+from trio_sched.documents.errors import shortened
+from trio_sched.documents.tree import Tree
 
+_SHOWN_CHARACTERS: Final = 800
+"""kube-scheduler quotes the whole document; this is more than those have in which the kind was only forgotten."""
 _REGISTERED: Final[Mapping[str, Struct]] = {CONFIGURATION_KIND: CONFIGURATION} | {
     f"{plugin}Args": struct for plugin, struct in ARGUMENT_STRUCTS.items()
 }
@@ -45,9 +48,9 @@ def parse_configuration(text: str) -> Mapping[str, Any]:
 
 def _require_type_meta(kind: DocumentKind, text: str) -> None:
     if not kind.kind:
-        raise ConfigError.of(f"Object 'Kind' is missing in '{text}'")
+        raise ConfigError.of(f"Object 'Kind' is missing in '{shortened(text, _SHOWN_CHARACTERS)}'")
     if not kind.api_version.rpartition("/")[2]:
-        raise ConfigError.of(f"Object 'apiVersion' is missing in '{text}'")
+        raise ConfigError.of(f"Object 'apiVersion' is missing in '{shortened(text, _SHOWN_CHARACTERS)}'")
 
 
 def _decode(tree: Tree, kind: DocumentKind) -> tuple[dict[str, Any], list[str]]:

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from trio_sched.config.errors import Problem
-from trio_sched.config.go_text import json_text, quote
+from trio_sched.documents.errors import shortened
+from trio_sched.documents.go_text import json_text, quote
 
 
 def invalid(path: str, value: Any, detail: str) -> Problem:
@@ -14,7 +15,7 @@ def invalid(path: str, value: Any, detail: str) -> Problem:
 
 def invalid_name(path: str, value: str, detail: str) -> Problem:
     """The same for a value of a named string type, which is shown as JSON."""
-    return Problem(path, f"Invalid value: {json_text(value)}: {detail}")
+    return Problem(path, f"Invalid value: {json_text(shortened(value))}: {detail}")
 
 
 def required(path: str, detail: str = "") -> Problem:
@@ -29,14 +30,14 @@ def forbidden(path: str, detail: str) -> Problem:
 
 def duplicate(path: str, value: str) -> Problem:
     """*value* is at a place before *path* as well."""
-    return Problem(path, f"Duplicate value: {quote(value)}")
+    return Problem(path, f"Duplicate value: {quote(shortened(value))}")
 
 
 def unsupported(path: str, value: str, supported: Iterable[str]) -> Problem:
     """*value* is none of *supported*."""
     listed = ", ".join(map(quote, supported))
-    return Problem(path, f"Unsupported value: {json_text(value)}: supported values: {listed}")
+    return Problem(path, f"Unsupported value: {json_text(shortened(value))}: supported values: {listed}")
 
 
 def _shown(value: Any) -> str:
-    return quote(value) if isinstance(value, str) else json_text(value)
+    return quote(shortened(value)) if isinstance(value, str) else shortened(json_text(value), 2_000)

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from trio_sched.config.tree import Tree, plain
 from trio_sched.config.wire_types import POINTS
+from trio_sched.documents.tree import Tree, plain
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.plugin_api.arguments import PluginArguments
 

@@ -20,8 +20,8 @@ from trio_sched.config.schema import (
     RawArguments,
     SchedulerConfig,
 )
-from trio_sched.config.tree import compact
 from trio_sched.config.wire_types import API_VERSION, POINTS
+from trio_sched.documents.tree import compact
 from trio_sched.plugin_api.arguments import NodeResourcesFitArgs
 
 _REMOVED: Final = (

@@ -12,9 +12,9 @@ from typing import Final
 
 from attrs import field, frozen
 
-from trio_sched.config.errors import ConfigError
-from trio_sched.config.json_reader import read_first_json
-from trio_sched.config.tree import Array, Number, Object, Tree, kind_of
+from trio_sched.documents.errors import DocumentError
+from trio_sched.documents.json_reader import read_first_json
+from trio_sched.documents.tree import Array, Number, Object, Tree, kind_of
 from trio_sched.kube_client.deep_json import end_of_first_value, with_deep_recursion
 
 _MAX_INT64: Final = 2**63
@@ -75,7 +75,7 @@ def why_go_refuses(body: bytes, into: GoType) -> str:
     try:
         # Latin 1, because Go shows the one byte at which it stops, whatever character that is a part of.
         tree = with_deep_recursion(read_first_json, body.decode("latin-1"))
-    except ConfigError as problem:
+    except DocumentError as problem:
         text = str(problem)
         return "unexpected EOF" if text == "unexpected end of JSON input" else text
     except RecursionError:

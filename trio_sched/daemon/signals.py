@@ -1,8 +1,13 @@
-"""SIGTERM and SIGINT: the first one stops the daemon in order, the second one ends the process at once."""
+"""What signals do to the daemon: stop it in order, end it at once, or nothing.
+
+The first SIGTERM, SIGINT or SIGHUP stops it in order; a further SIGTERM or SIGINT ends the process. SIGUSR1 and SIGUSR2
+are logged: kube-scheduler compares and dumps its cache on SIGUSR2, so that operators send it.
+"""
 
 import logging
 import os
 import signal
+from collections.abc import AsyncIterator
 from types import FrameType
 from typing import Final
 
@@ -10,28 +15,52 @@ import trio
 
 log = logging.getLogger(__name__)
 
-STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""The first of these stops the daemon."""
+EXIT_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+"""After it, these end the process; not SIGHUP, of which a closed terminal and its shell send one each."""
+HARMLESS_SIGNALS: Final = (signal.SIGUSR1, signal.SIGUSR2)
 SECOND_SIGNAL_EXIT_CODE: Final = 1
 
 
 async def stop_on_signal(stop: trio.Event, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Set *stop* on the first signal; on the second the process exits at once. Never returns.
 
-    Reports started once signals are caught.
+    Reports started once signals are caught. A SIGHUP that the process has been started to ignore, by nohup for
+    instance, stays ignored.
     """
-    with trio.open_signal_receiver(*STOP_SIGNALS) as signals:
+    received = [
+        number
+        for number in (*STOP_SIGNALS, *HARMLESS_SIGNALS)
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
+    ]
+    with trio.open_signal_receiver(*received) as signals:
         task_status.started()
-        number = await anext(signals)
-    # From here on the handler must not need the event loop: a second signal is sent because the loop is stuck.
-    previous = {number: signal.signal(number, _exit_at_once) for number in STOP_SIGNALS}
+        number = await _first_stop_signal(signals)
+    # From here on the handlers must not need the event loop: a second signal is sent because the loop is stuck.
+    handlers = {one: _exit_at_once if one in EXIT_SIGNALS else _do_nothing for one in received}
+    previous = {one: signal.signal(one, handler) for one, handler in handlers.items()}
     try:
-        log.info("Requested to terminate, exiting", extra={"signal": signal.Signals(number).name})
+        log.info("Requested to terminate, exiting", extra={"signal": number.name})
         stop.set()
         await trio.sleep_forever()
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        for one, former in previous.items():
+            signal.signal(one, former)
+
+
+async def _first_stop_signal(signals: AsyncIterator[int]) -> signal.Signals:
+    """The first signal that stops; the harmless ones before it are logged."""
+    while True:
+        number = signal.Signals(await anext(signals))
+        if number in STOP_SIGNALS:
+            return number
+        log.info("Signal has no effect yet; kube-scheduler dumps its cache on SIGUSR2", extra={"signal": number.name})
 
 
 def _exit_at_once(_number: int, _frame: FrameType | None) -> None:
     os._exit(SECOND_SIGNAL_EXIT_CODE)
+
+
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
+    pass

@@ -6,7 +6,6 @@ point group.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
@@ -15,6 +14,7 @@ from typing import Any
 from attrs import define, field
 
 from trio_sched.engine.plugin_errors import AmbiguousPlugin, BadPlugin, PluginLoadError, UnknownPlugin
+from trio_sched.errors import nearest_name
 from trio_sched.plugin_api.extension_points import (
     ASYNC_HOOKS,
     HOOK_NAMES,
@@ -102,8 +102,7 @@ class PluginRegistry:
             return loaded
         candidates = self._entry_points.get(name, [])
         if not candidates:
-            close = difflib.get_close_matches(name, [*self._entry_points, *self._loaded], n=1)
-            raise UnknownPlugin(name, close[0] if close else None)
+            raise UnknownPlugin(name, nearest_name(name, [*self._entry_points, *self._loaded]))
         if len(candidates) > 1:
             raise AmbiguousPlugin(name, map(describe_source, candidates))
         (entry_point,) = candidates
@@ -155,8 +154,8 @@ def check_contract(name: str, source: str, plugin: object) -> None:
         raise BadPlugin(name, source, "no method is marked with @hookimpl, so it would never be called")
     for hook in marked:
         if hook not in HOOK_NAMES:
-            close = difflib.get_close_matches(hook, HOOK_NAMES, n=1)
-            fix = f"did you mean {close[0]!r}?" if close else f"hooks are {', '.join(HOOK_NAMES)}"
+            near = nearest_name(hook, HOOK_NAMES)
+            fix = f"did you mean {near!r}?" if near else f"hooks are {', '.join(HOOK_NAMES)}"
             raise BadPlugin(name, source, f"there is no hook {hook!r}; {fix}")
         function = getattr(plugin, hook)
         _check_arguments(name, source, hook, function)
@@ -213,8 +212,8 @@ def _check_arguments(name: str, source: str, hook: str, function: Any) -> None:
             raise BadPlugin(name, source, f"hook {hook!r} must take plain arguments, not {str(parameter)!r}")
         if argument not in allowed:
             offered = ", ".join(allowed) if allowed else "none"
-            close = difflib.get_close_matches(argument, allowed, n=1)
-            fix = f"; did you mean {close[0]!r}?" if close else ""
+            near = nearest_name(argument, allowed)
+            fix = f"; did you mean {near!r}?" if near else ""
             raise BadPlugin(
                 name,
                 source,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import trio
 from attrs import define, field
 
-from trio_sched.config.go_text import quote
+from trio_sched.documents.go_text import quote
 from trio_sched.kube_client.channel import SocketChannel, TlsChannel
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
 from trio_sched.kube_client.go_errors import (

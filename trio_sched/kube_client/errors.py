@@ -19,7 +19,7 @@ import re
 import msgspec
 from msgspec import Struct
 
-from trio_sched.config.go_text import printable
+from trio_sched.documents.go_text import printable
 from trio_sched.errors import TrioSchedError
 
 

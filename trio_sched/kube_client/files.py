@@ -1,8 +1,7 @@
 """Reads the files that settings name; what keeps one from being read becomes an error with the words of Go."""
 
-from pathlib import Path
-
-from trio_sched.config.go_text import printable
+from trio_sched.documents.files import read_bytes
+from trio_sched.documents.go_text import printable
 from trio_sched.kube_client.errors import KubeconfigError
 
 UNREADABLE = (OSError, ValueError)
@@ -18,7 +17,7 @@ def read_file(path: str) -> bytes:
     if not path:
         return b""
     try:
-        return Path(path).read_bytes()
+        return read_bytes(path)
     except UNREADABLE as problem:
         raise KubeconfigError(describe_open_error(path, problem)) from problem
 

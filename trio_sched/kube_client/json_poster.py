@@ -13,7 +13,7 @@ import httpx
 import trio
 from attrs import define, field, frozen
 
-from trio_sched.config import go_text
+from trio_sched.documents import go_text
 from trio_sched.kube_client.connection import GZIP, JSON, header_lines, user_agent
 from trio_sched.kube_client.dialer import Dialer
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError

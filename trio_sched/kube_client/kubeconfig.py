@@ -11,7 +11,7 @@ from pathlib import Path
 
 from attrs import evolve
 
-from trio_sched.config.go_text import printable
+from trio_sched.documents.go_text import printable
 from trio_sched.kube_client.credentials import check_credentials
 from trio_sched.kube_client.errors import CredentialsError, KubeconfigError
 from trio_sched.kube_client.exec_plugin import API_VERSIONS

@@ -4,23 +4,26 @@ import base64
 import os
 import re
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-import yaml
 from attrs import evolve, field, frozen
 
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.go_base64 import decode_base64
-from trio_sched.config.go_text import printable
+from trio_sched.documents.errors import DocumentError, shortened
+from trio_sched.documents.files import MAX_BYTES, decode_text, read_bytes
+from trio_sched.documents.go_text import printable
+from trio_sched.documents.yaml_reader import read_plain_documents
 from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error, describe_os_error, read_file
 from trio_sched.kube_client.kubeconfig_wire import WireCluster, WireConfig, WireContext, WireUser
 
 _T = TypeVar("_T")
 
-_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # both are safe
-_MAX_DEPTH: Final = 200
+_ANCHOR = re.compile(r"unknown anchor '.*'", re.DOTALL)
+"""The name of an anchor can be a password that should have been quoted."""
+
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
@@ -121,7 +124,7 @@ def read_kubeconfig(path: str) -> Kubeconfig:
         KubeconfigError: there is no such file, or it is not a kubeconfig.
     """
     try:
-        text = Path(path).read_bytes()
+        text = read_bytes(path, max_bytes=MAX_BYTES)
     except FileNotFoundError as problem:
         raise KubeconfigError(f"stat {path}: no such file or directory") from problem
     except IsADirectoryError as problem:
@@ -138,20 +141,16 @@ def parse_kubeconfig(text: bytes, *, path: str) -> Kubeconfig:
         KubeconfigError: names *path* and what is wrong where.
     """
     try:
-        _check_depth(text)
-        document = yaml.load(text, Loader=_LOADER)
-    except yaml.MarkedYAMLError as problem:
-        raise _unloadable(path, f"yaml: {_describe_yaml(problem)}") from problem
-    except yaml.reader.ReaderError as problem:
-        raise _unloadable(path, f"yaml: {problem.reason}") from None  # its own text contains a character of the file
-    except (yaml.YAMLError, ValueError, RecursionError) as problem:
-        raise _unloadable(path, "yaml: a number or a date in it is out of range") from problem
+        document = next((document.value for document in read_plain_documents(decode_text(text))), None)
+    except DocumentError as problem:
+        raise _unloadable(path, _ANCHOR.sub("unknown anchor", str(problem))) from problem
     if document is None:
         return Kubeconfig()
     if not isinstance(document, dict):
         raise _unloadable(path, f"expected a kubeconfig, got {_kind_of(document)}")
     version, kind = document.get("apiVersion") or "v1", document.get("kind") or "Config"
     if (version, kind) != ("v1", "Config"):
+        version, kind = shortened(str(version)), shortened(str(kind))
         raise _unloadable(path, f'no kind "{kind}" is registered for version "{version}": expected kind "Config", v1')
     try:
         wire = msgspec.convert(document, WireConfig)
@@ -174,10 +173,11 @@ class _Reader:
 
     def by_name(self, what: str, entries: list[tuple[str | None, _T]]) -> dict[str, _T]:
         found: dict[str, _T] = {}
-        for name, value in entries:
-            if (name or "") in found:
-                raise _unloadable(self.path, f'{what}: duplicate name "{name or ""}" in list')
-            found[name or ""] = value
+        for given, value in entries:
+            name = given or ""
+            if name in found:
+                raise _unloadable(self.path, f'{what}: duplicate name "{shortened(name)}" in list')
+            found[name] = value
         return found
 
     def cluster(self, wire: WireCluster | None) -> Cluster:
@@ -235,7 +235,11 @@ class _Reader:
         )
 
     def _absolute(self, file: str | None) -> str:
-        return os.path.normpath(Path(self.path).absolute().parent / file) if file else ""
+        if not file:
+            return ""
+        if "\0" in file:
+            raise _unloadable(self.path, f"open {shortened(file)}: invalid argument")
+        return os.path.normpath(Path(self.path).absolute().parent / file)
 
     def _decoded(self, data: str | None) -> bytes:
         try:
@@ -252,29 +256,6 @@ def _context(wire: WireContext | None) -> Context:
 
 def _unloadable(path: str, problem: str) -> KubeconfigError:
     return KubeconfigError(printable(f'error loading config file "{path}": {problem}'))
-
-
-def _check_depth(text: bytes) -> None:
-    """Check that *text* is not nested so deep that the loader, which is recursive, would end the process.
-
-    Raises:
-        yaml.MarkedYAMLError: it is.
-    """
-    depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _MAX_DEPTH:
-            raise yaml.MarkedYAMLError(problem=f"exceeded max depth of {_MAX_DEPTH}")
-
-
-def _describe_yaml(problem: yaml.MarkedYAMLError) -> str:
-    """*problem* with the text of libyaml's Go port: lines count from 0 for the parser and from 1 for the scanner."""
-    is_scanner = isinstance(problem, yaml.scanner.ScannerError)
-    marks = [mark for mark in (problem.context_mark, problem.problem_mark) if mark is not None and mark.line]
-    where = f"line {marks[0].line + is_scanner}: " if marks else ""
-    # Names of anchors and tags are quoted, and may be the begin of a password that was not.
-    text = re.sub(r" '[^']{2,}'", "", problem.problem or "unknown problem parsing YAML content")
-    return f"{where}{text}"
 
 
 def _kind_of(document: object) -> str:

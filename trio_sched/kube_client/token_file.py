@@ -5,7 +5,8 @@ import logging
 import trio
 from attrs import define, field
 
-from trio_sched.config.go_text import printable
+from trio_sched.documents.files import read_bytes
+from trio_sched.documents.go_text import printable
 from trio_sched.kube_client.errors import CredentialsError
 from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 
@@ -14,6 +15,8 @@ log = logging.getLogger(__name__)
 TOKEN_FILE_SECONDS = 50.0
 """How long a token from a file is used before the file is read again: a minute, less ten seconds of leeway."""
 _MAX_TOKEN_BYTES = 1024 * 1024
+_PIPE_WAIT_SECONDS = 1.0
+"""Requests wait so long for a token that is read from a pipe."""
 
 
 @define(eq=False)
@@ -64,13 +67,10 @@ def read_token(path: str) -> str:
     """
     shown = printable(path)
     try:
-        with open(path, "rb") as file:
-            content = file.read(_MAX_TOKEN_BYTES + 1)
+        content = read_bytes(path, max_bytes=_MAX_TOKEN_BYTES, pipe_wait_seconds=_PIPE_WAIT_SECONDS)
     except UNREADABLE as problem:
         text = f'failed to read token file "{shown}": {describe_open_error(path, problem)}'
         raise CredentialsError(text) from problem
-    if len(content) > _MAX_TOKEN_BYTES:
-        raise CredentialsError(f'failed to read token file "{shown}": it is larger than 1 MiB')
     try:
         token = content.decode().strip()
     except UnicodeDecodeError:

@@ -2,12 +2,14 @@
 
 import heapq
 import logging
+import math
 from collections.abc import Callable
 from typing import Any
 
 import trio
 from attrs import define, field, frozen
 
+from trio_sched.documents.errors import shortened
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.lifecycle import DeleteOptions, delete, write_fields
 from trio_sched.simulator.object_store import Change, StoredObject
@@ -186,16 +188,23 @@ class _Kubelets:
         return next((str(one["address"]) for one in listed if one.get("type") == "InternalIP"), "192.0.2.1")
 
 
-def _annotated_number(pod: StoredObject, name: str) -> float | None:
-    """The number in an annotation; what is no number is logged and ignored."""
-    text = (pod.fields["metadata"].get("annotations") or {}).get(name)
-    if text is None:
-        return None
+def annotated_number(fields: Json, name: str) -> float | None:
+    """The finite number in the annotation *name* of a pod; None if there is none, or it is no number."""
+    text = (fields["metadata"].get("annotations") or {}).get(name)
     try:
-        return float(text)
+        number = math.nan if text is None else float(text)
     except ValueError:
-        log.warning("pod %s: annotation %s is no number and is ignored: %r", pod.key, name, text)
         return None
+    return number if math.isfinite(number) else None
+
+
+def _annotated_number(pod: StoredObject, name: str) -> float | None:
+    """The same; what is no number is logged."""
+    number = annotated_number(pod.fields, name)
+    text = (pod.fields["metadata"].get("annotations") or {}).get(name)
+    if number is None and text is not None:
+        log.warning("pod %s: annotation %s is no number and is ignored: %r", pod.key, name, shortened(text))
+    return number
 
 
 def _container_status(container: Json, state: Json, *, ready: bool) -> Json:

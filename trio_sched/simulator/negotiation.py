@@ -4,10 +4,11 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
-import yaml
 from attrs import frozen
 
-from trio_sched.simulator.manifest_yaml import ManifestLoader
+from trio_sched.documents.errors import DocumentError
+from trio_sched.documents.files import decode_text
+from trio_sched.documents.yaml_reader import read_plain_documents
 from trio_sched.simulator.protobuf_bodies import PROTOBUF_TYPE, read_protobuf
 from trio_sched.simulator.status_errors import bad_request, not_acceptable, unsupported_media_type
 
@@ -96,8 +97,8 @@ def read_body(body: bytes, content_type: str) -> Any:
             raise bad_request(f"error decoding request body as JSON: {error}") from error
     if kind == YAML_TYPE or kind.endswith("+yaml"):
         try:
-            return yaml.load(body, Loader=ManifestLoader)
-        except yaml.YAMLError as error:
+            return next((document.value for document in read_plain_documents(decode_text(body))), None)
+        except DocumentError as error:
             raise bad_request(f"error converting YAML to JSON: {error}") from error
     if kind == PROTOBUF_TYPE and (found := read_protobuf(body)) is not None:
         return found

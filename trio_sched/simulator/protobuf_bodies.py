@@ -29,6 +29,8 @@ _PACKAGES = {
     "scheduling.k8s.io": "scheduling",
     "rbac.authorization.k8s.io": "rbac",
 }
+_INLINE = {"volumeSource", "handler", "ephemeralContainerCommon"}
+"""Messages whose fields JSON has in place of them."""
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _TWO_TO_63, _TWO_TO_64 = 1 << 63, 1 << 64
 
@@ -46,6 +48,15 @@ def _fields() -> Fields:
     return table
 
 
+@cache
+def types_of_fields(message: str) -> Mapping[str, str]:
+    """The types of the fields of *message* in JSON, by their names; empty if it is not among the supported ones."""
+    types = dict(_fields().get(message, {}).values())
+    for name in _INLINE & types.keys():
+        types |= types_of_fields(types.pop(name))
+    return types
+
+
 def read_protobuf(body: bytes) -> dict[str, Any] | None:
     """The object in *body*, or None if its kind is not supported.
 
@@ -58,7 +69,7 @@ def read_protobuf(body: bytes) -> dict[str, Any] | None:
         envelope = dict(_split(body[len(_MAGIC) :]))
         type_meta = {number: _text(value) for number, value in _split(_bytes(envelope.get(1, b"")))}
         api_version, kind = type_meta.get(1, ""), type_meta.get(2, "")
-        message = "meta.DeleteOptions" if kind == "DeleteOptions" else _message_of(api_version, kind)
+        message = "meta.DeleteOptions" if kind == "DeleteOptions" else message_of(api_version, kind)
         if message not in _fields():
             return None
         return {"apiVersion": api_version, "kind": kind, **_read(_bytes(envelope.get(2, b"")), message)}
@@ -66,7 +77,8 @@ def read_protobuf(body: bytes) -> dict[str, Any] | None:
         raise bad_request(f"error decoding request body as protobuf: {error}") from error
 
 
-def _message_of(api_version: str, kind: str) -> str:
+def message_of(api_version: str, kind: str) -> str:
+    """The name of the message that objects of *kind* are; it need not be supported."""
     group = api_version.rpartition("/")[0]
     return f"{_PACKAGES.get(group, '?')}.{kind}"
 

@@ -3,9 +3,10 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from trio_sched.config.expansion import Expanded, expand_profiles
+from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.legacy import Conversion, OldStart, convert_start, read_legacy_configuration
-from trio_sched.config.load import FlagOverrides, load_configuration
+from trio_sched.config.load import load_configuration
 
 Convert = Callable[..., Conversion]
 Expand = Callable[..., list[Expanded]]

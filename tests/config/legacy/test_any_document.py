@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from trio_sched.config.decode import Bool, Bytes, Duration, Float32, GoType, Integer, ListOf, Struct
 from trio_sched.config.errors import ConfigError
+from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.legacy import Conversion, OldStart, convert_start, read_legacy_configuration
 from trio_sched.config.legacy.policy_shape import POLICY
 from trio_sched.config.legacy.retired_plugins import AVOID_PODS, NODE_LABEL, SPREADERS, STRATEGIES, VOLUME_LIMITS
 from trio_sched.config.legacy.shapes import SHAPES
-from trio_sched.config.load import FlagOverrides
 from trio_sched.config.parse import parse_configuration
 
 PLUGINS = ["*", "Mine", AVOID_PODS, NODE_LABEL, *sorted(SPREADERS), *STRATEGIES, *sorted(VOLUME_LIMITS), *KNOWN_PLUGINS]

@@ -4,8 +4,9 @@ import pytest
 
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.expansion import Expanded
+from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.legacy import OldStart, convert_start
-from trio_sched.config.load import FlagOverrides, load_configuration
+from trio_sched.config.load import load_configuration
 from trio_sched.plugin_api.arguments import InterPodAffinityArgs
 
 Expand = Callable[..., list[Expanded]]

@@ -9,8 +9,6 @@ import pytest
 
 from trio_sched.config.decode import decode_strictly
 from trio_sched.config.feature_gates import DEFAULT_GATES
-from trio_sched.config.go_text import json_text
-from trio_sched.config.json_reader import read_json
 from trio_sched.config.plugin_arguments.table import (
     ARGUMENT_STRUCTS,
     PLUGIN_ARGUMENTS,
@@ -18,6 +16,8 @@ from trio_sched.config.plugin_arguments.table import (
     complete_arguments,
     dump_arguments,
 )
+from trio_sched.documents.go_text import json_text
+from trio_sched.documents.json_reader import read_json
 from trio_sched.plugin_api.arguments import PluginArguments
 
 

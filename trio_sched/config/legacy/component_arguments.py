@@ -20,8 +20,8 @@ from trio_sched.config.legacy.values import by_lower_case, decode_whole, values_
 from trio_sched.config.plugin_arguments.resource_spec import RESOURCES
 from trio_sched.config.plugin_arguments.table import ARGUMENT_STRUCTS
 from trio_sched.config.plugin_arguments.utilization_shape import SHAPE
-from trio_sched.config.tree import Object, Tree
 from trio_sched.config.wire_types import GROUP, TYPE_META
+from trio_sched.documents.tree import Object, Tree
 
 _STRINGS: Final = ListOf(String())
 

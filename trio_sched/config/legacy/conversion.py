@@ -10,8 +10,8 @@ from trio_sched.config.dump import write_yaml
 from trio_sched.config.durations import parse_duration
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.legacy.values import without_empty
-from trio_sched.config.tree import Number
 from trio_sched.config.wire_types import API_VERSION, CONFIGURATION_KIND
+from trio_sched.documents.tree import Number
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "parallelism": 16,

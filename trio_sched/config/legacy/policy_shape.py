@@ -12,8 +12,9 @@ from trio_sched.config.errors import ConfigError
 from trio_sched.config.legacy.values import by_lower_case, decode_whole, with_shape_case
 from trio_sched.config.plugin_arguments.resource_spec import RESOURCES
 from trio_sched.config.plugin_arguments.utilization_shape import SHAPE
-from trio_sched.config.tree import Number, Tree
 from trio_sched.config.wire_types import EXTENDER, GROUP, TYPE_META
+from trio_sched.documents.errors import shortened
+from trio_sched.documents.tree import Number, Tree
 
 KIND: Final = "Policy"
 _VERSIONS: Final = ("v1", f"{GROUP}/v1")
@@ -119,5 +120,5 @@ def read_policy(text: str) -> Mapping[str, Any]:
     kind = interpret(tree)
     if kind.kind not in ("", KIND) or (kind.api_version and kind.api_version not in _VERSIONS):
         got = " ".join(filter(None, (kind.kind, "of", kind.api_version)))
-        raise ConfigError.of(f"a policy must have kind: {KIND} and apiVersion: v1, got {got}")
+        raise ConfigError.of(f"a policy must have kind: {KIND} and apiVersion: v1, got {shortened(got)}")
     return decode_whole(with_shape_case(tree, _CASELESS), POLICY, duplicates=duplicates)

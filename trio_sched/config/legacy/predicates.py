@@ -1,7 +1,6 @@
 """What the predicates of a policy are today: plugins that filter, and their arguments."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final
 
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
@@ -9,6 +8,8 @@ from trio_sched.config.legacy.added_affinity import require_labels
 from trio_sched.config.legacy.changes import Changes, listed
 from trio_sched.config.legacy.profile_draft import ProfileDraft
 from trio_sched.config.wire_types import POINTS
+from trio_sched.documents.errors import shortened
+from trio_sched.errors import nearest_name
 
 _GENERAL: Final = ("NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity")
 _TAINTS: Final = ("TaintToleration",)
@@ -95,5 +96,5 @@ def _enable(plugins: Sequence[str], draft: ProfileDraft) -> None:
 
 
 def _unknown(name: str) -> str:
-    close = get_close_matches(name, [*_PLUGINS, _LABELS], n=1)
-    return f"there is no predicate {name!r}" + (f"; did you mean {close[0]!r}?" if close else "; leave it out")
+    near = nearest_name(name, [*_PLUGINS, _LABELS])
+    return f"there is no predicate {shortened(name)!r}" + (f"; did you mean {near!r}?" if near else "; leave it out")

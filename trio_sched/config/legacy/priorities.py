@@ -1,7 +1,6 @@
 """What the priorities of a policy are today: plugins that score, their weights, and their arguments."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final
 
 from attrs import define, field
@@ -12,6 +11,8 @@ from trio_sched.config.legacy.changes import Changes
 from trio_sched.config.legacy.profile_draft import ProfileDraft
 from trio_sched.config.legacy.resource_strategy import Strategy, set_scoring_strategy
 from trio_sched.config.wire_types import POINTS
+from trio_sched.documents.errors import shortened
+from trio_sched.errors import nearest_name
 
 _SPREAD: Final = "PodTopologySpread"
 _PLUGINS: Final[Mapping[str, str]] = {
@@ -100,7 +101,9 @@ class _Applying:
             strategy = Strategy(path, name, "RequestedToCapacityRatio", weight, _RATIO_BY_DEFAULT)
             self._strategies.append(strategy)
         elif name in _GONE:
-            self._changes.refuse(path, f"priority {name!r} is gone, and nothing does what it did; leave it out")
+            self._changes.refuse(
+                path, f"priority {shortened(name)!r} is gone, and nothing does what it did; leave it out"
+            )
         else:
             self._changes.refuse(path, _unknown(name))
 
@@ -152,5 +155,5 @@ class _Applying:
 
 
 def _unknown(name: str) -> str:
-    close = get_close_matches(name, [*_PLUGINS, *_STRATEGIES, _AVOID_PODS, _CONSTANT], n=1)
-    return f"there is no priority {name!r}" + (f"; did you mean {close[0]!r}?" if close else "; leave it out")
+    near = nearest_name(name, [*_PLUGINS, *_STRATEGIES, _AVOID_PODS, _CONSTANT])
+    return f"there is no priority {shortened(name)!r}" + (f"; did you mean {near!r}?" if near else "; leave it out")

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from trio_sched.config.go_text import json_float
+from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.legacy.addresses import INSECURE_PORT_GONE
 from trio_sched.config.legacy.changes import Changes
 from trio_sched.config.legacy.conversion import Conversion, v1_document
@@ -13,8 +13,8 @@ from trio_sched.config.legacy.profile_document import write_profile
 from trio_sched.config.legacy.profile_draft import ProfileDraft
 from trio_sched.config.legacy.provider import provider_into
 from trio_sched.config.legacy.values import without_empty
-from trio_sched.config.load import FlagOverrides
-from trio_sched.config.tree import Number
+from trio_sched.documents.go_text import json_float
+from trio_sched.documents.tree import Number
 
 _DEFAULT_NAME: Final = "default-scheduler"
 

@@ -6,7 +6,7 @@ from typing import Any
 from trio_sched.config.decode import Struct, decode_strictly
 from trio_sched.config.document import StrictError
 from trio_sched.config.errors import ConfigError
-from trio_sched.config.tree import Array, Object, Tree
+from trio_sched.documents.tree import Array, Object, Tree
 
 
 def values_of(tree: Tree) -> Any:

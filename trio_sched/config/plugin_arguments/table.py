@@ -6,7 +6,6 @@ from typing import Any, Final, Protocol, TypeVar
 from trio_sched.config.decode import Given, GoType, Struct
 from trio_sched.config.errors import Problem
 from trio_sched.config.feature_gates import FeatureGates
-from trio_sched.config.go_text import json_text
 from trio_sched.config.plugin_arguments import (
     default_preemption,
     dynamic_resources,
@@ -18,6 +17,7 @@ from trio_sched.config.plugin_arguments import (
     volume_binding,
 )
 from trio_sched.config.wire_types import API_VERSION, TYPE_META
+from trio_sched.documents.go_text import json_text
 from trio_sched.plugin_api.arguments import PluginArguments
 
 _Args = TypeVar("_Args")

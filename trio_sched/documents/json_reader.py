@@ -7,23 +7,23 @@ import json
 import re
 from typing import Final
 
-from trio_sched.config.errors import ConfigError
-from trio_sched.config.go_text import quote
-from trio_sched.config.tree import Array, Number, Object, Tree
+from trio_sched.documents.errors import MAX_DEPTH, DocumentError
+from trio_sched.documents.files import position_after
+from trio_sched.documents.go_text import quote
+from trio_sched.documents.tree import Array, Number, Object, Tree
 
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _PLAIN: Final = re.compile(r'[^"\\\x00-\x1f]*')
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _LITERALS: Final[dict[str, Tree]] = {"true": True, "false": False, "null": None}
-_MAX_DEPTH: Final = 10_000
 
 
 def read_json(text: str) -> Tree:
     """Return the one value that *text* holds.
 
     Raises:
-        ConfigError: the text is not exactly one JSON value.
+        DocumentError: the text is not exactly one JSON value.
     """
     reader = _Reader(text)
     tree = reader.value("looking for beginning of value", 0)
@@ -35,7 +35,7 @@ def read_first_json(text: str) -> Tree:
     """Return the first value in *text*, whatever follows it.
 
     Raises:
-        ConfigError: the text does not begin with a JSON value.
+        DocumentError: the text does not begin with a JSON value.
     """
     return _Reader(text).value("looking for beginning of value", 0)
 
@@ -54,13 +54,17 @@ class _Reader:
         self._at = match.end()
         return self._text[self._at : self._at + 1]
 
-    def _unexpected(self, where: str) -> ConfigError:
+    def _unexpected(self, where: str) -> DocumentError:
         """The error for the character at hand, which nothing can begin *where* it stands."""
         character = self._text[self._at : self._at + 1]
         if not character:
-            return ConfigError.of("unexpected end of JSON input")
+            return self._error("unexpected end of JSON input")
         shown = {"'": r"'\''", '"': "'\"'"}.get(character) or f"'{quote(character)[1:-1]}'"
-        return ConfigError.of(f"invalid character {shown} {where}")
+        return self._error(f"invalid character {shown} {where}")
+
+    def _error(self, text: str) -> DocumentError:
+        line, column = position_after(self._text[: self._at])
+        return DocumentError(text, line=line, column=column)
 
     def end(self) -> None:
         if self._skip_blanks():
@@ -68,8 +72,8 @@ class _Reader:
 
     def value(self, where: str, depth: int) -> Tree:
         character = self._skip_blanks()
-        if depth > _MAX_DEPTH:
-            raise ConfigError.of("exceeded max depth")
+        if depth > MAX_DEPTH:
+            raise self._error(f"exceeded max depth of {MAX_DEPTH}")
         match character:
             case "{":
                 return self._object(depth)

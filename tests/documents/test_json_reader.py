@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_sched.config.errors import ConfigError
-from trio_sched.config.json_reader import read_json
-from trio_sched.config.tree import Number, Object, compact, plain
+from trio_sched.documents.errors import DocumentError
+from trio_sched.documents.json_reader import read_json
+from trio_sched.documents.tree import Number, Object, compact, plain
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -50,6 +50,6 @@ def test_every_pair_and_the_text_of_numbers_are_kept() -> None:
     ],
 )
 def test_malformed_json_is_refused_in_gos_words(text: str, problem: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(DocumentError) as caught:
         read_json(text)
     assert str(caught.value) == problem

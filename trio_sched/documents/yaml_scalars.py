@@ -5,12 +5,11 @@ timestamps stay text).
 """
 
 import base64
-import binascii
 import math
 import re
 from typing import Final
 
-from trio_sched.config.errors import ConfigError
+from trio_sched.documents.errors import DocumentError, shortened
 
 Scalar = str | int | float | bool | None
 """What a scalar can mean."""
@@ -54,13 +53,13 @@ def resolve_scalar(text: str, tag: str) -> Scalar:
     """What *text* means under *tag* (empty for a plain scalar without one).
 
     Raises:
-        ConfigError: the text is no value of the tag's type.
+        DocumentError: the text is no value of the tag's type.
     """
     if tag == BINARY_TAG:
         try:
             return base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True).decode("utf-8", "replace")
-        except binascii.Error:
-            raise ConfigError.of("yaml: !!binary value contains invalid base64 data") from None
+        except ValueError:  # binascii.Error, or characters beyond ASCII
+            raise DocumentError("yaml: !!binary value contains invalid base64 data") from None
     if tag not in _RESOLVABLE or tag == STR_TAG:
         return text
     found, value = _resolve_plain(text)
@@ -68,7 +67,7 @@ def resolve_scalar(text: str, tag: str) -> Scalar:
         return value
     if tag == _FLOAT_TAG and found == _INT_TAG and isinstance(value, int) and value < 1 << 63:
         return float(value)
-    raise ConfigError.of(f"yaml: cannot decode {_short(found)} `{text}` as a {_short(tag)}")
+    raise DocumentError(f"yaml: cannot decode {_short(found)} `{shortened(text)}` as a {shortened(_short(tag))}")
 
 
 def reads_as_text(text: str) -> bool:

@@ -1,8 +1,8 @@
 import pytest
 
-from trio_sched.config.errors import ConfigError
-from trio_sched.config.tree import compact
-from trio_sched.config.yaml_reader import read_yaml
+from trio_sched.documents.errors import DocumentError
+from trio_sched.documents.tree import compact
+from trio_sched.documents.yaml_reader import read_yaml
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_keys_that_only_python_holds_equal_are_no_duplicates() -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused_in_the_librarys_words(text: str, problem: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(DocumentError) as caught:
         read_yaml(text)
     assert str(caught.value) == problem
 
@@ -67,5 +67,5 @@ def test_what_cannot_be_read_is_refused_in_the_librarys_words(text: str, problem
 def test_a_document_that_explodes_through_aliases_is_refused() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 7)]
-    with pytest.raises(ConfigError, match="document contains excessive aliasing"):
+    with pytest.raises(DocumentError, match="document contains excessive aliasing"):
         read_yaml("\n".join(lines))

@@ -1,0 +1,71 @@
+"""``trio-sched completion``: the script with which a shell completes commands, flags and files."""
+
+from typing import Final
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class, shell_complete
+
+from trio_sched.cli.commands import COMMANDS, NAME
+from trio_sched.cli.exit_code import ExitCode
+from trio_sched.cli.flag_table import SECTIONS
+
+VARIABLE: Final = "_TRIO_SCHED_COMPLETE"
+"""The environment variable with which the script asks the program for completions."""
+
+_FILES: Final = ("config", "kubeconfig", "file", "dir", "to", "manifest")
+
+
+class _Program(click.Group):
+    """The whole command line, for completion only: `go_flags` parses the flags of the daemon."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        return COMMANDS[cmd_name].load() if cmd_name in COMMANDS else None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        # Not the base class's, which imports every command for the sake of its help.
+        named = [
+            CompletionItem(name, help=command.short_help)
+            for name, command in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
+
+
+@click.command(short_help="Print a script that completes commands in a shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> ExitCode:
+    r"""Print a script for SHELL that completes commands, flags and files.
+
+    \b
+    bash: eval "$(trio-sched completion bash)"               in ~/.bashrc
+    zsh:  eval "$(trio-sched completion zsh)"                in ~/.zshrc
+    fish: trio-sched completion fish > ~/.config/fish/completions/trio-sched.fish
+    """
+    found = get_completion_class(shell)
+    assert found is not None  # click has these three
+    click.echo(found(_program(), {}, NAME, VARIABLE).source())
+    return ExitCode.OK
+
+
+def complete(instruction: str) -> ExitCode:
+    """Answer the shell's script: *instruction* is ``bash_complete`` for instance, the rest is in the environment."""
+    return ExitCode(shell_complete(_program(), {}, NAME, VARIABLE, instruction))
+
+
+def _program() -> _Program:
+    options = [
+        click.Option(
+            [f"--{flag.name}"],
+            help=flag.help,
+            is_flag=flag.type.alone is not None,
+            type=click.Path() if flag.name.rpartition("-")[2] in _FILES else None,
+        )
+        for flags in SECTIONS.values()
+        for flag in flags
+    ]
+    return _Program(NAME, params=[*options], add_help_option=False)
