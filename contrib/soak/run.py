@@ -53,13 +53,17 @@ class Report:
     seconds: float = 0.0
 
     def grown(self) -> dict[str, tuple[int, int]]:
-        """Container → entries halfway and at the end, where they are more by a tenth and some."""
-        before, after = self.samples[len(self.samples) // 2].sizes, self.samples[-1].sizes
-        return {
-            path: (before[path], count)
-            for path, count in after.items()
-            if count > before[path] * ALLOWED_GROWTH + ALLOWED_ENTRIES
-        }
+        """Container → most entries in the first half and least in the last quarter, where those are more.
+
+        A cache that is emptied when it is full has any size below its limit at any time.
+        """
+        first, last = self.samples[: len(self.samples) // 2], self.samples[-max(1, len(self.samples) // 4) :]
+        grown: dict[str, tuple[int, int]] = {}
+        for path in self.samples[-1].sizes:
+            before, after = max(one.sizes[path] for one in first), min(one.sizes[path] for one in last)
+            if after > before * ALLOWED_GROWTH + ALLOWED_ENTRIES:
+                grown[path] = before, after
+        return grown
 
 
 def soak(size: Size, *, seed: int = 0, samples: int = 8) -> Report:

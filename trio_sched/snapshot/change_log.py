@@ -4,7 +4,7 @@ import numpy as np
 
 from trio_sched.snapshot.arrays import RowIndex
 
-KEPT_CHANGES = 1 << 14
+KEPT_CHANGES = 1 << 12
 """Changes that the log holds at least; a reader that is further behind has to look at every row again."""
 
 
