@@ -190,6 +190,17 @@ def check_cache_equals_server(cluster: VirtualCluster, assembly: Assembly) -> No
     assert cached_nodes == stored_nodes
 
 
+async def check_fresh_scheduler_agrees(cluster: VirtualCluster) -> None:
+    """A scheduler that starts on what is there places nothing that the one before has left."""
+    before = cluster.placements()
+    for process in cluster.schedulers:
+        if process.running:
+            await process.stop()
+    await cluster.start_scheduler()
+    await cluster.settle()
+    assert cluster.placements() == before
+
+
 @pytest.mark.parametrize("seed", range(6))
 async def test_random_operations_and_faults(seed: int, autojump_clock: MockClock) -> None:
     nodes = [node(f"node-{number}", cpu=NODE_CPU, pods=10) for number in range(1, 9)]
@@ -205,6 +216,7 @@ async def test_random_operations_and_faults(seed: int, autojump_clock: MockClock
         check_pending_pods_fit_nowhere(cluster)
         check_nothing_left(cluster)
         check_cache_equals_server(cluster, cluster.schedulers[0].assembly)
+        await check_fresh_scheduler_agrees(cluster)
 
 
 @pytest.mark.parametrize("seed", range(200, 204))
@@ -237,6 +249,7 @@ async def test_random_operations_and_faults_with_an_unreliable_extender(seed: in
         assert extender.most_at_once == 1
         assert len(extender.asked_about("filter")) > 50
         assert cluster.schedulers[0].assembly.schedule_one.extender_scheduling.queued_count == 0
+        await check_fresh_scheduler_agrees(cluster)
 
 
 @pytest.mark.parametrize("seed", range(100, 104))
@@ -267,3 +280,4 @@ async def test_random_operations_and_faults_under_changing_leaders(seed: int, au
             assembly = process.assembly
             if process.running:
                 check_cache_equals_server(cluster, assembly)
+        await check_fresh_scheduler_agrees(cluster)
