@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from random import Random
@@ -12,6 +13,7 @@ from attrs import define, field
 
 from trio_sched.daemon.binder import Binder
 from trio_sched.daemon.binding_cycle import BindingCycle
+from trio_sched.daemon.blocking_hooks import BlockingHooks
 from trio_sched.daemon.event_handlers import EventHandlers
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.extender_scheduling import ExtenderScheduling
@@ -32,6 +34,7 @@ from trio_sched.daemon.watch_reconnect import WatchReconnect
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cache import Cache
+from trio_sched.engine.hook_times import HookTimes
 from trio_sched.engine.profile import build_profile
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
@@ -66,6 +69,7 @@ class Assembly:
     node_kind: Kind[Node]
     pod_kind: Kind[Pod]
     extenders: Extenders | None
+    blocking_hooks: BlockingHooks
     watch_reconnect: WatchReconnect = field(factory=WatchReconnect)
 
 
@@ -167,6 +171,8 @@ def assemble(
         )
         profiles[resolved.name] = build_profile(resolved, settings.registry, handle)
     scheduler.install_profiles(profiles, extenders=bool(config.extenders))
+    hook_times = HookTimes(time.perf_counter)
+    hook_times.install(scheduler.hooks)
     return Assembly(
         settings=settings,
         clients=clients,
@@ -186,6 +192,7 @@ def assemble(
         node_kind=node_kind(config.extenders),
         pod_kind=pod_kind(config.extenders, profiles),
         extenders=extenders,
+        blocking_hooks=BlockingHooks(hook_times),
     )
 
 

@@ -59,3 +59,13 @@ WATCH_CATCH_UP_SECONDS: Final = 1.0
 """How long to wait after a watch was opened: the changes that were missed arrive right then."""
 SHUTDOWN_GRACE_SECONDS: Final = 10.0
 """How long a stop waits for binds that are under way, and then again for events."""
+
+# --- hooks that block the event loop; by the wall clock
+BLOCKING_SECONDS: Final = 0.1
+"""A hook that lets nothing else run for so long is logged."""
+TIME_HOOKS_AT_START_SECONDS: Final = 5.0
+"""Hooks are timed one by one for so long after the start,"""
+TIME_HOOKS_AFTER_BLOCKING_SECONDS: Final = 300.0
+"""and for so long after the event loop was blocked."""
+BLOCKING_LOG_INTERVAL_SECONDS: Final = 60.0
+"""A hook that blocks is logged at most this often; what is not logged is counted."""

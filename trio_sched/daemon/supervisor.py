@@ -66,6 +66,11 @@ async def run_daemon(
         PluginTaskFailed: the background task of a plugin failed.
     """
     set_malloc_thresholds()
+    with assembly.blocking_hooks.watching():
+        await _run(assembly, stop, task_status)
+
+
+async def _run(assembly: Assembly, stop: trio.Event, task_status: trio.TaskStatus[None]) -> None:
     settings, clients = assembly.settings, assembly.clients
     election = settings.config.leader_election
     elector = LeaderElector(

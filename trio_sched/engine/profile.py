@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pluggy
-from attrs import define, field
+from attrs import define, field, fields
 
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, HookFunction, ScoreHook
@@ -72,6 +72,17 @@ class Profile:
         cycle = (*self.post_filter, *self.reserve, *self.unreserve, *self.permit)
         binding = (*self.pre_bind_pre_flight, *self.pre_bind, *self.bind, *self.post_bind)
         self.plugins_with_later_hooks = frozenset(hook.plugin for hook in (*cycle, *binding))
+
+    @property
+    def hooks(self) -> list[BoundHook]:
+        """Every bound hook, those of all extension points."""
+        found: list[BoundHook] = []
+        for attribute in fields(Profile):
+            value = getattr(self, attribute.name)
+            bound = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else ()
+            found += [hook for hook in bound if isinstance(hook, BoundHook)]
+        found += [scorer.normalize for scorer in self.score if scorer.normalize is not None]
+        return list({id(hook): hook for hook in found}.values())
 
     def signature(self, pod: Pod) -> tuple[Hashable, ...]:
         """A value equal for pods that the plugins whose results are cached cannot tell apart.
