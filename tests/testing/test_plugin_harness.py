@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from trio_sched.engine.plugin_errors import PluginArgsError, UnknownPlugin
+from trio_sched.engine.plugin_errors import BadPlugin, PluginArgsError, UnknownPlugin
 from trio_sched.plugin_api import (
     Action,
     ClusterEvent,
@@ -24,7 +24,7 @@ from trio_sched.plugin_api import (
     on,
     unschedulable,
 )
-from trio_sched.testing import FakeHandle, ask_hint, make_plugin, node, pod, schedule
+from trio_sched.testing import FakeHandle, ask_hint, make_plugin, make_profile, node, pod, schedule
 
 
 class Even:
@@ -171,3 +171,25 @@ def test_a_class_wins_over_an_installed_plugin_of_the_same_name() -> None:
         name: ClassVar[str] = "NodeName"
 
     assert schedule(pod(), on=NODES, plugins=[Mine]).reasons == {"n1": ["odd"], "n3": ["odd"]}
+
+
+def test_a_class_without_a_name_is_an_error_that_says_so() -> None:
+    class Nameless:
+        pass
+
+    for use in (make_plugin, lambda plugin: ask_hint(plugin, ClusterEvent(Resource.NODE, Action.ADD), pod())):
+        with pytest.raises(BadPlugin, match="its class has no name; set name = 'Nameless'"):
+            use(Nameless)
+
+
+def test_a_plugin_that_only_works_in_the_background_is_part_of_the_profile() -> None:
+    class Background:
+        name: ClassVar[str] = "Background"
+
+        def __init__(self, args: None, handle: Handle) -> None:
+            pass
+
+        @hookimpl
+        async def run(self) -> None: ...
+
+    assert [hook.plugin for hook in make_profile([Background]).run] == ["Background"]

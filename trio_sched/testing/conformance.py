@@ -11,7 +11,8 @@ results, a dependency that was not declared, a column that was written to::
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 import attrs
@@ -232,7 +233,7 @@ def _subset_problems(
     profile: Profile, waiting: Pod, everything: NodeColumns, whole: _Results, where: str
 ) -> Iterator[str]:
     count = len(everything)
-    for positions in (np.arange(0, count, 2), np.arange(count)[::-1].copy(), np.arange(count - 1, count)):
+    for positions in (np.arange(0, count, 2), np.arange(count)[::-1].copy(), np.arange(count)[-1:]):
         part = _ask(profile, waiting, everything.take(positions), everything)
         if part is None:
             continue
@@ -361,7 +362,7 @@ def _args_problems(name: str, plugin: type[Any], given: Any) -> Iterator[str]:
         return
     made = plugin_args(name, plugin, given)
     try:
-        if plugin_args(name, plugin, _written(made)) != made:
+        if _written(plugin_args(name, plugin, _written(made))) != _written(made):
             yield f"Args {made!r} come back as something else when they are written to a file and read again"
     except PluginArgsError as error:
         yield f"Args that were written to a file cannot be read again: {error}"
@@ -373,10 +374,16 @@ def _args_problems(name: str, plugin: type[Any], given: Any) -> Iterator[str]:
 
 
 def _written(value: Any) -> Any:
-    """*value* as in a configuration file; None is left out."""
+    """*value* as in a configuration file; left out are what is None anyway, and what ``__init__`` does not take."""
     if attrs.has(type(value)):
-        fields = {a.name: getattr(value, a.name) for a in attrs.fields(type(value))}
-        return {_camel(key): _written(part) for key, part in fields.items() if part is not None}
+        fields = [(a, getattr(value, a.name)) for a in attrs.fields(type(value)) if a.init]
+        return {_camel(a.name): _written(part) for a, part in fields if part is not None or a.default is not None}
+    if isinstance(value, Mapping):
+        return {_written(key): _written(part) for key, part in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted((_written(part) for part in value), key=repr)
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, list | tuple):
         return [_written(part) for part in value]
     return value

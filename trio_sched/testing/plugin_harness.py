@@ -151,13 +151,18 @@ def make_profile(
         resolved = resolved.limited_to(registry)
     else:
         chosen = list(plugins)
-        registry = _registry(chosen)
+        registry = registry_with(chosen)
         points: dict[str, tuple[PluginRef, ...]] = {}
-        for plugin in chosen:
-            name = plugin if isinstance(plugin, str) else plugin.name
+        names = [_name(plugin) for plugin in chosen]
+        for name in names:
             for point in points_of(registry.load(name)):
                 points[point] = (*points.get(point, ()), PluginRef(name, 1))
-        resolved = ResolvedProfile(name=handle.profile_name, points=points, arguments={})
+        resolved = ResolvedProfile(
+            name=handle.profile_name,
+            points=points,
+            arguments={},
+            without_point=tuple(name for name in names if not points_of(registry.load(name))),
+        )
     given = weights or {}
     scorers = tuple(PluginRef(ref.name, given.get(ref.name, ref.weight)) for ref in resolved.points.get("score", ()))
     resolved = evolve(
@@ -176,8 +181,8 @@ def make_plugin(plugin: Plugin, args: Any = None, handle: Handle | None = None) 
     Raises:
         PluginError: it does not keep the contract, or *args* do not fit its ``Args``.
     """
-    name = plugin if isinstance(plugin, str) else plugin.name
-    plugin_class = _registry([plugin]).load(name)
+    registry, name = registry_with([plugin]), _name(plugin)
+    plugin_class = registry.load(name)
     return plugin_class(plugin_args(name, plugin_class, args), handle or FakeHandle())
 
 
@@ -208,8 +213,7 @@ def ask_hint(
         PluginError: the plugin does not keep the contract.
         HookFailed: its hint function failed.
     """
-    name = plugin if isinstance(plugin, str) else plugin.name
-    profile = make_profile([plugin], args=None if args is None else {name: args}, handle=handle)
+    profile = make_profile([plugin], args=None if args is None else {_name(plugin): args}, handle=handle)
     hints = [
         Hint.QUEUE if entry.hint is None else call_hint(entry.hint, pod, old, new)
         for entry in build_hint_table(profile).matching(event)
@@ -219,8 +223,16 @@ def ask_hint(
     return Hint.QUEUE if Hint.QUEUE in hints else Hint.SKIP
 
 
-def _registry(plugins: Sequence[Plugin]) -> PluginRegistry:
-    """All installed plugins; classes of the test replace entry points of the same name."""
+def _name(plugin: Plugin) -> str:
+    return plugin if isinstance(plugin, str) else str(getattr(plugin, "name", plugin.__name__))
+
+
+def registry_with(plugins: Sequence[Plugin]) -> PluginRegistry:
+    """All installed plugins; classes among *plugins* replace installed ones of the same name.
+
+    Raises:
+        PluginError: a class does not keep the contract, or two have one name.
+    """
     classes = [plugin for plugin in plugins if not isinstance(plugin, str)]
     taken = {getattr(plugin, "name", None) for plugin in classes}
     registry = PluginRegistry.of(found for found in entry_points(group=PROJECT) if found.name not in taken)

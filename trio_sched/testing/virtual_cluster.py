@@ -46,6 +46,7 @@ from trio_sched.simulator import (
     trio_clock,
 )
 from trio_sched.testing.builders import node
+from trio_sched.testing.plugin_harness import registry_with
 from trio_sched.testing.scheduler_process import SchedulerProcess, SeverableTransport
 
 Json = dict[str, Any]
@@ -309,8 +310,8 @@ async def virtual_cluster(
         nodes: the initial nodes; a number makes so many with default resources, ``node-1`` and so on.
         config: the text of a configuration file, or a configuration; None is kube-scheduler's default.
         gates: feature gates by name.
-        plugins: classes to register besides the installed plugins. Those that no profile mentions are enabled in all
-            profiles, at all points that they extend.
+        plugins: classes to use besides the installed plugins, or instead of those of the same name. Those that no
+            profile mentions are enabled in all profiles, at all points that they extend.
         extenders: webhooks that the configuration names by their URLs.
         bind_latency_seconds: how long the API server takes for a binding.
         kubelets: whether kubelets start bound pods, and how fast.
@@ -359,13 +360,12 @@ def _daemon_settings(
     if not isinstance(config, SchedulerConfig):
         config = load_configuration(config, gates=gates)
     config = apply_extenders(config)
-    registry = PluginRegistry.discover()
-    for plugin in plugins:
-        registry.add(plugin)
-    points = {**KNOWN_PLUGINS, **{plugin.name: points_of(plugin) for plugin in plugins}}
+    registry = registry_with(plugins)
     mentioned = {
         ref.name for profile in config.profiles for chosen in profile.plugins.values() for ref in _all_refs(chosen)
     }
+    installed = [registry.load(name) for name in mentioned if name not in KNOWN_PLUGINS and name in registry]
+    points = {**KNOWN_PLUGINS, **{plugin.name: points_of(plugin) for plugin in (*installed, *plugins)}}
     extra = [PluginRef(plugin.name) for plugin in plugins if plugin.name not in mentioned]
     config = evolve(
         config,
