@@ -14,6 +14,7 @@ from trio_sched.plugin_api import (
     Handle,
     Hint,
     Int64Array,
+    KindNotWatched,
     NodeColumns,
     NodeView,
     Pod,
@@ -193,3 +194,29 @@ def test_a_plugin_that_only_works_in_the_background_is_part_of_the_profile() -> 
         async def run(self) -> None: ...
 
     assert [hook.plugin for hook in make_profile([Background]).run] == ["Background"]
+
+
+def test_reading_a_kind_that_the_plugin_does_not_watch_is_an_error_in_tests_too() -> None:
+    class Reader:
+        name: ClassVar[str] = "Reader"
+        watches: ClassVar[tuple[str, ...]] = ("Service",)
+
+        def __init__(self, args: None, handle: Handle) -> None:
+            self.handle = handle
+
+        @hookimpl
+        def filter_node(self, pod: Pod) -> Status | None:
+            return unschedulable("full") if list(self.handle.objects(pod.labels["kind"])) else None
+
+        @hookimpl
+        def events_to_register(self) -> Iterable[EventRegistration]:
+            return [on("widgets.v1.example.com", Action.ADD), on(Resource.CSI_NODE, Action.ADD)]
+
+    for kind in ("Service", "widgets.v1.example.com", "CSINode"):
+        assert schedule(pod(labels={"kind": kind}), on=NODES, plugins=[Reader]).node_name
+    outcome = schedule(pod(labels={"kind": "Namespace"}), on=NODES, plugins=[Reader])
+    assert "filter_node raised KindNotWatched: kind 'Namespace' is not watched" in outcome.message
+    handle = FakeHandle(known_objects={"Namespace": [1]})
+    assert schedule(pod(labels={"kind": "Namespace"}), on=NODES, plugins=[Reader], handle=handle).node_name is None
+    with pytest.raises(KindNotWatched):
+        make_plugin(Reader).handle.version("Namespace")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from random import Random
 
 import trio
@@ -31,6 +32,7 @@ from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.daemon.watch_reconnect import WatchReconnect
+from trio_sched.daemon.watched_kinds import check_kind, wanted_kinds
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cache import Cache
@@ -42,6 +44,7 @@ from trio_sched.kube_client.kinds import Kind
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceOptions
+from trio_sched.plugin_api.cluster_events import Action
 from trio_sched.snapshot.node_columns import NodeColumns
 
 
@@ -70,6 +73,8 @@ class Assembly:
     pod_kind: Kind[Pod]
     extenders: Extenders | None
     blocking_hooks: BlockingHooks
+    wanted_kinds: Mapping[str, Action]
+    """What to watch besides pods and nodes, and after which changes pods move."""
     watch_reconnect: WatchReconnect = field(factory=WatchReconnect)
 
 
@@ -171,6 +176,11 @@ def assemble(
         )
         profiles[resolved.name] = build_profile(resolved, settings.registry, handle)
     scheduler.install_profiles(profiles, extenders=bool(config.extenders))
+    wanted = wanted_kinds(
+        {name: profile.hints for name, profile in queue.profiles.items()},
+        [kind for profile in profiles.values() for kind in profile.watches],
+    )
+    object_cache.check_kind = partial(check_kind, wanted)
     hook_times = HookTimes(time.perf_counter)
     hook_times.install(scheduler.hooks)
     return Assembly(
@@ -193,6 +203,7 @@ def assemble(
         pod_kind=pod_kind(config.extenders, profiles),
         extenders=extenders,
         blocking_hooks=BlockingHooks(hook_times),
+        wanted_kinds=wanted,
     )
 
 

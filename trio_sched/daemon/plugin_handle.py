@@ -111,8 +111,9 @@ class PluginHandle:
 
     def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int) -> DryRun:
         """Find victims on copies of the columns."""
-        version = self.version("PodDisruptionBudget")
-        if self._budgets[0] != version:
+        is_watched = "PodDisruptionBudget" in self._object_cache.kinds
+        version = self.version("PodDisruptionBudget") if is_watched else 0
+        if is_watched and self._budgets[0] != version:
             self._budgets = (version, budgets_of(self.objects("PodDisruptionBudget")))
         budgets = self._budgets[1]
         return self._scheduler.dry_run_preemption(pod, state, node_names, num_candidates, budgets)

@@ -9,6 +9,7 @@ Runs the plain evaluation of the engine, so the outcome is that of a cluster::
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import entry_points
 from random import Random
 from typing import Any
@@ -19,11 +20,12 @@ from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import PluginRef
+from trio_sched.daemon.watched_kinds import wanted_kinds
 from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import best_positions, select_host
-from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_hint, call_status_hook
+from trio_sched.engine.plugin_errors import PluginError
 from trio_sched.engine.plugin_registry import PluginRegistry, points_of
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.engine.queueing_hints import build_hint_table
@@ -172,7 +174,20 @@ def make_profile(
         points={**resolved.points, "score": scorers},
         arguments={**resolved.arguments, **(args or {})},
     )
-    return build_profile(resolved, registry, handle)
+    profile = build_profile(resolved, registry, handle)
+    if isinstance(handle, FakeHandle):
+        with suppress(PluginError):  # whoever needs the events reports it
+            handle.watched = (handle.watched or frozenset()) | _watched(profile)
+    return profile
+
+
+def _watched(profile: Profile) -> frozenset[str]:
+    """The kinds and resources of events that the plugins watch.
+
+    Raises:
+        PluginError: they cannot say for which events they register.
+    """
+    return frozenset(wanted_kinds({profile.name: build_hint_table(profile)}, profile.watches))
 
 
 def make_plugin(plugin: Plugin, args: Any = None, handle: Handle | None = None) -> Any:
@@ -181,9 +196,8 @@ def make_plugin(plugin: Plugin, args: Any = None, handle: Handle | None = None) 
     Raises:
         PluginError: it does not keep the contract, or *args* do not fit its ``Args``.
     """
-    registry, name = registry_with([plugin]), _name(plugin)
-    plugin_class = registry.load(name)
-    return plugin_class(plugin_args(name, plugin_class, args), handle or FakeHandle())
+    name = _name(plugin)
+    return make_profile([plugin], args=None if args is None else {name: args}, handle=handle).plugins[name]
 
 
 def make_table(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> NodeTable:
