@@ -1,5 +1,6 @@
 """Third-party plugins: how profiles enable and configure them, and how they filter and score."""
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -215,3 +216,20 @@ async def test_a_plugin_that_only_has_a_background_task_is_started(autojump_cloc
     async with virtual_cluster(nodes=1, plugins=[Background]) as cluster:
         await cluster.settle()
         assert Background.log == ["default-scheduler"]
+
+
+async def test_a_forgotten_mark_is_logged_when_the_plugin_is_loaded(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Forgetful(PluginBase):
+        depend_on = ()
+
+        @hookimpl
+        def reserve(self) -> None: ...
+
+        def filter_node(self, node: NodeView) -> None: ...
+
+    async with virtual_cluster(nodes=1, plugins=[Forgetful]):
+        pass
+    assert re.search(r"plugin Forgetful from class \S+Forgetful: Forgetful.filter_node has the name of", caplog.text)
+    assert "Forgetful.depend_on means nothing; did you mean 'depends_on'?" in caplog.text

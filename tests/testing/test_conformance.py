@@ -355,3 +355,13 @@ def test_a_plugin_that_only_works_in_the_background_is_checked_too() -> None:
         async def run(self) -> None: ...
 
     assert "initializing failed: LookupError: lost" in problems_of(Broken)[0]
+
+
+def test_a_forgotten_mark_is_found() -> None:
+    class Broken(Base):
+        @hookimpl
+        def reserve(self) -> None: ...
+
+        def filter_node(self, node: NodeView) -> None: ...
+
+    assert problems_of(Broken)[0].startswith("Broken.filter_node has the name of a hook, but is not marked")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -37,6 +38,8 @@ from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.hook_times import HookTimes
+from trio_sched.engine.likely_mistakes import likely_mistakes
+from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import build_profile
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
@@ -46,6 +49,8 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.plugin_api.cluster_events import Action
 from trio_sched.snapshot.node_columns import NodeColumns
+
+log = logging.getLogger(__name__)
 
 
 @define(eq=False, kw_only=True)
@@ -175,6 +180,7 @@ def assemble(
             bind=binder.bind,
         )
         profiles[resolved.name] = build_profile(resolved, settings.registry, handle)
+    _log_likely_mistakes(settings.registry, {name for profile in profiles.values() for name in profile.plugins})
     scheduler.install_profiles(profiles, extenders=bool(config.extenders))
     wanted = wanted_kinds(
         {name: profile.hints for name, profile in queue.profiles.items()},
@@ -205,6 +211,13 @@ def assemble(
         blocking_hooks=BlockingHooks(hook_times),
         wanted_kinds=wanted,
     )
+
+
+def _log_likely_mistakes(registry: PluginRegistry, plugins: Iterable[str]) -> None:
+    for name in sorted(plugins):
+        for mistake in likely_mistakes(registry.load(name)):
+            source = registry.source(name)
+            log.warning("plugin %s from %s: %s", name, source, mistake, extra={"plugin": name, "distribution": source})
 
 
 def _scheduler(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from typing import Any, get_origin
 
 import attrs
 import cattrs
@@ -57,10 +58,49 @@ def _converter() -> cattrs.Converter:
         renames = {a.name: override(rename=_camel(a.name)) for a in attrs.fields(cls)}
         return make_dict_structure_fn(cls, converter, **renames)  # type: ignore[arg-type]  # cattrs' own signature
 
+    _read_only_from(converter, Mapping, "a mapping", _is_mapping)
+    _read_only_from(converter, list | tuple | set | frozenset, "a list", _is_collection)
     converter.register_structure_hook_factory(attrs.has, structure_attrs)
+    _read_only_from(converter, Mapping, "a mapping", attrs.has)
     for scalar in (int, float, str, bool):
         converter.register_structure_hook(scalar, _strict)
     return converter
+
+
+def _is_mapping(wanted: Any) -> bool:
+    origin = get_origin(wanted) or wanted
+    return inspect.isclass(origin) and issubclass(origin, Mapping)
+
+
+def _is_collection(wanted: Any) -> bool:
+    origin = get_origin(wanted) or wanted
+    if not inspect.isclass(origin) or issubclass(origin, str | bytes):
+        return False
+    return origin in (Iterable, Collection) or issubclass(origin, Sequence | Set)
+
+
+def _read_only_from(converter: cattrs.Converter, given: Any, words: str, covers: Callable[[Any], bool]) -> None:
+    """Have *converter* refuse values of other types than *given* where a type that *covers* accepts is wanted.
+
+    cattrs takes whatever can be iterated for a list: of a text its letters, of a mapping its keys.
+    """
+    being_made: set[Any] = set()
+
+    def make(wanted: Any) -> Callable[[Any, Any], Any]:
+        being_made.add(wanted)  # the hook of cattrs itself is found by leaving this one out
+        try:
+            structure = converter.get_structure_hook(wanted, cache_result=False)
+        finally:
+            being_made.discard(wanted)
+
+        def checked(value: Any, wanted: Any) -> Any:
+            if isinstance(value, given):
+                return structure(value, wanted)
+            raise TypeError(f"expected {words}, got {value!r}")
+
+        return checked
+
+    converter.register_structure_hook_factory(lambda wanted: covers(wanted) and wanted not in being_made, make)
 
 
 def _strict(value: Any, wanted: type[Any]) -> Any:

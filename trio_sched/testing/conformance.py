@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from trio_sched.engine.filtering import run_filters, run_pre_filters
 from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.likely_mistakes import likely_mistakes
 from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_hint, call_normalize_score, call_score
 from trio_sched.engine.plugin_errors import PluginArgsError, PluginError
@@ -104,6 +105,7 @@ def conformance_problems(
     except PluginError as error:
         yield str(error)
         return
+    yield from likely_mistakes(plugin)
     yield from _args_problems(name, plugin, args)
     yield from _event_problems(profile, hooks_of(plugin))
     cluster = _Cluster(
