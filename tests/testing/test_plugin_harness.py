@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -25,7 +26,17 @@ from trio_sched.plugin_api import (
     on,
     unschedulable,
 )
-from trio_sched.testing import FakeHandle, ask_hint, make_plugin, make_profile, node, pod, schedule
+from trio_sched.testing import (
+    FakeHandle,
+    UnknownNode,
+    ask_hint,
+    make_plugin,
+    make_profile,
+    make_table,
+    node,
+    pod,
+    schedule,
+)
 
 
 class Even:
@@ -220,3 +231,12 @@ def test_reading_a_kind_that_the_plugin_does_not_watch_is_an_error_in_tests_too(
     assert schedule(pod(labels={"kind": "Namespace"}), on=NODES, plugins=[Reader], handle=handle).node_name is None
     with pytest.raises(KindNotWatched):
         make_plugin(Reader).handle.version("Namespace")
+
+
+def test_a_pod_on_a_node_that_does_not_exist_is_an_error_that_names_both() -> None:
+    lost = pod("lost", node_name="n11")
+    text = "pod default/lost is on node 'n11', but there is no such node; did you mean 'n1'? The nodes are: n1, n2, n3"
+    with pytest.raises(UnknownNode, match=re.escape(text)):
+        schedule(pod(), on=[node("n1"), node("n2"), node("n3")], pods=[lost], plugins=[Even])
+    with pytest.raises(UnknownNode, match=r"but there is no such node\. There are no nodes"):
+        make_table([], [lost])

@@ -138,7 +138,7 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
     services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)
     for profile in assembly.scheduler.profiles.values():
         for hook in profile.run:
-            services.start_soon(_run_plugin, hook)
+            services.start_soon(_run_plugin, hook, name=f"background task of plugin {hook.plugin}")
     return True
 
 

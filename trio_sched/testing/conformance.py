@@ -10,9 +10,7 @@ results, a dependency that was not declared, a column that was written to::
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -23,9 +21,8 @@ from numpy.typing import NDArray
 from trio_sched.engine.filtering import run_filters, run_pre_filters
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.likely_mistakes import likely_mistakes
-from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_hint, call_normalize_score, call_score
-from trio_sched.engine.plugin_errors import PluginArgsError, PluginError
+from trio_sched.engine.plugin_errors import PluginError
 from trio_sched.engine.plugin_registry import hooks_of
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queueing_hints import build_hint_table
@@ -42,6 +39,7 @@ from trio_sched.plugin_api.verdicts import Input
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
+from trio_sched.testing.args_conformance import args_problems
 from trio_sched.testing.builders import node, pod
 from trio_sched.testing.fake_handle import FakeHandle
 from trio_sched.testing.hook_conformance import hook_problems
@@ -106,7 +104,7 @@ def conformance_problems(
         yield str(error)
         return
     yield from likely_mistakes(plugin)
-    yield from _args_problems(name, plugin, args)
+    yield from args_problems(name, plugin, args)
     yield from _event_problems(profile, hooks_of(plugin))
     cluster = _Cluster(
         tuple(some_nodes() if nodes is None else nodes), tuple(some_running_pods() if running is None else running)
@@ -356,40 +354,3 @@ def _event_problems(profile: Profile, hooks: Sequence[str]) -> Iterator[str]:
                     yield str(failed)
     if "events_to_register" in hooks and not profile.rejector_plugins:
         yield "events_to_register is never asked for: it has no hook that can turn a pod away"
-
-
-def _args_problems(name: str, plugin: type[Any], given: Any) -> Iterator[str]:
-    wanted = getattr(plugin, "Args", None)
-    if wanted is None:
-        return
-    made = plugin_args(name, plugin, given)
-    try:
-        if _written(plugin_args(name, plugin, _written(made))) != _written(made):
-            yield f"Args {made!r} come back as something else when they are written to a file and read again"
-    except PluginArgsError as error:
-        yield f"Args that were written to a file cannot be read again: {error}"
-    try:
-        plugin_args(name, plugin, {"noSuchArgument": 1})
-    except PluginArgsError:
-        return
-    yield "Args take a key that they do not have"
-
-
-def _written(value: Any) -> Any:
-    """*value* as in a configuration file; left out are what is None anyway, and what ``__init__`` does not take."""
-    if attrs.has(type(value)):
-        fields = [(a, getattr(value, a.name)) for a in attrs.fields(type(value)) if a.init]
-        return {_camel(a.name): _written(part) for a, part in fields if part is not None or a.default is not None}
-    if isinstance(value, Mapping):
-        return {_written(key): _written(part) for key, part in value.items()}
-    if isinstance(value, set | frozenset):
-        return sorted((_written(part) for part in value), key=repr)
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, list | tuple):
-        return [_written(part) for part in value]
-    return value
-
-
-def _camel(name: str) -> str:
-    return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)

@@ -8,6 +8,7 @@ Runs the plain evaluation of the engine, so the outcome is that of a cluster::
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import entry_points
@@ -31,6 +32,7 @@ from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.engine.queueing_hints import build_hint_table
 from trio_sched.engine.scheduling_cycle import FeasibleNodes, SchedulingCycle
 from trio_sched.engine.scoring import Scores
+from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_resources
@@ -48,6 +50,21 @@ from trio_sched.testing.fake_handle import FakeHandle
 
 Plugin = str | type[Any]
 """A plugin class, or the name of an installed plugin."""
+
+
+class UnknownNode(TrioSchedError, LookupError):
+    """A pod of a test is on a node that does not exist."""
+
+    def __init__(self, pod: Pod, nodes: Iterable[str]) -> None:
+        self.pod, self.nodes = pod, tuple(nodes)
+        super().__init__(pod, self.nodes)
+
+    def __str__(self) -> str:
+        close = difflib.get_close_matches(self.pod.node_name, self.nodes, n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else "."
+        some = ", ".join(self.nodes[:10]) + (", …" if len(self.nodes) > 10 else "")
+        known = f"The nodes are: {some}" if some else "There are no nodes"
+        return f"pod {self.pod.key} is on node {self.pod.node_name!r}, but there is no such node{meant} {known}"
 
 
 @frozen(eq=False, kw_only=True)
@@ -108,6 +125,7 @@ def schedule(
 
     Raises:
         PluginError: a plugin does not keep the contract.
+        UnknownNode: one of *pods* is on a node that is not among *on*.
     """
     handle = handle or FakeHandle()
     profile = make_profile(plugins, args=args, weights=weights, handle=handle)
@@ -201,12 +219,18 @@ def make_plugin(plugin: Plugin, args: Any = None, handle: Handle | None = None) 
 
 
 def make_table(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> NodeTable:
-    """The table of *nodes*, with those of *pods* that are on a node; ``NodeColumns(table)`` is what plugins see."""
+    """The table of *nodes*, with those of *pods* that are on a node; ``NodeColumns(table)`` is what plugins see.
+
+    Raises:
+        UnknownNode: a pod is on a node that is not among *nodes*.
+    """
     table = NodeTable()
     for node in nodes:
         table.add_node(node)
     for pod in pods:
         if pod.node_name:
+            if pod.node_name not in table.row_of:
+                raise UnknownNode(pod, table.names)
             table.add_pod(table.row_of[pod.node_name], PodInfo(pod, pod_resources(pod)))
     return table
 
