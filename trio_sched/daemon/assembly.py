@@ -21,6 +21,7 @@ from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.extender_scheduling import ExtenderScheduling
 from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
+from trio_sched.daemon.hook_time_limit import HookScopes
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.plugin_handle import PluginHandle
@@ -66,6 +67,8 @@ class Assembly:
     object_cache: ObjectCache
     recorder: EventRecorder
     bind_pool: WorkPool
+    hook_scopes: HookScopes
+    """The scopes of the tasks in *bind_pool*."""
     status_patch_pool: WorkPool
     preemption_executor: PreemptionExecutor
     binding: BindingCycle
@@ -109,7 +112,9 @@ def assemble(
         pods_available.set()
 
     recorder = EventRecorder(client=clients.events, hostname=socket.gethostname(), wall_clock=wall_clock, random=random)
-    bind_pool, status_patch_pool = WorkPool(MAX_PARALLEL_BINDS), WorkPool(MAX_PARALLEL_STATUS_PATCHES)
+    hook_scopes = HookScopes()
+    bind_pool = WorkPool(MAX_PARALLEL_BINDS, scope=hook_scopes.open)
+    status_patch_pool = WorkPool(MAX_PARALLEL_STATUS_PATCHES)
     status_writer = PodStatusWriter(client=clients.main, pool=status_patch_pool, wall_clock=wall_clock, random=random)
     preemption_executor = PreemptionExecutor(
         client=clients.main,
@@ -199,6 +204,7 @@ def assemble(
         object_cache=object_cache,
         recorder=recorder,
         bind_pool=bind_pool,
+        hook_scopes=hook_scopes,
         status_patch_pool=status_patch_pool,
         preemption_executor=preemption_executor,
         binding=binding,

@@ -8,6 +8,9 @@ from typing import TypeVar
 
 import trio
 
+from trio_sched.daemon.hook_time_limit import HookScope, current_hook_scope
+from trio_sched.daemon.limits import HOOK_SECONDS
+from trio_sched.engine.hook_failure import HookTimedOut
 from trio_sched.engine.hook_steps import HookSteps
 from trio_sched.engine.plugin_calls import HookCall, HookResult
 
@@ -26,6 +29,38 @@ async def run_steps(steps: HookSteps[T]) -> T:
 
 
 async def make_call(call: HookCall) -> HookResult:
+    """Make one call, and await what it returns if that can be awaited; not for ever, except for pre_bind.
+
+    Raises:
+        trio.Cancelled: this task is cancelled.
+        KeyboardInterrupt: it came to the process, not from the plugin.
+    """
+    hook = call.hook.hook
+    if hook == "pre_bind":  # a volume may be provisioned for ten minutes, in a task that holds up no other pod
+        return await _make_call(call)
+    scope = current_hook_scope() if hook == "bind" else None
+    if scope is not None:
+        return await _make_limited_call(call, scope)
+    with HookScope() as scope:
+        return await _make_limited_call(call, scope)
+    return HookResult(error=HookTimedOut(HOOK_SECONDS))
+
+
+async def _make_limited_call(call: HookCall, scope: HookScope) -> HookResult:
+    scope.start()
+    try:
+        result = await _make_call(call)
+    except trio.Cancelled:
+        if not scope.cancel_called:
+            raise
+        result = HookResult()
+    finally:
+        scope.stop()
+    # Whatever it has returned after that: nothing can be awaited in this scope any more.
+    return HookResult(error=HookTimedOut(HOOK_SECONDS)) if scope.cancel_called else result
+
+
+async def _make_call(call: HookCall) -> HookResult:
     """Make one call, and await what it returns if that can be awaited.
 
     Raises:

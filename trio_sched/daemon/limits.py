@@ -69,3 +69,8 @@ TIME_HOOKS_AFTER_BLOCKING_SECONDS: Final = 300.0
 """and for so long after the event loop was blocked."""
 BLOCKING_LOG_INTERVAL_SECONDS: Final = 60.0
 """A hook that blocks is logged at most this often; what is not logged is counted."""
+
+# --- hooks that are awaited
+HOOK_SECONDS: Final = 60.0
+"""A bind, post_bind or post_filter that is awaited longer is cancelled; what it waits for at the API server or at
+extenders through its handle does not count, because that has limits of its own."""

@@ -153,6 +153,7 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
     """Schedule until *stop*, then wait for what is under way."""
     async with trio.open_nursery() as writers:
         writers.start_soon(assembly.bind_pool.run)
+        writers.start_soon(assembly.hook_scopes.run)
         writers.start_soon(assembly.status_patch_pool.run)
         writers.start_soon(assembly.preemption_executor.pool.run)
         async with trio.open_nursery() as nursery:  # holds the pods that wait on permit or pre_bind
