@@ -235,29 +235,3 @@ def test_a_short_call_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     clock.seconds += 3  # something else blocks
     blocking.before_io_wait(0)
     assert warnings(caplog) == []
-
-
-async def test_a_timed_coroutine_is_cancelled_and_raises_like_any_other(autojump_clock: MockClock) -> None:
-    seen: list[str] = []
-
-    async def bind(error: Exception | None) -> str:
-        try:
-            await trio.sleep(1)
-        except trio.Cancelled:
-            seen.append("cancelled")
-            raise
-        if error is not None:
-            raise error
-        return "bound"
-
-    hook = BoundHook("P", "bind", bind)
-    times = HookTimes(WallClock())
-    times.install([hook])
-    times.switch_on()
-    assert await hook.function(None) == "bound"
-    with pytest.raises(LookupError, match="no"):
-        await hook.function(LookupError("no"))
-    with trio.move_on_after(0.5) as scope:
-        await hook.function(None)
-    assert scope.cancelled_caught
-    assert seen == ["cancelled"]

@@ -70,6 +70,30 @@ async def test_a_bind_that_does_not_return_when_it_is_cancelled_has_failed_too(a
         assert "took longer than 60 s" in cluster.events("FailedScheduling")[0].message
 
 
+async def test_hooks_that_succeed_although_it_was_too_late_have_succeeded(autojump_clock: MockClock) -> None:
+    class Binding(PluginBase):
+        """Works in threads, during which a clock that jumps goes on as far as it can."""
+
+        @hookimpl
+        async def bind(self, pod: Pod) -> Status | None:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(2 * HOOK_SECONDS)
+            return SKIP
+
+        @hookimpl
+        async def post_bind(self, pod: Pod) -> None:
+            await trio.to_thread.run_sync(int)
+            self.log.append(pod.name)
+
+    async with virtual_cluster(nodes=1, plugins=[Binding], config=BIND_FIRST) as cluster:
+        for name in ("p", "q"):
+            await cluster.create(pod(name))
+            await cluster.settle(quiet_seconds=5 * HOOK_SECONDS)
+            assert cluster.pod(name).node_name == "node-1"
+        assert Binding.log == ["p", "q"]
+        assert cluster.events("FailedScheduling") == []
+
+
 async def test_what_a_bind_waits_for_at_the_api_server_does_not_count(autojump_clock: MockClock) -> None:
     class Binding(PluginBase):
         @hookimpl

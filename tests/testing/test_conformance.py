@@ -306,8 +306,8 @@ def test_async_hooks_may_wait(is_inside_trio: bool) -> None:
     class Waiting(Base):
         @hookimpl
         async def post_filter(self) -> bool:
-            await trio.sleep(3000)
-            return True
+            await trio.sleep(50)
+            return await trio.to_thread.run_sync(bool, 1)
 
         @hookimpl
         async def pre_bind(self) -> int:
@@ -321,7 +321,7 @@ def test_async_hooks_may_wait(is_inside_trio: bool) -> None:
 
         @hookimpl
         async def post_bind(self) -> None:
-            await trio.to_thread.run_sync(int)
+            await trio.sleep(1)
             raise LookupError("lost")
 
     async def check() -> tuple[str, ...]:

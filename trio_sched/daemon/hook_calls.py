@@ -38,10 +38,11 @@ async def make_call(call: HookCall) -> HookResult:
     hook = call.hook.hook
     if hook == "pre_bind":  # a volume may be provisioned for ten minutes, in a task that holds up no other pod
         return await _make_call(call)
-    scope = current_hook_scope() if hook == "bind" else None
-    if scope is not None:
-        return await _make_limited_call(call, scope)
-    with HookScope() as scope:
+    around = current_hook_scope()
+    is_used_up = around is not None and around.cancel_called
+    if around is not None and hook == "bind" and not is_used_up:
+        return await _make_limited_call(call, around)
+    with HookScope(shield=is_used_up) as scope:  # of a hook that was late and has succeeded the next one gets its time
         return await _make_limited_call(call, scope)
     return HookResult(error=HookTimedOut(HOOK_SECONDS))
 
@@ -53,11 +54,12 @@ async def _make_limited_call(call: HookCall, scope: HookScope) -> HookResult:
     except trio.Cancelled:
         if not scope.cancel_called:
             raise
-        result = HookResult()
+        result = HookResult(error=HookTimedOut(HOOK_SECONDS))
     finally:
         scope.stop()
-    # Whatever it has returned after that: nothing can be awaited in this scope any more.
-    return HookResult(error=HookTimedOut(HOOK_SECONDS)) if scope.cancel_called else result
+    if result.error is not None and scope.cancel_called:
+        return HookResult(error=HookTimedOut(HOOK_SECONDS))
+    return result  # also if it is late: a thread, for instance, is not cancelled, and has done what it should
 
 
 async def _make_call(call: HookCall) -> HookResult:

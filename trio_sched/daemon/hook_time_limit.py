@@ -24,7 +24,9 @@ class HookScope:
 
     has_deadline: bool = True
     """Whether it cancels itself; else `HookScopes` does."""
-    _scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
+    shield: bool = False
+    """Whether it is not cancelled together with the scope around it."""
+    _scope: trio.CancelScope = field(init=False)
     _began: float = field(default=math.inf, init=False)
     """When the call began that is being made; infinity if there is none, or its time does not count."""
     _call: int = field(default=0, init=False)
@@ -33,6 +35,9 @@ class HookScope:
     _pauses: int = field(default=0, init=False)
     """How many tasks of the call do something whose time does not count."""
     _token: Token[HookScope | None] | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._scope = trio.CancelScope(shield=self.shield)
 
     def __enter__(self) -> HookScope:
         self._scope.__enter__()
