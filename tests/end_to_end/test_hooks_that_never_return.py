@@ -80,17 +80,18 @@ async def test_hooks_that_succeed_although_it_was_too_late_have_succeeded(autoju
                 await trio.sleep(2 * HOOK_SECONDS)
             return SKIP
 
+    class Later(PluginBase):
         @hookimpl
         async def post_bind(self, pod: Pod) -> None:
             await trio.to_thread.run_sync(int)
             self.log.append(pod.name)
 
-    async with virtual_cluster(nodes=1, plugins=[Binding], config=BIND_FIRST) as cluster:
+    async with virtual_cluster(nodes=1, plugins=[Binding, Later], config=BIND_FIRST) as cluster:
         for name in ("p", "q"):
             await cluster.create(pod(name))
             await cluster.settle(quiet_seconds=5 * HOOK_SECONDS)
             assert cluster.pod(name).node_name == "node-1"
-        assert Binding.log == ["p", "q"]
+        assert Later.log == ["p", "q"]
         assert cluster.events("FailedScheduling") == []
 
 
