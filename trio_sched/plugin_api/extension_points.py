@@ -10,8 +10,9 @@ def``, and any hook but events_to_register that is a generator, is refused when 
 the name of a hook but is not marked is logged then; if it would be the only hook, the plugin is refused.
 
 All hooks run in one thread, so while one computes, or sleeps without ``await``, nothing else runs: one that takes 100
-ms or more is named in the log. A post_filter, bind or post_bind that is awaited for more than 60 s is cancelled and has
-failed; what it waits for in the handle's ``bind``, ``preempt`` and ``process_preemption`` does not count.
+ms or more is named in the log. A post_filter, bind or post_bind that is awaited for more than 60 s is cancelled, and
+has failed unless it returns all the same; what it waits for in the handle's ``bind``, ``preempt`` and
+``process_preemption`` does not count.
 
 A hook that raises, or returns anything but what is listed for it, ends the attempt for this pod and nothing else: the
 pod goes back to the queue, its FailedScheduling event and its condition name the plugin and what was wrong, and the log
