@@ -36,6 +36,8 @@ class NodeResourcesBalancedAllocation:
         self._handle = handle
         self._options = resource_options(handle)
         self._extended_by_devices = handle.feature_enabled("DRAExtendedResource")
+        # The score reads them too, and a plugin that only scores is not asked for its events.
+        self.watches = ("DeviceClass",) if self._extended_by_devices else ()
         self._names = tuple(resource.name for resource in args.resources)
         self._is_scalar = [name not in ("cpu", "memory", "ephemeral-storage") for name in self._names]
 

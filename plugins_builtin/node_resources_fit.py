@@ -68,6 +68,8 @@ class NodeResourcesFit:
         self._handle = handle
         self._options = resource_options(handle)
         self._extended_by_devices = handle.feature_enabled("DRAExtendedResource")
+        # The score reads them too, and a plugin that only scores is not asked for its events.
+        self.watches = ("DeviceClass",) if self._extended_by_devices else ()
         self._ignored = frozenset(args.ignored_resources or ())
         self._ignored_groups = frozenset(args.ignored_resource_groups or ())
         self._scorer = ResourceScorer(args.scoring_strategy)

@@ -1,3 +1,4 @@
+import re
 from typing import Any, ClassVar
 
 import msgspec
@@ -13,10 +14,12 @@ from trio_sched.kube_client.watch import Change, Changes, Listed
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.persistent_volume import PersistentVolumeClaim
-from trio_sched.plugin_api import Action, Code, Handle, hookimpl
+from trio_sched.plugin_api import Action, Code, CycleState, Handle, KindNotWatched, hookimpl
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.lifecycle import create
 from trio_sched.testing import node, pod
+
+WIDGETS = "widgets.v1.example.com"
 
 
 @pytest.fixture
@@ -26,6 +29,7 @@ def curious() -> type[Any]:
     class Curious:
         name: ClassVar[str] = "Curious"
         handle: ClassVar[Handle]
+        watches: ClassVar[tuple[str, ...]] = (WIDGETS,)
 
         def __init__(self, args: None, handle: Handle) -> None:
             type(self).handle = handle
@@ -66,16 +70,70 @@ async def test_reading_a_kind_inside_a_cached_evaluation_records_the_dependency(
     assembly: Assembly, handle: Handle
 ) -> None:
     asked = assembly.scheduler.dependencies
-    assert list(handle.objects("Gadget")) == []
+    assert list(handle.objects("Namespace")) == []
     with asked.recording():
-        assert list(handle.objects("Widget")) == []
-        assert handle.object("Gizmo", "g") is None
-    assert asked.kinds == {"Widget", "Gizmo"}
+        assert list(handle.objects(WIDGETS)) == []
+        assert handle.object("Service", "s") is None
+    assert asked.kinds == {WIDGETS, "Service"}
     widget = AnyObject(metadata=ObjectMeta(name="w"))
-    assembly.event_handlers.handler("Widget", "widgets.v1.example.com", Action.ADD)(Listed([widget], "1"))
-    assert list(handle.objects("Widget")) == [widget]
-    assert handle.object("Widget", "w") is widget
-    assert handle.object("Widget", "w", "elsewhere") is None
+    assembly.event_handlers.handler(WIDGETS, WIDGETS, Action.ADD)(Listed([widget], "1"))
+    assert list(handle.objects(WIDGETS)) == [widget]
+    assert handle.object(WIDGETS, "w") is widget
+    assert handle.object(WIDGETS, "w", "elsewhere") is None
+
+
+async def test_reading_a_kind_that_nothing_watches_is_an_error_that_says_how_to_watch_it(handle: Handle) -> None:
+    text = (
+        "kind 'gadgets.v1.example.com' is not watched, so its objects are not known; write "
+        'watches = ("gadgets.v1.example.com",) in the class of the plugin that reads them, or register for its events'
+    )
+    for read in (
+        lambda: handle.objects("gadgets.v1.example.com"),
+        lambda: handle.object("gadgets.v1.example.com", "g"),
+        lambda: handle.version("gadgets.v1.example.com"),
+    ):
+        with pytest.raises(KindNotWatched) as caught:
+            read()
+        assert str(caught.value).startswith(text)
+    with pytest.raises(KindNotWatched, match=re.escape(text)):
+        await handle.changed("gadgets.v1.example.com", "g", timeout_seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fix"),
+    [
+        ("Node", "pods and nodes are not read by kind: use handle.nodes"),
+        ("Pod", "pods and nodes are not read by kind: use handle.nodes"),
+        ("storage.k8s.io/CSINode", "did you mean 'CSINode'?"),
+        ("Servce", "did you mean 'Service'?"),
+        ("Foo", "there is no kind 'Foo' that trio-sched knows; write plural.version.group, like 'widgets.v1.example"),
+    ],
+)
+async def test_a_kind_that_cannot_be_meant_is_said(handle: Handle, kind: str, fix: str) -> None:
+    with pytest.raises(KindNotWatched, match=re.escape(fix)):
+        handle.objects(kind)
+
+
+async def test_nothing_is_known_of_any_kind_before_all_plugins_are_loaded(assembled: Assemble) -> None:
+    class Early:
+        name: ClassVar[str] = "Early"
+        found: ClassVar[list[Any]]
+
+        def __init__(self, args: None, handle: Handle) -> None:
+            type(self).found = list(handle.objects("gadgets.v1.example.com"))
+
+        @hookimpl
+        def reserve(self) -> None: ...
+
+    assembled(Early)
+    assert Early.found == []
+
+
+async def test_preemption_may_be_tried_while_nothing_watches_disruption_budgets(
+    assembled: Assemble, curious: type[Any]
+) -> None:
+    assembled(curious, bare=True)
+    assert curious.handle.dry_run_preemption(pod("p"), CycleState(), [], 1).candidates == {}
 
 
 async def test_waiting_pods_can_be_listed_allowed_and_rejected(

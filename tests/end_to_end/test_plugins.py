@@ -1,5 +1,6 @@
 """Third-party plugins: how profiles enable and configure them, and how they filter and score."""
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -191,3 +192,44 @@ async def test_a_failing_hook_costs_the_pod_one_attempt_and_other_pods_none(
         assert len(failures) == (0 if hook == "post_bind" else 1)
         assert all("stumbled" in event.message for event in failures)
         check_nothing_left(cluster)
+
+
+async def test_a_class_wins_over_an_installed_plugin_of_the_same_name(autojump_clock: MockClock) -> None:
+    class NodeName(PluginBase):
+        @hookimpl
+        def filter_node(self, node: NodeView) -> Status | None:
+            return unschedulable("mine")
+
+    async with virtual_cluster(nodes=1, plugins=[NodeName]) as cluster:
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        assert "1 mine." in cluster.events("FailedScheduling")[0].message
+
+
+async def test_a_plugin_that_only_has_a_background_task_is_started(autojump_clock: MockClock) -> None:
+    class Background(PluginBase):
+        @hookimpl
+        async def run(self) -> None:
+            self.log.append(self.handle.profile_name)
+            await trio.sleep_forever()
+
+    async with virtual_cluster(nodes=1, plugins=[Background]) as cluster:
+        await cluster.settle()
+        assert Background.log == ["default-scheduler"]
+
+
+async def test_a_forgotten_mark_is_logged_when_the_plugin_is_loaded(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Forgetful(PluginBase):
+        depend_on = ()
+
+        @hookimpl
+        def reserve(self) -> None: ...
+
+        def filter_node(self, node: NodeView) -> None: ...
+
+    async with virtual_cluster(nodes=1, plugins=[Forgetful]):
+        pass
+    assert re.search(r"plugin Forgetful from class \S+Forgetful: Forgetful.filter_node has the name of", caplog.text)
+    assert "Forgetful.depend_on means nothing; did you mean 'depends_on'?" in caplog.text

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
-from attrs import field, frozen
+from attrs import field, fields, frozen
 from attrs import validators as v
 
 from trio_sched.engine.plugin_args import plugin_args
@@ -116,6 +116,11 @@ def test_an_instance_is_used_as_it_is() -> None:
         ({"limits": ["cpu"]}, "args.limits[0]: expected a mapping, got 'cpu'"),
         ({"seats": "x" * 100_000}, f"args.seats: expected a whole number, got '{'x' * 199}… (100002 characters)"),
         ([1], "args: expected a mapping, got list"),
+        ({"limits": "abc"}, "args.limits: expected a list, got 'abc'"),
+        ({"limits": {"resource": "cpu"}}, "args.limits: expected a list, got {'resource': 'cpu'}"),
+        ({"limits": 5}, "args.limits: expected a list, got 5"),
+        ({"byZone": "abc"}, "args.byZone: expected a mapping, got 'abc'"),
+        ({"byZone": ["a"]}, "args.byZone: expected a mapping, got ['a']"),
     ],
 )
 def test_invalid_arguments_are_reported_with_their_path(given: Any, problem: str) -> None:
@@ -132,3 +137,49 @@ def test_a_plugin_without_arguments_takes_none() -> None:
     assert plugin_args("Plain", Plain, {"kind": "PlainArgs", "apiVersion": "x"}) is None
     with pytest.raises(PluginArgsError, match="the plugin takes no arguments; remove the entry"):
         plugin_args("Plain", Plain, {"seats": 1})
+
+
+def test_a_text_is_not_a_list_of_letters() -> None:
+    @frozen(kw_only=True)
+    class Lists:
+        zones: list[str] = field(factory=list)
+        some: tuple[str, ...] = ()
+        two: tuple[str, int] = ("a", 1)
+        kinds: set[str] = field(factory=set)
+        fixed: frozenset[str] = frozenset()
+        sequence: Sequence[str] = ()
+        optional: list[str] | None = None
+        nested: dict[str, list[str]] = field(factory=dict)
+        deep: list[list[str]] = field(factory=list)
+        bare: list = field(factory=list)  # type: ignore[type-arg]  # plugins may leave it out
+
+    class Listing(Configured):
+        Args = Lists  # type: ignore[assignment]
+
+    names = [a.name for a in fields(Lists)]
+    for name in names:
+        given = {"a": "abc"} if name == "nested" else ["abc"] if name == "deep" else "abc"
+        with pytest.raises(PluginArgsError) as caught:
+            plugin_args("Listing", Listing, {name: given})
+        where = {"nested": "args.nested['a']", "deep": "args.deep[0]"}.get(name, f"args.{name}")
+        assert caught.value.problems == (f"{where}: expected a list, got 'abc'",)
+    read = plugin_args(
+        "Listing",
+        Listing,
+        {
+            "zones": ["a"],
+            "some": ["a"],
+            "two": ["x", 2],
+            "kinds": ["k"],
+            "fixed": ["f"],
+            "sequence": ["s"],
+            "optional": ["o"],
+            "nested": {"n": ["m"]},
+            "deep": [["d"]],
+            "bare": [1],
+        },
+    )
+    assert (read.zones, read.some, read.two, read.kinds) == (["a"], ("a",), ("x", 2), {"k"})
+    assert (read.fixed, list(read.sequence), read.optional) == (frozenset({"f"}), ["s"], ["o"])
+    assert (read.nested, read.deep, read.bare) == ({"n": ["m"]}, [["d"]], [1])
+    assert plugin_args("Listing", Listing, {"optional": None}).optional is None

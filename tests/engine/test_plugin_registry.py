@@ -209,7 +209,24 @@ def test_a_plugin_without_hooks_is_refused(package: ModuleType) -> None:
 
         def filter(self) -> None: ...
 
+    assert load_error(package, Mine) == (
+        "no method is marked with @hookimpl, so it would never be called; put @hookimpl above filter"
+    )
+
+
+def test_a_class_without_hooks_by_any_name_is_refused(package: ModuleType) -> None:
+    class Mine:
+        name: ClassVar[str] = "Mine"
+
     assert load_error(package, Mine) == "no method is marked with @hookimpl, so it would never be called"
+
+
+@pytest.mark.parametrize("attribute", ["Name", "names", "name_"])
+def test_a_class_whose_name_is_misspelt_is_said(package: ModuleType, attribute: str) -> None:
+    plugin = type("Mine", (), {attribute: "Mine"})
+    assert load_error(package, plugin) == (
+        f"its class has no name, but {attribute}; set name = 'Mine', the key of its entry point"
+    )
 
 
 def test_a_class_can_be_added_unless_its_name_is_taken() -> None:

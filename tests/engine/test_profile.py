@@ -21,7 +21,7 @@ from trio_sched.plugin_api import (
     Status,
     hookimpl,
 )
-from trio_sched.testing import FakeHandle, make_table, node, pod
+from trio_sched.testing import FakeHandle, make_profile, make_table, node, pod
 
 LOG: list[tuple[Any, ...]] = []
 
@@ -193,3 +193,37 @@ def test_missing_plugins_and_invalid_arguments_are_reported() -> None:
 
 def test_the_handle_is_that_of_the_profile() -> None:
     assert build(filter=["First"]).plugins["First"].handle.profile_name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "problem"),
+    [
+        ("watches", "Service", "its watches must be a tuple or set of names of kinds: .* it is 'Service'"),
+        ("depends_on", "pods", "its depends_on must be a tuple or set of members of Input; it is 'pods'"),
+    ],
+)
+def test_what_a_constructor_sets_is_checked_as_the_attributes_of_the_class_are(
+    attribute: str, value: Any, problem: str
+) -> None:
+    class Setting(PluginBase):
+        def __init__(self, args: None, handle: Handle) -> None:
+            setattr(self, attribute, value)
+
+        @hookimpl
+        def reserve(self) -> None: ...
+
+    with pytest.raises(BadPlugin, match=problem):
+        make_profile([Setting])
+
+
+def test_a_property_that_fails_is_named_with_its_plugin() -> None:
+    class Failing(PluginBase):
+        @property
+        def watches(self) -> tuple[str, ...]:
+            raise LookupError("lost")
+
+        @hookimpl
+        def reserve(self) -> None: ...
+
+    with pytest.raises(BadPlugin, match=r"'Failing' from class .*: initializing failed: LookupError: lost"):
+        make_profile([Failing])

@@ -3,7 +3,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from attrs import frozen
+import trio
+from attrs import field, frozen
 
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.plugin_api import (
@@ -249,3 +250,118 @@ def test_pods_nodes_and_running_pods_may_be_the_authors_own() -> None:
     check_conformance(Broken, pods=[pod("even")], nodes=[node("n")], running=[])
     (problem,) = problems_of(Broken, pods=[pod("odd")], nodes=[node("n")], running=[pod("r", node_name="n")])
     assert problem.endswith("filter plugin: filter raised LookupError: odd")
+
+
+def test_arguments_that_nest_can_be_written_and_read() -> None:
+    @frozen(kw_only=True, eq=False)
+    class Rule:
+        max_per_zone: int = 3
+        zones: frozenset[str] = frozenset({"a"})
+        number_of_uses: int = field(default=0, init=False)
+
+    @frozen(kw_only=True)
+    class Args:
+        rules: tuple[Rule, ...] = (Rule(),)
+        first_rule: Rule | None = Rule()
+        by_zone_name: dict[str, Rule] = field(factory=lambda: {"zone_a": Rule(max_per_zone=1)})
+        limits_of_rules: dict[str, int] = field(factory=lambda: {"some_key": 1})
+
+    class Nested(Base):
+        @hookimpl
+        def score_node(self, node: NodeView) -> int:
+            return 0
+
+    Nested.Args = Args  # type: ignore[attr-defined]
+    check_conformance(Nested)
+    check_conformance(Nested, args={"byZoneName": {"zone_b": {"maxPerZone": 2}}})
+    check_conformance(Nested, args=Args(first_rule=None))
+
+
+def test_there_may_be_no_nodes_and_no_pods() -> None:
+    class Filtering(Base):
+        @hookimpl
+        def filter(self, pod: Pod, nodes: NodeColumns) -> Verdicts:
+            return Verdicts.where(np.ones(len(nodes), dtype=np.bool_), unschedulable())
+
+        @hookimpl
+        def score(self, nodes: NodeColumns) -> Int64Array:
+            return np.zeros(len(nodes), dtype=np.int64)
+
+    check_conformance(Filtering, nodes=[])
+    check_conformance(Filtering, pods=[])
+
+
+def test_a_class_wins_over_an_installed_plugin_of_the_same_name() -> None:
+    class Mine(Base):
+        name: ClassVar[str] = "NodeName"
+
+        @hookimpl
+        def reserve(self) -> None: ...
+
+    check_conformance(Mine)
+
+
+@pytest.mark.parametrize("is_inside_trio", [False, True])
+def test_async_hooks_may_wait(is_inside_trio: bool) -> None:
+    class Waiting(Base):
+        @hookimpl
+        async def post_filter(self) -> bool:
+            await trio.sleep(50)
+            return await trio.to_thread.run_sync(bool, 1)
+
+        @hookimpl
+        async def pre_bind(self) -> int:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(trio.sleep, 5)
+            return 1
+
+        @hookimpl
+        async def bind(self) -> None:
+            await trio.sleep_forever()
+
+        @hookimpl
+        async def post_bind(self) -> None:
+            await trio.sleep(1)
+            raise LookupError("lost")
+
+    async def check() -> tuple[str, ...]:
+        return problems_of(Waiting, pods=[pod("p")])
+
+    found = trio.run(check) if is_inside_trio else problems_of(Waiting, pods=[pod("p")])
+    assert ["post_filter returned bool" in found[0], "pre_bind returned int" in found[1]] == [True, True]
+    assert "post_bind raised LookupError: lost" in found[2]
+
+
+@pytest.mark.parametrize("hook", ["permit", "reserve", "unreserve", "pre_bind", "post_bind", "bind", "queue_sort"])
+def test_a_plugin_may_take_part_in_one_thing_only(hook: str) -> None:
+    def answer(self: Any) -> Any:
+        return (1,) if hook == "queue_sort" else None
+
+    def fail(self: Any) -> None:
+        raise LookupError("lost")
+
+    members = {"name": "Broken", "__init__": Base.__init__}
+    answer.__name__ = fail.__name__ = hook
+    check_conformance(type("Broken", (), {**members, hook: hookimpl(answer)}))
+    assert f"{hook} raised LookupError: lost" in problems_of(type("Broken", (), {**members, hook: hookimpl(fail)}))[0]
+
+
+def test_a_plugin_that_only_works_in_the_background_is_checked_too() -> None:
+    class Broken(Base):
+        def __init__(self, args: Any, handle: Handle) -> None:
+            raise LookupError("lost")
+
+        @hookimpl
+        async def run(self) -> None: ...
+
+    assert "initializing failed: LookupError: lost" in problems_of(Broken)[0]
+
+
+def test_a_forgotten_mark_is_found() -> None:
+    class Broken(Base):
+        @hookimpl
+        def reserve(self) -> None: ...
+
+        def filter_node(self, node: NodeView) -> None: ...
+
+    assert problems_of(Broken)[0].startswith("Broken.filter_node has the name of a hook, but is not marked")

@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
-from trio_sched.plugin_api import Handle, PersistentVolume, unschedulable
-from trio_sched.testing import FakeHandle, pod
+from trio_sched.plugin_api import Handle, KindNotWatched, PersistentVolume, unschedulable
+from trio_sched.testing import FakeHandle, make_plugin, pod
 
 
 def test_gates_are_kubernetes_defaults_unless_the_test_says_otherwise() -> None:
@@ -87,3 +87,37 @@ def test_a_version_grows_with_every_change_of_its_kind_and_only_then() -> None:
     seen.append(handle.version("PersistentVolume"))
     assert seen == [1, 1, 2, 3, 3]
     assert handle.version("StorageClass") == 0
+
+
+def test_a_handle_of_two_plugins_knows_what_either_watches() -> None:
+    handle = FakeHandle()
+    for name in ("InterPodAffinity", "DefaultPreemption"):
+        make_plugin(name, handle=handle)
+    assert list(handle.objects("Namespace")) == list(handle.objects("PodDisruptionBudget")) == []
+    with pytest.raises(KindNotWatched, match="kind 'Service' is not watched"):
+        handle.objects("Service")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "kinds"),
+    [
+        ("DefaultPreemption", "PodDisruptionBudget"),
+        ("DynamicResources", "DeviceClass"),
+        ("InterPodAffinity", "Namespace"),
+        ("NodeResourcesBalancedAllocation", "DeviceClass"),
+        ("NodeResourcesFit", "DeviceClass"),
+        ("NodeVolumeLimits", "CSIDriver CSINode PersistentVolume PersistentVolumeClaim StorageClass VolumeAttachment"),
+        ("PodTopologySpread", "ReplicaSet ReplicationController Service StatefulSet"),
+        (
+            "VolumeBinding",
+            "CSIDriver CSINode CSIStorageCapacity PersistentVolume PersistentVolumeClaim StorageClass",
+        ),
+        ("VolumeRestrictions", "PersistentVolumeClaim"),
+        ("VolumeZone", "PersistentVolume PersistentVolumeClaim StorageClass"),
+    ],
+)
+def test_built_in_plugins_watch_what_they_read(plugin: str, kinds: str) -> None:
+    handle = FakeHandle(gates={"DRAExtendedResource": True})
+    make_plugin(plugin, handle=handle)
+    for kind in kinds.split():
+        assert list(handle.objects(kind)) == []

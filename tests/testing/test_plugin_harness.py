@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -5,7 +6,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from trio_sched.engine.plugin_errors import PluginArgsError, UnknownPlugin
+from trio_sched.engine.plugin_errors import BadPlugin, PluginArgsError, UnknownPlugin
 from trio_sched.plugin_api import (
     Action,
     ClusterEvent,
@@ -14,6 +15,7 @@ from trio_sched.plugin_api import (
     Handle,
     Hint,
     Int64Array,
+    KindNotWatched,
     NodeColumns,
     NodeView,
     Pod,
@@ -24,7 +26,17 @@ from trio_sched.plugin_api import (
     on,
     unschedulable,
 )
-from trio_sched.testing import FakeHandle, ask_hint, make_plugin, node, pod, schedule
+from trio_sched.testing import (
+    FakeHandle,
+    UnknownNode,
+    ask_hint,
+    make_plugin,
+    make_profile,
+    make_table,
+    node,
+    pod,
+    schedule,
+)
 
 
 class Even:
@@ -171,3 +183,60 @@ def test_a_class_wins_over_an_installed_plugin_of_the_same_name() -> None:
         name: ClassVar[str] = "NodeName"
 
     assert schedule(pod(), on=NODES, plugins=[Mine]).reasons == {"n1": ["odd"], "n3": ["odd"]}
+
+
+def test_a_class_without_a_name_is_an_error_that_says_so() -> None:
+    class Nameless:
+        pass
+
+    for use in (make_plugin, lambda plugin: ask_hint(plugin, ClusterEvent(Resource.NODE, Action.ADD), pod())):
+        with pytest.raises(BadPlugin, match="its class has no name; set name = 'Nameless'"):
+            use(Nameless)
+
+
+def test_a_plugin_that_only_works_in_the_background_is_part_of_the_profile() -> None:
+    class Background:
+        name: ClassVar[str] = "Background"
+
+        def __init__(self, args: None, handle: Handle) -> None:
+            pass
+
+        @hookimpl
+        async def run(self) -> None: ...
+
+    assert [hook.plugin for hook in make_profile([Background]).run] == ["Background"]
+
+
+def test_reading_a_kind_that_the_plugin_does_not_watch_is_an_error_in_tests_too() -> None:
+    class Reader:
+        name: ClassVar[str] = "Reader"
+        watches: ClassVar[tuple[str, ...]] = ("Service",)
+
+        def __init__(self, args: None, handle: Handle) -> None:
+            self.handle = handle
+
+        @hookimpl
+        def filter_node(self, pod: Pod) -> Status | None:
+            return unschedulable("full") if list(self.handle.objects(pod.labels["kind"])) else None
+
+        @hookimpl
+        def events_to_register(self) -> Iterable[EventRegistration]:
+            return [on("widgets.v1.example.com", Action.ADD), on(Resource.CSI_NODE, Action.ADD)]
+
+    for kind in ("Service", "widgets.v1.example.com", "CSINode"):
+        assert schedule(pod(labels={"kind": kind}), on=NODES, plugins=[Reader]).node_name
+    outcome = schedule(pod(labels={"kind": "Namespace"}), on=NODES, plugins=[Reader])
+    assert "filter_node raised KindNotWatched: kind 'Namespace' is not watched" in outcome.message
+    handle = FakeHandle(known_objects={"Namespace": [1]})
+    assert schedule(pod(labels={"kind": "Namespace"}), on=NODES, plugins=[Reader], handle=handle).node_name is None
+    with pytest.raises(KindNotWatched):
+        make_plugin(Reader).handle.version("Namespace")
+
+
+def test_a_pod_on_a_node_that_does_not_exist_is_an_error_that_names_both() -> None:
+    lost = pod("lost", node_name="n11")
+    text = "pod default/lost is on node 'n11', but there is no such node; did you mean 'n1'? The nodes are: n1, n2, n3"
+    with pytest.raises(UnknownNode, match=re.escape(text)):
+        schedule(pod(), on=[node("n1"), node("n2"), node("n3")], pods=[lost], plugins=[Even])
+    with pytest.raises(UnknownNode, match=r"but there is no such node\. There are no nodes"):
+        make_table([], [lost])

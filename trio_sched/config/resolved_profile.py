@@ -29,16 +29,19 @@ class ResolvedProfile:
     """``pluginConfig`` by plugin: an instance of its argument class, or what stands in the file."""
     explicit: frozenset[str] = frozenset()
     """Plugins that the configuration itself enables, as opposed to those that are enabled by default."""
+    without_point: tuple[str, ...] = ()
+    """Plugins that are enabled at ``multiPoint`` and extend no point: those that only work in the background."""
 
     @property
     def plugins(self) -> tuple[str, ...]:
         """The names of all plugins that run, each once."""
-        return tuple(dict.fromkeys(ref.name for refs in self.points.values() for ref in refs))
+        at_points = (ref.name for refs in self.points.values() for ref in refs)
+        return tuple(dict.fromkeys((*at_points, *self.without_point)))
 
     def limited_to(self, available: Container[str]) -> ResolvedProfile:
         """The same with those of its plugins that are *available*."""
         points = {point: tuple(ref for ref in refs if ref.name in available) for point, refs in self.points.items()}
-        return evolve(self, points=points)
+        return evolve(self, points=points, without_point=tuple(p for p in self.without_point if p in available))
 
 
 def resolve_profiles(
@@ -57,11 +60,14 @@ def resolve_profiles(
     defaults = {ref.name for ref in default_plugins(gates)}
     expanded = expand_profiles(config.profiles, points_of, gates)
     return tuple(
-        _resolved(config, profile, points, defaults) for profile, points in zip(config.profiles, expanded, strict=True)
+        _resolved(config, profile, points, defaults, points_of)
+        for profile, points in zip(config.profiles, expanded, strict=True)
     )
 
 
-def _resolved(config: SchedulerConfig, profile: Profile, points: Expanded, defaults: set[str]) -> ResolvedProfile:
+def _resolved(
+    config: SchedulerConfig, profile: Profile, points: Expanded, defaults: set[str], points_of: PointsOf
+) -> ResolvedProfile:
     percentage = profile.percentage_of_nodes_to_score
     return ResolvedProfile(
         name=profile.scheduler_name,
@@ -72,6 +78,11 @@ def _resolved(config: SchedulerConfig, profile: Profile, points: Expanded, defau
             for entry in profile.plugin_config
         },
         explicit=_explicit(profile, defaults),
+        without_point=tuple(
+            ref.name
+            for ref in profile.plugins[MULTI_POINT].enabled
+            if ref.name in points_of and not points_of[ref.name]
+        ),
     )
 
 

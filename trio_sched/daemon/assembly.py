@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import socket
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from random import Random
 
 import trio
@@ -12,11 +15,13 @@ from attrs import define, field
 
 from trio_sched.daemon.binder import Binder
 from trio_sched.daemon.binding_cycle import BindingCycle
+from trio_sched.daemon.blocking_hooks import BlockingHooks
 from trio_sched.daemon.event_handlers import EventHandlers
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.extender_scheduling import ExtenderScheduling
 from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
+from trio_sched.daemon.hook_time_limit import HookScopes
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.plugin_handle import PluginHandle
@@ -29,9 +34,13 @@ from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.daemon.watch_reconnect import WatchReconnect
+from trio_sched.daemon.watched_kinds import check_kind, wanted_kinds
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cache import Cache
+from trio_sched.engine.hook_times import HookTimes
+from trio_sched.engine.likely_mistakes import likely_mistakes
+from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import build_profile
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
@@ -39,7 +48,10 @@ from trio_sched.kube_client.kinds import Kind
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceOptions
+from trio_sched.plugin_api.cluster_events import Action
 from trio_sched.snapshot.node_columns import NodeColumns
+
+log = logging.getLogger(__name__)
 
 
 @define(eq=False, kw_only=True)
@@ -55,6 +67,8 @@ class Assembly:
     object_cache: ObjectCache
     recorder: EventRecorder
     bind_pool: WorkPool
+    hook_scopes: HookScopes
+    """The scopes of the tasks in *bind_pool*."""
     status_patch_pool: WorkPool
     preemption_executor: PreemptionExecutor
     binding: BindingCycle
@@ -66,6 +80,9 @@ class Assembly:
     node_kind: Kind[Node]
     pod_kind: Kind[Pod]
     extenders: Extenders | None
+    blocking_hooks: BlockingHooks
+    wanted_kinds: Mapping[str, Action]
+    """What to watch besides pods and nodes, and after which changes pods move."""
     watch_reconnect: WatchReconnect = field(factory=WatchReconnect)
 
 
@@ -95,7 +112,9 @@ def assemble(
         pods_available.set()
 
     recorder = EventRecorder(client=clients.events, hostname=socket.gethostname(), wall_clock=wall_clock, random=random)
-    bind_pool, status_patch_pool = WorkPool(MAX_PARALLEL_BINDS), WorkPool(MAX_PARALLEL_STATUS_PATCHES)
+    hook_scopes = HookScopes()
+    bind_pool = WorkPool(MAX_PARALLEL_BINDS, scope=hook_scopes.open)
+    status_patch_pool = WorkPool(MAX_PARALLEL_STATUS_PATCHES)
     status_writer = PodStatusWriter(client=clients.main, pool=status_patch_pool, wall_clock=wall_clock, random=random)
     preemption_executor = PreemptionExecutor(
         client=clients.main,
@@ -166,7 +185,15 @@ def assemble(
             bind=binder.bind,
         )
         profiles[resolved.name] = build_profile(resolved, settings.registry, handle)
+    _log_likely_mistakes(settings.registry, {name for profile in profiles.values() for name in profile.plugins})
     scheduler.install_profiles(profiles, extenders=bool(config.extenders))
+    wanted = wanted_kinds(
+        {name: profile.hints for name, profile in queue.profiles.items()},
+        [kind for profile in profiles.values() for kind in profile.watches],
+    )
+    object_cache.check_kind = partial(check_kind, wanted)
+    hook_times = HookTimes(time.perf_counter)
+    hook_times.install(scheduler.hooks)
     return Assembly(
         settings=settings,
         clients=clients,
@@ -177,6 +204,7 @@ def assemble(
         object_cache=object_cache,
         recorder=recorder,
         bind_pool=bind_pool,
+        hook_scopes=hook_scopes,
         status_patch_pool=status_patch_pool,
         preemption_executor=preemption_executor,
         binding=binding,
@@ -186,7 +214,16 @@ def assemble(
         node_kind=node_kind(config.extenders),
         pod_kind=pod_kind(config.extenders, profiles),
         extenders=extenders,
+        blocking_hooks=BlockingHooks(hook_times),
+        wanted_kinds=wanted,
     )
+
+
+def _log_likely_mistakes(registry: PluginRegistry, plugins: Iterable[str]) -> None:
+    for name in sorted(plugins):
+        for mistake in likely_mistakes(registry.load(name)):
+            source = registry.source(name)
+            log.warning("plugin %s from %s: %s", name, source, mistake, extra={"plugin": name, "distribution": source})
 
 
 def _scheduler(

@@ -8,6 +8,9 @@ from typing import TypeVar
 
 import trio
 
+from trio_sched.daemon.hook_time_limit import HookScope, current_hook_scope
+from trio_sched.daemon.limits import HOOK_SECONDS
+from trio_sched.engine.hook_failure import HookTimedOut
 from trio_sched.engine.hook_steps import HookSteps
 from trio_sched.engine.plugin_calls import HookCall, HookResult
 
@@ -26,6 +29,40 @@ async def run_steps(steps: HookSteps[T]) -> T:
 
 
 async def make_call(call: HookCall) -> HookResult:
+    """Make one call, and await what it returns if that can be awaited; not for ever, except for pre_bind.
+
+    Raises:
+        trio.Cancelled: this task is cancelled.
+        KeyboardInterrupt: it came to the process, not from the plugin.
+    """
+    hook = call.hook.hook
+    if hook == "pre_bind":  # a volume may be provisioned for ten minutes, in a task that holds up no other pod
+        return await _make_call(call)
+    around = current_hook_scope()
+    is_used_up = around is not None and around.cancel_called
+    if around is not None and hook == "bind" and not is_used_up:
+        return await _make_limited_call(call, around)
+    with HookScope(shield=is_used_up) as scope:  # of a hook that was late and has succeeded the next one gets its time
+        return await _make_limited_call(call, scope)
+    return HookResult(error=HookTimedOut(HOOK_SECONDS))
+
+
+async def _make_limited_call(call: HookCall, scope: HookScope) -> HookResult:
+    scope.start()
+    try:
+        result = await _make_call(call)
+    except trio.Cancelled:
+        if not scope.cancel_called:
+            raise
+        result = HookResult(error=HookTimedOut(HOOK_SECONDS))
+    finally:
+        scope.stop()
+    if result.error is not None and scope.cancel_called:
+        return HookResult(error=HookTimedOut(HOOK_SECONDS))
+    return result  # also if it is late: a thread, for instance, is not cancelled, and has done what it should
+
+
+async def _make_call(call: HookCall) -> HookResult:
     """Make one call, and await what it returns if that can be awaited.
 
     Raises:

@@ -65,3 +65,18 @@ SHUTDOWN_GRACE_SECONDS: Final = 10.0
 """How long a stop waits for binds that are under way."""
 EVENT_FLUSH_SECONDS: Final = 3.0
 """How long a stop waits for events that are not sent yet, once the lease is released."""
+
+# --- hooks that block the event loop; by the wall clock
+BLOCKING_SECONDS: Final = 0.1
+"""A hook that lets nothing else run for so long is logged."""
+TIME_HOOKS_AT_START_SECONDS: Final = 5.0
+"""Hooks are timed one by one for so long after the start,"""
+TIME_HOOKS_AFTER_BLOCKING_SECONDS: Final = 300.0
+"""and for so long after the event loop was blocked."""
+BLOCKING_LOG_INTERVAL_SECONDS: Final = 60.0
+"""A hook that blocks is logged at most this often; what is not logged is counted."""
+
+# --- hooks that are awaited
+HOOK_SECONDS: Final = 60.0
+"""A bind, post_bind or post_filter that is awaited longer is cancelled; what it waits for at the API server or at
+extenders through its handle does not count, because that has limits of its own."""

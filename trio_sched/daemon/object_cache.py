@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import trio
@@ -20,6 +20,8 @@ class ObjectCache:
 
     dependencies: KindDependencies = field(factory=KindDependencies)
     """Notes which kinds are read for results that will be cached."""
+    check_kind: Callable[[str], None] | None = field(default=None, init=False)
+    """Raises `KindNotWatched` for kinds that will never be watched; None as long as it is not known which these are."""
     _objects: dict[str, dict[tuple[str, str], Any]] = field(factory=dict)
     _versions: Counter[str] = field(factory=Counter)
     _awaited: dict[tuple[str, str, str], trio.Event] = field(factory=dict)
@@ -28,22 +30,46 @@ class ObjectCache:
     # --- plugins read -----------------------------------------------------------------------------------------------
 
     def objects(self, kind: str) -> Collection[Any]:
-        """All known objects of *kind*."""
-        self.dependencies.note(kind)
-        return self._objects.get(kind, _NO_OBJECTS).values()
+        """All known objects of *kind*.
+
+        Raises:
+            KindNotWatched: no plugin watches it.
+        """
+        return self._of_kind(kind).values()
 
     def get(self, kind: str, name: str, namespace: str = "") -> Any | None:
-        """One known object, or None."""
-        self.dependencies.note(kind)
-        return self._objects.get(kind, _NO_OBJECTS).get((namespace, name))
+        """One known object, or None.
+
+        Raises:
+            KindNotWatched: no plugin watches it.
+        """
+        return self._of_kind(kind).get((namespace, name))
 
     def version(self, kind: str) -> int:
-        """Grows with every batch of events in which an object of *kind* changed in more than its versions."""
-        self.dependencies.note(kind)
+        """Grows with every batch of events in which an object of *kind* changed in more than its versions.
+
+        Raises:
+            KindNotWatched: no plugin watches it.
+        """
+        self._of_kind(kind)
         return self._versions[kind]
 
+    def _of_kind(self, kind: str) -> Mapping[tuple[str, str], Any]:
+        self.dependencies.note(kind)
+        found = self._objects.get(kind)
+        if found is None:
+            if self.check_kind is not None:
+                self.check_kind(kind)
+            return _NO_OBJECTS
+        return found
+
     async def wait_changed(self, kind: str, name: str, namespace: str, timeout_seconds: float) -> bool:
-        """Wait for the next change of one object; False if that took too long."""
+        """Wait for the next change of one object; False if that took too long.
+
+        Raises:
+            KindNotWatched: no plugin watches it.
+        """
+        self._of_kind(kind)
         key = kind, namespace, name
         event = self._awaited.setdefault(key, trio.Event())
         try:

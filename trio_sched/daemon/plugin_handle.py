@@ -12,6 +12,7 @@ from attrs import define, field
 
 from trio_sched.daemon.binder import Bind
 from trio_sched.daemon.extenders import Extenders
+from trio_sched.daemon.hook_time_limit import time_does_not_count
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.preemption_executor import PreemptionExecutor
 from trio_sched.daemon.unassigned_pods import UnassignedPods
@@ -94,7 +95,8 @@ class PluginHandle:
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         """Bind through the API server."""
-        return await self._bind(pod, node_name)
+        with time_does_not_count():  # a bind without a response is looked up for as long as that takes
+            return await self._bind(pod, node_name)
 
     async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
         """Merge *patch* into an object."""
@@ -111,8 +113,9 @@ class PluginHandle:
 
     def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int) -> DryRun:
         """Find victims on copies of the columns."""
-        version = self.version("PodDisruptionBudget")
-        if self._budgets[0] != version:
+        is_watched = "PodDisruptionBudget" in self._object_cache.kinds
+        version = self.version("PodDisruptionBudget") if is_watched else 0
+        if is_watched and self._budgets[0] != version:
             self._budgets = (version, budgets_of(self.objects("PodDisruptionBudget")))
         budgets = self._budgets[1]
         return self._scheduler.dry_run_preemption(pod, state, node_names, num_candidates, budgets)
@@ -122,16 +125,18 @@ class PluginHandle:
         if self._extenders is None:
             return candidates
         asked = {name: (one.pods, one.pdb_violations) for name, one in candidates.items()}
-        left = await self._extenders.process_preemption(pod, asked)
+        with time_does_not_count():
+            left = await self._extenders.process_preemption(pod, asked)
         return {name: Victims(tuple(pods), violations) for name, (pods, violations) in left.items()}
 
     async def preempt(
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
         """Delete the victims through the API server."""
-        return await self._preemption_executor.preempt(
-            preemptor, victims, node_name, plugin, in_background=in_background
-        )
+        with time_does_not_count():
+            return await self._preemption_executor.preempt(
+                preemptor, victims, node_name, plugin, in_background=in_background
+            )
 
     def is_preempting_for(self, pod: Pod) -> bool:
         """Whether victims of this pod are not yet terminating."""

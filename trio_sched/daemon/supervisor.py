@@ -67,6 +67,11 @@ async def run_daemon(
         PluginTaskFailed: the background task of a plugin failed.
     """
     set_malloc_thresholds()
+    with assembly.blocking_hooks.watching():
+        await _run(assembly, stop, task_status)
+
+
+async def _run(assembly: Assembly, stop: trio.Event, task_status: trio.TaskStatus[None]) -> None:
     settings, clients = assembly.settings, assembly.clients
     election = settings.config.leader_election
     elector = LeaderElector(
@@ -134,7 +139,7 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
     services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)
     for profile in assembly.scheduler.profiles.values():
         for hook in profile.run:
-            services.start_soon(_run_plugin, hook)
+            services.start_soon(_run_plugin, hook, name=f"background task of plugin {hook.plugin}")
     return True
 
 
@@ -149,6 +154,7 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
     """Schedule until *stop*, then wait for what is under way."""
     async with trio.open_nursery() as writers:
         writers.start_soon(assembly.bind_pool.run)
+        writers.start_soon(assembly.hook_scopes.run)
         writers.start_soon(assembly.status_patch_pool.run)
         writers.start_soon(assembly.preemption_executor.pool.run)
         async with trio.open_nursery() as nursery:  # holds the pods that wait on permit or pre_bind

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from trio_sched.engine.queueing_hints import HintTable, watched_resources
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.device_class import DeviceClass
@@ -12,6 +15,8 @@ from trio_sched.objects.namespace import Namespace
 from trio_sched.objects.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from trio_sched.objects.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from trio_sched.objects.workload import ReplicaSet, ReplicationController, Service, StatefulSet
+from trio_sched.plugin_api.cluster_events import Action
+from trio_sched.plugin_api.handle import KindNotWatched
 
 
 def _core(plural: str, type_: type[Any], *, namespaced: bool = True) -> Kind[Any]:
@@ -41,6 +46,47 @@ KINDS: dict[str, Kind[Any]] = {
     "DeviceClass": _grouped("resource.k8s.io", "deviceclasses", DeviceClass),
 }
 """The name under which plugins read its objects → how it is watched."""
+
+
+def wanted_kinds(tables: Mapping[str, HintTable], watches: Iterable[str]) -> dict[str, Action]:
+    """What to watch, and after which changes pods move: what plugins have registered for or read.
+
+    Args:
+        tables: what the plugins of each profile have registered for.
+        watches: the kinds that plugins read.
+    """
+    wanted = watched_resources(tables)
+    waited_for = {resource.rpartition("/")[2] for resource in wanted}
+    wanted.update({kind: Action(0) for kind in watches if kind not in waited_for})
+    return wanted
+
+
+def check_kind(wanted: Collection[str], kind: str) -> None:
+    """Check that objects of *kind* can be read.
+
+    Args:
+        wanted: what is watched, as in cluster events.
+        kind: the name under which a plugin reads objects.
+
+    Raises:
+        KindNotWatched: it is not watched; the error says how it would be.
+    """
+    watched = {found[0] for found in map(kind_of, wanted) if found is not None}
+    if kind in watched:
+        return
+    if kind in ("Node", "Pod"):
+        raise KindNotWatched(kind, "pods and nodes are not read by kind: use handle.nodes")
+    found = kind_of(kind)
+    if found is not None and found[0] == kind:
+        raise KindNotWatched(kind)
+    close = [kind.rpartition("/")[2]] if found is not None else difflib.get_close_matches(kind, {*KINDS, *watched}, n=1)
+    if close:
+        raise KindNotWatched(kind, f"did you mean {close[0]!r}?")
+    raise KindNotWatched(
+        kind,
+        f"there is no kind {kind!r} that trio-sched knows; write plural.version.group, like 'widgets.v1.example.com', "
+        "both here and in watches",
+    )
 
 
 def kind_of(resource: str) -> tuple[str, Kind[Any]] | None:

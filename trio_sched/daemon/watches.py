@@ -10,12 +10,9 @@ import trio
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.watched_kinds import kind_of
-from trio_sched.engine.queueing_hints import watched_resources
-from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
 from trio_sched.kube_client.watch import Changes, Listed, Reflector, follow, log_trouble
-from trio_sched.plugin_api.cluster_events import Action
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +28,7 @@ async def run_watches(
     async with trio.open_nursery() as nursery:
         async with trio.open_nursery() as first_lists:
             first_lists.start_soon(nursery.start, nodes.run)
-            for resource, actions in _wanted(assembly.scheduler).items():
+            for resource, actions in assembly.wanted_kinds.items():
                 found = kind_of(resource)
                 if found is not None:
                     name, kind = found
@@ -45,15 +42,6 @@ async def run_watches(
                     )
         await nursery.start(pods.run)
         task_status.started()
-
-
-def _wanted(scheduler: Scheduler) -> dict[str, Action]:
-    """What to watch, and after which changes pods move: what plugins have registered for or read."""
-    wanted = watched_resources({name: profile.hints for name, profile in scheduler.queue.profiles.items()})
-    waited_for = {resource.rpartition("/")[2] for resource in wanted}
-    for profile in scheduler.profiles.values():
-        wanted.update({kind: Action(0) for kind in profile.watches if kind not in waited_for})
-    return wanted
 
 
 async def _start_if_served(

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 import trio
 from attrs import define, field
+
+
+class CancelCalled(Protocol):
+    """A cancel scope."""
+
+    @property
+    def cancel_called(self) -> bool:
+        """Whether it was cancelled."""
+        ...
 
 
 @define(eq=False)
@@ -18,6 +29,8 @@ class WorkPool:
     """
 
     tasks: int
+    scope: Callable[[], AbstractContextManager[CancelCalled]] = trio.CancelScope
+    """Opened by every task around its jobs, and anew once it is cancelled: that ends the job, not the task."""
     _jobs: deque[Callable[[], Awaitable[None]]] = field(factory=deque)
     _idle: trio.lowlevel.ParkingLot = field(factory=trio.lowlevel.ParkingLot)
     _busy: int = 0
@@ -55,8 +68,13 @@ class WorkPool:
                 nursery.start_soon(self._work)
 
     async def _work(self) -> None:
-        jobs = self._jobs
         while True:
+            with self.scope() as scope:
+                await self._work_until_cancelled(scope)
+
+    async def _work_until_cancelled(self, scope: CancelCalled) -> None:
+        jobs = self._jobs
+        while not scope.cancel_called:
             if not jobs:
                 await self._idle.park()
                 continue

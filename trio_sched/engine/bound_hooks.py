@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from attrs import frozen
+from attrs import define
 
 from trio_sched.plugin_api.verdicts import Input
 
 HookFunction = Callable[..., Any]
 
 
-@frozen
+@define(eq=False)
 class BoundHook:
     """One plugin's implementation of one hook."""
 
@@ -20,11 +20,12 @@ class BoundHook:
     hook: str
     """The name of the hook, ``filter_node`` for instance."""
     function: HookFunction
+    """What is called; `HookTimes` replaces it while calls are timed."""
     source: str = ""
     """Distribution, version and class that the plugin comes from."""
 
 
-@frozen
+@define(eq=False)
 class FilterHook(BoundHook):
     """``filter``, or ``filter_node`` if *per_node*; *depends_on* is what its results depend on (None: not declared)."""
 
@@ -32,7 +33,7 @@ class FilterHook(BoundHook):
     depends_on: frozenset[Input] | None = None
 
 
-@frozen
+@define(eq=False)
 class ScoreHook(BoundHook):
     """``score``, or ``score_node`` if *per_node*, with its weight and the plugin's normalize_score if it has one."""
 

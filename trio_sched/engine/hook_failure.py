@@ -85,6 +85,19 @@ class HookFailed(Exception):
         return Status(Code.ERROR, (), self, self.hook.plugin)
 
 
+class HookTimedOut(Exception):
+    """A hook was awaited for too long, so it was cancelled."""
+
+    def __init__(self, limit_seconds: float) -> None:
+        super().__init__(limit_seconds)
+        self.limit_seconds = limit_seconds
+
+    def __str__(self) -> str:
+        return (
+            f"took longer than {self.limit_seconds:g} s and was cancelled; give what it waits for a timeout of its own"
+        )
+
+
 def describe_error(error: BaseException) -> str:
     """Type and text of *error*, whatever its ``__str__`` does."""
     name = type_name(type(error))

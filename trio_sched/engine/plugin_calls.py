@@ -18,7 +18,14 @@ import numpy as np
 from attrs import define
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
-from trio_sched.engine.hook_failure import describe_value, plain_text, raised, wrong_return_value
+from trio_sched.engine.hook_failure import (
+    HookFailed,
+    HookTimedOut,
+    describe_value,
+    plain_text,
+    raised,
+    wrong_return_value,
+)
 from trio_sched.engine.return_values import (
     SUPPORTED,
     check_registration,
@@ -350,8 +357,10 @@ def read_value(hook: BoundHook, result: HookResult) -> object:
     """What came of a call, for hooks whose return value does not matter.
 
     Raises:
-        HookFailed: the plugin raised.
+        HookFailed: the plugin raised, or took too long.
     """
+    if type(result.error) is HookTimedOut:
+        raise HookFailed(hook, f"{hook.hook} {result.error}")
     if result.error is not None:
         raise raised(hook, result.error) from result.error
     return result.value

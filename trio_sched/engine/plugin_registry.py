@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import define, field
 
+from trio_sched.engine.likely_mistakes import close_attributes, unmarked_hooks
 from trio_sched.engine.plugin_errors import AmbiguousPlugin, BadPlugin, PluginLoadError, UnknownPlugin
 from trio_sched.errors import nearest_name
 from trio_sched.plugin_api.extension_points import (
@@ -147,11 +148,15 @@ def check_contract(name: str, source: str, plugin: object) -> None:
         raise BadPlugin(name, source, f"the entry point must name a class, but it names a {type(plugin).__name__}")
     given = getattr(plugin, "name", None)
     if given != name:
-        found = "has no name" if given is None else f"says name = {given!r}"
+        close = close_attributes(plugin, "name")
+        missing = f"has no name, but {close[0]}" if close else "has no name"
+        found = missing if given is None else f"says name = {given!r}"
         raise BadPlugin(name, source, f"its class {found}; set name = {name!r}, the key of its entry point")
     marked = [attribute for attribute in dir(plugin) if _is_marked(plugin, attribute)]
     if not marked:
-        raise BadPlugin(name, source, "no method is marked with @hookimpl, so it would never be called")
+        unmarked = unmarked_hooks(plugin)
+        fix = f"; put @hookimpl above {', '.join(unmarked)}" if unmarked else ""
+        raise BadPlugin(name, source, f"no method is marked with @hookimpl, so it would never be called{fix}")
     for hook in marked:
         if hook not in HOOK_NAMES:
             near = nearest_name(hook, HOOK_NAMES)
@@ -163,8 +168,7 @@ def check_contract(name: str, source: str, plugin: object) -> None:
     for whole, single in _EXCLUSIVE_HOOKS:
         if whole in marked and single in marked:
             raise BadPlugin(name, source, f"it has both {whole!r} and {single!r}; keep one of them")
-    _check_attribute(name, source, plugin, "depends_on", Input, "members of Input")
-    _check_attribute(name, source, plugin, "watches", str, 'names of kinds: ("Service",) for instance')
+    check_attributes(name, source, plugin)
     _check_constructor(name, source, plugin)
 
 
@@ -178,10 +182,24 @@ def _check_constructor(name: str, source: str, plugin: type[Any]) -> None:
         return
 
 
-def _check_attribute(name: str, source: str, plugin: type[Any], attribute: str, of: type[Any], what: str) -> None:
-    """Whether a class attribute, if there is one, is a collection of what it must hold."""
-    value = inspect.getattr_static(plugin, attribute, None)
-    if value is None or isinstance(value, property):
+def check_attributes(name: str, source: str, plugin: object) -> None:
+    """Check ``depends_on`` and ``watches`` of a class, or of an instance: its constructor may have set them.
+
+    Raises:
+        BadPlugin: one is no collection of what it must hold, a text for instance.
+    """
+    _check_attribute(name, source, plugin, "depends_on", Input, "members of Input")
+    _check_attribute(name, source, plugin, "watches", str, 'names of kinds: ("Service",) for instance')
+
+
+def _check_attribute(name: str, source: str, plugin: object, attribute: str, of: type[Any], what: str) -> None:
+    if inspect.isclass(plugin):
+        value = inspect.getattr_static(plugin, attribute, None)
+        if inspect.isdatadescriptor(value):  # a property, which has its value for instances only
+            return
+    else:
+        value = getattr(plugin, attribute, None)
+    if value is None:
         return
     if not isinstance(value, tuple | list | set | frozenset) or not all(isinstance(part, of) for part in value):
         raise BadPlugin(name, source, f"its {attribute} must be a tuple or set of {what}; it is {value!r}")

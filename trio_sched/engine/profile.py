@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pluggy
-from attrs import define, field
+from attrs import define, field, fields
 
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, HookFunction, ScoreHook
@@ -19,7 +19,7 @@ from trio_sched.engine.hook_failure import describe_error
 from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_sign
 from trio_sched.engine.plugin_errors import BadPlugin
-from trio_sched.engine.plugin_registry import PluginRegistry, hooks_of
+from trio_sched.engine.plugin_registry import PluginRegistry, check_attributes, hooks_of
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.extension_points import PROJECT, ExtensionPoints
 from trio_sched.plugin_api.handle import Handle
@@ -73,6 +73,17 @@ class Profile:
         binding = (*self.pre_bind_pre_flight, *self.pre_bind, *self.bind, *self.post_bind)
         self.plugins_with_later_hooks = frozenset(hook.plugin for hook in (*cycle, *binding))
 
+    @property
+    def hooks(self) -> list[BoundHook]:
+        """Every bound hook, those of all extension points."""
+        found: list[BoundHook] = []
+        for attribute in fields(Profile):
+            value = getattr(self, attribute.name)
+            bound = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else ()
+            found += [hook for hook in bound if isinstance(hook, BoundHook)]
+        found += [scorer.normalize for scorer in self.score if scorer.normalize is not None]
+        return list({id(hook): hook for hook in found}.values())
+
     def signature(self, pod: Pod) -> tuple[Hashable, ...]:
         """A value equal for pods that the plugins whose results are cached cannot tell apart.
 
@@ -113,7 +124,10 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
         args = plugin_args(plugin, plugin_class, resolved.arguments.get(plugin))
         try:
             instance = plugin_class(args, handle)
-        except Exception as exc:  # a plugin's constructor may raise anything
+            check_attributes(plugin, sources[plugin], instance)
+        except BadPlugin:
+            raise
+        except Exception as exc:  # a plugin's constructor, or a property, may raise anything
             raise BadPlugin(plugin, sources[plugin], f"initializing failed: {describe_error(exc)}") from exc
         manager.register(instance, name=plugin)
         instances[plugin] = instance
@@ -191,7 +205,7 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
         sign={hook.plugin: hook for hook in for_every_plugin("sign") if hook.plugin in depends_on},
         depends_on=depends_on,
         rejector_plugins=frozenset(rejector_plugins),
-        watches=frozenset(kind for instance in instances.values() for kind in getattr(instance, "watches", ())),
+        watches=frozenset(kind for instance in instances.values() for kind in getattr(instance, "watches", None) or ()),
     )
 
 

@@ -7,6 +7,7 @@ from random import Random
 
 from attrs import define, field
 
+from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.cluster_changes import ASSIGNED_POD_DELETE
 from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure
@@ -84,6 +85,13 @@ class Scheduler:
             name: SignatureCache(profile, table, self.dependencies, self._nominated_rows)
             for name, profile in profiles.items()
         }
+
+    @property
+    def hooks(self) -> list[BoundHook]:
+        """The bound hooks of all profiles, hint functions included."""
+        hints = (entry.hint for one in self.queue.profiles.values() for entry in one.hints.entries)
+        found = [hook for profile in self.profiles.values() for hook in profile.hooks]
+        return [*found, *(hint for hint in hints if hint is not None)]
 
     # --- signatures -------------------------------------------------------------------------------------------------
 

@@ -62,6 +62,7 @@ from trio_sched.plugin_api.extension_points import ExtensionPoints as ExtensionP
 from trio_sched.plugin_api.extension_points import hookimpl as hookimpl
 from trio_sched.plugin_api.fit_error import fit_error as fit_error
 from trio_sched.plugin_api.handle import Handle as Handle
+from trio_sched.plugin_api.handle import KindNotWatched as KindNotWatched
 from trio_sched.plugin_api.handle import WaitingPod as WaitingPod
 from trio_sched.plugin_api.preemption import NOT_STARTED as NOT_STARTED
 from trio_sched.plugin_api.preemption import DryRun as DryRun
@@ -148,6 +149,7 @@ __all__ = [
     "Input",
     "Int64Array",
     "InterPodAffinityArgs",
+    "KindNotWatched",
     "LabelMatcher",
     "LabelSelector",
     "MatchingTerms",

@@ -3,10 +3,16 @@
 A plugin is a class with a ``name``, an ``__init__(self, args, handle)``, if it takes arguments an attrs class ``Args``,
 and methods marked with `hookimpl` for the points it extends. A method may name a subset of the arguments below, never
 others. Kinds of objects that it reads through the handle without registering for their events are listed in
-``watches``, a tuple of names like ``"Service"``.
+``watches``, a tuple of names like ``"Service"``; reading any other kind raises `KindNotWatched`.
 
 Only post_filter, pre_bind, bind and post_bind may be ``async def``, and run must be. Any other hook that is ``async
-def``, and any hook but events_to_register that is a generator, is refused when the plugin is loaded.
+def``, and any hook but events_to_register that is a generator, is refused when the plugin is loaded. A method that has
+the name of a hook but is not marked is logged then; if it would be the only hook, the plugin is refused.
+
+All hooks run in one thread, so while one computes, or sleeps without ``await``, nothing else runs: one that takes 100
+ms or more is named in the log. A post_filter, bind or post_bind that is awaited for more than 60 s is cancelled, and
+has failed unless it returns all the same; what it waits for in the handle's ``bind``, ``preempt`` and
+``process_preemption`` does not count.
 
 A hook that raises, or returns anything but what is listed for it, ends the attempt for this pod and nothing else: the
 pod goes back to the queue, its FailedScheduling event and its condition name the plugin and what was wrong, and the log
@@ -275,8 +281,8 @@ class ExtensionPoints:
     async def run(self) -> None:
         """Work in the background for as long as the scheduler runs. Must be ``async``.
 
-        When: started once by the supervisor, in its nursery. An exception stops the scheduler with an error that names
-        the plugin.
+        When: started once by the supervisor, in its nursery, also if the plugin has no other hook. An exception stops
+        the scheduler with an error that names the plugin.
         """
         raise NotImplementedError
 

@@ -6,11 +6,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Protocol
 
+from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
+
+
+class KindNotWatched(TrioSchedError, LookupError):
+    """A plugin reads objects of a kind that no plugin watches."""
+
+    def __init__(self, kind: str, fix: str = "") -> None:
+        super().__init__(kind, fix)
+        self.kind = kind
+        self.fix = fix or (
+            f'write watches = ("{kind}",) in the class of the plugin that reads them, or register for its events in '
+            "events_to_register"
+        )
+
+    def __str__(self) -> str:
+        return f"kind {self.kind!r} is not watched, so its objects are not known; {self.fix}"
 
 
 class WaitingPod(Protocol):
@@ -57,20 +73,31 @@ class Handle(Protocol):
         ...
 
     def objects(self, kind: str) -> Iterable[Any]:
-        """All objects of *kind* (``DeviceClass``, ``Namespace``) in the caches; none if it is not watched.
+        """All objects of *kind* (``DeviceClass``, ``Namespace``) in the caches.
 
-        A kind is watched if a plugin has registered for its events, or lists it in its ``watches``.
+        A kind is watched if a plugin has registered for its events, or lists it in its ``watches``. There are none in
+        ``__init__``, before the watches have begun, and of a kind that the API server does not serve.
+
+        Raises:
+            KindNotWatched: no plugin watches it.
         """
         ...
 
     def object(self, kind: str, name: str, namespace: str = "") -> Any | None:
-        """One object of *kind* as a watch last showed it, or None."""
+        """One object of *kind* as a watch last showed it, or None.
+
+        Raises:
+            KindNotWatched: no plugin watches it.
+        """
         ...
 
     def version(self, kind: str) -> int:
         """Grows whenever an object of *kind* is added, changed or deleted; for plugins that cache what they computed.
 
         A change of nothing but ``metadata.resourceVersion`` and ``metadata.generation`` does not count.
+
+        Raises:
+            KindNotWatched: no plugin watches it.
         """
         ...
 
@@ -149,5 +176,9 @@ class Handle(Protocol):
         ...
 
     async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
-        """Wait until a watch shows that an object has changed or was deleted; False after *timeout_seconds*."""
+        """Wait until a watch shows that an object has changed or was deleted; False after *timeout_seconds*.
+
+        Raises:
+            KindNotWatched: no plugin watches it.
+        """
         ...

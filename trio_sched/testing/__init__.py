@@ -19,6 +19,7 @@ from trio_sched.testing.conformance import check_conformance as check_conformanc
 from trio_sched.testing.fake_handle import FakeHandle as FakeHandle
 from trio_sched.testing.fake_handle import FakeWaitingPod as FakeWaitingPod
 from trio_sched.testing.plugin_harness import Outcome as Outcome
+from trio_sched.testing.plugin_harness import UnknownNode as UnknownNode
 from trio_sched.testing.plugin_harness import ask_hint as ask_hint
 from trio_sched.testing.plugin_harness import make_plugin as make_plugin
 from trio_sched.testing.plugin_harness import make_profile as make_profile
@@ -30,6 +31,7 @@ __all__ = [
     "FakeWaitingPod",
     "NotConforming",
     "Outcome",
+    "UnknownNode",
     "ask_hint",
     "check_conformance",
     "container",

@@ -10,7 +10,6 @@ results, a dependency that was not declared, a column that was written to::
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -21,9 +20,9 @@ from numpy.typing import NDArray
 
 from trio_sched.engine.filtering import run_filters, run_pre_filters
 from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.plugin_args import plugin_args
+from trio_sched.engine.likely_mistakes import likely_mistakes
 from trio_sched.engine.plugin_calls import call_hint, call_normalize_score, call_score
-from trio_sched.engine.plugin_errors import PluginArgsError, PluginError
+from trio_sched.engine.plugin_errors import PluginError
 from trio_sched.engine.plugin_registry import hooks_of
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queueing_hints import build_hint_table
@@ -40,6 +39,7 @@ from trio_sched.plugin_api.verdicts import Input
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
+from trio_sched.testing.args_conformance import args_problems
 from trio_sched.testing.builders import node, pod
 from trio_sched.testing.fake_handle import FakeHandle
 from trio_sched.testing.hook_conformance import hook_problems
@@ -103,7 +103,8 @@ def conformance_problems(
     except PluginError as error:
         yield str(error)
         return
-    yield from _args_problems(name, plugin, args)
+    yield from likely_mistakes(plugin)
+    yield from args_problems(name, plugin, args)
     yield from _event_problems(profile, hooks_of(plugin))
     cluster = _Cluster(
         tuple(some_nodes() if nodes is None else nodes), tuple(some_running_pods() if running is None else running)
@@ -232,7 +233,7 @@ def _subset_problems(
     profile: Profile, waiting: Pod, everything: NodeColumns, whole: _Results, where: str
 ) -> Iterator[str]:
     count = len(everything)
-    for positions in (np.arange(0, count, 2), np.arange(count)[::-1].copy(), np.arange(count - 1, count)):
+    for positions in (np.arange(0, count, 2), np.arange(count)[::-1].copy(), np.arange(count)[-1:]):
         part = _ask(profile, waiting, everything.take(positions), everything)
         if part is None:
             continue
@@ -353,34 +354,3 @@ def _event_problems(profile: Profile, hooks: Sequence[str]) -> Iterator[str]:
                     yield str(failed)
     if "events_to_register" in hooks and not profile.rejector_plugins:
         yield "events_to_register is never asked for: it has no hook that can turn a pod away"
-
-
-def _args_problems(name: str, plugin: type[Any], given: Any) -> Iterator[str]:
-    wanted = getattr(plugin, "Args", None)
-    if wanted is None:
-        return
-    made = plugin_args(name, plugin, given)
-    try:
-        if plugin_args(name, plugin, _written(made)) != made:
-            yield f"Args {made!r} come back as something else when they are written to a file and read again"
-    except PluginArgsError as error:
-        yield f"Args that were written to a file cannot be read again: {error}"
-    try:
-        plugin_args(name, plugin, {"noSuchArgument": 1})
-    except PluginArgsError:
-        return
-    yield "Args take a key that they do not have"
-
-
-def _written(value: Any) -> Any:
-    """*value* as in a configuration file; None is left out."""
-    if attrs.has(type(value)):
-        fields = {a.name: getattr(value, a.name) for a in attrs.fields(type(value))}
-        return {_camel(key): _written(part) for key, part in fields.items() if part is not None}
-    if isinstance(value, list | tuple):
-        return [_written(part) for part in value]
-    return value
-
-
-def _camel(name: str) -> str:
-    return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)

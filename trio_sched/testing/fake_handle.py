@@ -11,6 +11,7 @@ import msgspec
 from attrs import define, field
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
+from trio_sched.daemon.watched_kinds import check_kind
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import DryRun, Victims
@@ -54,6 +55,11 @@ class FakeHandle:
     """Feature gates that differ from Kubernetes' defaults, or that Kubernetes does not have."""
     known_objects: dict[str, list[Any]] = field(factory=dict)
     """What `objects` returns, by kind."""
+    watched: frozenset[str] | None = None
+    """The kinds, and resources of events, that the plugins under test watch; None if that is not known.
+
+    `make_profile`, and all that makes plugins, adds to it.
+    """
     clock: float = 0.0
     """What `now` returns."""
     nodes: NodeColumns = field(factory=lambda: NodeColumns(NodeTable()))
@@ -102,19 +108,34 @@ class FakeHandle:
         return self.clock
 
     def objects(self, kind: str) -> Iterable[Any]:
-        """The objects of *kind* in *known_objects*."""
-        return self.known_objects.get(kind, ())
+        """The objects of *kind* in *known_objects*.
+
+        Raises:
+            KindNotWatched: neither are there any, nor do the plugins under test watch it.
+        """
+        known = self.known_objects.get(kind)
+        if known is None and self.watched is not None:
+            check_kind(self.watched, kind)
+        return known or ()
 
     def object(self, kind: str, name: str, namespace: str = "") -> Any | None:
-        """The object in *known_objects* with this name, or None."""
-        for known in self.known_objects.get(kind, ()):
+        """The object in *known_objects* with this name, or None.
+
+        Raises:
+            KindNotWatched: as by `objects`.
+        """
+        for known in self.objects(kind):
             if (known.metadata.namespace, known.metadata.name) == (namespace, name):
                 return known
         return None
 
     def version(self, kind: str) -> int:
-        """A number that grows whenever *known_objects* has other objects of *kind* than at the last call."""
-        objects = tuple(self.known_objects.get(kind, ()))
+        """A number that grows whenever *known_objects* has other objects of *kind* than at the last call.
+
+        Raises:
+            KindNotWatched: as by `objects`.
+        """
+        objects = tuple(self.objects(kind))
         number, seen = self._versions.get(kind, (0, ()))
         if len(objects) != len(seen) or any(now is not then for now, then in zip(objects, seen, strict=True)):
             number += 1
@@ -189,7 +210,12 @@ class FakeHandle:
         return new
 
     async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
-        """Advance *clock* by *timeout_seconds* and call *while_waiting*."""
+        """Advance *clock* by *timeout_seconds* and call *while_waiting*.
+
+        Raises:
+            KindNotWatched: as by `objects`.
+        """
+        self.objects(kind)
         self.clock += timeout_seconds
         self.while_waiting()
         return True

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
+from functools import partial
+from threading import Thread
+from typing import Final
 
 import numpy as np
+import trio
+from trio.testing import MockClock
 
+from trio_sched.daemon.hook_calls import make_call
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook
 from trio_sched.engine.filtering import run_pre_filters
-from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.hook_failure import HookFailed, HookTimedOut
 from trio_sched.engine.plugin_calls import (
+    HookCall,
     HookResult,
     call_filter,
     call_permit,
@@ -32,6 +38,9 @@ from trio_sched.plugin_api.status import Status, unschedulable
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses, QueuedPod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing.builders import pod
+
+_LONGEST_WAIT_SECONDS: Final = 3600.0
+"""What a pre_bind returns that waits longer, on a clock that jumps, is not looked at; others are cancelled before."""
 
 
 def hook_problems(profile: Profile, columns: NodeColumns, waiting: Pod) -> Iterator[str]:
@@ -103,16 +112,19 @@ def _binding_problems(profile: Profile, waiting: Pod, node_name: str, state: Cyc
 
 
 def _called(hook: BoundHook, args: tuple[object, ...]) -> HookResult | None:
-    """What a hook that may be ``async`` gives against a fake handle; None if it waits for something."""
-    try:
-        value = hook.function(*args)
-        if inspect.iscoroutine(value):
-            try:
-                value.send(None)
-            except StopIteration as stop:
-                return HookResult(stop.value)
-            value.close()
-            return None
-    except Exception as error:  # whatever a plugin raises is its result
-        return HookResult(error=error)
-    return HookResult(value)
+    """What a hook that may be ``async`` gives against a fake handle; None if it waits for something for too long."""
+
+    async def call() -> HookResult | None:
+        with trio.move_on_after(_LONGEST_WAIT_SECONDS):
+            result = await make_call(HookCall(hook, args))
+            return None if isinstance(result.error, HookTimedOut) else result
+        return None
+
+    run = partial(trio.run, call, clock=MockClock(autojump_threshold=0))
+    if not trio.lowlevel.in_trio_run():
+        return run()
+    results: list[HookResult | None] = []  # trio runs once per thread, and the test itself may be async
+    thread = Thread(target=lambda: results.append(run()))
+    thread.start()
+    thread.join()
+    return results[0]

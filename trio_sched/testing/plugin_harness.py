@@ -8,7 +8,9 @@ Runs the plain evaluation of the engine, so the outcome is that of a cluster::
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import entry_points
 from random import Random
 from typing import Any
@@ -19,16 +21,18 @@ from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import PluginRef
+from trio_sched.daemon.watched_kinds import wanted_kinds
 from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import best_positions, select_host
-from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_hint, call_status_hook
+from trio_sched.engine.plugin_errors import PluginError
 from trio_sched.engine.plugin_registry import PluginRegistry, points_of
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.engine.queueing_hints import build_hint_table
 from trio_sched.engine.scheduling_cycle import FeasibleNodes, SchedulingCycle
 from trio_sched.engine.scoring import Scores
+from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_resources
@@ -46,6 +50,21 @@ from trio_sched.testing.fake_handle import FakeHandle
 
 Plugin = str | type[Any]
 """A plugin class, or the name of an installed plugin."""
+
+
+class UnknownNode(TrioSchedError, LookupError):
+    """A pod of a test is on a node that does not exist."""
+
+    def __init__(self, pod: Pod, nodes: Iterable[str]) -> None:
+        self.pod, self.nodes = pod, tuple(nodes)
+        super().__init__(pod, self.nodes)
+
+    def __str__(self) -> str:
+        close = difflib.get_close_matches(self.pod.node_name, self.nodes, n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else "."
+        some = ", ".join(self.nodes[:10]) + (", …" if len(self.nodes) > 10 else "")
+        known = f"The nodes are: {some}" if some else "There are no nodes"
+        return f"pod {self.pod.key} is on node {self.pod.node_name!r}, but there is no such node{meant} {known}"
 
 
 @frozen(eq=False, kw_only=True)
@@ -106,6 +125,7 @@ def schedule(
 
     Raises:
         PluginError: a plugin does not keep the contract.
+        UnknownNode: one of *pods* is on a node that is not among *on*.
     """
     handle = handle or FakeHandle()
     profile = make_profile(plugins, args=args, weights=weights, handle=handle)
@@ -151,13 +171,18 @@ def make_profile(
         resolved = resolved.limited_to(registry)
     else:
         chosen = list(plugins)
-        registry = _registry(chosen)
+        registry = registry_with(chosen)
         points: dict[str, tuple[PluginRef, ...]] = {}
-        for plugin in chosen:
-            name = plugin if isinstance(plugin, str) else plugin.name
+        names = [_name(plugin) for plugin in chosen]
+        for name in names:
             for point in points_of(registry.load(name)):
                 points[point] = (*points.get(point, ()), PluginRef(name, 1))
-        resolved = ResolvedProfile(name=handle.profile_name, points=points, arguments={})
+        resolved = ResolvedProfile(
+            name=handle.profile_name,
+            points=points,
+            arguments={},
+            without_point=tuple(name for name in names if not points_of(registry.load(name))),
+        )
     given = weights or {}
     scorers = tuple(PluginRef(ref.name, given.get(ref.name, ref.weight)) for ref in resolved.points.get("score", ()))
     resolved = evolve(
@@ -167,7 +192,20 @@ def make_profile(
         points={**resolved.points, "score": scorers},
         arguments={**resolved.arguments, **(args or {})},
     )
-    return build_profile(resolved, registry, handle)
+    profile = build_profile(resolved, registry, handle)
+    if isinstance(handle, FakeHandle):
+        with suppress(PluginError):  # whoever needs the events reports it
+            handle.watched = (handle.watched or frozenset()) | _watched(profile)
+    return profile
+
+
+def _watched(profile: Profile) -> frozenset[str]:
+    """The kinds and resources of events that the plugins watch.
+
+    Raises:
+        PluginError: they cannot say for which events they register.
+    """
+    return frozenset(wanted_kinds({profile.name: build_hint_table(profile)}, profile.watches))
 
 
 def make_plugin(plugin: Plugin, args: Any = None, handle: Handle | None = None) -> Any:
@@ -176,18 +214,23 @@ def make_plugin(plugin: Plugin, args: Any = None, handle: Handle | None = None) 
     Raises:
         PluginError: it does not keep the contract, or *args* do not fit its ``Args``.
     """
-    name = plugin if isinstance(plugin, str) else plugin.name
-    plugin_class = _registry([plugin]).load(name)
-    return plugin_class(plugin_args(name, plugin_class, args), handle or FakeHandle())
+    name = _name(plugin)
+    return make_profile([plugin], args=None if args is None else {name: args}, handle=handle).plugins[name]
 
 
 def make_table(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> NodeTable:
-    """The table of *nodes*, with those of *pods* that are on a node; ``NodeColumns(table)`` is what plugins see."""
+    """The table of *nodes*, with those of *pods* that are on a node; ``NodeColumns(table)`` is what plugins see.
+
+    Raises:
+        UnknownNode: a pod is on a node that is not among *nodes*.
+    """
     table = NodeTable()
     for node in nodes:
         table.add_node(node)
     for pod in pods:
         if pod.node_name:
+            if pod.node_name not in table.row_of:
+                raise UnknownNode(pod, table.names)
             table.add_pod(table.row_of[pod.node_name], PodInfo(pod, pod_resources(pod)))
     return table
 
@@ -208,8 +251,7 @@ def ask_hint(
         PluginError: the plugin does not keep the contract.
         HookFailed: its hint function failed.
     """
-    name = plugin if isinstance(plugin, str) else plugin.name
-    profile = make_profile([plugin], args=None if args is None else {name: args}, handle=handle)
+    profile = make_profile([plugin], args=None if args is None else {_name(plugin): args}, handle=handle)
     hints = [
         Hint.QUEUE if entry.hint is None else call_hint(entry.hint, pod, old, new)
         for entry in build_hint_table(profile).matching(event)
@@ -219,8 +261,16 @@ def ask_hint(
     return Hint.QUEUE if Hint.QUEUE in hints else Hint.SKIP
 
 
-def _registry(plugins: Sequence[Plugin]) -> PluginRegistry:
-    """All installed plugins; classes of the test replace entry points of the same name."""
+def _name(plugin: Plugin) -> str:
+    return plugin if isinstance(plugin, str) else str(getattr(plugin, "name", plugin.__name__))
+
+
+def registry_with(plugins: Sequence[Plugin]) -> PluginRegistry:
+    """All installed plugins; classes among *plugins* replace installed ones of the same name.
+
+    Raises:
+        PluginError: a class does not keep the contract, or two have one name.
+    """
     classes = [plugin for plugin in plugins if not isinstance(plugin, str)]
     taken = {getattr(plugin, "name", None) for plugin in classes}
     registry = PluginRegistry.of(found for found in entry_points(group=PROJECT) if found.name not in taken)

@@ -11,7 +11,8 @@ Under a clock that jumps (`trio.testing.MockClock`, pytest-trio's ``autojump_clo
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from random import Random
@@ -21,14 +22,9 @@ import msgspec
 import trio
 from attrs import define, evolve, field
 
-from trio_sched.config.extenders import apply_extenders
 from trio_sched.config.feature_gates import FeatureGates
-from trio_sched.config.known_plugins import KNOWN_PLUGINS
-from trio_sched.config.load import load_configuration
-from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
-from trio_sched.config.schema import MULTI_POINT, PluginRef, PluginSet, Profile, SchedulerConfig
+from trio_sched.config.schema import SchedulerConfig
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.engine.plugin_registry import PluginRegistry, points_of
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.event import CoreEvent
@@ -46,12 +42,17 @@ from trio_sched.simulator import (
     trio_clock,
 )
 from trio_sched.testing.builders import node
+from trio_sched.testing.cluster_settings import cluster_settings
+from trio_sched.testing.plugin_harness import UnknownNode
+from trio_sched.testing.real_time_limit import RealTimeLimit
 from trio_sched.testing.scheduler_process import SchedulerProcess, SeverableTransport
 
 Json = dict[str, Any]
 KubeObject = Pod | Node | AnyObject | Json
 """Any Kubernetes object: made by a builder, or a manifest."""
 
+REAL_SECONDS = 60.0
+"""Many times what any call of a test takes that ends at all."""
 QUIET_SECONDS = 75.0
 """Longer than every pause between two attempts at the same thing (backoff, retry, resync)."""
 
@@ -93,6 +94,7 @@ class VirtualCluster:
     _settings: DaemonSettings
     _nursery: trio.Nursery
     _random: Random
+    _real_time_limit: RealTimeLimit
     _extenders: Sequence[PretendExtender] = ()
     _changes: int = field(default=0, init=False)
 
@@ -136,15 +138,24 @@ class VirtualCluster:
 
     # --- changing objects -------------------------------------------------------------------------------------------
 
-    async def create(self, obj: _T) -> _T:
+    async def create(self, obj: _T, *, check_node: bool = True) -> _T:
         """Create *obj*; returns it as the API server stored it.
 
         The server replaces its UID. The priority of a pod from a builder is set through a priority class, which is
         created if there is none.
 
+        Args:
+            obj: the object.
+            check_node: whether a pod from a builder must not be on a node that does not exist; the server allows it.
+
         Raises:
             Refused: the server refused it.
+            UnknownNode: the node of the pod does not exist.
         """
+        if check_node and isinstance(obj, Pod) and obj.node_name:
+            nodes = [stored.key for stored in self.api.store.collection("nodes").in_order()]
+            if obj.node_name not in nodes:
+                raise UnknownNode(obj, nodes)
         manifest = _manifest(obj)
         if isinstance(obj, Pod) and "priority" in manifest["spec"]:
             manifest["spec"]["priorityClassName"] = await self._priority_class(manifest["spec"].pop("priority"))
@@ -238,6 +249,7 @@ class VirtualCluster:
             NotSettled: something has changed until the timeout.
             TrioSchedError: a scheduler has failed.
         """
+        self._real_time_limit.restart()
         if quiet_seconds is None:
             quiet_seconds = max(QUIET_SECONDS, self._settings.config.pod_max_backoff_seconds + 15.0)
         deadline = trio.current_time() + within_seconds
@@ -264,6 +276,7 @@ class VirtualCluster:
         return collection if in_collection else f"{collection}/{metadata['name']}"
 
     async def _request(self, method: str, path: str, body: Json, *, content_type: str = "application/json") -> bytes:
+        self._real_time_limit.restart()
         response = await self.api.handle(method, path, "", {"content-type": content_type}, _encode(body))
         assert isinstance(response.body, bytes)  # only watches are streams
         if response.status >= 300:
@@ -302,6 +315,8 @@ async def virtual_cluster(
     leader_elect: bool = False,
     scheduler: bool = True,
     seed: int = 0,
+    real_seconds: float = REAL_SECONDS,
+    real_clock: Callable[[], float] = time.perf_counter,
 ) -> AsyncGenerator[VirtualCluster, None]:
     """Run a cluster with a scheduler in it, until the block is left.
 
@@ -309,8 +324,8 @@ async def virtual_cluster(
         nodes: the initial nodes; a number makes so many with default resources, ``node-1`` and so on.
         config: the text of a configuration file, or a configuration; None is kube-scheduler's default.
         gates: feature gates by name.
-        plugins: classes to register besides the installed plugins. Those that no profile mentions are enabled in all
-            profiles, at all points that they extend.
+        plugins: classes to use besides the installed plugins, or instead of those of the same name. Those that no
+            profile mentions are enabled in all profiles, at all points that they extend.
         extenders: webhooks that the configuration names by their URLs.
         bind_latency_seconds: how long the API server takes for a binding.
         kubelets: whether kubelets start bound pods, and how fast.
@@ -318,20 +333,26 @@ async def virtual_cluster(
         leader_elect: whether schedulers use leader election.
         scheduler: start one, and wait until its caches are filled.
         seed: of all random choices; equal seeds give equal runs.
+        real_seconds: how long the cluster may be busy, by *real_clock*, between two calls of the test; an endless loop
+            would never end a test on a clock that jumps.
+        real_clock: the clock for that, in seconds.
 
     Raises:
+        RealTimeExceeded: the cluster was busy for longer.
         PluginError: a plugin is missing or cannot be used.
         ConfigError: the configuration is not valid.
     """
-    settings = _daemon_settings(config, FeatureGates(overrides=dict(gates or {})), list(plugins), leader_elect)
+    settings = cluster_settings(config, FeatureGates(overrides=dict(gates or {})), list(plugins), leader_elect)
     api = ApiServer(now=trio_clock(), seed=seed)
     if bind_latency_seconds:
         api.faults.set_latency(bind_latency_seconds, verb="bind", resource="pods")
     beginning = [node(f"node-{n + 1}") for n in range(nodes)] if isinstance(nodes, int) else list(nodes)
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
+        limit = RealTimeLimit(real_seconds, real_clock, nursery.cancel_scope)
+        trio.lowlevel.add_instrument(limit)
         try:
-            cluster = VirtualCluster(api, settings, nursery, Random(seed), tuple(extenders))
+            cluster = VirtualCluster(api, settings, nursery, Random(seed), limit, tuple(extenders))
             for one in beginning:
                 await cluster.create(one)
             if kubelets:
@@ -348,51 +369,9 @@ async def virtual_cluster(
                 process.raise_failure()
         except Exception as problem:  # callers do not see the nursery: what the block raised is raised without a group
             failure = problem
+        finally:
+            limit.remove()
         nursery.cancel_scope.cancel()
+    failure = failure or limit.exceeded
     if failure is not None:
         raise failure
-
-
-def _daemon_settings(
-    config: str | SchedulerConfig | None, gates: FeatureGates, plugins: Sequence[type[Any]], leader_elect: bool
-) -> DaemonSettings:
-    if not isinstance(config, SchedulerConfig):
-        config = load_configuration(config, gates=gates)
-    config = apply_extenders(config)
-    registry = PluginRegistry.discover()
-    for plugin in plugins:
-        registry.add(plugin)
-    points = {**KNOWN_PLUGINS, **{plugin.name: points_of(plugin) for plugin in plugins}}
-    mentioned = {
-        ref.name for profile in config.profiles for chosen in profile.plugins.values() for ref in _all_refs(chosen)
-    }
-    extra = [PluginRef(plugin.name) for plugin in plugins if plugin.name not in mentioned]
-    config = evolve(
-        config,
-        leader_election=evolve(config.leader_election, leader_elect=leader_elect),
-        profiles=tuple(_with_plugins(profile, extra) for profile in config.profiles),
-    )
-    return DaemonSettings(
-        config=config,
-        gates=gates,
-        profiles=tuple(_installed(one, registry) for one in resolve_profiles(config, points, gates)),
-        registry=registry,
-        identity="",
-    )
-
-
-def _all_refs(chosen: PluginSet) -> tuple[PluginRef, ...]:
-    return (*chosen.enabled, *chosen.disabled)
-
-
-def _with_plugins(profile: Profile, extra: Sequence[PluginRef]) -> Profile:
-    everywhere = profile.plugins[MULTI_POINT]
-    return evolve(
-        profile,
-        plugins={**profile.plugins, MULTI_POINT: evolve(everywhere, enabled=(*everywhere.enabled, *extra))},
-    )
-
-
-def _installed(resolved: ResolvedProfile, registry: PluginRegistry) -> ResolvedProfile:
-    """Without the default plugins that are not installed, as when the scheduler starts."""
-    return resolved.limited_to(registry)

@@ -1,0 +1,98 @@
+"""What a virtual cluster says when a test, or a plugin in it, goes wrong."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+import trio.lowlevel
+from attrs import define
+from plugin_base import PluginBase
+from trio.testing import MockClock
+
+from trio_sched.plugin_api import Pod, hookimpl
+from trio_sched.testing import UnknownNode, node, pod
+from trio_sched.testing.real_time_limit import RealTimeExceeded
+from trio_sched.testing.virtual_cluster import virtual_cluster
+
+
+async def test_a_pod_on_a_node_that_does_not_exist_is_an_error_that_names_both(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=2) as cluster:
+        with pytest.raises(UnknownNode, match="pod default/p is on node 'node-11', but there is no such node"):
+            await cluster.create(pod("p", node_name="node-11"))
+        await cluster.create(pod("p", node_name="node-11"), check_node=False)
+        await cluster.create(node("node-3"))
+        await cluster.create(pod("q", node_name="node-3"))
+
+
+@define
+class CountingClock:
+    """A clock that goes on by a hundredth of a second each time it is read."""
+
+    readings: int = 0
+
+    def __call__(self) -> float:
+        self.readings += 1
+        return self.readings / 100
+
+
+def spinning(name: str, spin: Callable[[Any], Any]) -> type[Any]:
+    class Spinning(PluginBase):
+        @hookimpl
+        async def run(self) -> None:
+            await spin(self)
+
+        @hookimpl
+        def reserve(self, pod: Pod) -> None: ...
+
+    Spinning.name = name
+    return Spinning
+
+
+async def settle_with(plugin: type[Any], obj: Any) -> None:
+    async with virtual_cluster(
+        nodes=1, plugins=[plugin], real_seconds=10, real_clock=CountingClock(), scheduler=False
+    ) as cluster:
+        await cluster.create(obj)
+        await cluster.start_scheduler()
+        await cluster.settle()
+
+
+async def test_a_task_that_never_lets_time_pass_ends_the_test_and_is_named(autojump_clock: MockClock) -> None:
+    async def spin(_plugin: Any) -> None:
+        await trio.sleep(5)
+        while True:
+            await trio.lowlevel.checkpoint()
+
+    with pytest.raises(RealTimeExceeded) as caught:
+        await settle_with(spinning("Spinner", spin), pod("p"))
+    text = str(caught.value)
+    assert text.startswith("the cluster was busy for 10 s of real time, and the test still waits at 5.0 s of its clock")
+    assert "most steps were those of background task of plugin Spinner (" in text
+    assert "test_virtual_cluster.py:" in text
+
+
+async def test_a_plugin_that_changes_the_cluster_for_ever_ends_the_test(autojump_clock: MockClock) -> None:
+    async def spin(plugin: Any) -> None:
+        while True:
+            await trio.sleep(0.001)
+            patch = {"metadata": {"annotations": {"time": str(trio.current_time())}}}
+            await plugin.handle.patch("PersistentVolumeClaim", "c", patch, namespace="default")
+
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "c", "namespace": "default"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    with pytest.raises(RealTimeExceeded, match="background task of plugin Changer"):
+        await settle_with(spinning("Changer", spin), claim)
+
+
+async def test_what_takes_long_in_several_calls_of_the_test_is_fine(autojump_clock: MockClock) -> None:
+    clock = CountingClock()
+    async with virtual_cluster(nodes=1, real_seconds=5, real_clock=clock) as cluster:
+        for number in range(20):
+            await cluster.create(pod(f"p{number}", cpu="1m"))
+            await cluster.settle()
+    assert clock() > 5

@@ -1,0 +1,68 @@
+"""The settings of the schedulers of a virtual cluster: a configuration, with the plugins under test in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import evolve
+
+from trio_sched.config.extenders import apply_extenders
+from trio_sched.config.feature_gates import FeatureGates
+from trio_sched.config.known_plugins import KNOWN_PLUGINS
+from trio_sched.config.load import load_configuration
+from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
+from trio_sched.config.schema import MULTI_POINT, PluginRef, PluginSet, Profile, SchedulerConfig
+from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.engine.plugin_registry import PluginRegistry, points_of
+from trio_sched.testing.plugin_harness import registry_with
+
+
+def cluster_settings(
+    config: str | SchedulerConfig | None, gates: FeatureGates, plugins: Sequence[type[Any]], leader_elect: bool
+) -> DaemonSettings:
+    """What the schedulers of a virtual cluster run; see `virtual_cluster`.
+
+    Raises:
+        PluginError: a plugin is missing or cannot be used.
+        ConfigError: the configuration is not valid.
+    """
+    if not isinstance(config, SchedulerConfig):
+        config = load_configuration(config, gates=gates)
+    config = apply_extenders(config)
+    registry = registry_with(plugins)
+    mentioned = {
+        ref.name for profile in config.profiles for chosen in profile.plugins.values() for ref in _all_refs(chosen)
+    }
+    installed = [registry.load(name) for name in mentioned if name not in KNOWN_PLUGINS and name in registry]
+    points = {**KNOWN_PLUGINS, **{plugin.name: points_of(plugin) for plugin in (*installed, *plugins)}}
+    extra = [PluginRef(plugin.name) for plugin in plugins if plugin.name not in mentioned]
+    config = evolve(
+        config,
+        leader_election=evolve(config.leader_election, leader_elect=leader_elect),
+        profiles=tuple(_with_plugins(profile, extra) for profile in config.profiles),
+    )
+    return DaemonSettings(
+        config=config,
+        gates=gates,
+        profiles=tuple(_installed(one, registry) for one in resolve_profiles(config, points, gates)),
+        registry=registry,
+        identity="",
+    )
+
+
+def _all_refs(chosen: PluginSet) -> tuple[PluginRef, ...]:
+    return (*chosen.enabled, *chosen.disabled)
+
+
+def _with_plugins(profile: Profile, extra: Sequence[PluginRef]) -> Profile:
+    everywhere = profile.plugins[MULTI_POINT]
+    return evolve(
+        profile,
+        plugins={**profile.plugins, MULTI_POINT: evolve(everywhere, enabled=(*everywhere.enabled, *extra))},
+    )
+
+
+def _installed(resolved: ResolvedProfile, registry: PluginRegistry) -> ResolvedProfile:
+    """Without the default plugins that are not installed, as when the scheduler starts."""
+    return resolved.limited_to(registry)
