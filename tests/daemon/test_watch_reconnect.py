@@ -22,7 +22,7 @@ def follow(client: KubeClient) -> tuple[Reflector[Any], list[str]]:
         objects = batch.objects if isinstance(batch, Listed) else [change.new for change in batch.changes]
         names.extend(one.name for one in objects)
 
-    return Reflector(client, POD_KIND, take, Random(1), on_trouble=lambda *_: None), names
+    return Reflector(client, POD_KIND, take, Random(1), on_error=lambda *_: None), names
 
 
 async def test_open_watches_are_not_waited_for(

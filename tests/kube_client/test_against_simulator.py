@@ -20,7 +20,7 @@ from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import AlreadyExists, Conflict, ConnectionFailed, NotFound
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
-from trio_sched.kube_client.watch import Changes, Listed, follow
+from trio_sched.kube_client.watch import Changes, Listed, list_and_watch
 from trio_sched.objects.event import Event, EventSeries, ObjectReference
 from trio_sched.objects.lease import LeaseSpec
 from trio_sched.objects.metadata import ObjectMeta
@@ -69,7 +69,7 @@ class Mirror:
 async def mirrored(client: KubeClient, kind: Kind[Any] = POD_KIND) -> AsyncIterator[Mirror]:
     mirror = Mirror()
     async with trio.open_nursery() as nursery:
-        await nursery.start(partial(follow, client, kind, mirror.deliver, random=Random(3)))
+        await nursery.start(partial(list_and_watch, client, kind, mirror.deliver, random=Random(3)))
         yield mirror
         nursery.cancel_scope.cancel()
 

@@ -17,7 +17,7 @@ from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.errors import ApiError, ConnectionFailed, ServerError
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND
 from trio_sched.kube_client.unanswered import UnansweredRequests
-from trio_sched.kube_client.watch import follow
+from trio_sched.kube_client.watch import list_and_watch
 
 HTML = b"<!DOCTYPE html>\n<html><title>Sign in</title></html>"
 
@@ -117,7 +117,7 @@ async def test_a_web_page_is_reported_once_for_all_kinds_that_are_watched(
 ) -> None:
     server.answer = httpx.Response(200, content=HTML)
     for kind in (POD_KIND, NODE_KIND):
-        nursery.start_soon(partial(follow, client, kind, ignore, random=Random(0)))
+        nursery.start_soon(partial(list_and_watch, client, kind, ignore, random=Random(0)))
     await trio.sleep(50)
     assert len(server.asked) > 5
     errors = [record.getMessage() for record in caplog.records if record.levelno > logging.DEBUG]

@@ -20,7 +20,7 @@ from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.errors import KubeClientError
 from trio_sched.kube_client.kinds import LEASE_KIND, NODE_KIND, POD_KIND, Kind
 from trio_sched.kube_client.settings import ConnectionSettings
-from trio_sched.kube_client.watch import Changes, Listed, follow
+from trio_sched.kube_client.watch import Changes, Listed, list_and_watch
 from trio_sched.objects.pod import Pod
 
 SETTINGS = ConnectionSettings(server="http://api.test")
@@ -128,7 +128,7 @@ class Consumer:
 @asynccontextmanager
 async def following(server: Server, kind: Kind[Any] = POD_KIND, **options: Any) -> AsyncIterator[Consumer]:
     consumer = Consumer()
-    follower: Callable[..., Any] = partial(follow, random=Random(1), on_trouble=consumer.note, **options)
+    follower: Callable[..., Any] = partial(list_and_watch, random=Random(1), on_error=consumer.note, **options)
     async with connect(SETTINGS, qps=-1, transport=server) as client, trio.open_nursery() as nursery:
         await nursery.start(follower, client, kind, consumer.deliver)
         yield consumer
@@ -452,7 +452,7 @@ async def test_a_watch_over_a_real_socket_delivers(start_server: StartServer) ->
             delivered.set()
 
     async with connect(server.settings) as client, trio.open_nursery() as nursery:
-        await nursery.start(partial(follow, client, POD_KIND, deliver, random=Random(1)))
+        await nursery.start(partial(list_and_watch, client, POD_KIND, deliver, random=Random(1)))
         await delivered.wait()
         nursery.cancel_scope.cancel()
     assert seen[1].changes[0].new.name == "a"

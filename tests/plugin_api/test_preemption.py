@@ -6,7 +6,7 @@ from trio_sched.objects.disruption_budget import DisruptionBudgetSpec, Disruptio
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
-from trio_sched.plugin_api.preemption import BudgetAccount, budgets_of
+from trio_sched.plugin_api.preemption import PdbAllowance, budgets_of
 from trio_sched.testing import pod
 
 DB = LabelSelector(match_labels={"app": "db"})
@@ -26,8 +26,8 @@ def db(name: str = "p", **more: Any) -> Pod:
 
 
 def violations(*pods: Pod, budgets: list[PodDisruptionBudget]) -> list[bool]:
-    account = BudgetAccount(budgets_of(budgets))
-    return [account.violates(one) for one in pods]
+    account = PdbAllowance(budgets_of(budgets))
+    return [account.count_victim(one) for one in pods]
 
 
 @pytest.mark.parametrize(("allowed", "expected"), [(0, [True, True]), (1, [False, True]), (2, [False, False])])
@@ -79,5 +79,5 @@ def test_budgets_whose_selector_says_nothing_concern_nobody(selector: LabelSelec
 def test_each_account_begins_with_the_whole_budget() -> None:
     budgets = budgets_of([budget(1)])
     for _ in range(2):
-        account = BudgetAccount(budgets)
-        assert [account.violates(db("a")), account.violates(db("b"))] == [False, True]
+        account = PdbAllowance(budgets)
+        assert [account.count_victim(db("a")), account.count_victim(db("b"))] == [False, True]

@@ -16,7 +16,7 @@ from trio_sched.daemon.extender_wire import (
     FilterResult,
     InvalidResponse,
     MetaVictims,
-    Victims,
+    NodeNameToVictims,
     read_bind_error,
     read_filter_result,
     read_priorities,
@@ -49,7 +49,7 @@ class ExtenderError(TrioSchedError):
 
 
 @frozen
-class Filtered:
+class FilteredNodes:
     """The nodes an extender left, in its order, and why it filtered out others."""
 
     names: tuple[str, ...]
@@ -121,7 +121,7 @@ class Extender:
 
     # --- verbs ------------------------------------------------------------------------------------------------------
 
-    async def filter(self, pod: Pod, nodes: Mapping[str, Node]) -> Filtered:
+    async def filter(self, pod: Pod, nodes: Mapping[str, Node]) -> FilteredNodes:
         """Which of *nodes* are left.
 
         Raises:
@@ -129,13 +129,13 @@ class Extender:
         """
         verb, names_only = self.config.filter_verb, self.config.node_cache_capable
         if not verb:
-            return Filtered(tuple(nodes), {})
+            return FilteredNodes(tuple(nodes), {})
 
-        def read(body: bytes) -> Filtered:
+        def read(body: bytes) -> FilteredNodes:
             result = read_filter_result(body)
             if result.error:
                 raise ExtenderError(result.error)
-            return Filtered(self._left(result, nodes), _statuses(result))
+            return FilteredNodes(self._left(result, nodes), _statuses(result))
 
         return await self._call(verb, pod, request_about_nodes(pod, nodes, names_only=names_only), read)
 
@@ -180,8 +180,8 @@ class Extender:
         await self._call(self.config.bind_verb, pod, request_to_bind(pod, node_name), read)
 
     async def process_preemption(
-        self, pod: Pod, victims: Victims, resolve: Callable[[Mapping[str, MetaVictims]], Victims]
-    ) -> Victims:
+        self, pod: Pod, victims: NodeNameToVictims, resolve: Callable[[Mapping[str, MetaVictims]], NodeNameToVictims]
+    ) -> NodeNameToVictims:
         """Which victims, on which nodes, it wants instead of *victims*; *resolve* finds the pods behind UIDs.
 
         Raises:

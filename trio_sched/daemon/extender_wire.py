@@ -24,7 +24,7 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.whole import whole_json
 
-Victims = Mapping[str, tuple[Sequence[Pod], int]]
+NodeNameToVictims = Mapping[str, tuple[Sequence[Pod], int]]
 """Node name → its victims, and how many disruption budgets their eviction would violate."""
 
 _encode = msgspec.json.Encoder().encode
@@ -90,7 +90,7 @@ def request_about_nodes(pod: Pod, nodes: Mapping[str, Node], *, names_only: bool
     return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (whole_json(pod), items)
 
 
-def request_about_victims(pod: Pod, victims: Victims, *, uids_only: bool) -> bytes:
+def request_about_victims(pod: Pod, victims: NodeNameToVictims, *, uids_only: bool) -> bytes:
     """The body of a preempt request."""
     by_node = [
         b'%b:{"Pods":[%b],"NumPDBViolations":%d}' % (_encode(node), b",".join(_victims(pods, uids_only)), violations)

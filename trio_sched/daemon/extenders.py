@@ -12,7 +12,7 @@ from attrs import define, evolve, field
 
 from trio_sched.config.schema import Extender as ExtenderConfig
 from trio_sched.daemon.extender import Extender, ExtenderError
-from trio_sched.daemon.extender_wire import MetaVictims, Victims
+from trio_sched.daemon.extender_wire import MetaVictims, NodeNameToVictims
 from trio_sched.engine.extender_cycle import ExtenderResult
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.node import Node
@@ -144,7 +144,7 @@ class Extenders:
 
     # --- preempting -------------------------------------------------------------------------------------------------
 
-    async def process_preemption(self, pod: Pod, candidates: Victims) -> Victims:
+    async def process_preemption(self, pod: Pod, candidates: NodeNameToVictims) -> NodeNameToVictims:
         """What the extenders leave of *candidates*: fewer nodes, other victims; each is called with what is left.
 
         Raises:
@@ -166,7 +166,7 @@ class Extenders:
                 break
         return candidates
 
-    def _resolve(self, extender: Extender, response: Mapping[str, MetaVictims]) -> Victims:
+    def _resolve(self, extender: Extender, response: Mapping[str, MetaVictims]) -> NodeNameToVictims:
         """The pods with the UIDs in *response*, which must be on the nodes that *response* says.
 
         Raises:

@@ -23,7 +23,7 @@ from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import KubeClientError, NotFound
 from trio_sched.kube_client.kinds import LEASE_KIND
 from trio_sched.kube_client.leases import StoredLease, record_of
-from trio_sched.kube_client.watch import Changes, Listed, follow
+from trio_sched.kube_client.watch import Changes, Listed, list_and_watch
 from trio_sched.objects.lease import Lease, LeaseSpec
 from trio_sched.objects.timestamps import SECOND_NS, format_micro_time
 
@@ -151,17 +151,17 @@ class LeaderElector:
                 if lease is None or not lease.spec.holder_identity:
                     changed.set()
 
-        def on_trouble(_plural: str, trouble: KubeClientError) -> None:
-            log.debug("cannot watch the lease %s: %s", self.lock, trouble)
+        def on_error(_plural: str, error: KubeClientError) -> None:
+            log.debug("cannot watch the lease %s: %s", self.lock, error)
 
         kind = evolve(LEASE_KIND, field_selector=f"metadata.name={election.resource_name}")
-        await follow(
+        await list_and_watch(
             self.client,
             kind,
             take,
             random=self.random,
             namespace=election.resource_namespace,
-            on_trouble=on_trouble,
+            on_error=on_error,
         )
 
     def _next_attempt(self) -> float:

@@ -12,7 +12,7 @@ from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.watched_kinds import kind_of
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
-from trio_sched.kube_client.watch import Changes, Listed, Reflector, follow, log_trouble
+from trio_sched.kube_client.watch import Changes, Listed, Reflector, list_and_watch, log_watch_error
 
 log = logging.getLogger(__name__)
 
@@ -57,12 +57,12 @@ async def _start_if_served(
         deliver(batch)
         responded.set()
 
-    def on_trouble(plural: str, trouble: KubeClientError) -> None:
-        if not isinstance(trouble, NotFound | Forbidden):
-            log_trouble(plural, trouble)
+    def on_error(plural: str, error: KubeClientError) -> None:
+        if not isinstance(error, NotFound | Forbidden):
+            log_watch_error(plural, error)
         elif not responded.is_set():
-            log.warning("%s cannot be watched, so nothing is known of them: %s", plural, trouble)
+            log.warning("%s cannot be watched, so nothing is known of them: %s", plural, error)
             responded.set()
 
-    nursery.start_soon(partial(follow, client, kind, handle, random=assembly.random, on_trouble=on_trouble))
+    nursery.start_soon(partial(list_and_watch, client, kind, handle, random=assembly.random, on_error=on_error))
     await responded.wait()

@@ -22,9 +22,9 @@ from trio_sched.engine.what_if_filters import WhatIfFilters, WhatIfNode
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import (
-    BudgetAccount,
     BudgetsByNamespace,
     DryRun,
+    PdbAllowance,
     Victims,
     started_at,
 )
@@ -135,8 +135,8 @@ class _Search:
         for pod_info in potential:
             self._remove(node, pod_info)
         potential.sort(key=lambda pod_info: importance(pod_info.pod))
-        account = BudgetAccount(self.budgets)
-        candidates = [(pod_info, account.violates(pod_info.pod)) for pod_info in potential]
+        account = PdbAllowance(self.budgets)
+        candidates = [(pod_info, account.count_victim(pod_info.pod)) for pod_info in potential]
         node.removed = [one for one in candidates if one[1]] + [one for one in candidates if not one[1]]
 
     def _reprieve(self, nodes: Sequence[_Node]) -> None:

@@ -88,20 +88,20 @@ class Changes(NamedTuple, Generic[_O]):
     relisted: bool = False
 
 
-def log_trouble(plural: str, trouble: KubeClientError) -> None:
-    """Log *trouble* with the kind *plural*: the default for ``on_trouble``."""
-    level = logging.DEBUG if isinstance(trouble, NotAnApiServer) else logging.ERROR  # of which there is a line already
-    log.log(level, "Failed to watch %s: %s", plural, trouble)
+def log_watch_error(plural: str, error: KubeClientError) -> None:
+    """Log *error* with the kind *plural*: the default for ``on_error``."""
+    level = logging.DEBUG if isinstance(error, NotAnApiServer) else logging.ERROR  # of which there is a line already
+    log.log(level, "Failed to watch %s: %s", plural, error)
 
 
-async def follow(
+async def list_and_watch(
     client: KubeClient,
     kind: Kind[T],
     deliver: Callable[[Listed[T] | Changes[T]], None],
     *,
     random: Random,
     namespace: str = "",
-    on_trouble: Callable[[str, KubeClientError], None] = log_trouble,
+    on_error: Callable[[str, KubeClientError], None] = log_watch_error,
     idle_limit_seconds: float = IDLE_LIMIT_SECONDS,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -116,24 +116,24 @@ async def follow(
             deleted and created again is delivered as both, even if the deletion was missed: its UID shows it.
         random: for the timeouts of watches and the jitter of pauses.
         namespace: of the objects; empty: all namespaces.
-        on_trouble: called with failures after which it tries again, and with malformed objects that are left out.
+        on_error: called with failures after which it tries again, and with malformed objects that are left out.
         idle_limit_seconds: a watch that is silent for this long is begun again where it stopped.
         task_status: see above.
     """
-    reflector = Reflector(client, kind, deliver, random, namespace, on_trouble, idle_limit_seconds)
+    reflector = Reflector(client, kind, deliver, random, namespace, on_error, idle_limit_seconds)
     await reflector.run(task_status=task_status)
 
 
 @define(eq=False)
 class Reflector(Generic[T]):
-    """Lists and watches as :func:`follow` says; keeps every object as it was delivered last."""
+    """Lists and watches as :func:`list_and_watch` says; keeps every object as it was delivered last."""
 
     client: KubeClient
     kind: Kind[T]
     deliver: Callable[[Listed[T] | Changes[T]], None]
     random: Random
     namespace: str = ""
-    on_trouble: Callable[[str, KubeClientError], None] = log_trouble
+    on_error: Callable[[str, KubeClientError], None] = log_watch_error
     idle_limit_seconds: float = IDLE_LIMIT_SECONDS
     connected: trio.Event = field(init=False, factory=trio.Event)
     """Set while a watch is open; replaced by a new event when the watch ends."""
@@ -160,16 +160,16 @@ class Reflector(Generic[T]):
                         task_status.started()
                 await self._watch()
                 continue  # the server ends every watch after some minutes: watch again from where it stopped
-            except Expired as trouble:
+            except Expired as error:
                 # Normal after a long silence or a restart of the server: it no longer has the changes since then.
                 # Right after a list it is not normal, and must not lead to one list after the other.
                 self._must_list = True
                 if trio.current_time() - self._listed_at > backoff.cap_seconds:
-                    log.info("listing %s again: %s", self.kind.plural, trouble)
+                    log.info("listing %s again: %s", self.kind.plural, error)
                     continue
-                self.on_trouble(self.kind.plural, trouble)
-            except (ApiError, ConnectionFailed, CredentialsError, UndecodableObject, WatchBroken) as trouble:
-                self.on_trouble(self.kind.plural, trouble)
+                self.on_error(self.kind.plural, error)
+            except (ApiError, ConnectionFailed, CredentialsError, UndecodableObject, WatchBroken) as error:
+                self.on_error(self.kind.plural, error)
             with trio.CancelScope() as self._pause:
                 await trio.sleep(backoff.pause_seconds(trio.current_time()))
 
@@ -199,7 +199,7 @@ class Reflector(Generic[T]):
 
         await list_pages(self.client, self.kind, take, namespace=self.namespace, codec=self._codec)
         for error in unreadable.values():
-            self.on_trouble(self.kind.plural, error)
+            self.on_error(self.kind.plural, error)
         known, self._known = self._known, fresh
         self._version = version
         self._must_list = False
@@ -333,7 +333,7 @@ class Reflector(Generic[T]):
 
     def _leave_out(self, event_type: str, bad: Undecoded, known: dict[_Key, T], changes: list[Change[T]]) -> None:
         """Leave out a malformed object; its deletion needs no more than its name."""
-        self.on_trouble(self.kind.plural, bad.error)
+        self.on_error(self.kind.plural, bad.error)
         if event_type == "DELETED":
             gone = known.pop((bad.namespace, bad.name), None)
             if gone is not None:

@@ -70,22 +70,22 @@ def budgets_of(objects: Iterable[PodDisruptionBudget]) -> BudgetsByNamespace:
 
 
 @define(eq=False)
-class BudgetAccount:
+class PdbAllowance:
     """The remaining disruptions of each budget, as victims are counted one after the other."""
 
     budgets: BudgetsByNamespace
     _left: dict[int, int] = field(factory=dict)
 
-    def violates(self, pod: Pod) -> bool:
+    def count_victim(self, pod: Pod) -> bool:
         """Count *pod* as a victim; returns whether that violates a budget."""
         if not pod.labels:
             return False
-        overdrawn = False
+        violated = False
         for i, budget in self.budgets.get(pod.namespace, ()):
             if budget.concerns(pod):
                 left = self._left[i] = self._left.get(i, budget.allowed) - 1
-                overdrawn = overdrawn or left < 0
-        return overdrawn
+                violated = violated or left < 0
+        return violated
 
 
 NOT_STARTED = "~"
