@@ -1,4 +1,5 @@
 import logging
+import math
 from typing import Any
 
 import pytest
@@ -235,3 +236,16 @@ def test_a_short_call_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     clock.seconds += 3  # something else blocks
     blocking.before_io_wait(0)
     assert warnings(caplog) == []
+
+
+async def test_without_plugins_of_other_packages_the_event_loop_is_not_watched(autojump_clock: MockClock) -> None:
+    class Other(PluginBase):
+        @hookimpl
+        def reserve(self) -> None:
+            return None
+
+    for plugins, is_watched in (([], False), ([Other], True)):
+        async with virtual_cluster(nodes=1, plugins=plugins) as cluster:
+            assert cluster.scheduler.assembly is not None
+            blocking = cluster.scheduler.assembly.blocking_hooks
+            assert (not math.isnan(blocking._turn_began)) is is_watched

@@ -193,7 +193,8 @@ def assemble(
     )
     object_cache.check_kind = partial(check_kind, wanted)
     hook_times = HookTimes(time.perf_counter)
-    hook_times.install(scheduler.hooks)
+    # Watching the event loop costs every turn of it, so it is done only where there are plugins of other packages.
+    hook_times.install(hook for hook in scheduler.hooks if not hook.built_in)
     return Assembly(
         settings=settings,
         clients=clients,

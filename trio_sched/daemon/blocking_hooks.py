@@ -50,7 +50,10 @@ class BlockingHooks(trio.abc.Instrument):
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch the event loop inside the block."""
+        """Watch the event loop inside the block, if there are hooks to time."""
+        if not self.hook_times.has_hooks:
+            yield
+            return
         self.start()
         trio.lowlevel.add_instrument(self)
         try:

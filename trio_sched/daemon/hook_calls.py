@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from typing import TypeVar
 
 import trio
@@ -28,19 +28,24 @@ async def run_steps(steps: HookSteps[T]) -> T:
         return outcome
 
 
-async def make_call(call: HookCall) -> HookResult:
+def make_call(call: HookCall) -> Awaitable[HookResult]:
     """Make one call, and await what it returns if that can be awaited; not for ever, except for pre_bind.
 
     Raises:
         trio.Cancelled: this task is cancelled.
         KeyboardInterrupt: it came to the process, not from the plugin.
     """
-    hook = call.hook.hook
-    if hook == "pre_bind":  # a volume may be provisioned for ten minutes, in a task that holds up no other pod
-        return await _make_call(call)
+    # The requests of built-in plugins have limits of their own. As to pre_bind: a volume may be provisioned for ten
+    # minutes, in a task that holds up no other pod.
     around = current_hook_scope()
     is_used_up = around is not None and around.cancel_called
-    if around is not None and hook == "bind" and not is_used_up:
+    if (call.hook.built_in or call.hook.hook == "pre_bind") and not is_used_up:
+        return _make_call(call)
+    return _make_call_in_time(call, around, is_used_up=is_used_up)
+
+
+async def _make_call_in_time(call: HookCall, around: HookScope | None, *, is_used_up: bool) -> HookResult:
+    if around is not None and call.hook.hook == "bind" and not is_used_up:
         return await _make_limited_call(call, around)
     with HookScope(shield=is_used_up) as scope:  # of a hook that was late and has succeeded the next one gets its time
         return await _make_limited_call(call, scope)

@@ -23,6 +23,8 @@ class BoundHook:
     """What is called; `HookTimes` replaces it while calls are timed."""
     source: str = ""
     """Distribution, version and class that the plugin comes from."""
+    built_in: bool = False
+    """Whether the plugin is one of this project: its hooks have limits of their own and are not timed."""
 
 
 @define(eq=False)

@@ -139,11 +139,12 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
         for plugin, instance in instances.items()
         if getattr(instance, "depends_on", None) is not None and "sign" in hooks[plugin]
     }
+    built_in = {plugin for plugin, one in instances.items() if type(one).__module__.startswith("plugins_builtin.")}
     selected = {point: [ref.name for ref in refs] for point, refs in points.items()}
 
     def bound(plugin: str, hook: str) -> BoundHook | None:
         function = functions.get((plugin, hook))
-        return None if function is None else BoundHook(plugin, hook, function, sources[plugin])
+        return None if function is None else BoundHook(plugin, hook, function, sources[plugin], plugin in built_in)
 
     def at_point(point: str, hook: str | None = None) -> tuple[BoundHook, ...]:
         found = (bound(plugin, hook or point) for plugin in selected.get(point, ()))
@@ -160,6 +161,7 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
             hook,
             functions[plugin, hook],
             sources[plugin],
+            plugin in built_in,
             per_node=hook == "filter_node",
             depends_on=depends_on.get(plugin),
         )
@@ -171,6 +173,7 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
             hook,
             functions[plugin, hook],
             sources[plugin],
+            plugin in built_in,
             weight=weight or 1,
             normalize=bound(plugin, "normalize_score"),
             per_node=hook == "score_node",

@@ -169,7 +169,7 @@ def _bound_hint(plugin: str, hook: BoundHook | None, hint: HintFunction | None) 
         raise BadPlugin(
             plugin, hook.source, "a hint function is async, but hints return at once; write it as plain def"
         )
-    return BoundHook(plugin, "hint", hint, hook.source)
+    return BoundHook(plugin, "hint", hint, hook.source, hook.built_in)
 
 
 def watched_resources(tables: Mapping[str, HintTable]) -> dict[str, Action]:
