@@ -1,4 +1,5 @@
 from random import Random
+from typing import Any
 
 import pytest
 import trio
@@ -7,8 +8,10 @@ from trio.testing import MockClock
 
 from trio_sched.daemon.binder import Binder
 from trio_sched.daemon.limits import MAX_BIND_LOOK_UP_SECONDS
+from trio_sched.kube_client import verbs
 from trio_sched.kube_client.binding import bind
 from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.errors import UndecodableObject
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Code
 from trio_sched.simulator import ApiServer
@@ -124,3 +127,20 @@ async def test_whether_a_pod_was_bound_is_asked_for_a_limited_time(
     api.faults.fail_next(1000, verb="get", resource="pods", code=500, reason="InternalError", message="no")
     assert await binder.bind(created, "n") is not None
     assert trio.current_time() == MAX_BIND_LOOK_UP_SECONDS
+
+
+async def test_a_pod_that_cannot_be_decoded_is_read_again(
+    binder: Binder, created: Pod, api: ApiServer, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, tries = verbs.get, list[str]()
+
+    async def get(*args: Any, **kwargs: Any) -> Any:
+        tries.append("")
+        if len(tries) == 1:
+            raise UndecodableObject("pods", "default", "p", "nested too deep")
+        return await real(*args, **kwargs)
+
+    monkeypatch.setattr(verbs, "get", get)
+    api.faults.drop_next(1, verb="bind")
+    assert await binder.bind(created, "n") is None
+    assert len(tries) == 2

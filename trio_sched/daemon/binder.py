@@ -14,10 +14,8 @@ from trio_sched.kube_client import verbs
 from trio_sched.kube_client.binding import bind
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import (
-    ApiError,
     Conflict,
     ConnectionFailed,
-    CredentialsError,
     Forbidden,
     KubeClientError,
     NotFound,
@@ -77,7 +75,7 @@ class Binder:
             except Forbidden as problem:
                 log.error("cannot find out whether the pod was bound: %s", problem, extra={"pod": pod.key})
                 return False
-            except (ApiError, ConnectionFailed, CredentialsError) as problem:
+            except KubeClientError as problem:
                 log.warning("cannot find out whether the pod was bound, retrying: %s", problem, extra={"pod": pod.key})
                 await trio.sleep(backoff.pause_seconds(trio.current_time()))
                 continue

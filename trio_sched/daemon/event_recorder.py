@@ -31,7 +31,15 @@ from trio_sched.daemon.scheduler_events import LeaseEvent, PodEvent
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.kube_client import events
 from trio_sched.kube_client.connection import KubeClient
-from trio_sched.kube_client.errors import AlreadyExists, ApiError, ConnectionFailed, CredentialsError, NotFound
+from trio_sched.kube_client.errors import (
+    AlreadyExists,
+    ApiError,
+    ConnectionFailed,
+    CredentialsError,
+    KubeClientError,
+    NotFound,
+    UndecodableObject,
+)
 from trio_sched.objects.event import CoreEvent, Event, EventSeries, EventSource, ObjectReference
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.timestamps import format_micro_time, format_time
@@ -80,7 +88,7 @@ class EventRecorder:
         while True:
             try:
                 return await events.has_events_v1(self.client)
-            except (ApiError, ConnectionFailed, CredentialsError) as problem:
+            except KubeClientError as problem:
                 log.warning("cannot ask for the API version of events, trying again: %s", problem)
                 await trio.sleep(EVENT_RETRY_SECONDS)
 
@@ -220,7 +228,7 @@ class EventRecorder:
                 return
             except AlreadyExists:
                 return
-            except ApiError as problem:
+            except (ApiError, UndecodableObject) as problem:
                 log.warning("Server rejected event (will not retry!): %s", problem)
                 return
             except (ConnectionFailed, CredentialsError) as problem:
