@@ -10,6 +10,7 @@ import msgspec
 
 from trio_sched.documents.errors import DocumentError, shortened
 from trio_sched.documents.files import decode_text, read_bytes, read_stream
+from trio_sched.documents.go_text import printable
 from trio_sched.documents.plain import read_plain
 from trio_sched.errors import TrioSchedError
 from trio_sched.simulator import event_shapes
@@ -69,7 +70,7 @@ class ManifestError(TrioSchedError):
         self.source, self.document, self.line, self.column, self.problem = source, document, line, column, problem
 
     def __str__(self) -> str:
-        where = self.source
+        where = printable(self.source)
         if self.line:
             where += f", line {self.line}" + (f", column {self.column}" if self.column else "")
         if self.document:
@@ -117,7 +118,7 @@ def _contents(source: Source) -> Iterator[tuple[str, bytes | str]]:
             entries = []
             yield name, read_bytes(path, max_bytes=MAX_BYTES)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else "invalid argument"  # a NUL in the path
         raise ManifestError(name, 0, 0, f"cannot be read: {reason}") from error
     for entry in entries:
         yield from _contents(entry)
