@@ -17,6 +17,7 @@ from plugins_builtin._resources import (
 )
 from trio_sched.plugin_api import (
     Action,
+    BoolArray,
     CycleState,
     EventRegistration,
     Handle,
@@ -120,9 +121,7 @@ class NodeResourcesFit:
                         codes |= _insufficient(i) | _unresolvable(i)
                     continue
                 has = allocatable[row]
-                insufficient = request.amount > has - requested[row]
-                if request.delegated:
-                    insufficient &= has > 0
+                insufficient = _is_insufficient(request, has, requested[row])
                 if insufficient.any():
                     codes[insufficient] |= _insufficient(i)
                     codes[insufficient & (request.amount > has)] |= _unresolvable(i)
@@ -244,6 +243,12 @@ def _unresolvable(i: int) -> int:
     return 4 << (2 * i)
 
 
+def _is_insufficient(request: _Request, has: Int64Array, used: Int64Array) -> BoolArray:
+    """Shape (nodes,): where *request* exceeds what is free."""
+    insufficient = request.amount > has - used
+    return insufficient & (has > 0) if request.delegated else insufficient
+
+
 def _filter_many(requests: tuple[_Request, ...], nodes: NodeColumns) -> Verdicts:
     """Any number of requests: a code stands for a combination of them, and nodes with the same one share it."""
     offered: list[int] = []
@@ -256,9 +261,7 @@ def _filter_many(requests: tuple[_Request, ...], nodes: NodeColumns) -> Verdicts
             missing |= 0 if request.delegated else _insufficient(i) | _unresolvable(i)
             continue
         has = allocatable[row]
-        insufficient = request.amount > has - requested[row]
-        if request.delegated:
-            insufficient &= has > 0
+        insufficient = _is_insufficient(request, has, requested[row])
         if insufficient.any():
             offered.append(i)
             rows.append(np.where(insufficient, np.where(request.amount > has, 2, 1), 0))

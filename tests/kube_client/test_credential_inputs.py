@@ -2,7 +2,9 @@
 
 import base64
 import json
+import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -283,3 +285,17 @@ async def test_an_unusable_certificate_of_an_exec_plugin_is_not_kept(write: Writ
     print_certificate(leaf.cert_chain_pems[0].bytes().decode(), leaf.private_key_pem.bytes().decode())
     await credentials.refresh()
     assert tls.context() is not context
+
+
+def test_a_token_can_come_from_a_pipe(tmp_path: Path, write: Write) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=("from-a-pipe\n",))
+    writer.start()
+    try:
+        settings = load_kubeconfig(
+            write("config", kubeconfig(cluster={"server": "https://h"}, user={"tokenFile": str(path)}))
+        )
+    finally:
+        writer.join()
+    assert settings.token == "from-a-pipe"

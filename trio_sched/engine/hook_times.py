@@ -36,8 +36,9 @@ class HookTimes:
 
     clock: Clock
     is_on: bool = field(default=False, init=False)
+    has_hooks: bool = field(default=False, init=False)
+    """Whether there is any hook to time."""
     _hooks: list[_TimedHook] = field(factory=list, init=False)
-    _has_hooks: bool = field(default=False, init=False)
     _times: dict[tuple[str, str], HookTime] = field(factory=dict, init=False)
     _nested_seconds: float = field(default=0.0, init=False)
     """What hooks have taken that were called by the one that runs."""
@@ -45,7 +46,7 @@ class HookTimes:
     def install(self, hooks: Iterable[BoundHook]) -> None:
         """Time *hooks* when it is switched on; ``run``, which is called once, is timed always."""
         for hook in hooks:
-            self._has_hooks = True
+            self.has_hooks = True
             timed = _TimedHook(hook, hook.function, self._timed(hook, hook.function))
             if hook.hook == "run":
                 hook.function = timed.replacement
@@ -53,11 +54,6 @@ class HookTimes:
                 self._hooks.append(timed)
                 if self.is_on:
                     hook.function = timed.replacement
-
-    @property
-    def has_hooks(self) -> bool:
-        """Whether there is any hook to time."""
-        return self._has_hooks
 
     def switch_on(self) -> None:
         """Time every call from now on."""

@@ -31,7 +31,7 @@ def likely_mistakes(plugin: type[Any]) -> list[str]:
 
 
 def unmarked_hooks(plugin: type[Any]) -> list[str]:
-    """The methods that have a hook's name and are not marked as hooks, in the order a pod meets these."""
+    """The methods that have a hook's name and are not marked as hooks, in the order in which they are called."""
     return [hook for hook in HOOK_NAMES if _is_unmarked(inspect.getattr_static(plugin, hook, None))]
 
 

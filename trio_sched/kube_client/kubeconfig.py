@@ -11,6 +11,7 @@ from pathlib import Path
 
 from attrs import evolve
 
+from trio_sched.documents.files import read_bytes
 from trio_sched.documents.go_text import printable
 from trio_sched.kube_client.credentials import check_credentials
 from trio_sched.kube_client.errors import CredentialsError, KubeconfigError
@@ -22,7 +23,7 @@ from trio_sched.kube_client.kubeconfig_rules import EMPTY_CONFIGURATION, check_u
 from trio_sched.kube_client.server_url import normalise_server
 from trio_sched.kube_client.settings import ConnectionSettings, ExecSettings, Impersonation, TlsSettings
 from trio_sched.kube_client.tls import TlsSource
-from trio_sched.kube_client.token_file import read_token
+from trio_sched.kube_client.token_file import token_in
 
 log = logging.getLogger(__name__)
 
@@ -118,12 +119,11 @@ def _initial_token(path: str) -> str:
     if not path:
         return ""
     try:
-        with open(path, "rb"):
-            pass
+        content = read_bytes(path)
     except UNREADABLE as problem:
         raise KubeconfigError(describe_open_error(path, problem)) from problem
     try:
-        return read_token(path)
+        return token_in(content, path)
     except CredentialsError as problem:
         raise KubeconfigError(str(problem)) from problem
 

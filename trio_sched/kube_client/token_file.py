@@ -65,12 +65,24 @@ def read_token(path: str) -> str:
     Raises:
         CredentialsError: the file cannot be read, or contains no token that can be sent; never with any of its text.
     """
-    shown = printable(path)
     try:
         content = read_bytes(path, max_bytes=_MAX_TOKEN_BYTES, pipe_wait_seconds=_PIPE_WAIT_SECONDS)
     except UNREADABLE as problem:
-        text = f'failed to read token file "{shown}": {describe_open_error(path, problem)}'
+        text = f'failed to read token file "{printable(path)}": {describe_open_error(path, problem)}'
         raise CredentialsError(text) from problem
+    return token_in(content, path)
+
+
+def token_in(content: bytes, path: str) -> str:
+    """The token in the *content* of *path*, without the blanks around it.
+
+    Raises:
+        CredentialsError: it is no token that can be sent; never with any of its text.
+    """
+    shown = printable(path)
+    if len(content) > _MAX_TOKEN_BYTES:
+        size = f"it is larger than {_MAX_TOKEN_BYTES} bytes"
+        raise CredentialsError(f'failed to read token file "{shown}": open {shown}: {size}')
     try:
         token = content.decode().strip()
     except UnicodeDecodeError:
