@@ -15,6 +15,7 @@ $(VENV)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(BIN)/python -m compileall -q trio_sched plugins_builtin
 	@touch $@
 
 check: dev ## what CI runs; never edits a file

@@ -38,6 +38,23 @@ async def test_open_watches_are_not_waited_for(
     assert trio.current_time() == began
 
 
+async def test_a_list_that_was_just_read_needs_no_watch_yet(
+    api: ApiServer, client: KubeClient, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    reflector, _names = follow(client)
+    api.faults.set_latency(20, verb="watch", resource="pods")
+    await nursery.start(reflector.run)
+    assert not reflector.connected.is_set()
+
+    began = trio.current_time()
+    await WatchReconnect([reflector]).wait_connected()
+    assert trio.current_time() == began
+
+    await trio.sleep(5)  # still no watch: now the list is too old
+    await WatchReconnect([reflector]).wait_connected()
+    assert reflector.connected.is_set()
+
+
 async def test_a_watch_that_pauses_after_an_outage_reconnects_at_once(
     api: ApiServer, client: KubeClient, store: Store, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:

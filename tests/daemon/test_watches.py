@@ -59,7 +59,7 @@ async def test_watches_have_started_once_the_first_lists_are_complete(
 
 
 @pytest.mark.parametrize("slow", ["nodes", DEVICE_CLASSES])
-async def test_pods_are_listed_after_nodes_and_further_kinds(
+async def test_pods_are_listed_beside_nodes_and_further_kinds_and_delivered_after_them(
     assembled: Assemble,
     api: ApiServer,
     store: Store,
@@ -73,10 +73,12 @@ async def test_pods_are_listed_after_nodes_and_further_kinds(
     await store.create_pod(pod("p"))
     api.faults.set_latency(20, verb="list", resource=slow)
     nursery.start_soon(run_watches, assembly, client)
-    await trio.sleep(19)
+    await trio.sleep(15)
+    await store.create_pod(pod("later"))
+    await trio.sleep(4)
     assert len(assembly.event_handlers.unassigned) == 0
     await trio.sleep(2)
-    assert len(assembly.event_handlers.unassigned) == 1
+    assert len(assembly.event_handlers.unassigned) == 2
     assert set(assembly.scheduler.cache.table.row_of) == {"n"}
 
 

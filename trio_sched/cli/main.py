@@ -29,6 +29,8 @@ Without a command it is the daemon: it assigns the pods of a cluster to nodes un
 
 def main(argv: Sequence[str] | None = None) -> ExitCode:
     """Run what *argv* (the process's arguments, unless given) names, and return the exit code."""
+    # Nothing here multiplies matrices: the threads that numpy's BLAS starts would only cost time and memory.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     code = ExitCode.OK
     with interruptible() as interruption, standard_error():
         try:

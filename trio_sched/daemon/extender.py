@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import httpx
 import trio
 from attrs import define, field, frozen
 
@@ -35,6 +34,9 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.plugin_api.status import Status, unresolvable, unschedulable
+
+if TYPE_CHECKING:
+    import httpx
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import trio
 from attrs import define, evolve, field
 
@@ -20,6 +19,9 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.whole import keep_whole_node, keep_whole_pod
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
+
+if TYPE_CHECKING:
+    import httpx
 
 
 @define(eq=False)

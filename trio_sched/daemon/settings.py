@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import httpx
+from typing import TYPE_CHECKING
+
 from attrs import frozen
 
 from trio_sched.config.feature_gates import FeatureGates
@@ -11,6 +12,9 @@ from trio_sched.config.schema import SchedulerConfig
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.queue import MAX_IN_UNSCHEDULABLE_SECONDS
 from trio_sched.kube_client.connection import KubeClient
+
+if TYPE_CHECKING:
+    import httpx
 
 
 @frozen(kw_only=True)

@@ -25,8 +25,8 @@ class WatchReconnect:
     reflectors: list[Reflector[Any]] = field(factory=list)
 
     async def wait_connected(self) -> None:
-        """Wait until each is open and has caught up, or the timeout is over; returns at once if all are open."""
-        disconnected = [reflector for reflector in self.reflectors if not reflector.connected.is_set()]
+        """Wait until each is open and has caught up, or the timeout is over; returns at once if all are up to date."""
+        disconnected = [reflector for reflector in self.reflectors if not reflector.is_up_to_date]
         if not disconnected:
             return
         for reflector in disconnected:

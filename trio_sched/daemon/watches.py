@@ -1,18 +1,21 @@
-"""The watches: nodes and what plugins need first, then pods, so that every pod finds its node."""
+"""The watches of nodes, of what plugins need, and of pods: listed side by side, pods delivered last."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import trio
+from attrs import define, field
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.watched_kinds import kind_of
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
 from trio_sched.kube_client.watch import Changes, Listed, Reflector, list_and_watch, log_watch_error
+from trio_sched.objects.pod import Pod
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +26,13 @@ async def run_watches(
     """Follow everything that is needed; reports started when all of it has been listed once."""
     event_handlers, random = assembly.event_handlers, assembly.random
     nodes = Reflector(client, assembly.node_kind, event_handlers.nodes_changed, random)
-    pods = Reflector(client, assembly.pod_kind, event_handlers.pods_changed, random)
+    held = HeldBack(event_handlers.pods_changed)
+    pods = Reflector(client, assembly.pod_kind, held.deliver, random)
     assembly.watch_reconnect.reflectors[:] = [nodes, pods]
     async with trio.open_nursery() as nursery:
         async with trio.open_nursery() as first_lists:
             first_lists.start_soon(nursery.start, nodes.run)
+            first_lists.start_soon(nursery.start, pods.run)
             for resource, actions in assembly.wanted_kinds.items():
                 found = kind_of(resource)
                 if found is not None:
@@ -40,8 +45,29 @@ async def run_watches(
                         event_handlers.handler(name, resource, actions),
                         assembly,
                     )
-        await nursery.start(pods.run)
+        held.release()
         task_status.started()
+
+
+@define(eq=False)
+class HeldBack:
+    """Keeps what a watch delivers until it is released: so every pod finds its node, and what plugins read of it."""
+
+    _deliver: Callable[[Listed[Pod] | Changes[Pod]], None]
+    _batches: list[Listed[Pod] | Changes[Pod]] | None = field(factory=list, init=False)
+
+    def deliver(self, batch: Listed[Pod] | Changes[Pod]) -> None:
+        """Deliver *batch*, after those before it."""
+        if self._batches is None:
+            self._deliver(batch)
+        else:
+            self._batches.append(batch)
+
+    def release(self) -> None:
+        """Deliver what was kept, and from now on everything at once."""
+        batches, self._batches = self._batches or [], None
+        for batch in batches:
+            self._deliver(batch)
 
 
 async def _start_if_served(

@@ -319,6 +319,8 @@ class SchedulingQueue:
             now: the time.
             only: limits it to some pods.
         """
+        if not self.unschedulable and not self.in_flight:
+            return
         candidates: Iterable[QueuedPodInfo]
         if event.is_wildcard:
             candidates = list(self.unschedulable.values())

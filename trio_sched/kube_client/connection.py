@@ -4,19 +4,22 @@ Requests and responses are JSON. Kubernetes' own components use protobuf, whose 
 maintained for every kind; msgspec decodes a pod's JSON in about 10 µs, so that would gain nothing.
 """
 
+from __future__ import annotations
+
 import logging
 import math
 import platform
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import httpx
 import trio
 from attrs import define, field
 
 import trio_sched
+from trio_sched.kube_client.caller import ByteStream, Caller
 from trio_sched.kube_client.credentials import Credentials
 from trio_sched.kube_client.dialer import Dialer
 from trio_sched.kube_client.errors import (
@@ -35,8 +38,10 @@ from trio_sched.kube_client.retry import MAX_RETRIES, retry_after_seconds
 from trio_sched.kube_client.server_url import host_header_of
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.kube_client.tls import TlsSource
-from trio_sched.kube_client.transport import BorrowedTransport, ByteStream, Caller, HttpxCaller, PooledTransport
 from trio_sched.kube_client.unanswered import UnansweredRequests
+
+if TYPE_CHECKING:
+    import httpx
 
 log = logging.getLogger(__name__)
 
@@ -65,19 +70,20 @@ class KubeClient:
 
     Attributes:
         settings: of the server.
-        http: for rare requests; with the same rate limit and credentials.
         pool: the connections; None if the requests go through a transport that was passed in.
+        request_seconds: the timeout of a whole request.
     """
 
     settings: ConnectionSettings
-    http: httpx.AsyncClient
     pool: Pool | None
     _caller: Caller
     _credentials: Credentials
     _limiter: TokenBucket
     _common_headers: bytes
     _waiting: UnansweredRequests
-    _request_seconds: float
+    request_seconds: float
+    _transport: httpx.AsyncBaseTransport | None = None
+    _http: httpx.AsyncClient | None = field(init=False, default=None)
     _prefix: bytes = field(init=False)
     _headers: bytes = field(init=False, default=b"")
     _headers_version: int = field(init=False, default=-1)
@@ -86,6 +92,26 @@ class KubeClient:
 
     def __attrs_post_init__(self) -> None:
         self._prefix = urlsplit(self.settings.server).path.rstrip("/").encode()
+
+    @property
+    def http(self) -> httpx.AsyncClient:
+        """For rare requests; with the same rate limit and credentials."""
+        if self._http is None:
+            from trio_sched.kube_client.transport import http_client
+
+            sender = self._transport if self._transport is not None else self.pool
+            assert sender is not None
+            self._http = http_client(
+                sender, self.settings.server, self._common_headers, self._credentials, self._limiter
+            )
+        return self._http
+
+    async def aclose(self) -> None:
+        """Close what was opened."""
+        if self._http is not None:
+            await self._http.aclose()
+        if self.pool is not None:
+            self.pool.close()
 
     async def call(self, method: bytes, target: bytes, *, headers: bytes = b"", body: bytes = b"") -> bytes:
         """Send a request and return the body of the response.
@@ -103,7 +129,7 @@ class KubeClient:
         """
         reply = await self.request(method, target, headers=headers, body=body)
         if reply.status >= 300 or reply.body[:1] != b"{":
-            self._refuse(method, target, reply)
+            self.check(method, target, reply)
         return reply.body
 
     async def request(self, method: bytes, target: bytes, *, headers: bytes = b"", body: bytes = b"") -> Reply:
@@ -143,8 +169,12 @@ class KubeClient:
             await trio.sleep(wait)
 
     @asynccontextmanager
-    async def stream(self, target: bytes) -> AsyncGenerator[ByteStream, None]:
+    async def stream(self, target: bytes, *, headers: bytes = b"") -> AsyncGenerator[ByteStream, None]:
         """GET *target* and read the response while it arrives; without rate limit, because it is for watches.
+
+        Args:
+            target: path and query, without the server's path prefix.
+            headers: more header lines.
 
         Raises:
             ApiError: the server refused.
@@ -156,7 +186,7 @@ class KubeClient:
         async with AsyncExitStack() as resources:
             number, answered = self._waiting.begin(b"GET", self._prefix + target), False
             try:
-                opened = self._caller.stream(b"GET", self._prefix + target, prepared)
+                opened = self._caller.stream(b"GET", self._prefix + target, prepared + headers)
                 stream = await resources.enter_async_context(opened)
                 answered = True
             finally:
@@ -165,7 +195,7 @@ class KubeClient:
                 reply = Reply(stream.status, stream.headers, await self._begin_of_body(stream))
                 if stream.status == 401:
                     await self._credentials.refused(sent_at)
-                self._refuse(b"GET", target, reply)
+                self.check(b"GET", target, reply)
             yield stream
 
     async def _ask(self, method: bytes, target: bytes, headers: bytes, body: bytes) -> Reply:
@@ -180,12 +210,12 @@ class KubeClient:
     async def _begin_of_body(self, stream: ByteStream) -> bytes:
         """What there is of the body within the timeout of a request, and up to :data:`MAX_ERROR_BYTES`."""
         body = b""
-        with trio.move_on_after(self._request_seconds), suppress(ConnectionFailed):
+        with trio.move_on_after(self.request_seconds), suppress(ConnectionFailed):
             while len(body) < MAX_ERROR_BYTES and (piece := await stream.receive()):
                 body += piece
         return body
 
-    def _refuse(self, method: bytes, target: bytes, reply: Reply) -> None:
+    def check(self, method: bytes, target: bytes, reply: Reply) -> None:
         """Raise the error that *reply* stands for; none if it is a valid response."""
         request = f"{method.decode()} {self.settings.server}{target.partition(b'?')[0].decode()}"
         location = reply.header(b"location")
@@ -240,26 +270,6 @@ class KubeClient:
             raise
 
 
-class _RateLimitedAuth(httpx.Auth):
-    """Applies credentials and rate limit to requests that go through httpx."""
-
-    def __init__(self, credentials: Credentials, limiter: TokenBucket) -> None:
-        self._credentials = credentials
-        self._limiter = limiter
-
-    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        if "watch" not in request.url.params:
-            await self._limiter.take()
-        added = self._credentials.current() or await self._credentials.refresh()
-        if "authorization" in request.headers:  # the request has credentials of its own
-            added = [(name, value) for name, value in added if name != b"Authorization"]
-        request.headers = httpx.Headers([*request.headers.raw, *added])
-        sent_at = trio.current_time()
-        response = yield request
-        if response.status_code == 401:
-            await self._credentials.refused(sent_at)
-
-
 @asynccontextmanager
 async def connect(
     settings: ConnectionSettings,
@@ -288,61 +298,46 @@ async def connect(
     tls = TlsSource(settings.tls)
     pool: Pool | None = None
     caller: Caller
-    sender: httpx.AsyncBaseTransport
     if transport is None:
         if settings.is_tls:
             tls.context()  # unusable certificates are an error at the start, not on the first request
-        pool = Pool(
+        caller = pool = Pool(
             Dialer(settings, tls),
             fixed_headers=b"Host: " + host_header_of(settings.server) + b"\r\n",
             max_connections=max_connections,
             request_seconds=request_seconds,
         )
-        caller, sender = pool, PooledTransport(pool)
     else:
-        caller, sender = (
-            HttpxCaller(transport, settings.server, request_seconds=request_seconds),
-            BorrowedTransport(transport),
-        )
+        from trio_sched.kube_client.transport import HttpxCaller
+
+        caller = HttpxCaller(transport, settings.server, request_seconds=request_seconds)
     credentials = Credentials(settings, tls if pool is not None and settings.is_tls else None)
-    limiter = TokenBucket(qps, burst)
-    identity = [(b"User-Agent", user_agent(component).encode()), (b"Accept", b"application/json")]
-    http = httpx.AsyncClient(
-        transport=sender,
-        base_url=settings.server,
-        headers=identity,
-        auth=_RateLimitedAuth(credentials, limiter),
-        timeout=None,
-    )
     client = KubeClient(
         settings,
-        http,
         pool,
         caller,
         credentials,
-        limiter,
-        header_lines(identity),
+        TokenBucket(qps, burst),
+        header_lines([(b"User-Agent", user_agent(component).encode()), (b"Accept", b"application/json")]),
         UnansweredRequests(_origin(settings.server)),
         request_seconds,
+        transport,
     )
-    async with http:
-        if pool is None:
-            yield client
-            return
-        failure: Exception | None = None
-        async with trio.open_nursery() as nursery:
+    failure: Exception | None = None
+    async with trio.open_nursery() as nursery:
+        if pool is not None:
             nursery.start_soon(pool.watchdog)
             nursery.start_soon(_reload_certificates, tls)
             nursery.start_soon(client._waiting.warn)
-            try:
-                yield client
-            except Exception as problem:  # the nursery is an implementation detail: no group around the caller's error
-                failure = problem
-            finally:
-                nursery.cancel_scope.cancel()
-                pool.close()
-        if failure is not None:
-            raise failure
+        try:
+            yield client
+        except Exception as problem:  # the nursery is an implementation detail: no group around the caller's error
+            failure = problem
+        finally:
+            await client.aclose()
+            nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 async def _reload_certificates(tls: TlsSource) -> None:

@@ -68,7 +68,7 @@ class Codec(Generic[T]):
     """Decodes one kind."""
 
     def __init__(self, kind: Kind[T]) -> None:
-        self._kind = kind
+        self.kind = kind
         self._object = msgspec.json.Decoder(kind.type)
         self._list = msgspec.json.Decoder(_List[kind.type])  # type: ignore[name-defined]
         self._event = msgspec.json.Decoder(WatchEvent[kind.type])  # type: ignore[name-defined]
@@ -90,7 +90,7 @@ class Codec(Generic[T]):
         Raises:
             UndecodableObject: it is not a list at all.
         """
-        if self._kind.keep_whole is not None:
+        if self.kind.keep_whole is not None:
             return self._page_one_by_one(body)
         try:
             listing = with_deep_recursion(self._list.decode, body)
@@ -102,7 +102,7 @@ class Codec(Generic[T]):
 
     def events(self, lines: bytes) -> list[WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]]:
         """The events of whole *lines*; the object of an ERROR is a Status, that of a malformed one an `Undecoded`."""
-        if self._kind.keep_whole is not None:
+        if self.kind.keep_whole is not None:
             return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
         try:
             events = self._event.decode_lines(lines)
@@ -132,7 +132,7 @@ class Codec(Generic[T]):
 
     def _read_at_once(self, raw: bytes | Raw) -> T:
         decoded = self._object.decode(raw)
-        keep_whole = self._kind.keep_whole
+        keep_whole = self.kind.keep_whole
         return decoded if keep_whole is None else keep_whole(decoded, bytes(raw))
 
     def _page_one_by_one(self, body: bytes) -> Page[T]:
@@ -155,7 +155,7 @@ class Codec(Generic[T]):
             identity = _Identity()
         too_deep = isinstance(problem, RecursionError)
         text = "nested too deep" if too_deep else str(problem).replace("`", "").replace("$.", "")
-        error = UndecodableObject(self._kind.plural, identity.namespace, identity.name, text)
+        error = UndecodableObject(self.kind.plural, identity.namespace, identity.name, text)
         error.__cause__ = problem
         return Undecoded(identity.namespace, identity.name, identity.resource_version, error)
 

@@ -118,6 +118,11 @@ class Http1Connection:
         return body[0] if len(body) == 1 else b"".join(body)
 
     @property
+    def is_complete(self) -> bool:
+        """Whether the last response was read to its end."""
+        return self._complete
+
+    @property
     def sent_anything(self) -> bool:
         """Whether a byte of the current request may have been sent."""
         return self._channel.sent_anything

@@ -7,13 +7,14 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-import httpx
 import trio
 from attrs import define, field, frozen
 
 from trio_sched.documents import go_text
+from trio_sched.kube_client.caller import Caller
 from trio_sched.kube_client.connection import GZIP, JSON, header_lines, user_agent
 from trio_sched.kube_client.dialer import Dialer
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
@@ -23,7 +24,9 @@ from trio_sched.kube_client.pool import Pool
 from trio_sched.kube_client.server_url import check_parses, host_header_of, redacted
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.kube_client.tls import TlsSource
-from trio_sched.kube_client.transport import Caller, HttpxCaller
+
+if TYPE_CHECKING:
+    import httpx
 
 MAX_CONNECTIONS = 256
 """Waiting for a connection counts towards the timeout of the call, so there are many."""
@@ -206,6 +209,8 @@ class JsonPoster:
 
     def _open(self, server: str) -> Caller:
         if self._transport is not None:
+            from trio_sched.kube_client.transport import HttpxCaller
+
             return HttpxCaller(self._transport, server, request_seconds=math.inf)
         return Pool(
             Dialer(ConnectionSettings(server=server, tls=self._tls.settings), self._tls),

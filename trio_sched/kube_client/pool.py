@@ -48,6 +48,8 @@ class Pool:
     request_seconds: float = REQUEST_SECONDS
     _prefix: bytes = field(init=False, default=b"")
     _idle: list[Http1Connection] = field(init=False, factory=list)
+    _after_streams: list[Http1Connection] = field(init=False, factory=list)
+    """Connections whose stream was read to its end, for the next streams: a watch follows the list before it."""
     _busy: set[Http1Connection] = field(init=False, factory=set)
     _open: int = field(init=False, default=0)
     _waiting: deque[trio.lowlevel.Task] = field(init=False, factory=deque)
@@ -106,16 +108,24 @@ class Pool:
             ConnectionFailed: there is no connection, or no response.
         """
         message = self._message(method, target, headers, body)
-        connection = await self.dialer.dial()
-        try:
+        while True:
+            connection = self._connection_after_stream() or await self.dialer.dial()
             try:
-                with trio.fail_after(self.request_seconds):
-                    status, answered = await connection.start(message)
-            except (*_BROKEN, trio.TooSlowError) as problem:
-                raise self._failure(connection, problem) from problem
-            yield ResponseStream(self, connection, status, answered)
-        finally:
-            connection.close()
+                try:
+                    with trio.fail_after(self.request_seconds):
+                        status, answered = await connection.start(message)
+                except (*_BROKEN, trio.TooSlowError) as problem:
+                    if self._may_repeat(connection, method):
+                        continue
+                    raise self._failure(connection, problem) from problem
+                yield ResponseStream(self, connection, status, answered)
+                if connection.reusable and connection.is_complete:
+                    connection.idle_since = trio.current_time()
+                    self._after_streams.append(connection)
+                return
+            finally:
+                if connection not in self._after_streams:
+                    connection.close()
 
     async def watchdog(self) -> None:
         """Close connections whose request has taken too long; never returns."""
@@ -134,10 +144,11 @@ class Pool:
 
     def close(self) -> None:
         """Close all connections."""
-        for connection in [*self._idle, *self._busy]:
+        for connection in [*self._idle, *self._busy, *self._after_streams]:
             connection.close()
         self._open -= len(self._idle)
         self._idle.clear()
+        self._after_streams.clear()
 
     def _message(self, method: bytes, target: bytes, headers: bytes, body: bytes) -> bytes:
         length = b"Content-Length: %d\r\n" % len(body) if body or method not in _SAFE else b""
@@ -148,10 +159,9 @@ class Pool:
     async def _acquire(self) -> Http1Connection:
         while self._idle:
             connection = self._idle.pop()
-            fresh = trio.current_time() - connection.idle_since < IDLE_SECONDS
             usable = False
             try:
-                usable = fresh and self._is_current(connection) and not connection.is_stale()
+                usable = self._is_usable(connection)
             finally:
                 if not usable:
                     self._free_slot()
@@ -176,6 +186,20 @@ class Pool:
         except BaseException:
             self._free_slot()
             raise
+
+    def _connection_after_stream(self) -> Http1Connection | None:
+        """An open connection whose stream is over, if there is one."""
+        while self._after_streams:
+            connection = self._after_streams.pop()
+            if self._is_usable(connection):
+                return connection
+            connection.close()
+        return None
+
+    def _is_usable(self, connection: Http1Connection) -> bool:
+        """Whether an idle connection can take a request."""
+        fresh = trio.current_time() - connection.idle_since < IDLE_SECONDS
+        return fresh and self._is_current(connection) and not connection.is_stale()
 
     def _is_current(self, connection: Http1Connection) -> bool:
         """Whether it was opened with the current certificates."""

@@ -1,50 +1,51 @@
 """Adapters between the pool and httpx, in both directions.
 
 ``httpx.AsyncClient`` over :class:`PooledTransport` is for rare requests. Frequent requests are sent by a
-:class:`Caller` directly, without the 230 µs that the objects of httpx cost a request. For an API server in the same
-process there is no pool but an httpx transport, which :class:`HttpxCaller` adapts.
+:class:`Caller` directly, without the 230 µs that the objects of httpx cost a request; and httpx takes a tenth of a
+second to import, so this module is imported when it is needed. For an API server in the same process there is no pool
+but an httpx transport, which :class:`HttpxCaller` adapts.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
 
 import httpx
 import trio
 
+from trio_sched.kube_client.caller import ByteStream
+from trio_sched.kube_client.credentials import Credentials
 from trio_sched.kube_client.errors import ConnectionFailed
 from trio_sched.kube_client.http1 import Headers, Reply
 from trio_sched.kube_client.pool import Pool, ResponseStream
+from trio_sched.kube_client.rate_limit import TokenBucket
 
 CLOSE_SECONDS = 1.0
 _SET_BY_POOL = frozenset({b"host", b"connection", b"content-length", b"transfer-encoding", b"keep-alive"})
 
 
-class ByteStream(Protocol):
-    """A response whose body is read while it arrives."""
+def http_client(
+    sender: Pool | httpx.AsyncBaseTransport,
+    server: str,
+    headers: bytes,
+    credentials: Credentials,
+    limiter: TokenBucket,
+) -> httpx.AsyncClient:
+    """An httpx client for *server* that sends through *sender*.
 
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-
-    @property
-    def headers(self) -> Headers:
-        """With lower-case names."""
-
-    async def receive(self) -> bytes:
-        """The next bytes; empty at the end."""
-
-
-class Caller(Protocol):
-    """Sends requests as bytes: a pool, or an adapted httpx transport."""
-
-    async def request(self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b"") -> Reply:
-        """Send a request, return the whole response; raises ``ConnectionFailed``."""
-
-    def stream(
-        self, method: bytes, target: bytes, headers: bytes = b"", body: bytes = b""
-    ) -> AbstractAsyncContextManager[ByteStream]:
-        """Send a request, read the response piece by piece; raises ``ConnectionFailed``."""
+    Args:
+        sender: the pool, or a transport that stays open when the client is closed.
+        server: the base URL.
+        headers: header lines of every request.
+        credentials: likewise of every request, unless it has some of its own.
+        limiter: the rate limit, for all requests but watches.
+    """
+    return httpx.AsyncClient(
+        transport=PooledTransport(sender) if isinstance(sender, Pool) else BorrowedTransport(sender),
+        base_url=server,
+        headers=_pairs(headers),
+        auth=RateLimitedAuth(credentials, limiter),
+        timeout=None,
+    )
 
 
 class PooledTransport(httpx.AsyncBaseTransport):
@@ -112,6 +113,27 @@ class BorrowedTransport(httpx.AsyncBaseTransport):
         return await self._transport.handle_async_request(request)
 
 
+class RateLimitedAuth(httpx.Auth):
+    """Applies credentials and rate limit to requests that go through httpx."""
+
+    def __init__(self, credentials: Credentials, limiter: TokenBucket) -> None:
+        self._credentials = credentials
+        self._limiter = limiter
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        """Send *request* when a token is there, with the credentials as they are then."""
+        if "watch" not in request.url.params:
+            await self._limiter.take()
+        added = self._credentials.current() or await self._credentials.refresh()
+        if "authorization" in request.headers:  # the request has credentials of its own
+            added = [(name, value) for name, value in added if name != b"Authorization"]
+        request.headers = httpx.Headers([*request.headers.raw, *added])
+        sent_at = trio.current_time()
+        response = yield request
+        if response.status_code == 401:
+            await self._credentials.refused(sent_at)
+
+
 class HttpxCaller:
     """A :class:`Caller` over any httpx transport.
 
@@ -164,9 +186,8 @@ class HttpxCaller:
                 await response.aclose()
 
     def _request(self, method: bytes, target: bytes, headers: bytes, body: bytes) -> httpx.Request:
-        lines = [tuple(line.split(b": ", 1)) for line in headers.split(b"\r\n") if line]
-        pairs = [(pair[0], pair[1]) for pair in lines]
-        return httpx.Request(method.decode(), self._origin.copy_with(raw_path=target), headers=pairs, content=body)
+        url = self._origin.copy_with(raw_path=target)
+        return httpx.Request(method.decode(), url, headers=_pairs(headers), content=body)
 
     def _failure(self, problem: httpx.TransportError | trio.TooSlowError) -> ConnectionFailed:
         if isinstance(problem, trio.TooSlowError):
@@ -205,6 +226,11 @@ class _ResponsePieces:
         """Close the transport's generator now and not when it is garbage collected."""
         if isinstance(self._pieces, AsyncGenerator):
             await self._pieces.aclose()
+
+
+def _pairs(headers: bytes) -> Headers:
+    """The header lines *headers* one by one."""
+    return [(name, value) for name, _, value in (line.partition(b": ") for line in headers.split(b"\r\n") if line)]
 
 
 def _lower(response: httpx.Response) -> Headers:

@@ -6,6 +6,7 @@ read of the socket: a memory channel in between would cost as much as the decodi
 """
 
 import logging
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
@@ -31,7 +32,7 @@ from trio_sched.kube_client.errors import (
 )
 from trio_sched.kube_client.kinds import Kind, T
 from trio_sched.kube_client.retry import BackoffManager
-from trio_sched.kube_client.verbs import list_pages
+from trio_sched.kube_client.verbs import list_from_cache, list_pages
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,8 @@ IDLE_LIMIT_SECONDS = 210.0
 """An API server sends a bookmark every minute even if nothing changes: three missing ones show a dead connection."""
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Of one event; an API server stores objects of a megabyte or two."""
+FRESH_LIST_SECONDS = 1.0
+"""A list counts as up to date for so long without a watch."""
 VERY_SHORT_SECONDS = 1.0
 _DEADLINE_STEP_SECONDS = 1.0
 
@@ -142,7 +145,8 @@ class Reflector(Generic[T]):
     _known: dict[_Key, T] | None = field(init=False, default=None)
     _version: str = field(init=False, default="")
     _must_list: bool = field(init=False, default=True)
-    _listed_at: float = field(init=False, default=0.0)
+    _is_first_try: bool = field(init=False, default=True)
+    _listed_at: float = field(init=False, default=-math.inf)
 
     def __attrs_post_init__(self) -> None:
         self._codec = Codec(self.kind)
@@ -173,6 +177,11 @@ class Reflector(Generic[T]):
             with trio.CancelScope() as self._pause:
                 await trio.sleep(backoff.pause_seconds(trio.current_time()))
 
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether a watch is open, or the list is so fresh that it cannot be yet."""
+        return self.connected.is_set() or trio.current_time() - self._listed_at < FRESH_LIST_SECONDS
+
     def reconnect_now(self) -> None:
         """End the pause after a failure and try again now."""
         if self._pause is not None:
@@ -197,7 +206,10 @@ class Reflector(Generic[T]):
             for bad in page.undecoded:
                 unreadable[bad.namespace, bad.name] = bad.error
 
-        await list_pages(self.client, self.kind, take, namespace=self.namespace, codec=self._codec)
+        # Later lists must not be older than what was delivered, and a server that cannot stream gets another try.
+        read = list_from_cache if self._is_first_try else list_pages
+        self._is_first_try = False
+        await read(self.client, self.kind, take, namespace=self.namespace, codec=self._codec)
         for error in unreadable.values():
             self.on_error(self.kind.plural, error)
         known, self._known = self._known, fresh

@@ -24,6 +24,11 @@ DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
 NanoAmounts = dict[str, int]
 """Resource name → exact amount in nano units."""
 
+_Requests = tuple[tuple[tuple[str, Quantity], ...], ...]
+_MAX_KNOWN_RESOURCES = 4096
+_known_resources: dict[_Requests, "PodResources"] = {}
+"""What pods with these requests use; for pods where nothing else matters."""
+
 _NON_MISSING: NanoAmounts = {CPU: DEFAULT_CPU_MILLI * NANO // 1000, MEMORY: DEFAULT_MEMORY_BYTES * NANO}
 
 
@@ -88,7 +93,36 @@ class PodResources(Struct, frozen=True, gc=False):
 
 
 def pod_resources(pod: Pod, options: ResourceOptions = DEFAULT_OPTIONS) -> PodResources:
-    """What *pod* uses of its node once it runs there, with resizes in progress."""
+    """What *pod* uses of its node once it runs there, with resizes in progress; one object for pods of one template."""
+    requests = _requests_of_plain_pod(pod)
+    if requests is None:
+        return _pod_resources(pod, options)
+    known = _known_resources.get(requests)
+    if known is None:
+        if len(_known_resources) >= _MAX_KNOWN_RESOURCES:
+            _known_resources.clear()
+        known = _known_resources[requests] = _pod_resources(pod, options)
+    return known
+
+
+def _requests_of_plain_pod(pod: Pod) -> _Requests | None:
+    """The requests of each container, if these alone say what *pod* uses; else None."""
+    spec, status = pod.spec, pod.status
+    if spec.init_containers or spec.resources is not None or spec.overhead or status.resources is not None:
+        return None
+    requests: list[tuple[tuple[str, Quantity], ...]] = []
+    for container in spec.containers or ():
+        if container.ports:
+            return None
+        resources = container.resources
+        requests.append(tuple(resources.requests.items()) if resources is not None and resources.requests else ())
+    for container_status in status.container_statuses or ():
+        if container_status.resources is not None or container_status.allocated_resources is not None:
+            return None
+    return tuple(requests)
+
+
+def _pod_resources(pod: Pod, options: ResourceOptions) -> PodResources:
     requested = nano_requests(pod, options, use_status=True)
     spec = pod.spec
     defaults = _NON_MISSING
