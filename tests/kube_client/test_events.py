@@ -1,11 +1,16 @@
 import httpx
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 from recording_transport import RecordingTransport
 
 from trio_sched.kube_client import events
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.event import Event, EventSeries, ObjectReference
 from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.pod import Pod
 
 EVENT = Event(
     metadata=ObjectMeta(name="p.18e9", namespace="d"),
@@ -73,3 +78,25 @@ async def test_discovery_decides_the_shape_of_events(
 ) -> None:
     server.answer = httpx.Response(code, content=b"{}")
     assert await events.has_events_v1(client) is known
+
+
+@given(texts=st.tuples(*[st.text(st.characters(exclude_categories=["Cs"]), max_size=20)] * 6))
+def test_the_json_from_a_template_is_that_of_the_event(texts: tuple[str, ...]) -> None:
+    name, namespace, pod_name, uid, version, note = texts
+    pod = Pod(metadata=ObjectMeta(name=pod_name, namespace=namespace, uid=uid, resource_version=version))
+    same = ObjectReference(kind="Pod", namespace=namespace, name=pod_name, uid=uid, api_version="v1")
+    event = replace(
+        EVENT,
+        metadata=ObjectMeta(name=name, namespace="d"),
+        regarding=replace(same, resource_version=version),
+        note=note,
+    )
+    assert EVENT.event_time is not None
+    body = events.EventTemplate.prepare(EVENT).body(
+        name=name, namespace="d", event_time=EVENT.event_time, pod=pod, note=note
+    )
+    assert msgspec.json.decode(body, type=Event) == event
+    assert {key: msgspec.json.decode(body)[key] for key in ("kind", "apiVersion")} == {
+        "kind": "Event",
+        "apiVersion": "events.k8s.io/v1",
+    }

@@ -292,7 +292,7 @@ async def test_a_check_of_an_idle_connection_that_fails_frees_its_slot(start_ser
         await client.call(b"GET", b"/x")
         (connection,) = client.pool._idle
         connection.close()
-        connection._channel = Failing(socket.socket())
+        connection.channel = Failing(socket.socket())
         with pytest.raises(MemoryError):
             await client.call(b"GET", b"/x")
         with trio.fail_after(5):

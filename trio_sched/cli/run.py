@@ -22,6 +22,7 @@ from trio_sched.cli.version import KUBERNETES
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.leader_election import LeaderElectionLost
+from trio_sched.daemon.log_lines import line_handler
 from trio_sched.daemon.log_setup import set_up_logging
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
@@ -105,6 +106,8 @@ async def _run_until_signal(prepared: Prepared, settings: DaemonSettings) -> Non
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
         await nursery.start(stop_on_signal, stop)
+        if (handler := line_handler(log)) is not None:
+            nursery.start_soon(handler.run)
         async with _clients(prepared) as clients:
             assembly = assemble(settings, clients, random=Random(), wall_clock=partial(datetime.now, UTC))
             await run_daemon(assembly, stop=stop)

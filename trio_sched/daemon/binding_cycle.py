@@ -19,6 +19,7 @@ from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.hook_calls import make_call, run_steps
+from trio_sched.daemon.log_lines import log_info
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.scheduler_events import scheduled
@@ -162,9 +163,10 @@ class BindingCycle:
                 extra={"pod": pod.key},
             )
         self.recorder.record(scheduled(pod, placed.node_name))
-        log.info(
+        log_info(
+            log,
             "Successfully bound pod to node",
-            extra={
+            {
                 "pod": pod.key,
                 "node": placed.node_name,
                 "evaluatedNodes": placed.evaluated_nodes,

@@ -30,7 +30,7 @@ from trio_sched.daemon.limits import (
 from trio_sched.daemon.scheduler_events import LeaseEvent, PodEvent
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.kube_client import events
-from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.connection import JSON, KubeClient
 from trio_sched.kube_client.errors import (
     AlreadyExists,
     ApiError,
@@ -39,7 +39,10 @@ from trio_sched.kube_client.errors import (
     KubeClientError,
     NotFound,
     UndecodableObject,
+    error_from_reply,
 )
+from trio_sched.kube_client.http1 import Reply
+from trio_sched.kube_client.pipelined_posts import PipelinedPosts, Post
 from trio_sched.objects.event import CoreEvent, Event, EventSeries, EventSource, ObjectReference
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.timestamps import format_micro_time, format_time
@@ -72,9 +75,35 @@ class EventRecorder:
     pool: WorkPool = field(factory=lambda: WorkPool(MAX_PARALLEL_EVENTS))
     dropped: int = 0
     """How many events found the queue full."""
-    _in_core_shape: bool = False
+    _posts: PipelinedPosts | None = field(init=False, default=None)
+    """Sends what is recorded once; None if there is no network in between."""
+    _in_core_shape: bool | None = None
+    """Whether the server knows ``v1`` events only; None until it has said so."""
+    _templates: dict[tuple[str, ...], events.EventTemplate] = field(init=False, factory=dict)
     _last_stamp: int = 0
     _series: dict[_Key, _Series] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        if self.client.pool is not None:
+            self._posts = PipelinedPosts(
+                client=self.client,
+                on_refused=self._post_refused,
+                on_too_old=self._posts_too_old,
+                retry_seconds=self._retry_seconds,
+                max_age_seconds=EVENT_TRIES * EVENT_RETRY_SECONDS,
+            )
+
+    @property
+    def unfinished(self) -> int:
+        """How many events are recorded and not sent."""
+        return self.pool.unfinished + (self._posts.unfinished if self._posts is not None else 0)
+
+    async def drained(self) -> None:
+        """Wait until all is sent, without waiting for more to send together."""
+        while self.unfinished:
+            if self._posts is not None:
+                await self._posts.drained()
+            await self.pool.drained()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Send what is recorded, until cancelled."""
@@ -82,6 +111,8 @@ class EventRecorder:
             nursery.start_soon(self._end_series)
             task_status.started()
             self._in_core_shape = not await self._has_events_v1()
+            if self._posts is not None:
+                nursery.start_soon(self._posts.run)
             await self.pool.run()  # not before: an event of an API version that the server does not know would be lost
 
     async def _has_events_v1(self) -> bool:
@@ -97,13 +128,13 @@ class EventRecorder:
 
         Events of a series differ in their text at most; the text of the first one stays.
         """
-        if self.pool.unfinished >= MAX_UNSENT_EVENTS:
+        if self.unfinished >= MAX_UNSENT_EVENTS:
             self.dropped += 1
             if self.dropped % 1000 == 1:
                 log.warning("too many events wait to be sent; dropped so far: %d", self.dropped)
             return
         if event.once:
-            self.pool.submit(partial(self._send, self._as_event(event)))
+            self._send_once(event)
             return
         now = trio.current_time()
         pod = event.pod
@@ -177,6 +208,50 @@ class EventRecorder:
             type=event.type,
         )
 
+    def _send_once(self, event: PodEvent) -> None:
+        """Send an event that is never repeated; nearly all are such."""
+        if self._in_core_shape is not False:
+            self.pool.submit(partial(self._send, self._as_event(event)))
+            return
+        pod, moment = event.pod, self.wall_clock()
+        namespace = pod.namespace or "default"
+        key = (event.reporting_controller, event.type, event.reason, event.action)
+        template = self._templates.get(key)
+        if template is None:
+            template = self._templates[key] = events.EventTemplate.prepare(self._as_event(event))
+        body = template.body(
+            name=self._name(pod.name, moment),
+            namespace=namespace,
+            event_time=format_micro_time(moment),
+            pod=pod,
+            note=cut_note(event.note),
+        )
+        target = events.event_path(namespace)
+        if self._posts is not None:
+            self._posts.submit(target, body)
+        else:
+            self.pool.submit(partial(self._post, target, body))
+
+    async def _post(self, target: bytes, body: bytes) -> None:
+        await self._try(partial(self._call, target, body))
+
+    async def _call(self, target: bytes, body: bytes) -> None:
+        await self.client.call(b"POST", target, headers=JSON, body=body)
+
+    def _post_refused(self, post: Post, reply: Reply | None) -> None:
+        if reply is None or reply.status in (401, 429) or reply.status >= 500:  # alone, with the retries of the client
+            self.pool.submit(partial(self._post, post.target, post.body))
+            return
+        problem = error_from_reply(reply.status, reply.body, request=f"POST {post.target.decode()}")
+        if not isinstance(problem, AlreadyExists):
+            log.warning("Server rejected event (will not retry!): %s", problem)
+
+    def _posts_too_old(self, posts: list[Post]) -> None:
+        log.warning("gave up sending %d events after %d s", len(posts), EVENT_TRIES * EVENT_RETRY_SECONDS)
+
+    def _retry_seconds(self) -> float:
+        return EVENT_RETRY_SECONDS * (1 + EVENT_RETRY_JITTER * self.random.random())
+
     async def _send(self, event: Event) -> None:
         await self._try(partial(self._create, event))
 
@@ -233,7 +308,7 @@ class EventRecorder:
                 return
             except (ConnectionFailed, CredentialsError) as problem:
                 log.debug("event not sent, trying again: %s", problem)
-                await trio.sleep(EVENT_RETRY_SECONDS * (1 + EVENT_RETRY_JITTER * self.random.random()))
+                await trio.sleep(self._retry_seconds())
         log.warning("gave up sending an event after %d tries", EVENT_TRIES)
 
     async def _end_series(self) -> None:

@@ -9,6 +9,7 @@ import trio
 from attrs import define
 
 from trio_sched.daemon.event_recorder import EventRecorder
+from trio_sched.daemon.log_lines import log_info
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.scheduler_events import failed_scheduling
 from trio_sched.daemon.unassigned_pods import UnassignedPods
@@ -55,6 +56,6 @@ class FailureHandler:
 
     def _log(self, info: QueuedPodInfo, outcome: SchedulingFailure, message: str) -> None:
         if outcome.status.is_rejected:
-            log.info("Unable to schedule pod; no fit; waiting", extra={"pod": info.key, "err": message})
+            log_info(log, "Unable to schedule pod; no fit; waiting", {"pod": info.key, "err": message})
         else:
             log.error("Error scheduling pod; retrying", extra={"pod": info.key, "err": message})

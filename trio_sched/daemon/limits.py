@@ -66,6 +66,12 @@ SHUTDOWN_GRACE_SECONDS: Final = 10.0
 EVENT_FLUSH_SECONDS: Final = 3.0
 """How long a stop waits for events that are not sent yet, once the lease is released."""
 
+# --- the log
+LOG_BATCH_SECONDS: Final = 0.1
+"""A line below a warning waits for others for so long."""
+LOG_BATCH_LINES: Final = 64
+"""Lines that wait at most."""
+
 # --- hooks that block the event loop; by the wall clock
 BLOCKING_SECONDS: Final = 0.1
 """A hook that lets nothing else run for so long is logged."""

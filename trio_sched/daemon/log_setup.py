@@ -6,15 +6,19 @@ fields is a bare sentence and one with fields is in quotes, so that log parsers 
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import IO, Any, Final, Literal
 
 import msgspec
+
+from trio_sched.daemon.log_lines import LineHandler
 
 LogFormat = Literal["text", "json"]
 
@@ -25,6 +29,7 @@ OTHERS_DEBUG_FROM: Final = 6
 
 _LETTERS: Final = ((logging.CRITICAL, "F"), (logging.ERROR, "E"), (logging.WARNING, "W"))
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_file_name = lru_cache(maxsize=256)(os.path.basename)
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
@@ -36,8 +41,8 @@ def set_up_logging(log_format: LogFormat, verbosity: int, stream: IO[str] | None
         verbosity: ``-v``; from 4 on, debug lines of trio-sched are logged, from 6 on those of libraries.
         stream: stderr unless given.
     """
-    handler = logging.StreamHandler(sys.stderr if stream is None else stream)
-    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    formatter = JsonFormatter() if log_format == "json" else TextFormatter()
+    handler = LineHandler(sys.stderr if stream is None else stream, formatter)
     root = logging.getLogger()
     for former in list(root.handlers):
         root.removeHandler(former)
@@ -61,19 +66,23 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line; values of several lines are indented below it."""
-        second = int(record.created)
+        return self.line(
+            record.levelno, record.created, record.pathname, record.lineno, record.getMessage(), _fields(record)
+        )
+
+    def line(
+        self, level: int, created: float, path: str, number: int, message: str, fields: Iterable[tuple[str, Any]]
+    ) -> str:
+        """See `LineFormatter.line`."""
+        second = int(created)
         if second != self._second:
             self._second, self._second_text = second, time.strftime("%m%d %H:%M:%S", time.localtime(second))
-        micros = int((record.created - second) * 1_000_000)
-        head = (
-            f"{_letter(record.levelno)}{self._second_text}.{micros:06d} {self._process} "
-            f"{record.filename}:{record.lineno}] "
-        )
-        message = record.getMessage()
-        fields = [f" {key}={_text_value(value)}" for key, value in _fields(record)]
-        if not fields and "\n" not in message:
+        micros = int((created - second) * 1_000_000)
+        head = f"{_letter(level)}{self._second_text}.{micros:06d} {self._process} {_file_name(path)}:{number}] "
+        shown = "".join([f" {key}={_text_value(value)}" for key, value in fields])
+        if not shown and "\n" not in message:
             return head + message
-        return f"{head}{_text_value(message)}{''.join(fields)}"
+        return f"{head}{_text_value(message)}{shown}"
 
 
 class JsonFormatter(logging.Formatter):
@@ -81,20 +90,30 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
-        folder = os.path.basename(os.path.dirname(record.pathname))
+        return self.line(
+            record.levelno, record.created, record.pathname, record.lineno, record.getMessage(), _fields(record)
+        )
+
+    def line(
+        self, level: int, created: float, path: str, number: int, message: str, fields: Iterable[tuple[str, Any]]
+    ) -> str:
+        """See `LineFormatter.line`."""
+        folder, file = os.path.split(path)
         line: dict[str, Any] = {
-            "ts": round(record.created * 1000, 4),
-            "caller": f"{folder}/{record.filename}:{record.lineno}",
-            "msg": record.getMessage(),
+            "ts": round(created * 1000, 4),
+            "caller": f"{os.path.basename(folder)}/{file}:{number}",
+            "msg": message,
         }
-        if record.levelno < logging.ERROR:
-            line["v"] = 0 if record.levelno >= logging.INFO else DEBUG_FROM
-        for key, value in _fields(record):
+        if level < logging.ERROR:
+            line["v"] = 0 if level >= logging.INFO else DEBUG_FROM
+        for key, value in fields:
             line.setdefault(key, value)
-        return _encode(line).decode()
+        return _json(line)
 
 
 def _letter(level: int) -> str:
+    if level < logging.WARNING:
+        return "I"
     return next((letter for lowest, letter in _LETTERS if level >= lowest), "I")
 
 
@@ -107,14 +126,21 @@ def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
 
 
 def _text_value(value: Any) -> str:
+    if isinstance(value, str):
+        if "\n" in value:
+            return "<\n\t" + value.replace("\n", "\n\t") + "\n >"
+        return _json(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
-    if isinstance(value, str):
-        if "\n" in value:
-            return "<\n\t" + value.replace("\n", "\n\t") + "\n >"
-        return _encode(value).decode()
     if isinstance(value, BaseException):
         return _text_value(str(value))
-    return _encode(value).decode()
+    return _json(value)
+
+
+def _json(value: Any) -> str:
+    try:
+        return _encode(value).decode()
+    except UnicodeEncodeError:  # half of a surrogate pair: from the name of a file, or from a plugin
+        return json.dumps(value, default=str, separators=(",", ":"))

@@ -99,7 +99,7 @@ async def _run(assembly: Assembly, stop: trio.Event, task_status: trio.TaskStatu
             elif is_filled:
                 await work()
         with trio.move_on_after(EVENT_FLUSH_SECONDS):
-            await assembly.recorder.pool.drained()
+            await assembly.recorder.drained()
         services.cancel_scope.cancel()
 
 

@@ -28,6 +28,9 @@ class Channel(Protocol):
     async def receive(self) -> bytes:
         """The next bytes; empty at the end of the stream."""
 
+    def receive_nowait(self) -> bytes | None:
+        """The bytes that are there; None if there are none, empty at the end of the stream. Never waits."""
+
     def is_stale(self) -> bool:
         """Whether the other side closed an idle channel, or sent something on it. Never waits."""
 

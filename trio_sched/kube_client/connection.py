@@ -113,6 +113,25 @@ class KubeClient:
         if self.pool is not None:
             self.pool.close()
 
+    def may_send(self) -> bool:
+        """Take a token of the rate limit, if there is one."""
+        if self._limiter.reserve() > 0.0:
+            self._limiter.return_token()
+            return False
+        return True
+
+    def path(self, target: bytes) -> bytes:
+        """*target* with the path prefix of the server."""
+        return self._prefix + target
+
+    async def headers(self) -> bytes:
+        """The header lines of every request.
+
+        Raises:
+            CredentialsError: there are no credentials.
+        """
+        return self._prepared_headers() or await self._refreshed_headers()
+
     async def call(self, method: bytes, target: bytes, *, headers: bytes = b"", body: bytes = b"") -> bytes:
         """Send a request and return the body of the response.
 

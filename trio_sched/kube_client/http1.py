@@ -39,6 +39,7 @@ class Http1Connection:
     """A channel with a parser; used by one task at a time.
 
     Attributes:
+        channel: the bytes.
         requests: how many were sent so far; after the first one the connection counts as reused.
         deadline: when the pool's watchdog closes it, in ``trio.current_time()``.
         timed_out: whether the watchdog closed it.
@@ -51,13 +52,13 @@ class Http1Connection:
     __slots__ = (
         "_bodiless",
         "_body",
-        "_channel",
         "_complete",
         "_head_complete",
         "_headers",
         "_parser",
         "_received_bytes",
         "_until_close",
+        "channel",
         "deadline",
         "generation",
         "idle_since",
@@ -69,7 +70,7 @@ class Http1Connection:
     )
 
     def __init__(self, channel: Channel, *, generation: int = 0) -> None:
-        self._channel = channel
+        self.channel = channel
         self._parser = httptools.HttpResponseParser(self)
         self._headers: Headers = []
         self._body: list[bytes] = []
@@ -90,7 +91,7 @@ class Http1Connection:
     async def exchange(self, request: bytes) -> Reply:
         """Send *request* (head and body in one piece) and return the whole response."""
         await self._begin(request)
-        receive, feed = self._channel.receive, self._feed
+        receive, feed = self.channel.receive, self._feed
         while not self._complete:
             feed(await receive())
             if self._received_bytes > MAX_HEADER_BYTES + MAX_BODY_BYTES:
@@ -107,13 +108,13 @@ class Http1Connection:
         """Send *request*, return status and headers as soon as they are there; :meth:`receive_body` reads the body."""
         await self._begin(request)
         while not self._head_complete:
-            self._feed(await self._channel.receive())
+            self._feed(await self.channel.receive())
         return self.status, self._headers
 
     async def receive_body(self) -> bytes:
         """The next bytes of the body as sent (not decompressed); empty when it is complete."""
         while not self._body and not self._complete:
-            self._feed(await self._channel.receive())
+            self._feed(await self.channel.receive())
         body, self._body = self._body, []
         return body[0] if len(body) == 1 else b"".join(body)
 
@@ -125,16 +126,16 @@ class Http1Connection:
     @property
     def sent_anything(self) -> bool:
         """Whether a byte of the current request may have been sent."""
-        return self._channel.sent_anything
+        return self.channel.sent_anything
 
     def is_stale(self) -> bool:
         """Whether the server closed the connection while it was idle."""
-        return self._channel.is_stale()
+        return self.channel.is_stale()
 
     def close(self) -> None:
         """Close the channel."""
         self.reusable = False
-        self._channel.close()
+        self.channel.close()
 
     async def _begin(self, request: bytes) -> None:
         self.requests += 1
@@ -143,8 +144,8 @@ class Http1Connection:
         self._bodiless = request.startswith(b"HEAD ")
         self._headers = []
         self._head_complete = self._complete = self._until_close = False
-        self._channel.sent_anything = False
-        await self._channel.send(request)
+        self.channel.sent_anything = False
+        await self.channel.send(request)
 
     def _feed(self, data: bytes) -> None:
         if not data:

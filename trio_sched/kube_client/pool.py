@@ -76,7 +76,7 @@ class Pool:
         Raises:
             ConnectionFailed: there is no complete response.
         """
-        message = self._message(method, target, headers, body)
+        message = self.message(method, target, headers, body)
         while True:
             connection = await self._acquire()
             connection.deadline = trio.current_time() + self.request_seconds
@@ -107,7 +107,7 @@ class Pool:
         Raises:
             ConnectionFailed: there is no connection, or no response.
         """
-        message = self._message(method, target, headers, body)
+        message = self.message(method, target, headers, body)
         while True:
             connection = self._connection_after_stream() or await self.dialer.dial()
             try:
@@ -150,7 +150,8 @@ class Pool:
         self._idle.clear()
         self._after_streams.clear()
 
-    def _message(self, method: bytes, target: bytes, headers: bytes, body: bytes) -> bytes:
+    def message(self, method: bytes, target: bytes, headers: bytes, body: bytes) -> bytes:
+        """A request, head and body in one piece."""
         length = b"Content-Length: %d\r\n" % len(body) if body or method not in _SAFE else b""
         return b"".join(
             (method, b" ", self._prefix, target, b" HTTP/1.1\r\n", self.fixed_headers, headers, length, b"\r\n", body)
@@ -199,15 +200,15 @@ class Pool:
     def _is_usable(self, connection: Http1Connection) -> bool:
         """Whether an idle connection can take a request."""
         fresh = trio.current_time() - connection.idle_since < IDLE_SECONDS
-        return fresh and self._is_current(connection) and not connection.is_stale()
+        return fresh and self.is_current(connection) and not connection.is_stale()
 
-    def _is_current(self, connection: Http1Connection) -> bool:
+    def is_current(self, connection: Http1Connection) -> bool:
         """Whether it was opened with the current certificates."""
         return connection.generation == self.dialer.tls.generation
 
     def _release(self, connection: Http1Connection, *, broken: bool = False) -> None:
         self._busy.discard(connection)
-        if broken or not connection.reusable or not self._is_current(connection):
+        if broken or not connection.reusable or not self.is_current(connection):
             connection.close()
             self._free_slot()
         elif self._waiting:

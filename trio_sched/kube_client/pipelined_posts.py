@@ -1,0 +1,293 @@
+"""Posts for whose responses nobody waits, many at once over connections of their own.
+
+A request that is sent alone wakes up the other side, and its response wakes up this one; for events, which are as many
+as binds, that costs more than the requests themselves. So posts are collected for a moment and sent in one piece, and
+their responses, which come in the same order, are read when the next ones are sent.
+
+Source: RFC 9112, section 9.3.2 (pipelining). The server carries out the posts of one connection one after the other.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+import httptools
+import trio
+from attrs import define, field
+
+from trio_sched.kube_client.connection import JSON, KubeClient
+from trio_sched.kube_client.errors import ConnectionFailed, CredentialsError
+from trio_sched.kube_client.go_errors import EOF, MALFORMED_RESPONSE, describe_failure
+from trio_sched.kube_client.http1 import MAX_HEADER_BYTES, Headers, Http1Connection, ProtocolViolation, Reply
+from trio_sched.kube_client.pool import IDLE_SECONDS
+
+log = logging.getLogger(__name__)
+
+CONNECTIONS = 2
+COLLECT_SECONDS = 0.2
+"""How long posts are collected before they are sent together."""
+HURRIED_SECONDS = 0.01
+"""The same while somebody waits for all of them."""
+MAX_IN_FLIGHT = 150
+"""Posts to which one connection has no response yet."""
+_BROKEN = (OSError, ssl.SSLError, trio.ClosedResourceError, trio.TooSlowError, ProtocolViolation)
+
+
+class Post(NamedTuple):
+    """A request: path and query, and JSON."""
+
+    target: bytes
+    body: bytes
+    submitted_at: float
+
+
+@define(eq=False)
+class PipelinedPosts:
+    """Posts that are sent in the background.
+
+    A post whose connection breaks before its response is sent again: so it must do no harm if it arrives twice.
+
+    Args:
+        client: with a pool; its rate limit and credentials apply.
+        on_refused: called with a post and the response to it that is not a success, or None: what the server got first
+            on a connection, and ended it. It is not sent again.
+        on_too_old: called with what could not be sent for *max_age_seconds*.
+        retry_seconds: returns how long to wait after the server could not be reached.
+        max_age_seconds: see above.
+    """
+
+    client: KubeClient
+    on_refused: Callable[[Post, Reply | None], None]
+    on_too_old: Callable[[list[Post]], None]
+    retry_seconds: Callable[[], float]
+    max_age_seconds: float
+    _waiting: deque[Post] = field(factory=deque, init=False)
+    _in_flight: int = field(default=0, init=False)
+    _idle: list[trio.Event] = field(factory=list, init=False)
+    """Of the connections that have nothing to send; the one that had something last is woken first."""
+    _hurry: trio.Event = field(factory=trio.Event, init=False)
+    _emptied: trio.Event | None = field(default=None, init=False)
+
+    def submit(self, target: bytes, body: bytes) -> None:
+        """Send *body* to *target* soon; returns at once."""
+        self._waiting.append(Post(target, body, trio.current_time()))
+        idle = len(self._idle)
+        if idle == CONNECTIONS or (idle and len(self._waiting) > MAX_IN_FLIGHT):
+            self._idle.pop().set()
+
+    @property
+    def unfinished(self) -> int:
+        """How many have no response yet."""
+        return len(self._waiting) + self._in_flight
+
+    async def drained(self) -> None:
+        """Send everything without waiting for more, and wait until all of it has a response."""
+        self._hurry.set()
+        try:
+            while self.unfinished:
+                if self._emptied is None:
+                    self._emptied = trio.Event()
+                await self._emptied.wait()
+        finally:
+            self._hurry = trio.Event()
+
+    async def run(self) -> None:
+        """Send what is submitted, until cancelled."""
+        assert self.client.pool is not None
+        async with trio.open_nursery() as nursery:
+            for _ in range(CONNECTIONS):
+                nursery.start_soon(self._run_connection)
+
+    async def _run_connection(self) -> None:
+        """Connect when there is something to send; again and again."""
+        while True:
+            await self.wait_for_posts()
+            try:
+                pipeline = await _Pipeline.open(self)
+            except (ConnectionFailed, CredentialsError) as problem:
+                await self._pause(problem)
+                continue
+            failure: Exception | None = None
+            try:
+                await pipeline.run()
+            except (*_BROKEN, CredentialsError) as problem:
+                failure = problem
+            finally:
+                pipeline.connection.close()
+                self._take_back(pipeline.in_flight, refused=failure is not None and not pipeline.responses)
+            if failure is not None and not pipeline.responses:  # else the server is there, and ended a connection
+                await self._pause(failure)
+
+    async def wait_for_posts(self) -> None:
+        """Wait for a post, and then until there are more, or somebody waits for them."""
+        while not self._waiting:
+            woken = trio.Event()
+            self._idle.append(woken)
+            try:
+                await woken.wait()
+            finally:
+                if not woken.is_set():
+                    self._idle.remove(woken)
+        await self.collect()
+
+    async def collect(self) -> None:
+        """Wait for more posts, and responses; shortly if somebody waits."""
+        if self._hurry.is_set():
+            await trio.sleep(HURRIED_SECONDS)
+            return
+        with trio.move_on_after(COLLECT_SECONDS):
+            await self._hurry.wait()
+
+    def take(self) -> Post | None:
+        """The next post to send, if there is one and the rate limit lets it pass."""
+        if not self._waiting or not self.client.may_send():
+            return None
+        self._in_flight += 1
+        return self._waiting.popleft()
+
+    def done(self, post: Post, reply: Reply) -> None:
+        """*post* has got a response."""
+        self._in_flight -= 1
+        if reply.status >= 300:
+            self.on_refused(post, reply)
+        self._tell_if_empty()
+
+    def _take_back(self, in_flight: deque[Post], *, refused: bool) -> None:
+        """Send what was *in_flight* again, but the first one not if it may be the reason why the connection broke."""
+        self._in_flight -= len(in_flight)
+        if refused and in_flight:
+            self.on_refused(in_flight.popleft(), None)
+        self._waiting.extendleft(reversed(in_flight))
+        self._tell_if_empty()
+
+    async def _pause(self, problem: Exception) -> None:
+        log.debug("not sent yet: %d posts; trying again: %s", len(self._waiting), describe_failure(problem))
+        oldest = trio.current_time() - self.max_age_seconds
+        too_old: list[Post] = []
+        while self._waiting and self._waiting[0].submitted_at < oldest:
+            too_old.append(self._waiting.popleft())
+        if too_old:
+            self.on_too_old(too_old)
+            self._tell_if_empty()
+        await trio.sleep(self.retry_seconds())
+
+    def _tell_if_empty(self) -> None:
+        if self._emptied is not None and not self.unfinished:
+            self._emptied.set()
+            self._emptied = None
+
+
+class _Pipeline:
+    """One connection, and the posts on it."""
+
+    def __init__(self, posts: PipelinedPosts, connection: Http1Connection) -> None:
+        self.connection = connection
+        self.in_flight: deque[Post] = deque()
+        """Sent, in this order, and without a response."""
+        self.responses = 0
+        self._posts = posts
+        self._progress_at = trio.current_time()
+        self._parser = httptools.HttpResponseParser(self)
+        self._unparsed_bytes = 0
+        self._headers: Headers = []
+        self._body: list[bytes] = []
+        self._is_last = False
+
+    @classmethod
+    async def open(cls, posts: PipelinedPosts) -> _Pipeline:
+        """Connect.
+
+        Raises:
+            ConnectionFailed: the server cannot be reached.
+        """
+        pool = posts.client.pool
+        assert pool is not None
+        return cls(posts, await pool.dialer.dial())
+
+    async def run(self) -> None:
+        """Send and receive, until the connection has been idle for long or should be replaced.
+
+        Raises:
+            ProtocolViolation: what the server sent is no response, or it sent none.
+            OSError: the connection broke.
+            CredentialsError: there are no credentials.
+        """
+        posts = self._posts
+        while not self._is_last:
+            sent = await self._send()
+            if self._is_last:
+                return
+            if not sent and not self.in_flight:
+                with trio.move_on_after(IDLE_SECONDS) as idle:
+                    await posts.wait_for_posts()
+                if idle.cancelled_caught or self.connection.is_stale():
+                    return
+                continue
+            await posts.collect()
+            self._receive()
+
+    async def _send(self) -> bool:
+        """Send as many as may be in flight; returns whether there were any."""
+        posts, client = self._posts, self._posts.client
+        pool = client.pool
+        assert pool is not None
+        if not pool.is_current(self.connection):
+            self._is_last = not self.in_flight  # replaced once it has brought the responses
+            return False
+        headers = await client.headers() + JSON
+        messages: list[bytes] = []
+        while len(self.in_flight) < MAX_IN_FLIGHT and (post := posts.take()) is not None:
+            self.in_flight.append(post)
+            messages.append(pool.message(b"POST", client.path(post.target), headers, post.body))
+        if not messages:
+            return False
+        if len(messages) == len(self.in_flight):
+            self._progress_at = trio.current_time()
+        with trio.fail_after(client.request_seconds):
+            await self.connection.channel.send(b"".join(messages))
+        return True
+
+    def _receive(self) -> None:
+        """Read the responses that are there."""
+        while (received := self.connection.channel.receive_nowait()) is not None:
+            if not received:
+                self._is_last = True
+                if self.in_flight:
+                    raise ProtocolViolation(EOF)
+                return
+            self._unparsed_bytes += len(received)
+            self._progress_at = trio.current_time()
+            try:
+                self._parser.feed_data(received)
+            except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
+                raise ProtocolViolation(f"{MALFORMED_RESPONSE}: {problem}") from problem
+            if self._unparsed_bytes > MAX_HEADER_BYTES:
+                raise ProtocolViolation(f"a response to an event is longer than {MAX_HEADER_BYTES} bytes")
+        if self.in_flight and trio.current_time() - self._progress_at > self._posts.client.request_seconds:
+            raise ProtocolViolation(f"no response within {self._posts.client.request_seconds:g} s")
+
+    # Callbacks of the parser.
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header line."""
+        self._headers.append((name.lower(), value))
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        """A response is complete."""
+        reply = Reply(self._parser.get_status_code(), self._headers, b"".join(self._body))
+        self._headers, self._body, self._unparsed_bytes = [], [], 0
+        if reply.status < 200:  # 100 Continue and the like: the response is yet to come
+            return
+        if not self.in_flight:
+            raise ProtocolViolation("a response without a request")
+        self.responses += 1
+        self._is_last = self._is_last or not self._parser.should_keep_alive()
+        self._posts.done(self.in_flight.popleft(), reply)
