@@ -6,6 +6,7 @@ fields is a bare sentence and one with fields is in quotes, so that log parsers 
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -15,6 +16,8 @@ from collections.abc import Iterator
 from typing import IO, Any, Final, Literal
 
 import msgspec
+
+from trio_sched.documents.go_text import printable
 
 LogFormat = Literal["text", "json"]
 
@@ -51,7 +54,10 @@ def set_up_logging(log_format: LogFormat, verbosity: int, stream: IO[str] | None
 
 
 class TextFormatter(logging.Formatter):
-    """``Lmmdd hh:mm:ss.uuuuuu PID file.py:line] "message" key="value"``."""
+    """``Lmmdd hh:mm:ss.uuuuuu PID file.py:line] "message" key="value"``.
+
+    Control characters are escaped: much of what is logged was said by servers and plugins, and is read on a terminal.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +78,7 @@ class TextFormatter(logging.Formatter):
         message = record.getMessage()
         fields = [f" {key}={_text_value(value)}" for key, value in _fields(record)]
         if not fields and "\n" not in message:
-            return head + message
+            return head + printable(message)
         return f"{head}{_text_value(message)}{''.join(fields)}"
 
 
@@ -91,7 +97,14 @@ class JsonFormatter(logging.Formatter):
             line["v"] = 0 if record.levelno >= logging.INFO else DEBUG_FROM
         for key, value in _fields(record):
             line.setdefault(key, value)
-        return _encode(line).decode()
+        return _json(line)
+
+
+def _json(value: Any) -> str:
+    try:
+        return _encode(value).decode()
+    except UnicodeEncodeError:  # bytes of a file's name that are not UTF-8: lost with the line otherwise
+        return json.dumps(value, default=str, separators=(",", ":"))
 
 
 def _letter(level: int) -> str:
@@ -113,8 +126,8 @@ def _text_value(value: Any) -> str:
         return str(value)
     if isinstance(value, str):
         if "\n" in value:
-            return "<\n\t" + value.replace("\n", "\n\t") + "\n >"
-        return _encode(value).decode()
+            return "<\n\t" + "\n\t".join(map(printable, value.split("\n"))) + "\n >"
+        return _json(value)
     if isinstance(value, BaseException):
         return _text_value(str(value))
-    return _encode(value).decode()
+    return _json(value)
