@@ -202,6 +202,20 @@ def test_completions_name_commands_flags_and_files(run: Run) -> None:
     assert completed("trio-sched completion ", 2) == ["plain,bash", "plain,zsh", "plain,fish"]
 
 
+@pytest.mark.parametrize(
+    ("variables", "code", "output"),
+    [
+        (r"COMP_WORDS=$'trio-sched simulate -f caf\xe9' COMP_CWORD=3", 0, "file,café\n"),
+        ("", 1, ""),
+        ("COMP_WORDS=trio-sched COMP_CWORD=x", 1, ""),
+    ],
+    ids=["a file's name in Latin-1", "no words", "no index"],
+)
+def test_a_completion_shows_no_traceback_in_the_shell(run: Run, variables: str, code: int, output: str) -> None:
+    done = run(f'{variables} _TRIO_SCHED_COMPLETE=bash_complete "$@" | iconv -f latin1; exit $PIPESTATUS')
+    assert (done.returncode, done.stdout, done.stderr) == (code, output, "")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_a_completion_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == ExitCode.OK

@@ -180,3 +180,12 @@ def test_arguments_of_a_shared_queue_sort_must_be_equal() -> None:
 @pytest.mark.parametrize("text", ['{"a":' * 5000, "[" * 5000, "- " * 5000])
 def test_bottomless_nesting_is_refused(text: str) -> None:
     assert str(refusal(text)).endswith("exceeded max depth of 250")
+
+
+def test_a_number_longer_than_python_converts_is_not_an_integer_to_compare_labels_with() -> None:
+    term = "{matchExpressions: [{key: disk, operator: Gt, values: ['" + "9" * 5000 + "']}]}"
+    required = f"{{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{term}]}}}}"
+    problem = refusal(
+        f"{HEAD}profiles: [{{pluginConfig: [{{name: NodeAffinity, args: {{addedAffinity: {required}}}}}]}}]"
+    )
+    assert "for 'Gt', 'Lt' operators, the value must be an integer" in str(problem)

@@ -48,6 +48,21 @@ def test_values_of_several_lines_are_indented() -> None:
     assert text("Failed", err="one\ntwo").endswith('] "Failed" err=<\n\tone\n\ttwo\n >')
 
 
+@pytest.mark.parametrize("fields", [{}, {"pod": "a/b"}], ids=["bare", "with fields"])
+@pytest.mark.parametrize("message", ["no\rE0101 \x1b[31mé", "two\nlines\r \x1b[31mé"], ids=["a line", "lines"])
+def test_what_others_said_cannot_control_the_terminal(message: str, fields: dict[str, object]) -> None:
+    line = text(message, **fields).replace("\n\t", "").replace("\n >", "")
+    assert line.isprintable()
+    assert "\\r" in line
+    assert "é" in line
+
+
+def test_a_line_with_bytes_that_are_not_utf_8_is_not_lost() -> None:
+    assert text("no such file caf\udce9").endswith(r"] no such file caf\udce9")
+    assert text("no such file", path="caf\udce9", tries=3).endswith(r'] "no such file" path="caf\udce9" tries=3')
+    assert json.loads(JsonFormatter().format(record("caf\udce9")))["msg"] == "caf\udce9"
+
+
 def test_an_exception_is_logged_with_its_traceback() -> None:
     made = record("Failed", logging.ERROR)
     try:

@@ -14,6 +14,7 @@ from file_writer import Write
 from kubeconfig_text import kubeconfig
 from trio.testing import MockClock
 
+from trio_sched.kube_client import token_file
 from trio_sched.kube_client.credentials import Credentials, check_credentials
 from trio_sched.kube_client.dialer import Dialer
 from trio_sched.kube_client.errors import CredentialsError, KubeconfigError
@@ -299,3 +300,32 @@ def test_a_token_can_come_from_a_pipe(tmp_path: Path, write: Write) -> None:
     finally:
         writer.join()
     assert settings.token == "from-a-pipe"
+
+
+def test_a_pipe_that_is_not_closed_does_not_block_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_file, "_PIPE_WAIT_SECONDS", 0.01)
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = os.open(path, os.O_RDWR)
+    os.write(writer, b"half")
+    try:
+        with pytest.raises(CredentialsError, match=r"pipe: whoever writes to this pipe does not close it for 0\.01 s$"):
+            token_file.read_token(str(path))
+    finally:
+        os.close(writer)
+
+
+async def test_a_token_file_without_a_token_is_not_read_for_every_request(
+    write: Write, mock_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write("token", "good")
+    credentials = Credentials(ConnectionSettings(server=SERVER, token_file=path))
+    authorization(credentials)
+    write("token", "")
+    mock_clock.jump(60)
+    for _ in range(3):
+        assert authorization(credentials) == b"Bearer good"
+    assert caplog.text.count("using the previous token") == 1
+    write("token", "new")
+    mock_clock.jump(token_file.RETRY_SECONDS)
+    assert authorization(credentials) == b"Bearer new"

@@ -1,5 +1,6 @@
 import contextlib
 import json
+import os
 import ssl
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from file_writer import Write
 from raw_server import Exchange, StartServer
 from trio.testing import MockClock
 
+from trio_sched.kube_client import exec_plugin
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.credentials import Credentials, impersonation_headers
 from trio_sched.kube_client.errors import CredentialsError, Unauthorized
@@ -165,12 +167,16 @@ async def test_a_missing_exec_plugin_comes_with_its_hint_once_an_hour(mock_clock
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
+        ({"apiVersion": {"a": "\n"}}, "decoding stdout: apiVersion: expected text, got an object"),
         ({"apiVersion": "v2"}, f"exec plugin is configured to use API version {V1}, plugin returned version v2"),
         ({"status": None}, "exec plugin didn't return a status field"),
         ({"status": {}}, "exec plugin didn't return a token or cert/key pair"),
         ({"status": {"clientKeyData": "k"}}, "exec plugin returned only certificate or key, not both"),
         ({"status": {"token": 5}}, "decoding stdout: status.token: expected text, got a number"),
-        ({"status": {"token": "t", "expirationTimestamp": "soon"}}, "decoding stdout: expirationTimestamp: "),
+        (
+            {"status": {"token": "t", "expirationTimestamp": "soon"}},
+            "decoding stdout: expirationTimestamp: it is no time ",
+        ),
         ({"kind": "Pod"}, "decoding stdout: expected an object of kind ExecCredential"),
     ],
 )
@@ -184,6 +190,40 @@ def test_invalid_output_of_an_exec_plugin_is_reported(changes: dict[str, Any], p
 def test_output_of_a_plugin_that_is_nested_too_deep_is_a_clear_error() -> None:
     with pytest.raises(CredentialsError, match=r"^getting credentials: decoding stdout: exceeded max depth$"):
         parse_credential(b'{"status":' + b"[" * 60_000, api_version=V1)
+
+
+def test_output_of_a_plugin_that_python_cannot_convert_is_a_clear_error() -> None:
+    with pytest.raises(CredentialsError, match=r"^getting credentials: decoding stdout: it is not UTF-8 text$"):
+        parse_credential(b'"\xff', api_version=V1)
+    document = b'{"kind": "ExecCredential", "apiVersion": "%b", "status": {"token": %b}}'
+    with pytest.raises(CredentialsError, match=r"status\.token: expected text, got a number$"):
+        parse_credential(document % (V1.encode(), b"9" * 5000), api_version=V1)
+
+
+async def test_a_plugin_that_prints_without_end_is_ended(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exec_plugin, "MAX_OUTPUT_BYTES", 100_000)
+    endless = "while True: sys.stdout.write('x' * 1000)"
+    with pytest.raises(CredentialsError, match=r"^getting credentials: exec: executable .* printed more than 100000 b"):
+        await ExecPlugin(script(write, endless)).credential()
+
+
+async def test_a_plugin_that_does_not_end_is_named_and_killed_when_it_is_not_needed(
+    tmp_path: Path, mock_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    deaf = f"trap '' TERM; echo $$ > '{started}'; while :; do read -r x < '{started}'; done"
+    settings = ExecSettings(api_version=V1, command="/bin/sh", args=("-c", deaf), interactive_mode="Never")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ExecPlugin(settings).credential)
+        process_id = int(await trio.to_thread.run_sync(started.read_text))
+        mock_clock.autojump_threshold = 0.0  # not before: time would pass while the process is started
+        await trio.sleep(25)
+        nursery.cancel_scope.cancel()
+    assert trio.current_time() <= 25 + exec_plugin.TERMINATION_SECONDS + 0.1
+    assert "getting credentials: exec: /bin/sh runs since 10 s; requests wait for it" in caplog.text
+    with pytest.raises(ProcessLookupError):
+        os.kill(process_id, 0)
 
 
 async def test_a_certificate_from_an_exec_plugin_is_used_and_its_successor_on_a_new_connection(

@@ -89,3 +89,10 @@ def test_members_and_elements_are_found_behind_texts_with_brackets() -> None:
     assert elements(text[place_of_member(text, "items")]) == [b'{"b":"},{"}', b"2", b"[3,4]", b'","']
     assert text[place_of_member(text, "missing")] == b""
     assert elements(b"[ ]") == elements(b"") == []
+
+
+def test_text_that_is_not_utf_8_is_named_without_words_of_python() -> None:
+    with pytest.raises(
+        UndecodableObject, match=r"^pods without a readable name left out: it contains text .* not UTF-8$"
+    ):
+        Codec(POD_KIND).object(b'{"metadata":{"name":"\xff"}}')

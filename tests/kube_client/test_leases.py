@@ -80,3 +80,8 @@ async def test_a_lease_nested_as_deep_as_a_server_stores_it_is_updated() -> None
     assert deep in sent
     with pytest.raises(UndecodableObject, match="nested too deep"):
         leases.StoredLease.decode(body.replace(deep, b"[" * 60_000 + b"]" * 60_000))
+
+
+def test_a_lease_of_another_shape_is_an_error_in_plain_words() -> None:
+    with pytest.raises(UndecodableObject, match=r": Expected str \| null, got int - at spec\.holderIdentity$"):
+        leases.StoredLease.decode(b'{"spec": {"holderIdentity": 5}}')

@@ -1,3 +1,4 @@
+import contextlib
 import errno
 import gzip
 import socket
@@ -105,6 +106,16 @@ async def test_a_hundred_continue_is_not_the_answer(start_server: StartServer) -
     async with unlimited(server.settings) as client:
         reply = await client.request(b"POST", b"/x")
     assert (reply.status, reply.body, reply.header(b"x-early")) == (201, b"done", None)
+
+
+async def test_a_switch_to_another_protocol_is_no_response(start_server: StartServer) -> None:
+    async def switch(exchange: Exchange) -> None:
+        await exchange.raw(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n")
+
+    server = await start_server(switch)
+    async with unlimited(server.settings) as client:
+        with pytest.raises(ConnectionFailed, match="malformed HTTP response: it switches to another protocol unasked"):
+            await client.call(b"POST", b"/x")
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
@@ -246,6 +257,24 @@ async def test_a_cancelled_wait_and_a_cancelled_request_leave_the_pool_usable(st
             nursery.cancel_scope.cancel()
         assert await client.call(b"POST", b"/x") == b"ok"
     assert [request.target for request in server.requests] == ["/hangs", "/x"]
+
+
+async def test_a_trailer_of_a_stream_that_never_ends_is_not_kept(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http1, "MAX_HEADER_BYTES", 1000)
+
+    async def endless(exchange: Exchange) -> None:
+        await exchange.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Long: ")
+        with contextlib.suppress(trio.BrokenResourceError):
+            while True:
+                await exchange.raw(b"x" * 100)
+
+    server = await start_server(endless)
+    async with unlimited(server.settings) as client, client.stream(b"/long") as stream:
+        assert await stream.receive() == b"abc"
+        with pytest.raises(ConnectionFailed, match="suspiciously long trailer after chunked body"):
+            await stream.receive()
 
 
 async def test_a_stream_gives_pieces_as_they_come_on_a_connection_of_its_own(start_server: StartServer) -> None:

@@ -1,9 +1,10 @@
 """``trio-sched completion``: the script with which a shell completes commands, flags and files."""
 
+import os
 from typing import Final
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class, shell_complete
+from click.shell_completion import CompletionItem, get_completion_class
 
 from trio_sched.cli.commands import COMMANDS, NAME
 from trio_sched.cli.exit_code import ExitCode
@@ -54,7 +55,16 @@ def completion(shell: str) -> ExitCode:
 
 def complete(instruction: str) -> ExitCode:
     """Answer the shell's script: *instruction* is ``bash_complete`` for instance, the rest is in the environment."""
-    return ExitCode(shell_complete(_program(), {}, NAME, VARIABLE, instruction))
+    shell, _, wanted = instruction.partition("_")
+    found = get_completion_class(shell)
+    if found is None or wanted != "complete":
+        return ExitCode.FAILURE
+    try:
+        completions = found(_program(), {}, NAME, VARIABLE).complete()
+    except (KeyError, ValueError):  # the variables with the words are missing or wrong: it was no script that asked
+        return ExitCode.FAILURE
+    click.echo(os.fsencode(completions))  # the word so far can be a file's name, which need not be UTF-8
+    return ExitCode.OK
 
 
 def _program() -> _Program:

@@ -19,6 +19,7 @@ from typing import IO, Any, Final, Literal
 import msgspec
 
 from trio_sched.daemon.log_lines import LineHandler
+from trio_sched.documents.go_text import printable
 
 LogFormat = Literal["text", "json"]
 
@@ -56,7 +57,10 @@ def set_up_logging(log_format: LogFormat, verbosity: int, stream: IO[str] | None
 
 
 class TextFormatter(logging.Formatter):
-    """``Lmmdd hh:mm:ss.uuuuuu PID file.py:line] "message" key="value"``."""
+    """``Lmmdd hh:mm:ss.uuuuuu PID file.py:line] "message" key="value"``.
+
+    Control characters are escaped: much of what is logged was said by servers and plugins, and is read on a terminal.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +85,7 @@ class TextFormatter(logging.Formatter):
         head = f"{_letter(level)}{self._second_text}.{micros:06d} {self._process} {_file_name(path)}:{number}] "
         shown = "".join([f" {key}={_text_value(value)}" for key, value in fields])
         if not shown and "\n" not in message:
-            return head + message
+            return head + printable(message)
         return f"{head}{_text_value(message)}{shown}"
 
 
@@ -128,7 +132,7 @@ def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
 def _text_value(value: Any) -> str:
     if isinstance(value, str):
         if "\n" in value:
-            return "<\n\t" + value.replace("\n", "\n\t") + "\n >"
+            return "<\n\t" + "\n\t".join(map(printable, value.split("\n"))) + "\n >"
         return _json(value)
     if isinstance(value, bool):
         return "true" if value else "false"

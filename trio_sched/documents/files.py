@@ -4,18 +4,24 @@ import codecs
 import os
 import select
 import stat
+import time
+from io import FileIO
 from pathlib import Path
-from typing import IO, Final
+from typing import Final, Protocol
 
 from trio_sched.documents.errors import DocumentError
 
 MAX_BYTES: Final = 32 << 20
 """The greatest size of a configuration or kubeconfig; an API server takes objects of 3 MiB."""
 PIPE_WAIT_SECONDS: Final = 30.0
-"""How long a pipe may stay empty."""
+"""Within what time a pipe is to be written and closed."""
 
 _CHUNK_BYTES: Final = 1 << 20
 _UTF_16: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
 
 
 class UnsuitableFile(OSError):
@@ -31,11 +37,12 @@ def read_bytes(path: Path | str, *, max_bytes: int = MAX_BYTES, pipe_wait_second
     Args:
         path: what an operator wrote.
         max_bytes: how large it may be.
-        pipe_wait_seconds: how long a pipe may stay empty; the caller waits so long. None for `PIPE_WAIT_SECONDS`.
+        pipe_wait_seconds: within what time a pipe is to be written and closed; the caller waits so long. None for
+            `PIPE_WAIT_SECONDS`.
 
     Raises:
         OSError: it cannot be read. An `UnsuitableFile` if it is a device, too large, or a pipe to which nothing is
-            written.
+            written or that is not closed.
     """
     if "\0" in str(path):
         raise UnsuitableFile("invalid argument")  # what the system says about a NUL; Python does not ask it
@@ -47,13 +54,14 @@ def read_bytes(path: Path | str, *, max_bytes: int = MAX_BYTES, pipe_wait_second
             raise IsADirectoryError(21, "Is a directory")
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or file.isatty() or os.fspath(path) == os.devnull):
             raise UnsuitableFile("not a regular file or a pipe")
-        if stat.S_ISFIFO(mode):
-            _wait_until_written(descriptor, PIPE_WAIT_SECONDS if pipe_wait_seconds is None else pipe_wait_seconds)
         os.set_blocking(descriptor, True)
+        if stat.S_ISFIFO(mode):
+            pipe = _Pipe(file, PIPE_WAIT_SECONDS if pipe_wait_seconds is None else pipe_wait_seconds)
+            return read_stream(pipe, max_bytes=max_bytes)
         return read_stream(file, max_bytes=max_bytes)
 
 
-def read_stream(file: IO[bytes], *, max_bytes: int) -> bytes:
+def read_stream(file: _Readable, *, max_bytes: int) -> bytes:
     """Everything that is left in *file*.
 
     Raises:
@@ -69,11 +77,30 @@ def read_stream(file: IO[bytes], *, max_bytes: int) -> bytes:
     return b"".join(chunks)
 
 
-def _wait_until_written(descriptor: int, seconds: float) -> None:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN | select.POLLHUP)
-    if not poll.poll(seconds * 1000):
-        raise UnsuitableFile(f"nothing is written to this pipe for {seconds:g} s")
+class _Pipe:
+    """A pipe that is to be written, and closed, within *seconds* from now."""
+
+    def __init__(self, file: FileIO, seconds: float) -> None:
+        self._file = file
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
+        self._began = False
+        self._poll = select.poll()
+        self._poll.register(file, select.POLLIN | select.POLLHUP)
+
+    def read(self, size: int) -> bytes:
+        """What is written next; empty at the end.
+
+        Raises:
+            UnsuitableFile: nothing comes, or no end.
+        """
+        if not self._poll.poll(max(0.0, self._deadline - time.monotonic()) * 1000):
+            problem = (
+                "whoever writes to this pipe does not close it" if self._began else "nothing is written to this pipe"
+            )
+            raise UnsuitableFile(f"{problem} for {self._seconds:g} s")
+        self._began = True
+        return self._file.read(size)
 
 
 def decode_text(content: bytes) -> str:

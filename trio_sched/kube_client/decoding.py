@@ -12,7 +12,9 @@ from trio_sched.objects.metadata import ListMeta
 
 _O = TypeVar("_O")
 
-_UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+EVENT_TYPES = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"})
+
 _IDENTITY_DEPTH = 20
 """Deeper than the fields that say which object of which type this is."""
 
@@ -81,7 +83,7 @@ class Codec(Generic[T]):
         """
         try:
             return self._read(body)
-        except _UNDECODABLE as problem:
+        except UNDECODABLE as problem:
             raise self._undecoded(body, problem).error from problem
 
     def page(self, body: bytes) -> Page[T]:
@@ -96,35 +98,47 @@ class Codec(Generic[T]):
             listing = with_deep_recursion(self._list.decode, body)
         except (msgspec.ValidationError, RecursionError):
             return self._page_one_by_one(body)
-        except _UNDECODABLE as problem:
+        except UNDECODABLE as problem:
             raise self._undecoded(b"", problem).error from problem
         return Page(listing.metadata, listing.items or [], [])
 
     def events(self, lines: bytes) -> list[WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]]:
-        """The events of whole *lines*; the object of an ERROR is a Status, that of a malformed one an `Undecoded`."""
+        """The events of whole *lines*; the object of an ERROR is a Status, that of a malformed one an `Undecoded`.
+
+        The first line that is no event at all is the last one, with an empty type.
+        """
         if self.kind.keep_whole is not None:
-            return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
+            return self._events_one_by_one(lines)
         try:
             events = self._event.decode_lines(lines)
-        except _UNDECODABLE:  # an ERROR among them, or an object of the wrong shape
-            return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
+        except UNDECODABLE:  # an ERROR among them, or an object of the wrong shape
+            return self._events_one_by_one(lines)
         if any(event.type == "ERROR" for event in events):  # a Status that has the shape of this kind, too
-            return [self._event_alone(line) for line in lines.split(b"\n") if line.strip()]
+            return self._events_one_by_one(lines)
+        return events
+
+    def _events_one_by_one(self, lines: bytes) -> list[WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]]:
+        events: list[WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]] = []
+        for line in lines.split(b"\n"):
+            if line.strip():
+                events.append(self._event_alone(line))
+                if not events[-1].type:
+                    break
         return events
 
     def _event_alone(self, line: bytes) -> WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]:
         try:
             event = _split_event(line)
-        except _UNDECODABLE as problem:
+        except UNDECODABLE as problem:
             return WatchEvent("", self._undecoded(b"", problem))
         if event.type == "ERROR":
             try:
                 return WatchEvent("ERROR", with_deep_recursion(_status_decoder.decode, event.object))
-            except _UNDECODABLE:
+            except UNDECODABLE:
                 return WatchEvent("ERROR", ApiStatus(message=bytes(event.object).decode("utf-8", "replace")))
         try:
             return WatchEvent(event.type, self._read(event.object))
-        except _UNDECODABLE as problem:
+        except UNDECODABLE as problem:
             return WatchEvent(event.type, self._undecoded(bytes(event.object), problem))
 
     def _read(self, raw: bytes | Raw) -> T:
@@ -138,26 +152,34 @@ class Codec(Generic[T]):
     def _page_one_by_one(self, body: bytes) -> Page[T]:
         try:
             listing = _split_list(body)
-        except _UNDECODABLE as problem:
+        except UNDECODABLE as problem:
             raise self._undecoded(b"", problem).error from problem
         page: Page[T] = Page(listing.metadata, [], [])
         for item in listing.items or ():
             try:
                 page.objects.append(self._read(item))
-            except _UNDECODABLE as problem:
+            except UNDECODABLE as problem:
                 page.undecoded.append(self._undecoded(bytes(item), problem))
         return page
 
     def _undecoded(self, body: bytes, problem: Exception) -> Undecoded:
         try:
             identity = _named_decoder.decode(pruned(body, _IDENTITY_DEPTH)).metadata
-        except _UNDECODABLE:
+        except UNDECODABLE:
             identity = _Identity()
-        too_deep = isinstance(problem, RecursionError)
-        text = "nested too deep" if too_deep else str(problem).replace("`", "").replace("$.", "")
-        error = UndecodableObject(self.kind.plural, identity.namespace, identity.name, text)
+        error = UndecodableObject(self.kind.plural, identity.namespace, identity.name, describe_undecodable(problem))
         error.__cause__ = problem
         return Undecoded(identity.namespace, identity.name, identity.resource_version, error)
+
+
+def describe_undecodable(problem: Exception) -> str:
+    """Why JSON could not be decoded: *problem* without the words of Python."""
+    match problem:
+        case RecursionError():
+            return "nested too deep"
+        case UnicodeDecodeError():
+            return "it contains text that is not UTF-8"
+    return str(problem).replace("`", "").replace("$.", "")
 
 
 def _split_event(line: bytes) -> WatchEvent[Raw]:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +23,12 @@ log = logging.getLogger(__name__)
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 HINT_LIMIT = 10
 HINT_INTERVAL_SECONDS = 3600.0
+MAX_OUTPUT_BYTES = 1024 * 1024
+"""Of the program: a token, a certificate and a key have some kilobytes."""
+FIRST_WARNING_SECONDS = 10.0
+MAX_PAUSE_SECONDS = 600.0
+TERMINATION_SECONDS = 1.0
+"""How long a program that is no longer needed may take to end."""
 
 
 @frozen(kw_only=True)
@@ -81,13 +88,7 @@ class ExecPlugin:
         interactive = self._interactive()
         environment = {**os.environ, **dict(settings.env), "KUBERNETES_EXEC_INFO": exec_info(settings, interactive)}
         try:
-            done = await trio.run_process(
-                [settings.command, *settings.args],
-                env=environment,
-                stdin=None if interactive else subprocess.DEVNULL,
-                capture_stdout=True,
-                check=False,
-            )
+            exit_code, output = await _run_process(settings, environment, interactive=interactive)
         except FileNotFoundError as problem:
             text = f"exec: executable {settings.command} not found{self._hint()}"
             raise CredentialsError(f"getting credentials: {text}") from problem
@@ -99,10 +100,10 @@ class ExecPlugin:
             raise CredentialsError(
                 f"getting credentials: exec: {command}: command, args or env: {problem}"
             ) from problem
-        if done.returncode != 0:
-            text = f"exec: executable {settings.command} failed with exit code {done.returncode}{self._hint()}"
+        if exit_code != 0:
+            text = f"exec: executable {settings.command} failed with exit code {exit_code}{self._hint()}"
             raise CredentialsError(f"getting credentials: {text}")
-        return parse_credential(done.stdout, api_version=settings.api_version)
+        return parse_credential(output, api_version=settings.api_version)
 
     def _interactive(self) -> bool:
         mode = self.settings.interactive_mode
@@ -123,6 +124,75 @@ class ExecPlugin:
         return f"\n\n{self.settings.install_hint}"
 
 
+async def _run_process(
+    settings: ExecSettings, environment: Mapping[str, str], *, interactive: bool
+) -> tuple[int, bytes]:
+    """Run the program; returns its exit code and output, and warns while it takes long: requests wait for it.
+
+    Raises:
+        CredentialsError: it prints too much.
+        OSError: it cannot be started.
+        ValueError: its command, arguments or environment are no text for a process.
+    """
+    process = await trio.lowlevel.open_process(
+        [settings.command, *settings.args],
+        env=environment,
+        stdin=None if interactive else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    failure: CredentialsError | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_warn_while_running, settings.command)
+            try:
+                output = await _output_of(process, settings.command)
+                exit_code = await process.wait()
+            except CredentialsError as problem:  # the nursery is an implementation detail: no group around the error
+                failure = problem
+            nursery.cancel_scope.cancel()
+    finally:
+        await _end(process)
+    if failure is not None:
+        raise failure
+    return exit_code, output
+
+
+async def _output_of(process: trio.Process, command: str) -> bytes:
+    assert process.stdout is not None
+    output = bytearray()
+    while piece := await process.stdout.receive_some():
+        output += piece
+        if len(output) > MAX_OUTPUT_BYTES:
+            limit = f"printed more than {MAX_OUTPUT_BYTES} bytes"
+            raise CredentialsError(f"getting credentials: exec: executable {printable(command)} {limit}")
+    return bytes(output)
+
+
+async def _warn_while_running(command: str) -> None:
+    began, pause = trio.current_time(), FIRST_WARNING_SECONDS
+    while True:
+        await trio.sleep(pause)
+        seconds = trio.current_time() - began
+        log.warning(
+            "getting credentials: exec: %s runs since %.0f s; requests wait for it", printable(command), seconds
+        )
+        pause = min(2 * pause, MAX_PAUSE_SECONDS)
+
+
+async def _end(process: trio.Process) -> None:
+    """End the program if it still runs: with SIGKILL if SIGTERM does not do it soon; and close its output."""
+    with trio.CancelScope(shield=True):
+        if process.returncode is None:
+            process.terminate()
+            with trio.move_on_after(TERMINATION_SECONDS):
+                await process.wait()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        if process.stdout is not None:
+            await process.stdout.aclose()
+
+
 def exec_info(settings: ExecSettings, interactive: bool) -> str:
     """The text of ``KUBERNETES_EXEC_INFO``."""
     spec: dict[str, Any] = {"interactive": interactive}
@@ -139,25 +209,30 @@ def parse_credential(output: bytes, *, api_version: str) -> ExecCredential:
         CredentialsError: it is not an ExecCredential, or incomplete.
     """
     try:
-        document = json.loads(output)
+        document = json.loads(output, parse_int=float)  # int() has a limit, and none of the fields is a number
     except RecursionError as problem:
         raise CredentialsError("getting credentials: decoding stdout: exceeded max depth") from problem
+    except UnicodeDecodeError:  # without it as the cause: its text contains bytes of the output
+        raise CredentialsError("getting credentials: decoding stdout: it is not UTF-8 text") from None
     except ValueError as problem:
         raise CredentialsError(f"getting credentials: decoding stdout: {problem}") from problem
     if not isinstance(document, dict) or document.get("kind") != "ExecCredential":
         raise CredentialsError("getting credentials: decoding stdout: expected an object of kind ExecCredential")
-    if (given := document.get("apiVersion")) != api_version:
+    if (given := _text(document, "apiVersion")) != api_version:
         raise CredentialsError(
             f"getting credentials: exec plugin is configured to use API version {api_version}, "
-            f"plugin returned version {given}"
+            f"plugin returned version {printable(given)}"
         )
     status = document.get("status")
     if not isinstance(status, dict):
         raise CredentialsError("getting credentials: exec plugin didn't return a status field")
-    token = _text(status, "token")
+    token = _text(status, "token", parent="status.")
     if unusable := header_value_problem(token):
         raise CredentialsError(f"getting credentials: decoding stdout: status.token {unusable}")
-    certificate, key = _text(status, "clientCertificateData"), _text(status, "clientKeyData")
+    certificate, key = (
+        _text(status, "clientCertificateData", parent="status."),
+        _text(status, "clientKeyData", parent="status."),
+    )
     if not (token or certificate or key):
         raise CredentialsError("getting credentials: exec plugin didn't return a token or cert/key pair")
     if bool(certificate) != bool(key):
@@ -166,19 +241,19 @@ def parse_credential(output: bytes, *, api_version: str) -> ExecCredential:
         token=token,
         client_certificate=certificate.encode(),
         client_key=key.encode(),
-        expires_at=_expiry(_text(status, "expirationTimestamp")),
+        expires_at=_expiry(_text(status, "expirationTimestamp", parent="status.")),
     )
 
 
-def _text(status: dict[str, Any], key: str) -> str:
-    value = status.get(key) or ""
+def _text(fields: dict[str, Any], key: str, *, parent: str = "") -> str:
+    value = fields.get(key) or ""
     if not isinstance(value, str):
         kind = {dict: "an object", list: "an array", bool: "a truth value"}.get(type(value), "a number")
-        raise CredentialsError(f"getting credentials: decoding stdout: status.{key}: expected text, got {kind}")
+        raise CredentialsError(f"getting credentials: decoding stdout: {parent}{key}: expected text, got {kind}")
     try:
         value.encode()
     except UnicodeEncodeError:  # without it as the cause: its text contains a part of the credential
-        raise CredentialsError(f"getting credentials: decoding stdout: status.{key}: it is not UTF-8 text") from None
+        raise CredentialsError(f"getting credentials: decoding stdout: {parent}{key}: it is not UTF-8 text") from None
     return value
 
 
@@ -187,6 +262,7 @@ def _expiry(timestamp: str) -> float | None:
         return None
     try:
         moment = datetime.fromisoformat(timestamp)
-    except ValueError as problem:
-        raise CredentialsError(f"getting credentials: decoding stdout: expirationTimestamp: {problem}") from problem
+    except ValueError:
+        text = "getting credentials: decoding stdout: expirationTimestamp: it is no time in the format of RFC 3339"
+        raise CredentialsError(text) from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -113,8 +113,13 @@ class Http1Connection:
 
     async def receive_body(self) -> bytes:
         """The next bytes of the body as sent (not decompressed); empty when it is complete."""
+        received_bytes = 0
         while not self._body and not self._complete:
-            self._feed(await self.channel.receive())
+            data = await self.channel.receive()
+            self._feed(data)
+            received_bytes += len(data)
+            if received_bytes > MAX_HEADER_BYTES and not self._body:
+                raise ProtocolViolation("http: suspiciously long trailer after chunked body")
         body, self._body = self._body, []
         return body[0] if len(body) == 1 else b"".join(body)
 
@@ -160,6 +165,8 @@ class Http1Connection:
             raise ProtocolViolation(f"net/http: server response headers exceeded {MAX_HEADER_BYTES} bytes; aborted")
         try:
             self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as problem:
+            raise ProtocolViolation(f"{MALFORMED_RESPONSE}: it switches to another protocol unasked") from problem
         except httptools.HttpParserError as problem:
             raise ProtocolViolation(f"{MALFORMED_RESPONSE}: {problem}") from problem
 

@@ -6,6 +6,7 @@ import msgspec
 from attrs import field, frozen
 
 from trio_sched.kube_client.connection import JSON, KubeClient
+from trio_sched.kube_client.decoding import UNDECODABLE, describe_undecodable
 from trio_sched.kube_client.deep_json import with_deep_recursion
 from trio_sched.kube_client.errors import UndecodableObject
 from trio_sched.kube_client.kinds import LEASE_KIND
@@ -39,10 +40,8 @@ class StoredLease:
         try:
             raw = with_deep_recursion(_raw_decoder.decode, body)
             lease = msgspec.convert(raw, Lease)
-        except RecursionError as problem:
-            raise UndecodableObject("leases", "", "", "nested too deep") from problem
-        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
-            raise UndecodableObject("leases", "", "", str(problem)) from problem
+        except UNDECODABLE as problem:
+            raise UndecodableObject("leases", "", "", describe_undecodable(problem)) from problem
         return cls(lease=lease, raw=raw, record=record_of(lease.spec))
 
 

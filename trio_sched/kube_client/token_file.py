@@ -14,6 +14,8 @@ log = logging.getLogger(__name__)
 
 TOKEN_FILE_SECONDS = 50.0
 """How long a token from a file is used before the file is read again: a minute, less ten seconds of leeway."""
+RETRY_SECONDS = 10.0
+"""How long the previous token is used before a file that had none is read again: reading can take a while."""
 _MAX_TOKEN_BYTES = 1024 * 1024
 _PIPE_WAIT_SECONDS = 1.0
 """Requests wait so long for a token that is read from a pipe."""
@@ -49,6 +51,7 @@ class TokenFile:
             if not self._token:
                 raise
             log.error("using the previous token: %s", problem)
+            self._read_at = now - TOKEN_FILE_SECONDS + RETRY_SECONDS
             return self._token
         self._read_at = now
         return self._token

@@ -17,7 +17,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.kube_client.connection import KubeClient
-from trio_sched.kube_client.decoding import Codec, Page, Undecoded, WatchEvent
+from trio_sched.kube_client.decoding import EVENT_TYPES, Codec, Page, Undecoded, WatchEvent
 from trio_sched.kube_client.errors import (
     ApiError,
     ApiStatus,
@@ -53,7 +53,7 @@ _Key = tuple[str, str]
 
 
 class WatchBroken(KubeClientError):
-    """A watch that went silent, or ended right after it began: the next one has to wait for the backoff."""
+    """A watch that went silent, sent no events, or ended at once: the next one has to wait for the backoff."""
 
 
 class Change(NamedTuple, Generic[_O]):
@@ -230,13 +230,13 @@ class Reflector(Generic[T]):
             Expired: the resource version is too old, so a list is needed.
             ApiError: the server refused, or ended the watch with an error.
             ConnectionFailed: the connection broke.
-            WatchBroken: the watch was silent for too long, or ended right after it began.
+            WatchBroken: the watch was silent for too long, sent what is no event, or ended right after it began.
         """
         seconds = self.random.randint(*WATCH_SECONDS)
+        version_before = self._version
         target = self._watch_target(seconds)
         began = moved = trio.current_time()
         last_moment = began + seconds + MARGIN_SECONDS
-        received_anything = False
         unfinished: list[bytes] = []
         unfinished_bytes = 0
         idle_limit = trio.CancelScope(deadline=min(began + self.idle_limit_seconds, last_moment))
@@ -244,7 +244,6 @@ class Reflector(Generic[T]):
             async with self.client.stream(target) as stream:
                 self.connected.set()
                 while piece := await stream.receive():
-                    received_anything = True
                     now = trio.current_time()
                     if now - moved > _DEADLINE_STEP_SECONDS:  # moving a deadline is not free, a second does not matter
                         moved = now
@@ -270,7 +269,8 @@ class Reflector(Generic[T]):
         if idle_limit.cancelled_caught:
             silent = trio.current_time() - moved
             raise WatchBroken(f"the watch has been silent for {silent:.0f} s; connecting anew")
-        if not received_anything and trio.current_time() - began < VERY_SHORT_SECONDS:
+        # Progress counts, not bytes: what contains no event must not lead to one connection after the other.
+        if self._version == version_before and trio.current_time() - began < VERY_SHORT_SECONDS:
             raise WatchBroken(
                 f"very short watch: {self.kind.plural}: Unexpected watch close - "
                 "watch lasted less than a second and no items received"
@@ -301,10 +301,14 @@ class Reflector(Generic[T]):
         assert known is not None  # a watch follows a list
         transform = self.kind.transform
         changes: list[Change[T]] = []
-        failure: ApiError | None = None
+        failure: ApiError | WatchBroken | None = None
         version = self._version
         for event in events:
             subject = event.object
+            if event.type not in EVENT_TYPES:
+                problem = subject.error.problem if isinstance(subject, Undecoded) else f'the type "{event.type}"'
+                failure = WatchBroken(f"the watch of {self.kind.plural} sent a line that is no event: {problem}")
+                break
             if isinstance(subject, Undecoded):
                 self._leave_out(event.type, subject, known, changes)
                 version = subject.resource_version or version
@@ -373,8 +377,12 @@ def difference(known: dict[_Key, T], fresh: dict[_Key, T]) -> list[Change[T]]:
 
 
 def _is_older(version: str, than: str) -> bool:
-    """Whether *version* is older than *than*; resource versions are opaque, but those of etcd are numbers."""
-    return version.isdecimal() and than.isdecimal() and int(version) < int(than)
+    """Whether *version* is older than *than*; resource versions are opaque, but those of etcd are numbers.
+
+    Compared by their digits, as numbers they would have to be of a length that Python converts.
+    """
+    are_numbers = (version + than).isascii() and version.isdecimal() and than.isdecimal()
+    return are_numbers and (len(version), version) < (len(than), than)
 
 
 def _history_went_back(version: str, known: str) -> Expired:

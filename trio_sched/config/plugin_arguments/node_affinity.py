@@ -1,6 +1,5 @@
 """``pluginConfig`` of NodeAffinity."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -15,10 +14,10 @@ from trio_sched.config.problems import invalid, unsupported
 from trio_sched.objects.affinity import NodeAffinity
 from trio_sched.objects.selector import NodeSelectorRequirement, NodeSelectorTerm
 from trio_sched.plugin_api.arguments import NodeAffinityArgs
+from trio_sched.snapshot.label_text import parse_int64
 
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 _REQUIREMENTS: Final = ListOf(
     Struct(
@@ -106,7 +105,7 @@ def _validate_label_requirement(requirement: NodeSelectorRequirement, path: str)
                 detail = "for 'Gt', 'Lt' operators, exactly one value is required"
                 yield invalid(place, _values_list(requirement), detail)
             for index, value in enumerate(values):
-                if not _INTEGER.fullmatch(value) or not -(1 << 63) <= int(value) < 1 << 63:
+                if parse_int64(value) is None:
                     detail = "for 'Gt', 'Lt' operators, the value must be an integer"
                     yield invalid(f"{place}[{index}]", value, detail)
     for index, value in enumerate(values):
