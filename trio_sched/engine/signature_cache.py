@@ -44,7 +44,7 @@ MAX_SIGNATURES = 200
 """Signatures in the cache; the least recently used one goes first."""
 
 MAX_BYTES = 4 * 1024 * 1024
-"""Of the pods whose signatures are in the cache, as JSON: 200 usual ones have a megabyte, but a hostile one has so, too."""
+"""Of all pods whose signatures are in the cache, as JSON: 200 usual pods have a megabyte, but a single one may, too."""
 
 Signature = tuple[Hashable, ...]
 V = TypeVar("V")
