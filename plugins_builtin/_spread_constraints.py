@@ -128,17 +128,15 @@ class Constraints:
 
     def _derived_selector(self, pod: Pod) -> LabelMatcher:
         """The selectors of the Services and of the controller of *pod*, merged."""
-        found = EVERYTHING
-        for matcher in self._services_in(pod.namespace):
-            if matcher.matches(pod.labels):
-                found = self._merged_with(found, matcher)
+        found = [matcher for matcher in self._services_in(pod.namespace) if matcher.matches(pod.labels)]
         owner = _controller_selector(pod, self.handle)
-        return found if owner is None else self._merged_with(found, owner)
-
-    def _merged_with(self, one: LabelMatcher, other: LabelMatcher) -> LabelMatcher:
-        if one.is_everything:
-            return other
-        return one if other.is_everything else self._merge(one, other, lambda: one.both(other))
+        if owner is not None:
+            found.append(owner)
+        found = [matcher for matcher in found if not matcher.is_everything]
+        if not found:
+            return EVERYTHING
+        first, *others = found  # merged at once: a pod can have thousands of Services
+        return self._merge(first, tuple(others), lambda: first.both(*others)) if others else first
 
     def _services_in(self, namespace: str) -> Iterable[LabelMatcher]:
         version = self.handle.version("Service")

@@ -64,11 +64,12 @@ class LabelMatcher:
             return self
         return self.both(LabelMatcher(tuple((key, "In", frozenset((value,))) for key, value in labels.items())))
 
-    def both(self, other: LabelMatcher) -> LabelMatcher:
-        """A matcher of what both this and *other* match."""
-        if self.is_nothing or other.is_nothing:
+    def both(self, *others: LabelMatcher) -> LabelMatcher:
+        """A matcher of what both this and all of *others* match."""
+        every = (self, *others)
+        if any(one.is_nothing for one in every):
             return NOTHING
-        merged = {**dict.fromkeys(self.requirements), **dict.fromkeys(other.requirements)}
+        merged = dict.fromkeys(requirement for one in every for requirement in one.requirements)
         return evolve(self, requirements=tuple(sorted(merged, key=_order)))
 
 
