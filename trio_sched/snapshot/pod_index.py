@@ -60,7 +60,10 @@ class PodSelector:
         """Whether a pod in *namespace* with *labels* is counted."""
         if terminating and self.without_terminating:
             return False
-        return all(part.matches(namespace, labels) for part in self.parts)
+        for part in self.parts:  # noqa: SIM110 - all() takes twice as long, and there may be 10,000s of classes
+            if not part.matches(namespace, labels):
+                return False
+        return True
 
     def matches_pod(self, pod: Pod) -> bool:
         """Whether *pod* is counted, whether or not it is being deleted."""
