@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any
 
 from attrs import define, field, frozen
@@ -19,6 +18,7 @@ from trio_sched.plugin_api import (
     PodSelector,
     PodTopologySpreadArgs,
     SelectorError,
+    SizedCache,
     TopologySpreadConstraint,
     compile_selector,
     selector_of_map,
@@ -39,6 +39,7 @@ _OWNERS = {
     ("apps/v1", "StatefulSet"): "StatefulSet",
 }
 _MAX_MERGED = 4096
+_MAX_SELECTORS = 4096
 
 
 @frozen(eq=False)
@@ -59,9 +60,15 @@ class Constraint:
         return _counted(namespace, NOTHING if self.labels.is_everything else self.labels)
 
 
-@lru_cache(maxsize=4096)
+_selectors: SizedCache[tuple[str, LabelMatcher], PodSelector] = SizedCache()
+
+
 def _counted(namespace: str, labels: LabelMatcher) -> PodSelector:
-    return PodSelector((NamespacedMatcher(frozenset((namespace,)), labels),), without_terminating=True)
+    found = _selectors.get((namespace, labels))
+    if found is None:
+        found = PodSelector((NamespacedMatcher(frozenset((namespace,)), labels),), without_terminating=True)
+        _selectors.keep((namespace, labels), found, texts=found.texts, max_entries=_MAX_SELECTORS)
+    return found
 
 
 @define(eq=False)
@@ -72,7 +79,7 @@ class Constraints:
     handle: Handle
     _default: dict[str, list[TopologySpreadConstraint]] = field(init=False)
     _services: tuple[int, dict[str, list[LabelMatcher]]] = (-1, {})
-    _merged: dict[tuple[LabelMatcher, object], LabelMatcher] = field(factory=dict)
+    _merged: SizedCache[tuple[LabelMatcher, object], LabelMatcher] = field(factory=SizedCache)
 
     def __attrs_post_init__(self) -> None:
         is_list = self.args.defaulting_type == "List"
@@ -108,9 +115,8 @@ class Constraints:
     def _merge(self, matcher: LabelMatcher, other: object, make: Any) -> LabelMatcher:
         found = self._merged.get((matcher, other))
         if found is None:
-            if len(self._merged) >= _MAX_MERGED:
-                self._merged.clear()
-            found = self._merged[matcher, other] = make()
+            found = make()
+            self._merged.keep((matcher, other), found, texts=matcher.texts + found.texts, max_entries=_MAX_MERGED)
         return found
 
     def _defaults(self, pod: Pod, action: str) -> list[Constraint]:
@@ -122,17 +128,15 @@ class Constraints:
 
     def _derived_selector(self, pod: Pod) -> LabelMatcher:
         """The selectors of the Services and of the controller of *pod*, merged."""
-        found = EVERYTHING
-        for matcher in self._services_in(pod.namespace):
-            if matcher.matches(pod.labels):
-                found = self._merged_with(found, matcher)
+        found = [matcher for matcher in self._services_in(pod.namespace) if matcher.matches(pod.labels)]
         owner = _controller_selector(pod, self.handle)
-        return found if owner is None else self._merged_with(found, owner)
-
-    def _merged_with(self, one: LabelMatcher, other: LabelMatcher) -> LabelMatcher:
-        if one.is_everything:
-            return other
-        return one if other.is_everything else self._merge(one, other, lambda: one.both(other))
+        if owner is not None:
+            found.append(owner)
+        found = [matcher for matcher in found if not matcher.is_everything]
+        if not found:
+            return EVERYTHING
+        first, *others = found  # merged at once: a pod can have thousands of Services
+        return self._merge(first, tuple(others), lambda: first.both(*others)) if others else first
 
     def _services_in(self, namespace: str) -> Iterable[LabelMatcher]:
         version = self.handle.version("Service")

@@ -30,6 +30,7 @@ from trio_sched.plugin_api import (
     PodTerms,
     Resource,
     SelectorError,
+    SizedCache,
     Status,
     TermCounts,
     TermKind,
@@ -122,7 +123,7 @@ class InterPodAffinity:
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
         self._handle = handle
-        self._selectors: dict[tuple[tuple[AffinityTerm, ...], int], PodSelector] = {}
+        self._selectors: SizedCache[tuple[tuple[AffinityTerm, ...], int], PodSelector] = SizedCache()
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignore_existing = args.ignore_preferred_terms_of_existing_pods
 
@@ -138,9 +139,8 @@ class InterPodAffinity:
         key = (terms, version)
         found = self._selectors.get(key)
         if found is None:
-            if len(self._selectors) >= _MAX_SELECTORS:
-                self._selectors.clear()
-            found = self._selectors[key] = PodSelector(tuple(map(self._matcher, terms)))
+            found = PodSelector(tuple(map(self._matcher, terms)))
+            self._selectors.keep(key, found, texts=found.texts, max_entries=_MAX_SELECTORS)
         return found
 
     def _matcher(self, term: AffinityTerm) -> NamespacedMatcher:

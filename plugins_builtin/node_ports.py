@@ -1,6 +1,7 @@
 """NodePorts: filters out nodes where a host port of the pod is in use."""
 
 from collections.abc import Hashable, Iterable
+from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +13,6 @@ from trio_sched.plugin_api import (
     EventRegistration,
     Handle,
     Hint,
-    HostPort,
     Input,
     NodeColumns,
     Pod,
@@ -47,9 +47,9 @@ class NodePorts:
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
         """Nodes with a conflicting port fail; looks at the nodes where the port is in use only."""
         passes = np.ones(len(nodes), dtype=np.bool_)
-        for wanted in host_ports(pod):
-            for position, addresses in nodes.host_port_users(wanted.protocol, wanted.port):
-                if any(_addresses_conflict(wanted.ip, address) for address in addresses):
+        for (protocol, port), wanted in _addresses_by_port(pod).items():
+            for position, addresses in nodes.host_port_users(protocol, port):
+                if _conflict(wanted, addresses):
                     passes[position] = False
         return Verdicts.where(passes, unschedulable(REASON))
 
@@ -64,17 +64,22 @@ class NodePorts:
         return [on(Resource.POD, Action.DELETE, _port_was_freed), on(Resource.NODE, Action.ADD)]
 
 
-def _addresses_conflict(a: str, b: str) -> bool:
-    return a == b or _ANY_ADDRESS in (a, b)
+def _addresses_by_port(pod: Pod) -> dict[tuple[str, int], set[str]]:
+    """The host ports of *pod*: (protocol, port) → addresses."""
+    found: dict[tuple[str, int], set[str]] = {}
+    for wanted in host_ports(pod):
+        found.setdefault((wanted.protocol, wanted.port), set()).add(wanted.ip)
+    return found
 
 
-def _ports_conflict(a: HostPort, b: HostPort) -> bool:
-    return a.port == b.port and a.protocol == b.protocol and _addresses_conflict(a.ip, b.ip)
+def _conflict(wanted: AbstractSet[str], taken: AbstractSet[str]) -> bool:
+    """Whether one of the addresses, of the same port, is in both, or all are. Both have at least one."""
+    return _ANY_ADDRESS in wanted or _ANY_ADDRESS in taken or not wanted.isdisjoint(taken)
 
 
 def _port_was_freed(pod: Pod, old: Pod, new: None) -> Hint:
     if not old.node_name and not old.nominated_node_name:
         return Hint.SKIP
-    freed = host_ports(old)
-    conflict = any(_ports_conflict(wanted, port) for wanted in host_ports(pod) for port in freed)
+    freed = _addresses_by_port(old)
+    conflict = any(port in freed and _conflict(wanted, freed[port]) for port, wanted in _addresses_by_port(pod).items())
     return Hint.QUEUE if conflict else Hint.SKIP

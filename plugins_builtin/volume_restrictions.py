@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -104,10 +104,10 @@ class VolumeRestrictions:
         """Nodes with a pod that has the same disk fail; all nodes fail if a ReadWriteOncePod claim is in use."""
         pre_filtered: _PreFilterState = state.read(_NAME)
         codes = np.full(len(nodes), _IN_USE if pre_filtered.conflicting_references > 0 else _OK, dtype=np.int64)
-        disks = _disks(pod)
-        if disks:
+        if _disks(pod):
+            wanted = _WantedDisks.of(pod)
             for position, existing in nodes.pods_with_disks():
-                if any(_conflict(disk, other) for one in existing for other in _disks(one) for disk in disks):
+                if any(map(wanted.conflict_with, existing)):
                     codes[position] = _DISK
         return Verdicts(codes, _STATUSES.__getitem__)
 
@@ -143,31 +143,53 @@ def _has_disk_or_claim(pod: Pod) -> bool:
     return any(volume.persistent_volume_claim is not None or _is_disk(volume) for volume in pod.spec.volumes or ())
 
 
-def _conflict(disk: Volume, other: Volume) -> bool:
-    """Whether *disk* cannot be mounted on a node where *other* is mounted."""
-    if disk.gce_persistent_disk is not None and other.gce_persistent_disk is not None:
-        gce, other_gce = disk.gce_persistent_disk, other.gce_persistent_disk
-        if gce.pd_name == other_gce.pd_name and not (gce.read_only and other_gce.read_only):
-            return True
-    if disk.aws_elastic_block_store is not None and disk.aws_elastic_block_store == other.aws_elastic_block_store:
-        return True
-    if disk.iscsi is not None and other.iscsi is not None:
-        iscsi, other_iscsi = disk.iscsi, other.iscsi
-        if iscsi.iqn == other_iscsi.iqn and not (iscsi.read_only and other_iscsi.read_only):
-            return True
-    if disk.rbd is not None and other.rbd is not None:
-        rbd, other_rbd = disk.rbd, other.rbd
-        return (
-            not set(rbd.monitors or ()).isdisjoint(other_rbd.monitors or ())
-            and (rbd.pool, rbd.image) == (other_rbd.pool, other_rbd.image)
-            and not (rbd.read_only and other_rbd.read_only)
-        )
-    return False
+@define(eq=False)
+class _WantedDisks:
+    """The disks of a pod by what identifies them, so that each disk on a node is looked up and not compared with all.
+
+    Anybody can create pods with thousands of disks.
+    """
+
+    _is_writable: dict[Hashable, bool]
+    """For each identity whether a volume of the pod mounts it for writing."""
+
+    @classmethod
+    def of(cls, pod: Pod) -> _WantedDisks:
+        is_writable: dict[Hashable, bool] = {}
+        for disk in _disks(pod):
+            for identity, read_only in _identities(disk):
+                is_writable[identity] = is_writable.get(identity, False) or not read_only
+        return cls(is_writable)
+
+    def conflict_with(self, other: Pod) -> bool:
+        """Whether the pod cannot be on a node where *other* is: they share a disk, and not both only read it."""
+        for disk in _disks(other):
+            for identity, read_only in _identities(disk):
+                is_writable = self._is_writable.get(identity)
+                if is_writable or (is_writable is not None and not read_only):
+                    return True
+        return False
+
+
+def _identities(volume: Volume) -> Iterator[tuple[Hashable, bool]]:
+    """What identifies the disks of *volume*, each with whether it is only read; RBD has one for each monitor.
+
+    Volumes on AWS are compared whole, and conflict even if both are only read.
+    """
+    if volume.gce_persistent_disk is not None:
+        yield ("gce", volume.gce_persistent_disk.pd_name), volume.gce_persistent_disk.read_only
+    if volume.aws_elastic_block_store is not None:
+        yield ("aws", volume.aws_elastic_block_store), False
+    if volume.iscsi is not None:
+        yield ("iscsi", volume.iscsi.iqn), volume.iscsi.read_only
+    if volume.rbd is not None:
+        for monitor in volume.rbd.monitors or ():
+            yield ("rbd", monitor, volume.rbd.pool, volume.rbd.image), volume.rbd.read_only
 
 
 def _conflicting_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:
     if old.namespace != pod.namespace:
         return Hint.SKIP
-    if any(_conflict(disk, other) for other in _disks(old) for disk in _disks(pod)):
+    if _WantedDisks.of(pod).conflict_with(old):
         return Hint.QUEUE
     return Hint.SKIP if set(named_claims(pod)).isdisjoint(named_claims(old)) else Hint.QUEUE

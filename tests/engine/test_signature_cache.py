@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from plugin_base import PluginBase
 from pod_infos import pod_info
 
+from trio_sched.engine import signature_cache
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure
 from trio_sched.engine.filtering import NominatedPods
@@ -503,3 +504,17 @@ def test_pre_filter_is_called_again_when_a_plugin_depends_on_all_nodes_and_one_c
     for name in ("node-3", "node-4"):
         cached.table.update_node(node(name, labels={"ssd": "yes"}))
     assert isinstance(decide(cached, pod()), ScheduleResult)
+
+
+def test_large_pods_push_others_out_of_the_cache_but_can_use_it_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signature_cache, "MAX_BYTES", 20_000)
+    entries: signature_cache._RecentlyUsed[int] = signature_cache._RecentlyUsed()
+    large = {f"key-{number}": "x" for number in range(500)}
+    for number in range(50):
+        entries.put((number,), number, pod("p", labels=large), 200)
+    assert len(entries) <= 2
+    entries.put(("larger",), 1, pod("p", labels={f"key-{number}": "x" for number in range(5000)}), 200)
+    assert len(entries) == 1
+    assert entries.get(("larger",)) == 1
+    entries.put(("usual",), 2, pod("q"), 200)
+    assert (entries.get(("larger",)), entries.get(("usual",))) == (None, 2)

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from call_count import count_calls
 
 from trio_sched.objects.pod import ContainerPort
 from trio_sched.plugin_api import Action, ClusterEvent, Code, Hint, Resource
@@ -73,3 +74,17 @@ def test_pods_with_the_same_ports_have_one_signature() -> None:
     sign = make_plugin(PORTS).sign
     assert sign(pod("a", host_ports=[80])) == sign(pod("b", host_ports=[80]))
     assert sign(pod(host_ports=[port(80, "10.0.0.1")])) != sign(pod(host_ports=[80]))
+
+
+def test_twice_the_addresses_of_a_port_are_twice_the_work_and_not_four_times() -> None:
+    def work(count: int) -> int:
+        def ports(net: str) -> list[ContainerPort]:
+            return [port(80, f"{net}.{i // 250}.{i % 250}") for i in range(count)]
+
+        running, wanted = pod("r", host_ports=ports("10.1"), node_name="n"), pod(host_ports=ports("10.2"))
+        deleted = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+        return count_calls(lambda: schedule(wanted, on=[node("n")], plugins=[PORTS], pods=[running])) + count_calls(
+            lambda: ask_hint(PORTS, deleted, wanted, old=running)
+        )
+
+    assert work(400) < 2.5 * work(200)

@@ -2,6 +2,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from call_count import count_calls
 
 from trio_sched.objects.affinity import Affinity
 from trio_sched.objects.metadata import ObjectMeta, OwnerReference
@@ -312,6 +313,15 @@ def test_a_controller_with_an_invalid_selector_is_ignored() -> None:
 )
 def test_default_constraints_use_the_selectors_of_services_too(made: Service, expected: bool) -> None:
     assert has_defaults(pod("waiting", labels={"app": "a"}), Service=[made]) is expected
+
+
+def test_twice_the_services_are_twice_the_work_and_not_four_times() -> None:
+    def work(count: int) -> int:
+        services = [service({"app": "a", f"key-{i}": "x"}) for i in range(count)]
+        waiting_pod = pod("waiting", labels={"app": "a", **{f"key-{i}": "x" for i in range(count)}})
+        return count_calls(lambda: has_defaults(waiting_pod, Service=services))
+
+    assert work(400) < 2.5 * work(200)
 
 
 def test_service_and_controller_must_both_select() -> None:

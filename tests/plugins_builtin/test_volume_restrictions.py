@@ -2,6 +2,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from call_count import count_calls
 from storage import Storage, pod_with
 
 from trio_sched.objects.persistent_volume import PersistentVolumeClaim
@@ -104,3 +105,21 @@ def test_hints_for_new_claims(name: str, hint: Hint) -> None:
     new = msgspec.convert({"metadata": {"name": name, "namespace": "default"}}, PersistentVolumeClaim)
     event = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
     assert ask_hint(NAME, event, pod_with("data"), new=new) == hint
+
+
+@pytest.mark.parametrize("source", ["gcePersistentDisk", "rbd"])
+def test_twice_the_disks_are_twice_the_work_and_not_four_times(source: str) -> None:
+    def work(count: int) -> int:
+        def disks(owner: str) -> list[dict[str, Any]]:
+            if source == "rbd":
+                return [{"name": "d", "rbd": {"monitors": [f"{owner}-{i}"], "pool": "p"}} for i in range(count)]
+            return [{"name": "d", "gcePersistentDisk": {"pdName": f"{owner}-{i}"}} for i in range(count)]
+
+        running, wanted = pod_with(*disks("a"), name="r", node_name="n"), pod_with(*disks("b"))
+        deleted = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+        assert ask_hint(NAME, deleted, wanted, old=running) == Hint.SKIP
+        return count_calls(lambda: schedule(wanted, on=[node("n")], plugins=[NAME], pods=[running])) + count_calls(
+            lambda: ask_hint(NAME, deleted, wanted, old=running)
+        )
+
+    assert work(400) < 2.5 * work(200)

@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 from random import Random
+from typing import Generic, TypeVar
 
+import msgspec
 import numpy as np
 from attrs import Factory, define, evolve, field
 
@@ -41,11 +43,54 @@ from trio_sched.snapshot.node_table import NodeTable
 MAX_SIGNATURES = 200
 """Signatures in the cache; the least recently used one goes first."""
 
+MAX_BYTES = 4 * 1024 * 1024
+"""Of all pods whose signatures are in the cache, as JSON: 200 usual pods have a megabyte, but a single one may, too."""
+
 Signature = tuple[Hashable, ...]
+V = TypeVar("V")
+
+_encode = msgspec.json.Encoder().encode
 
 
 class NotCached(Exception):
     """This signature is left to the plain evaluation."""
+
+
+@define(eq=False)
+class _RecentlyUsed(Generic[V]):
+    """A value per signature, for those that were used last; bounded by number, and by the size of their pods."""
+
+    _entries: OrderedDict[Signature, tuple[V, int]] = field(factory=OrderedDict)
+    _bytes: int = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, signature: Signature) -> bool:
+        return signature in self._entries
+
+    def get(self, signature: Signature) -> V | None:
+        found = self._entries.get(signature)
+        return None if found is None else found[0]
+
+    def touch(self, signature: Signature) -> None:
+        self._entries.move_to_end(signature)
+
+    def put(self, signature: Signature, value: V, pod: Pod, max_entries: int) -> None:
+        self.drop(signature)
+        size = len(_encode(pod))
+        self._entries[signature] = value, size
+        self._bytes += size
+        while len(self._entries) > max_entries or (self._bytes > MAX_BYTES and len(self._entries) > 1):
+            self.drop(next(iter(self._entries)))
+
+    def drop(self, signature: Signature) -> None:
+        _value, size = self._entries.pop(signature, (None, 0))
+        self._bytes -= size
+
+    def clear(self) -> None:
+        self._entries.clear()
+        self._bytes = 0
 
 
 @define(eq=False)
@@ -57,8 +102,8 @@ class SignatureCache:
     dependencies: KindDependencies = field(factory=KindDependencies)
     nominated_rows: NominatedRows = field(default=Factory(lambda self: NominatedRows(self.table), takes_self=True))
     max_signatures: int = MAX_SIGNATURES
-    _evaluations: OrderedDict[Signature, IncrementalEvaluation] = field(factory=OrderedDict)
-    _uncached: OrderedDict[Signature, None] = field(factory=OrderedDict)
+    _evaluations: _RecentlyUsed[IncrementalEvaluation] = field(factory=_RecentlyUsed)
+    _uncached: _RecentlyUsed[None] = field(factory=_RecentlyUsed)
     """Signatures left to the plain evaluation; apart, so that the pods of a DaemonSet do not push the others out."""
 
     def decide(self, pod: Pod, signature: Signature, nominated: NominatedPods, rng: Random) -> Decision | None:
@@ -79,7 +124,7 @@ class SignatureCache:
         except HookFailed:
             # Not reported: scores are cached for nodes too that no filter lets pass, and there a plugin may raise
             # or return nothing valid. If it is a failure, the plain evaluation finds it again.
-            del self._evaluations[signature]
+            self._evaluations.drop(signature)
             return None
 
     def clear(self) -> None:
@@ -137,22 +182,17 @@ class SignatureCache:
         except BaseException:  # the parts are objects of plugins, whose __eq__ can raise anything
             return None
         if found is not None and not found.is_outdated:
-            evaluations.move_to_end(signature)
+            evaluations.touch(signature)
             return found
         if is_uncached:
             return None
         try:
             evaluation = _new_evaluation(self.profile, self.table, pod, signature)
         except (NotCached, HookFailed):
-            evaluations.pop(signature, None)
-            self._uncached[signature] = None
-            if len(self._uncached) > self.max_signatures:
-                self._uncached.popitem(last=False)
+            evaluations.drop(signature)
+            self._uncached.put(signature, None, pod, self.max_signatures)
             return None
-        evaluations[signature] = evaluation
-        evaluations.move_to_end(signature)
-        if len(evaluations) > self.max_signatures:
-            evaluations.popitem(last=False)
+        evaluations.put(signature, evaluation, pod, self.max_signatures)
         return evaluation
 
 

@@ -113,6 +113,7 @@ from trio_sched.snapshot.node_selection import term_is_empty as term_is_empty
 from trio_sched.snapshot.node_selection import term_problem as term_problem
 from trio_sched.snapshot.pod_index import NamespacedMatcher as NamespacedMatcher
 from trio_sched.snapshot.pod_index import PodSelector as PodSelector
+from trio_sched.snapshot.sized_cache import SizedCache as SizedCache
 from trio_sched.snapshot.term_index import MatchingTerms as MatchingTerms
 from trio_sched.snapshot.term_index import TermCounts as TermCounts
 
@@ -183,6 +184,7 @@ __all__ = [
     "ResourceOptions",
     "ScoringStrategy",
     "SelectorError",
+    "SizedCache",
     "Status",
     "StorageClass",
     "Taint",

@@ -11,6 +11,7 @@ from attrs import field, frozen
 from trio_sched.objects.affinity import PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.label_selection import NOTHING, LabelMatcher, SelectorError, compile_selector
+from trio_sched.snapshot.sized_cache import SizedCache
 
 _MAX_PARSED = 4096
 
@@ -36,6 +37,11 @@ class AffinityTerm:
     namespace_selector: LabelMatcher = NOTHING
     weight: int = 0
     """Of preferred terms, 1..100; 0 for required ones."""
+
+    @property
+    def texts(self) -> int:
+        """How many keys, values and names it has: its size in a `SizedCache`."""
+        return 1 + self.labels.texts + len(self.namespaces) + self.namespace_selector.texts
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
         """Whether it matches a pod with *labels* in *namespace*, which has *namespace_labels*."""
@@ -64,7 +70,7 @@ class PodTerms:
 
 
 _NO_TERMS = PodTerms()
-_parsed: dict[tuple[str, bytes], PodTerms] = {}
+_parsed: SizedCache[tuple[str, bytes], PodTerms] = SizedCache()
 _encode = msgspec.json.Encoder().encode
 
 
@@ -76,9 +82,8 @@ def affinity_terms(pod: Pod) -> PodTerms:
     key = pod.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity))
     found = _parsed.get(key)
     if found is None:
-        if len(_parsed) >= _MAX_PARSED:
-            _parsed.clear()
-        found = _parsed[key] = _parse(pod)
+        found = _parse(pod)
+        _parsed.keep(key, found, texts=sum(term.texts for term in found.all), max_entries=_MAX_PARSED)
     return found
 
 

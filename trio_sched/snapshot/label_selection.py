@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 from trio_sched.objects.pod_requests import is_qualified_name
 from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
 from trio_sched.snapshot.label_text import is_label_value
+from trio_sched.snapshot.sized_cache import SizedCache
 
 _MAX_COMPILED = 4096
 
@@ -30,6 +31,11 @@ class LabelMatcher:
     requirements: tuple[Requirement, ...] = ()
     """All must hold."""
     is_nothing: bool = False
+
+    @property
+    def texts(self) -> int:
+        """How many keys and values it has: its size in a `SizedCache`."""
+        return sum(1 + len(values) for _key, _operator, values in self.requirements)
 
     @property
     def is_everything(self) -> bool:
@@ -58,11 +64,12 @@ class LabelMatcher:
             return self
         return self.both(LabelMatcher(tuple((key, "In", frozenset((value,))) for key, value in labels.items())))
 
-    def both(self, other: LabelMatcher) -> LabelMatcher:
-        """A matcher of what both this and *other* match."""
-        if self.is_nothing or other.is_nothing:
+    def both(self, *others: LabelMatcher) -> LabelMatcher:
+        """A matcher of what both this and all of *others* match."""
+        every = (self, *others)
+        if any(one.is_nothing for one in every):
             return NOTHING
-        merged = {**dict.fromkeys(self.requirements), **dict.fromkeys(other.requirements)}
+        merged = dict.fromkeys(requirement for one in every for requirement in one.requirements)
         return evolve(self, requirements=tuple(sorted(merged, key=_order)))
 
 
@@ -75,7 +82,7 @@ def _order(requirement: Requirement) -> tuple[str, str, list[str]]:
     return key, operator, sorted(values)
 
 
-_compiled: dict[object, LabelMatcher] = {}
+_compiled: SizedCache[object, LabelMatcher] = SizedCache()
 
 
 def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
@@ -90,9 +97,8 @@ def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
     key = (tuple(labels.items()) if labels else (), selector.match_expressions)
     found = _compiled.get(key)
     if found is None:
-        if len(_compiled) >= _MAX_COMPILED:
-            _compiled.clear()
-        found = _compiled[key] = _compile(selector)
+        found = _compile(selector)
+        _compiled.keep(key, found, texts=found.texts, max_entries=_MAX_COMPILED)
     return found
 
 

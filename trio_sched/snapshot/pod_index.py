@@ -12,13 +12,14 @@ from collections.abc import Iterable, Mapping
 from attrs import field, frozen
 
 from trio_sched.objects.pod import Pod
+from trio_sched.snapshot import sized_cache
 from trio_sched.snapshot.domain_counts import DomainCountsBudget, RowCounts
 from trio_sched.snapshot.label_selection import LabelMatcher
 from trio_sched.snapshot.pod_info import PodsByRow, each_pod
 from trio_sched.snapshot.topology_columns import Topology
 
 _MAX_COUNTS = 1024
-"""How many selectors' counts are kept; the least recently used one is dropped first."""
+"""How many selectors' counts are kept, unless these are too large; the least recently used one is dropped first."""
 
 ClassKey = tuple[str, tuple[tuple[str, str], ...], bool]
 """(namespace, labels, whether it is terminating)."""
@@ -50,11 +51,19 @@ class PodSelector:
         limits = [part.namespaces for part in self.parts if part.namespaces is not None]
         object.__setattr__(self, "namespaces", frozenset.intersection(*limits) if limits else None)
 
+    @property
+    def texts(self) -> int:
+        """How many keys, values and names it has: its size in a `SizedCache`."""
+        return sum(1 + part.labels.texts + len(part.namespaces or ()) for part in self.parts)
+
     def matches(self, namespace: str, labels: Mapping[str, str], terminating: bool = False) -> bool:
         """Whether a pod in *namespace* with *labels* is counted."""
         if terminating and self.without_terminating:
             return False
-        return all(part.matches(namespace, labels) for part in self.parts)
+        for part in self.parts:  # noqa: SIM110 - all() takes twice as long, and there may be 10,000s of classes
+            if not part.matches(namespace, labels):
+                return False
+        return True
 
     def matches_pod(self, pod: Pod) -> bool:
         """Whether *pod* is counted, whether or not it is being deleted."""
@@ -98,6 +107,7 @@ class PodIndex:
         "_counters_by_namespace",
         "_is_active",
         "_pods",
+        "_texts",
         "_topology",
     )
 
@@ -109,6 +119,8 @@ class PodIndex:
         self._classes: dict[ClassKey, _PodClass] = {}
         self._by_namespace: dict[str, dict[ClassKey, _PodClass]] = {}
         self._counters: OrderedDict[PodSelector, RowCounts] = OrderedDict()
+        self._texts = 0
+        """Of the selectors of all counts."""
         self._counters_by_namespace: dict[str | None, list[tuple[PodSelector, RowCounts]]] = {}
         """The counts to which pods of a namespace can belong; under None those of selectors for every namespace."""
 
@@ -130,7 +142,8 @@ class PodIndex:
                 one.counters.append(counts)
                 for row, count in one.rows.items():
                     counts.rows[row] = counts.rows.get(row, 0) + count
-        if len(self._counters) > _MAX_COUNTS:
+        self._texts += selector.texts
+        while len(self._counters) > _MAX_COUNTS or (self._texts > sized_cache.MAX_TEXTS and len(self._counters) > 1):
             self._drop(*self._counters.popitem(last=False))
         return counts
 
@@ -180,6 +193,7 @@ class PodIndex:
         return [one for name in selector.namespaces for one in self._by_namespace.get(name, {}).values()]
 
     def _drop(self, selector: PodSelector, counts: RowCounts) -> None:
+        self._texts -= selector.texts
         for namespace in _namespaces_of(selector):
             of_namespace = self._counters_by_namespace[namespace]
             of_namespace.remove((selector, counts))

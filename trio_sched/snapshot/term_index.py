@@ -14,6 +14,7 @@ from trio_sched.snapshot.affinity_terms import AffinityTerm, TermKind, affinity_
 from trio_sched.snapshot.domain_counts import DomainCounts, DomainCountsBudget, RowCounts
 from trio_sched.snapshot.pod_index import class_key
 from trio_sched.snapshot.pod_info import PodsByRow, each_pod
+from trio_sched.snapshot.sized_cache import SizedCache
 from trio_sched.snapshot.topology_columns import Topology
 
 _MAX_MATCHES = 4096
@@ -81,7 +82,7 @@ class TermIndex:
         """Terms that select namespaces by label."""
         self._version = 0
         """Counts changes of the set of distinct terms."""
-        self._matches: dict[object, MatchingTerms] = {}
+        self._matches: SizedCache[object, MatchingTerms] = SizedCache()
         self._matches_version = 0
 
     def matching(self, pod: Pod, namespace_labels: Callable[[str], Mapping[str, str]]) -> MatchingTerms:
@@ -105,10 +106,8 @@ class TermIndex:
         anti = tuple(one for one in matches if one.term.kind is TermKind.REQUIRED_ANTI_AFFINITY)
         ranking = tuple(one for one in matches if one.term.kind is not TermKind.REQUIRED_ANTI_AFFINITY)
         matching = MatchingTerms(anti, ranking) if matches else _NO_MATCHING_TERMS
-        if len(self._matches) >= _MAX_MATCHES:
-            self._matches.clear()
-        self._matches[key] = matching
-        return matching
+        texts = 1 + len(pod.labels) + len(labels) + len(matches)
+        return self._matches.keep(key, matching, texts=texts, max_entries=_MAX_MATCHES)
 
     def add(self, row: int, pod: Pod) -> None:
         """*pod* is on *row* now."""
