@@ -82,7 +82,7 @@ class SchedulerProcess:
         while SYNCED not in self.log_file.read_bytes():
             self.check_running()
             if time.monotonic() > deadline:
-                raise SystemExit(f"the scheduler was not ready within {timeout_seconds:.0f} s")
+                raise self.failure(f"the scheduler was not ready within {timeout_seconds:.0f} s")
             time.sleep(POLL_SECONDS)
         return time.monotonic() - self.started_at
 
@@ -102,9 +102,13 @@ class SchedulerProcess:
                 return int(line.split()[1]) / 1024
         raise self._ended()
 
-    def _ended(self) -> SystemExit:
+    def failure(self, what: str) -> SystemExit:
+        """The end of the benchmark, with the last lines of the log."""
         lines = self.log_file.read_text(errors="replace").splitlines()[-5:]
-        return SystemExit("\n".join([f"the scheduler ended with exit code {self.process.poll()}:", *lines]))
+        return SystemExit("\n".join([f"{what}:", *lines]))
+
+    def _ended(self) -> SystemExit:
+        return self.failure(f"the scheduler ended with exit code {self.process.poll()}")
 
 
 @contextmanager

@@ -97,7 +97,7 @@ def pod(i: int, shape: int = 0, *, mixed: bool = False) -> dict[str, Any]:
     }
 
 
-CONSTRAINTS = ("plain", "spread", "affinity", "host-anti-affinity", "preferred-affinity", "mixed")
+CONSTRAINTS = ("plain", "spread", "zone-spread", "affinity", "host-anti-affinity", "preferred-affinity", "mixed")
 _MIXED = ("plain", "spread", "host-anti-affinity", "preferred-affinity")
 
 
@@ -125,14 +125,11 @@ def constrained_pod(i: int, app: int, constraint: str) -> dict[str, Any]:
         affinity["podAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
     if affinity:
         made["spec"]["affinity"] = affinity
-    if constraint == "spread":
-        made["spec"]["topologySpreadConstraints"] = [
-            {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action, "labelSelector": own}
-            for key, action in (
-                ("topology.kubernetes.io/zone", "DoNotSchedule"),
-                ("kubernetes.io/hostname", "ScheduleAnyway"),
-            )
-        ]
+    spread = {"topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+    spread_softly = {"topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+    constraints = {"zone-spread": [spread], "spread": [spread, spread_softly]}.get(constraint)
+    if constraints:
+        made["spec"]["topologySpreadConstraints"] = [{"maxSkew": 1, **one, "labelSelector": own} for one in constraints]
     return made
 
 
