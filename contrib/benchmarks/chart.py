@@ -1,7 +1,7 @@
 """Draws the results of the ``real`` bench: ``python -m contrib.benchmarks.chart RESULTS.json CHART.svg``.
 
-Two bars for each workload and measure, kube-scheduler's as long as the column is wide. All colours can be read on white
-and on black, because an image on a page does not know the background.
+Two bars for each workload and measure, the longer one as long as the column is wide. All colours can be read on white
+and on black, because an image on a page does not know its background.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler_process, "IDLE_SECONDS", 0.3)
     monkeypatch.setattr(start, "RUNS", 1)
     monkeypatch.setattr(preemption, "DRY_RUN_NODES", 20)
-    monkeypatch.setattr(churn, "SECONDS", 0.5)
+    monkeypatch.setattr(churn, "SECONDS", 0.2)
 
 
 def test_engine_transport_and_watch_write_their_figures(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_engine_transport_and_watch_write_their_figures(tmp_path: Path) -> None:
     document = json.loads(written.read_text())
     assert {figure["bench"] for figure in document["figures"]} == {"engine", "transport", "watch"}
     assert all(figure["value"] > 0 for figure in document["figures"])
-    assert set(document["machine"]) == {"cores", "architecture", "python"}
+    assert set(document["machine"]) == {"cores", "processor", "memory_gib", "architecture", "python"}
 
 
 def test_the_whole_path_binds_every_pod() -> None:

@@ -18,8 +18,10 @@ from contrib.benchmarks.__main__ import main
 from contrib.benchmarks.real import compare, measure
 from contrib.benchmarks.real.compare import OURS, THEIRS, Comparison, Results
 from contrib.benchmarks.real.measure import Measured
-from contrib.benchmarks.real.servers import AssetsMissing, find_assets
+from contrib.benchmarks.real.prepare import prepare
+from contrib.benchmarks.real.servers import AssetsMissing, ServerFiles, find_assets
 from contrib.benchmarks.real.workloads import WORKLOADS, prepared_objects
+from contrib.benchmarks.scheduler_process import TRIO_SCHED
 
 STAND_INS = Path(__file__).parent / "stand_ins"
 EXECUTABLES = ("etcd", "kube-apiserver", "kube-scheduler")
@@ -36,6 +38,7 @@ def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).chmod(0o755)
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(folder))
     monkeypatch.setattr(measure, "SETTLED_SECONDS", 0.3)
+    monkeypatch.setattr(measure, "TIMEOUT_SECONDS", 60.0)
     return folder
 
 
@@ -44,19 +47,15 @@ def small(name: str, *, nodes: int, pods: int) -> Comparison:
     return Comparison(evolve(workload, nodes=nodes, pods=pods))
 
 
-def compare_small(monkeypatch: pytest.MonkeyPatch, arguments: list[str], **size: int) -> str:
-    monkeypatch.setattr(compare, "WORKLOADS", tuple(evolve(one, **size) for one in WORKLOADS))
-    result = CliRunner().invoke(main, ["real", *arguments])
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
 @pytest.mark.usefixtures("assets")
 def test_both_schedulers_run_on_copies_of_one_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = tmp_path / "results.json"
 
-    output = compare_small(monkeypatch, ["--workload", "unschedulable", "--json", str(written)], nodes=5, pods=20)
+    monkeypatch.setattr(compare, "WORKLOADS", (small("unschedulable", nodes=5, pods=20).workload,))
 
+    result = CliRunner().invoke(main, ["real", "--json", str(written)])
+
+    assert result.exit_code == 0, result.output
     document = json.loads(written.read_text())
     (compared,) = document["real"]["comparisons"]
     assert set(compared["runs"]) == {OURS, THEIRS}
@@ -70,26 +69,40 @@ def test_both_schedulers_run_on_copies_of_one_state(tmp_path: Path, monkeypatch:
         "speed-up to the last bind",
     }
     assert document["real"]["kube_scheduler"].startswith("Kubernetes v1.36")
-    assert "unschedulable" in output
-    assert "ratio" in output
+    assert "5 nodes, 20 pods" in result.output
+    assert "ratio" in result.output
+
+
+async def run_once(comparison: Comparison, folder: Path) -> Measured:
+    found, files, prepared = find_assets(), ServerFiles.write(folder), folder / "prepared"
+    prepared.mkdir()
+    await prepare(found, files, comparison.workload, prepared)
+    return await measure.measure(found, files, comparison.workload, prepared, TRIO_SCHED)
 
 
 @pytest.mark.usefixtures("assets")
-def test_victims_make_room_for_preemptors(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "preemption" in compare_small(monkeypatch, ["--workload", "preemption"], nodes=3, pods=3)
+async def test_victims_make_room_for_preemptors(tmp_path: Path) -> None:
+    run = await run_once(small("preemption", nodes=3, pods=3), tmp_path)
+
+    assert run.events["Scheduled"] == 3
+    assert run.events["Preempted"] == 9
 
 
 @pytest.mark.usefixtures("assets")
-def test_at_a_low_rate_the_waits_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written = tmp_path / "results.json"
+async def test_at_a_low_rate_the_waits_are_measured(tmp_path: Path) -> None:
+    comparison = small("low-rate", nodes=5, pods=30)
+    run = await run_once(comparison, tmp_path)
+    comparison.runs = {OURS: [run], THEIRS: [run]}
 
-    compare_small(monkeypatch, ["--workload", "low-rate", "--json", str(written)], nodes=5, pods=30)
-
-    document = json.loads(written.read_text())
-    (compared,) = document["real"]["comparisons"]
-    for (run,) in compared["runs"].values():
-        assert 0 < run["wait_p50_ms"] <= run["wait_p99_ms"]
-    assert "creation to bind, p99" in {figure["name"] for figure in document["figures"]}
+    assert run.events == {"Scheduled": 30}
+    assert run.wait_p50_ms is not None
+    assert run.wait_p99_ms is not None
+    assert 0 < run.wait_p50_ms <= run.wait_p99_ms
+    assert [(figure.name, figure.is_met) for figure in comparison.figures()] == [
+        ("share of kube-scheduler's CPU per pod", False),
+        ("creation to bind, p50", True),
+        ("creation to bind, p99", True),
+    ]
 
 
 def test_without_a_folder_it_says_what_is_missing_and_does_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:

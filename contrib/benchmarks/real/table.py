@@ -12,19 +12,20 @@ from contrib.benchmarks.real.compare import OURS, THEIRS, Comparison, Results
 from contrib.benchmarks.real.measure import Measured
 
 _COLUMNS: dict[str, Callable[[Measured], float | None]] = {
-    "first bind s": lambda run: run.first_bind_seconds,
-    "last bind s": lambda run: run.last_bind_seconds,
-    "CPU s until first bind": lambda run: run.start_cpu_seconds,
-    "peak MiB": lambda run: run.peak_mib,
-    "wait p50 ms": lambda run: run.wait_p50_ms,
-    "wait p99 ms": lambda run: run.wait_p99_ms,
+    "first bind\ns": lambda run: run.first_bind_seconds,
+    "last bind\ns": lambda run: run.last_bind_seconds,
+    "CPU until\nfirst bind s": lambda run: run.start_cpu_seconds,
+    "peak\nMiB": lambda run: run.peak_mib,
+    "wait p50\nms": lambda run: run.wait_p50_ms,
+    "wait p99\nms": lambda run: run.wait_p99_ms,
 }
 
 
 def show_results(results: Results) -> None:
     """Print all comparisons."""
-    per_pod = ("CPU µs/pod", "after start")
-    table = Table("workload", "scheduler", *per_pod, *_COLUMNS, title=f"trio-sched beside {results.kube_scheduler}")
+    table = Table(title=f"trio-sched beside {results.kube_scheduler}")
+    for name in ("workload", "scheduler", "CPU\nµs/pod", "after\nstart", *_COLUMNS):
+        table.add_column(name, no_wrap=True)
     for comparison in results.comparisons:
         _add(table, comparison)
     Console(width=150 if not sys.stdout.isatty() else None).print(table)

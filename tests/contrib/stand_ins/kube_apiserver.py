@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import signal
 import urllib.request
 from functools import partial
@@ -51,7 +52,8 @@ async def run(server: ApiServer, given: argparse.Namespace) -> None:
 
 
 def main(given: argparse.Namespace) -> None:
-    server, stored = ApiServer(now=wall_clock), f"{given.etcd_servers}/objects"
+    # The seed of the server that wrote the objects would give their UIDs to new ones.
+    server, stored = ApiServer(now=wall_clock, seed=os.getpid()), f"{given.etcd_servers}/objects"
     with urllib.request.urlopen(stored) as response:
         populate(server, json.load(response))
     trio.run(run, server, given)
