@@ -68,7 +68,9 @@ RESULTS = Path(__file__).parent / "results"
     type=click.Choice([one.name for one in WORKLOADS]),
     help="Workloads of the real bench.",
 )
-@click.option("--runs", type=int, default=1, show_default=True, help="Runs of each scheduler in the real bench.")
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=1, show_default=True, help="Runs of each scheduler in the real bench."
+)
 @click.option("--keep", is_flag=True, help=f"Write the figures to {RESULTS.name}/, under the date.")
 def main(
     benches: tuple[str, ...],

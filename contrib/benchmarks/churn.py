@@ -36,8 +36,7 @@ def _run_updates(nodes: int, pods: int) -> Iterator[Figure]:
         cluster.ask("create_nodes", count=nodes)
         cluster.ask("create_running_pods", count=pods)
         with cluster.scheduler() as scheduler:
-            scheduler.wait_synced(timeout_seconds=TIMEOUT_SECONDS)
-            scheduler.wait_until_idle()
+            scheduler.wait_until_idle(timeout_seconds=TIMEOUT_SECONDS)
             pod_update = _cpu_per_update(cluster, scheduler, "update_pods_steadily", UPDATES_PER_SECOND)
             heartbeat = _cpu_per_update(cluster, scheduler, "update_nodes_steadily", HEARTBEATS_PER_SECOND)
             memory = scheduler.memory_mib()
@@ -59,8 +58,7 @@ def _run_low_rate(nodes: int) -> Iterator[Figure]:
     with simulated_cluster() as cluster:
         cluster.ask("create_nodes", count=nodes)
         with cluster.scheduler() as scheduler:
-            scheduler.wait_synced(timeout_seconds=TIMEOUT_SECONDS)
-            scheduler.wait_until_idle()
+            scheduler.wait_until_idle(timeout_seconds=TIMEOUT_SECONDS)
             before = scheduler.cpu_seconds()
             cluster.ask("create_pods_steadily", per_second=LOW_RATE_PODS_PER_SECOND, seconds=SECONDS)
             pods = round(LOW_RATE_PODS_PER_SECOND * SECONDS)

@@ -49,7 +49,7 @@ def _on_simulator(nodes: int, pods: int, constraint: str) -> tuple[float, float,
     with simulated_cluster() as cluster:
         cluster.ask("create_nodes", count=nodes)
         with cluster.scheduler() as scheduler:
-            scheduler.wait_until_idle()
+            scheduler.wait_until_idle(timeout_seconds=TIMEOUT_SECONDS)
             cpu, began = scheduler.cpu_seconds(), time.monotonic()
             cluster.ask("create_pods", count=pods, type=constraint)
             used = cluster.cpu_until_last_event(pods, scheduler) - cpu
@@ -80,7 +80,7 @@ def _on_cluster(kubeconfig: str, pods: int, constraint: str) -> tuple[float, flo
         with tempfile.TemporaryDirectory() as folder:
             config = write_configuration(Path(folder), Path(kubeconfig).resolve())
             with scheduler_process(config, Path(folder) / "scheduler.log") as scheduler:
-                scheduler.wait_until_idle()
+                scheduler.wait_until_idle(timeout_seconds=TIMEOUT_SECONDS)
                 cpu, began = scheduler.cpu_seconds(), time.monotonic()
                 create()
                 while bound() < pods:

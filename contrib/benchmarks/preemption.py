@@ -63,8 +63,7 @@ def _run_path(nodes: int, preemptors: int) -> Iterator[Figure]:
         cluster.ask("create_priority_class")
         cluster.ask("create_running_pods", count=nodes * VICTIMS_PER_NODE, type="victim")
         with cluster.scheduler() as scheduler:
-            scheduler.wait_synced(timeout_seconds=TIMEOUT_SECONDS)
-            scheduler.wait_until_idle()
+            scheduler.wait_until_idle(timeout_seconds=TIMEOUT_SECONDS)
             cpu, began = scheduler.cpu_seconds(), time.monotonic()
             cluster.ask("create_pods", count=preemptors, type="preemptor")
             used = cluster.cpu_until_last_event(preemptors, scheduler) - cpu

@@ -86,13 +86,14 @@ class SchedulerProcess:
             time.sleep(POLL_SECONDS)
         return time.monotonic() - self.started_at
 
-    def wait_until_idle(self) -> None:
-        """Wait until it has stopped using the processor."""
+    def wait_until_idle(self, *, timeout_seconds: float) -> None:
+        """Wait until its caches are filled and it has stopped using the processor."""
+        self.wait_synced(timeout_seconds=timeout_seconds)
         busy_at, last = time.monotonic(), self.cpu_seconds()
         while time.monotonic() - busy_at < IDLE_SECONDS:
             time.sleep(0.1)
             now = self.cpu_seconds()
-            if now - last > 0.01 or now < 0.2:
+            if now - last > 0.01:
                 busy_at = time.monotonic()
             last = now
 

@@ -42,7 +42,7 @@ class Comparison:
         return self.median(scheduler, lambda run: run.cpu_seconds) / self.workload.measured_pods * 1e6
 
     def cpu_per_pod_after_start_us(self, scheduler: str) -> float:
-        """The same from the first bind on."""
+        """The same from the first bind or event on."""
         if self.workload.pods_per_second:
             return self.cpu_per_pod_us(scheduler)
         used = self.median(scheduler, lambda run: run.cpu_seconds - run.start_cpu_seconds)

@@ -40,8 +40,8 @@ class Measured:
     Attributes:
         first_bind_seconds: when the first bind was seen.
         last_bind_seconds: when the last bind was seen.
-        start_cpu_seconds: the CPU until the first bind; at a low rate, until the pods began to come.
-        cpu_seconds: the CPU until the last event; at a low rate, of that only what came after the start.
+        start_cpu_seconds: the CPU until the first bind or event; at a low rate, until the pods began to come.
+        cpu_seconds: the CPU until the last event (or bind); at a low rate, of that only what came after the start.
         peak_mib: the most memory.
         wait_p50_ms: from the creation of a pod to its bind, at a low rate only.
         wait_p99_ms: likewise.
@@ -102,8 +102,8 @@ async def _backlog(
     return Measured(
         first_bind_seconds=min(times) - began,
         last_bind_seconds=max(times) - began,
-        start_cpu_seconds=observer.first_bind_cpu,
-        cpu_seconds=observer.last_event_cpu,
+        start_cpu_seconds=observer.first_cpu,
+        cpu_seconds=observer.last_cpu,
         peak_mib=scheduler.peak_mib(),
         events=dict(observer.reasons),
     )
@@ -133,7 +133,7 @@ async def _low_rate(
         first_bind_seconds=observer.bound_at[first] - began,
         last_bind_seconds=max(observer.bound_at.values()) - began,
         start_cpu_seconds=start_cpu,
-        cpu_seconds=observer.last_event_cpu - start_cpu,
+        cpu_seconds=observer.last_cpu - start_cpu,
         peak_mib=scheduler.peak_mib(),
         wait_p50_ms=statistics.median(waited),
         wait_p99_ms=waited[math.ceil(len(waited) * 0.99) - 1],

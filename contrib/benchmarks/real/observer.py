@@ -61,24 +61,24 @@ class Observer:
         pods: the names of the pods to schedule; binds of others are not counted.
         read_cpu: the CPU seconds of the scheduler up to now.
         bound_at: pod → when its bind arrived, on trio's clock.
-        first_bind_cpu: the CPU of the scheduler when the first of these arrived.
+        first_cpu: the CPU of the scheduler when the first bind or event arrived.
         scheduled: pods with an event that says so.
         refused: pods with an event that says that they could not be scheduled.
         reasons: how many events of each reason have arrived.
         last_at: when the last bind or event arrived.
-        last_event_cpu: the CPU of the scheduler when the last event arrived.
+        last_cpu: the CPU of the scheduler at that time.
     """
 
     client: KubeClient
     pods: set[str]
     read_cpu: Callable[[], float]
     bound_at: dict[str, float] = field(factory=dict, init=False)
-    first_bind_cpu: float = field(default=math.nan, init=False)
+    first_cpu: float = field(default=math.nan, init=False)
     scheduled: set[str] = field(factory=set, init=False)
     refused: set[str] = field(factory=set, init=False)
     reasons: Counter[str] = field(factory=Counter, init=False)
     last_at: float = field(default=0.0, init=False)
-    last_event_cpu: float = field(default=math.nan, init=False)
+    last_cpu: float = field(default=math.nan, init=False)
 
     async def watch_pods(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Follow the pods that have a node; started when the watch is open."""
@@ -111,20 +111,19 @@ class Observer:
                 waiting = [incomplete]
                 if problem := next((change.object.message for change in changes if change.type == "ERROR"), ""):
                     raise WatchEnded(f"{path}: {problem}")
-                self.last_at = trio.current_time()
+                self.last_at, self.last_cpu = trio.current_time(), self.read_cpu()
+                if math.isnan(self.first_cpu):
+                    self.first_cpu = self.last_cpu
                 take(changes)
         raise WatchEnded(f"{path}: the server has ended the watch")
 
     def _take_pods(self, changes: list[_WatchEvent]) -> None:
         for change in changes:
             name = change.object.metadata.name
-            if name in self.pods and name not in self.bound_at:
-                if not self.bound_at:
-                    self.first_bind_cpu = self.read_cpu()
-                self.bound_at[name] = self.last_at
+            if name in self.pods:
+                self.bound_at.setdefault(name, self.last_at)
 
     def _take_events(self, changes: list[_WatchEvent]) -> None:
-        self.last_event_cpu = self.read_cpu()
         for change in changes:
             event = change.object
             self.reasons[event.reason] += 1

@@ -14,7 +14,7 @@ from contrib.benchmarks.real.measure import Measured
 _COLUMNS: dict[str, Callable[[Measured], float | None]] = {
     "first bind\ns": lambda run: run.first_bind_seconds,
     "last bind\ns": lambda run: run.last_bind_seconds,
-    "CPU until\nfirst bind s": lambda run: run.start_cpu_seconds,
+    "start-up\nCPU s": lambda run: run.start_cpu_seconds,
     "peak\nMiB": lambda run: run.peak_mib,
     "wait p50\nms": lambda run: run.wait_p50_ms,
     "wait p99\nms": lambda run: run.wait_p99_ms,
