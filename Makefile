@@ -43,7 +43,7 @@ docs: dev ## write the hook reference anew from the docstrings
 demo: dev ## schedule a realistic cluster on the embedded API server
 	$(BIN)/trio-sched simulate -f contrib/scenarios/shop.yaml
 
-bench: dev ## measure the engine, the transport and the whole path
+bench: dev ## measure it; beside kube-scheduler where KUBEBUILDER_ASSETS has one
 	$(BIN)/python -m contrib.benchmarks
 
 soak: dev ## a hundred thousand pods and ten thousand nodes come and go; minutes

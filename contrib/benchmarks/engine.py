@@ -57,7 +57,7 @@ def scheduler(profile: Profile, nodes: int) -> Scheduler:
     cache = Cache()
     for i in range(nodes):
         cache.add_node(msgspec.convert(node(i), Node))
-    found = Scheduler(cache=cache, queue=SchedulingQueue(get_unassigned_pod={}.get), rng=Random(1))
+    found = Scheduler(cache=cache, queue=SchedulingQueue(get_unassigned_pod=lambda _uid: None), rng=Random(1))
     found.install_profiles({profile.name: profile})
     return found
 

@@ -5,28 +5,26 @@ namespace of their own, which is deleted afterwards.
 """
 
 import json
-import os
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from contrib.benchmarks.loopback import certificates, server_process
 from contrib.benchmarks.report import Figure
-from contrib.benchmarks.workload import constrained_pod
+from contrib.benchmarks.scheduler_process import scheduler_process, write_configuration
+from contrib.benchmarks.simulated_cluster import TIMEOUT_SECONDS, simulated_cluster
+from contrib.benchmarks.workload import new_pod
 
 NODES = (1_000, 5_000, 15_000)
+PODS = 2_000
 GOAL_CPU = 750.0
 GOAL_GROWTH = 1.3
-SHAPES = 20
-TIMEOUT_SECONDS = 600.0
 NAMESPACE = "trio-sched-benchmark"
 
 
 def run(
-    nodes: Sequence[int] = NODES, pods: int = 2_000, kubeconfig: str | None = None, constraint: str = "plain"
+    nodes: Sequence[int] = NODES, pods: int = PODS, kubeconfig: str | None = None, constraint: str = "plain"
 ) -> Iterator[Figure]:
     if kubeconfig is not None:
         yield from _figures("given cluster", pods, *_on_cluster(kubeconfig, pods, constraint))
@@ -48,39 +46,15 @@ def _figures(case: str, pods: int, cpu_seconds: float, seconds: float, peak_mib:
 
 
 def _on_simulator(nodes: int, pods: int, constraint: str) -> tuple[float, float, float]:
-    with (
-        certificates() as folder,
-        server_process("contrib.benchmarks.simulated_server", str(folder), str(nodes)) as (server, address),
-    ):
-        kubeconfig = folder / "kubeconfig"
-        kubeconfig.write_text(
-            json.dumps(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Config",
-                    "clusters": [
-                        {"name": "c", "cluster": {"server": address, "certificate-authority": str(folder / "ca.pem")}}
-                    ],
-                    "users": [{"name": "u", "user": {"token": "benchmark"}}],
-                    "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-                    "current-context": "x",
-                }
-            )
-        )
-        assert server.stdin is not None
-        assert server.stdout is not None
-
-        def ask(command: str) -> str:
-            server.stdin.write(command + "\n")
-            server.stdin.flush()
-            return server.stdout.readline().strip()
-
-        return _measure(
-            str(kubeconfig),
-            pods,
-            create=lambda: ask(f"pods {pods} {SHAPES} {constraint}"),
-            bound=lambda: int(ask("bound")),
-        )
+    with simulated_cluster() as cluster:
+        cluster.ask("create_nodes", count=nodes)
+        with cluster.scheduler() as scheduler:
+            scheduler.wait_until_idle(timeout_seconds=TIMEOUT_SECONDS)
+            cpu, began = scheduler.cpu_seconds(), time.monotonic()
+            cluster.ask("create_pods", count=pods, type=constraint)
+            used = cluster.cpu_until_last_event(pods, scheduler) - cpu
+            done = cluster.wait_bound(pods, scheduler).last_at
+            return used, done - began, scheduler.peak_mib()
 
 
 def _on_cluster(kubeconfig: str, pods: int, constraint: str) -> tuple[float, float, float]:
@@ -91,9 +65,8 @@ def _on_cluster(kubeconfig: str, pods: int, constraint: str) -> tuple[float, flo
     def create() -> None:
         items = []
         for i in range(pods):
-            one = constrained_pod(i, i % SHAPES, constraint)
-            one["metadata"] = {"name": one["metadata"]["name"], "labels": one["metadata"]["labels"]}
-            one["spec"]["containers"][0].pop("volumeMounts")
+            one = new_pod(constraint, i)
+            del one["metadata"]["namespace"]
             items.append(one)
         kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}).encode())
 
@@ -104,78 +77,17 @@ def _on_cluster(kubeconfig: str, pods: int, constraint: str) -> tuple[float, flo
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     kubectl("apply", "-f", "-", stdin=json.dumps(namespace).encode())
     try:
-        return _measure(kubeconfig, pods, create=create, bound=bound)
+        with tempfile.TemporaryDirectory() as folder:
+            config = write_configuration(Path(folder), Path(kubeconfig).resolve())
+            with scheduler_process(config, Path(folder) / "scheduler.log") as scheduler:
+                scheduler.wait_until_idle(timeout_seconds=TIMEOUT_SECONDS)
+                cpu, began = scheduler.cpu_seconds(), time.monotonic()
+                create()
+                while bound() < pods:
+                    scheduler.check_running()
+                    if time.monotonic() - began > TIMEOUT_SECONDS:
+                        raise SystemExit(f"not all pods were bound within {TIMEOUT_SECONDS:.0f} s")
+                    time.sleep(0.1)
+                return scheduler.cpu_seconds() - cpu, time.monotonic() - began, scheduler.peak_mib()
     finally:
         kubectl("delete", "namespace", NAMESPACE, "--wait=false")
-
-
-def _measure(
-    kubeconfig: str, pods: int, *, create: Callable[[], object], bound: Callable[[], int]
-) -> tuple[float, float, float]:
-    """CPU seconds of the scheduler, seconds until all pods were bound, peak memory in MiB."""
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
-        config.write(
-            json.dumps(
-                {
-                    "apiVersion": "kubescheduler.config.k8s.io/v1",
-                    "kind": "KubeSchedulerConfiguration",
-                    "clientConnection": {"kubeconfig": kubeconfig, "qps": 5000, "burst": 5000},
-                    "leaderElection": {"leaderElect": False},
-                }
-            )
-        )
-        config.flush()
-        scheduler = subprocess.Popen(
-            [sys.executable, "-m", "trio_sched", "--config", config.name, "--secure-port=0"], stderr=subprocess.PIPE
-        )
-        try:
-            _wait_until_idle(scheduler.pid)
-            os.set_blocking(scheduler.stderr.fileno(), False)  # type: ignore[union-attr]
-            cpu, began = _cpu_seconds(scheduler.pid), time.monotonic()
-            create()
-            done = _wait_until(lambda: bound() >= pods, scheduler)
-            used, peak = _cpu_seconds(scheduler.pid) - cpu, _peak_mib(scheduler.pid)
-        finally:
-            scheduler.terminate()
-            scheduler.wait()
-            if scheduler.stderr is not None:
-                scheduler.stderr.close()
-    return used, done - began, peak
-
-
-def _wait_until(reached: Callable[[], bool], scheduler: subprocess.Popen[bytes]) -> float:
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while not reached():
-        if scheduler.stderr is not None:
-            scheduler.stderr.read()  # a full pipe would stop it
-        if scheduler.poll() is not None:
-            raise SystemExit(f"the scheduler ended with exit code {scheduler.returncode}")
-        if time.monotonic() > deadline:
-            raise SystemExit(f"not all pods were bound within {TIMEOUT_SECONDS:.0f} s")
-        time.sleep(0.1)
-    return time.monotonic()
-
-
-def _wait_until_idle(pid: int) -> None:
-    """The scheduler is ready when it has stopped using the processor."""
-    quiet, last = 0, -1.0
-    while quiet < 5:
-        time.sleep(0.3)
-        try:
-            now = _cpu_seconds(pid)
-        except FileNotFoundError as gone:
-            raise SystemExit("the scheduler did not start") from gone
-        quiet = quiet + 1 if now - last < 0.03 and now > 0.2 else 0
-        last = now
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _peak_mib(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    raise LookupError("no VmHWM")

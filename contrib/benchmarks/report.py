@@ -15,6 +15,8 @@ from rich.table import Table
 
 import trio_sched
 
+Json = dict[str, Any]
+
 
 @frozen
 class Figure:
@@ -36,19 +38,34 @@ class Figure:
 
 
 def show(figures: Sequence[Figure]) -> None:
+    """Print *figures* as a table."""
     table = Table("bench", "case", "what", "measured", "goal", title="trio-sched benchmarks")
     for figure in figures:
         goal = "" if figure.goal is None else f"{'≥' if figure.more_is_better else '≤'} {figure.goal:g}"
         colour = {None: "", True: "[green]", False: "[red]"}[figure.is_met]
-        table.add_row(figure.bench, figure.case, figure.name, f"{colour}{figure.value:,.1f} {figure.unit}", goal)
+        value = f"{figure.value:,.1f}" if figure.value >= 10 else f"{figure.value:,.2f}"
+        table.add_row(figure.bench, figure.case, figure.name, f"{colour}{value} {figure.unit}", goal)
     Console(width=120 if not sys.stdout.isatty() else None).print(table)
 
 
-def write_json(figures: Sequence[Figure], path: Path) -> None:
-    document: dict[str, Any] = {
+def write_json(figures: Sequence[Figure], path: Path, **more: Json) -> None:
+    """Write *figures*, with the date and the machine, and whatever else belongs to them."""
+    document: Json = {
         "version": trio_sched.__version__,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {"cores": os.cpu_count(), "architecture": platform.machine(), "python": platform.python_version()},
+        "machine": _machine(),
         "figures": [asdict(figure) for figure in figures],
+        **more,
     }
     path.write_text(json.dumps(document, indent=2) + "\n")
+
+
+def _machine() -> Json:
+    model = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
+    return {
+        "cores": os.cpu_count(),
+        "processor": model.partition(":")[2].strip() or platform.machine(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "architecture": platform.machine(),
+        "python": platform.python_version(),
+    }

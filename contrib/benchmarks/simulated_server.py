@@ -1,60 +1,179 @@
-"""The simulator in a process of its own, over TLS, remote-controlled by lines on standard input.
+"""The simulator in a process of its own, over TLS, remote-controlled by lines of JSON on standard input.
 
-``pods COUNT SHAPES`` creates pods in process, ``bound`` prints how many pods have a node.
+A line calls a command of :class:`Cluster` by name, ``{"command": "create_nodes", "count": 10}``; the answer is one line
+of JSON, written when the command is done. Commands run one after the other.
 """
+
+from __future__ import annotations
 
 import json
 import os
 import sys
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
 
 import trio
+from attrs import define, field
 
-from contrib.benchmarks.workload import constrained_pod, node
-from trio_sched.simulator import ApiServer, serve, wall_clock
+from contrib.benchmarks.workload import PRIORITY_CLASS, new_pod, node, running
+from trio_sched.simulator import ApiServer, populate, serve, wall_clock
+from trio_sched.simulator.lifecycle import write_fields
+from trio_sched.simulator.object_store import Change, StoredObject
 
-JSON = {"content-type": "application/json"}
+Json = dict[str, Any]
+AT_ONCE = 10
+"""Objects that are created before requests of the scheduler get their turn."""
 
 
-async def main(folder: Path, nodes: int) -> None:
-    server = ApiServer(now=wall_clock)
-    for i in range(nodes):
-        await _create(server, "/api/v1/nodes", node(i))
+@define(eq=False)
+class Cluster:
+    """The commands, and when each pod was created and bound."""
+
+    server: ApiServer = field(factory=lambda: ApiServer(now=wall_clock))
+    _created_at: dict[str, float] = field(factory=dict, init=False)
+    _waited_seconds: list[float] = field(factory=list, init=False)
+    _first_bound_at: float = field(default=0.0, init=False)
+    _last_bound_at: float = field(default=0.0, init=False)
+    _pods: int = field(default=0, init=False)
+    _scheduled_events: int = field(default=0, init=False)
+    _changed: trio.Event = field(factory=trio.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.server.store.collection("pods").listen(self._on_pod)
+        self.server.store.collection("events").listen(self._on_event)
+
+    def _on_pod(self, change: Change) -> None:
+        key, now = change.current.key, time.monotonic()
+        is_bound = bool(change.current.fields["spec"].get("nodeName"))
+        if change.type == "ADDED" and not is_bound:
+            self._created_at[key] = now
+        elif change.type == "MODIFIED" and is_bound and key in self._created_at:
+            self._waited_seconds.append(now - self._created_at.pop(key))
+            self._first_bound_at = self._first_bound_at or now
+            self._last_bound_at = now
+            self._changed.set()
+
+    def _on_event(self, change: Change) -> None:
+        if change.type == "ADDED" and change.current.fields.get("reason") == "Scheduled":
+            self._scheduled_events += 1
+            self._changed.set()
+
+    async def create_nodes(self, count: int, type: str = "large") -> None:
+        """Create nodes; all commands that create pods on nodes come after it."""
+        await self._create([node(i, type) for i in range(count)])
+
+    async def create_priority_class(self) -> None:
+        """Create the priority class of preemptors."""
+        await self._create([PRIORITY_CLASS])
+
+    async def create_running_pods(self, count: int, type: str = "plain") -> None:
+        """Create pods that run, on one node after the other."""
+        names = list(self.server.store.collection("nodes").sorted_keys())
+        made = islice(zip(self._next_pods(type), cycle(names), strict=False), count)
+        await self._create([running(pod, on_node) for pod, on_node in made])
+
+    async def create_pods(self, count: int, type: str = "plain") -> None:
+        """Create pods to be scheduled, as fast as possible."""
+        await self._create(list(islice(self._next_pods(type), count)))
+
+    async def create_pods_steadily(self, per_second: float, seconds: float, type: str = "plain") -> None:
+        """Create pods to be scheduled, one by one at equal distances."""
+        pods = self._next_pods(type)
+        self._waited_seconds.clear()
+        await self._steadily(per_second, seconds, lambda: populate(self.server, [next(pods)]))
+
+    async def update_pods_steadily(self, per_second: float, seconds: float) -> int:
+        """Change the status of running pods, as their kubelets would; returns the number of changes."""
+        return await self._update_steadily("pods", _after_restart, per_second, seconds)
+
+    async def update_nodes_steadily(self, per_second: float, seconds: float) -> int:
+        """Change the status of nodes as a heartbeat does; returns the number of changes."""
+        return await self._update_steadily("nodes", self._after_heartbeat, per_second, seconds)
+
+    async def wait_bound(self, count: int, seconds: float) -> tuple[int, float, float]:
+        """Wait until *count* pods have been bound, or for *seconds*; how many, when the first, when the last."""
+        await self._wait_until(lambda: len(self._waited_seconds) >= count, seconds)
+        return len(self._waited_seconds), self._first_bound_at, self._last_bound_at
+
+    async def wait_events(self, count: int, seconds: float) -> int:
+        """Wait until *count* events say that a pod was scheduled, or for *seconds*; returns how many do."""
+        await self._wait_until(lambda: self._scheduled_events >= count, seconds)
+        return self._scheduled_events
+
+    async def seconds_to_bind(self) -> list[float]:
+        """From the creation of each pod to its bind."""
+        return self._waited_seconds
+
+    async def _wait_until(self, reached: Callable[[], bool], seconds: float) -> None:
+        with trio.move_on_after(seconds):
+            while not reached():
+                self._changed = trio.Event()
+                await self._changed.wait()
+
+    def _next_pods(self, type: str) -> Iterator[Json]:
+        while True:
+            self._pods += 1
+            yield new_pod(type, self._pods - 1)
+
+    async def _create(self, manifests: list[Json]) -> None:
+        for i in range(0, len(manifests), AT_ONCE):
+            populate(self.server, manifests[i : i + AT_ONCE])
+            await trio.lowlevel.checkpoint()
+
+    async def _update_steadily(
+        self, plural: str, status_after: Callable[[Json], Json], per_second: float, seconds: float
+    ) -> int:
+        state, resource = self.server.state, self.server.state.types.core(plural)
+        keys = cycle(sorted(self.server.store.collection(plural).objects, key=lambda key: key[::-1]))
+
+        def update() -> None:
+            stored: StoredObject = self.server.store.collection(plural).objects[next(keys)]
+            write_fields(state, resource, stored, status=status_after(stored.fields["status"]))
+
+        return await self._steadily(per_second, seconds, update)
+
+    def _after_heartbeat(self, status: Json) -> Json:
+        moment = self.server.state.timestamp()
+        return {**status, "conditions": [{**one, "lastHeartbeatTime": moment} for one in status["conditions"]]}
+
+    async def _steadily(self, per_second: float, seconds: float, act: Callable[[], object]) -> int:
+        began, count = trio.current_time(), round(per_second * seconds)
+        for i in range(count):
+            await trio.sleep_until(began + i / per_second)
+            act()
+        await trio.sleep_until(began + seconds)
+        return count
+
+
+def _after_restart(status: Json) -> Json:
+    container, *others = status["containerStatuses"]
+    return {**status, "containerStatuses": [{**container, "restartCount": container["restartCount"] + 1}, *others]}
+
+
+async def main(folder: Path) -> None:
+    """Serve with the certificate in *folder*, print the address, carry out commands until the input ends."""
+    cluster = Cluster()
     async with trio.open_nursery() as nursery:
-        address = await nursery.start(
-            partial(serve, server, certificate=folder / "server.pem", private_key=folder / "server.key")
-        )
-        print(address, flush=True)
-        await _run_commands(server)
+        serving = partial(serve, cluster.server, certificate=folder / "server.pem", private_key=folder / "server.key")
+        print(await nursery.start(serving), flush=True)
+        await _run_commands(cluster)
         nursery.cancel_scope.cancel()
 
 
-async def _create(server: ApiServer, collection: str, manifest: dict[str, object]) -> None:
-    reply = await server.handle("POST", collection, "", JSON, json.dumps(manifest).encode())
-    assert reply.status == 201, reply.body
-
-
-async def _run_commands(server: ApiServer) -> None:
+async def _run_commands(cluster: Cluster) -> None:
     waiting = b""
     async with trio.lowlevel.FdStream(os.dup(0)) as commands:
         while data := await commands.receive_some():
             *lines, waiting = (waiting + data).split(b"\n")
             for line in lines:
-                words = line.decode().split()
-                if words[0] == "pods":
-                    count, shapes = map(int, words[1:3])
-                    for i in range(count):
-                        await _create(
-                            server, "/api/v1/namespaces/default/pods", constrained_pod(i, i % shapes, words[3])
-                        )
-                        if i % 10 == 9:
-                            await trio.lowlevel.checkpoint()
-                    print("created", flush=True)
-                elif words[0] == "bound":
-                    reply = await server.handle("GET", "/api/v1/pods", "fieldSelector=spec.nodeName%21%3D", {}, b"")
-                    print(len(json.loads(reply.body)["items"]), flush=True)
+                arguments = json.loads(line)
+                answer = await getattr(cluster, arguments.pop("command"))(**arguments)
+                print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":
-    trio.run(main, Path(sys.argv[1]), int(sys.argv[2]))
+    trio.run(main, Path(sys.argv[1]))

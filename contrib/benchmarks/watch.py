@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from random import Random
+from typing import cast
 
 import trio
 
@@ -13,6 +14,7 @@ from contrib.benchmarks.workload import pod
 from trio_sched.daemon.event_handlers import EventHandlers
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.unassigned_pods import UnassignedPods
+from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.decoding import Codec
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.watch import Reflector
@@ -38,7 +40,9 @@ def _measure(lines: bytes) -> float:
         wake=lambda: None,
         reject_waiting=lambda _uid: False,
     )
-    reflector = Reflector(None, POD_KIND, event_handlers.pods_changed, Random(1), "", lambda *_: None, 60.0)
+    reflector = Reflector(
+        cast("KubeClient", None), POD_KIND, event_handlers.pods_changed, Random(1), "", lambda *_: None, 60.0
+    )
     reflector._known = {}
     codec = Codec(POD_KIND)
     pieces = lines.splitlines(keepends=True)
@@ -63,8 +67,8 @@ def _event(type_: str, i: int, **changes: object) -> bytes:
     one["metadata"]["managedFields"] = [
         {"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": managed}
     ]
-    one["spec"].update(changes.get("spec", {}))  # type: ignore[call-overload]
-    one["status"].update(changes.get("status", {}))  # type: ignore[call-overload]
+    one["spec"].update(changes.get("spec", {}))
+    one["status"].update(changes.get("status", {}))
     return json.dumps({"type": type_, "object": one}, separators=(",", ":")).encode() + b"\n"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from contrib.benchmarks import engine, path, transport, watch
+from contrib.benchmarks import churn, engine, path, preemption, scheduler_process, start, transport, watch
 from contrib.benchmarks.__main__ import main
 
 
@@ -17,6 +17,10 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "WARM_UP", 20)
     monkeypatch.setattr(watch, "EVENTS", 200)
     monkeypatch.setattr(transport, "REQUESTS", 160)
+    monkeypatch.setattr(scheduler_process, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(start, "RUNS", 1)
+    monkeypatch.setattr(preemption, "DRY_RUN_NODES", 20)
+    monkeypatch.setattr(churn, "SECONDS", 0.2)
 
 
 def test_engine_transport_and_watch_write_their_figures(tmp_path: Path) -> None:
@@ -29,15 +33,40 @@ def test_engine_transport_and_watch_write_their_figures(tmp_path: Path) -> None:
     document = json.loads(written.read_text())
     assert {figure["bench"] for figure in document["figures"]} == {"engine", "transport", "watch"}
     assert all(figure["value"] > 0 for figure in document["figures"])
-    assert set(document["machine"]) == {"cores", "architecture", "python"}
+    assert set(document["machine"]) == {"cores", "processor", "memory_gib", "architecture", "python"}
 
 
 def test_the_whole_path_binds_every_pod() -> None:
-    figures = {figure.name: figure for figure in path.run(nodes=(20,), pods=60)}
+    figures = {figure.name: figure for figure in path.run(nodes=(20,), pods=60, constraint="mixed")}
 
     assert set(figures) == {"scheduler CPU", "throughput", "peak memory"}
     assert figures["throughput"].value > 0
     assert figures["peak memory"].value > 20
+
+
+def test_the_start_is_measured_from_the_process_to_the_first_bind() -> None:
+    figures = {(figure.case, figure.name): figure.value for figure in start.run((20,))}
+
+    assert figures["--version", "CPU"] > 0
+    case = "20 nodes, 200 running pods"
+    assert 0 < figures[case, "until synced"] < figures[case, "until the first bind"]
+    assert figures[case, "CPU"] > 0
+    assert 20 < figures[case, "memory when idle"] <= figures[case, "peak memory"]
+
+
+def test_every_preemptor_gets_its_node() -> None:
+    figures = {(figure.case, figure.name): figure.value for figure in preemption.run((6,))}
+
+    assert figures["6 full nodes, 6 preemptors", "scheduler CPU"] > 0
+    assert figures["6 full nodes, 6 preemptors", "throughput"] > 0
+
+
+def test_churn_costs_something_per_update() -> None:
+    figures = {figure.name: figure.value for figure in churn.run((20,))}
+
+    assert figures["200 pod updates/s"] > 0
+    assert figures["20 heartbeats of nodes/s"] > 0
+    assert 0 < figures["creation to bind, p50"] <= figures["creation to bind, p99"]
 
 
 def test_a_bench_that_does_not_exist_is_refused_with_those_that_do() -> None:

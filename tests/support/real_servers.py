@@ -1,7 +1,6 @@
 """API servers in processes or tasks of their own, on a port: the embedded one, and a real kube-apiserver with etcd."""
 
 import os
-import socket
 import ssl
 import subprocess
 import sys
@@ -15,13 +14,19 @@ from typing import Any
 import httpx
 import pytest
 import trio
-import trustme
 from attrs import define, field
 
+from contrib.benchmarks.real.servers import (
+    ADMIN_TOKEN,
+    SCHEDULER_TOKEN,
+    ServerFiles,
+    api_server_command,
+    etcd_command,
+    free_port,
+)
+from contrib.benchmarks.scheduler_process import write_kubeconfig
 from trio_sched.simulator import ApiServer, run_kubelets, serve
 
-ADMIN, SCHEDULER = "admin-token", "scheduler-token"
-TOKENS = f'{ADMIN},admin,1,"system:masters"\n{SCHEDULER},system:kube-scheduler,2,""\n'
 ASSETS = os.environ.get("KUBEBUILDER_ASSETS", "")
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 CONFIGURATION = """
@@ -30,21 +35,6 @@ kind: KubeSchedulerConfiguration
 clientConnection: {{kubeconfig: {kubeconfig}, qps: 1000, burst: 1000}}
 leaderElection: {{leaderElect: {leader_elect}, leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 1s}}
 """
-KUBECONFIG = """
-apiVersion: v1
-kind: Config
-current-context: c
-clusters: [{{name: c, cluster: {{server: "{server}", certificate-authority: "{authority}"}}}}]
-users: [{{name: u, user: {{token: "{token}"}}}}]
-contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
-"""
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port
 
 
 async def eventually(check: Callable[[], Awaitable[bool]], *, within_seconds: float) -> None:
@@ -75,26 +65,14 @@ class Files:
     """Certificates and configuration in a folder of the test's own."""
 
     folder: Path
-    authority: trustme.CA = field(factory=trustme.CA)
+    server: ServerFiles = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        leaf = self.authority.issue_cert("127.0.0.1", "localhost")
-        self.authority.cert_pem.write_to_path(str(self.folder / "ca.pem"))
-        leaf.cert_chain_pems[0].write_to_path(str(self.certificate))
-        leaf.private_key_pem.write_to_path(str(self.key))
-        (self.folder / "tokens.csv").write_text(TOKENS)
-
-    @property
-    def certificate(self) -> Path:
-        return self.folder / "serving.pem"
-
-    @property
-    def key(self) -> Path:
-        return self.folder / "serving.key"
+        self.server = ServerFiles.write(self.folder)
 
     def scheduler_command(self, server: str, *, leader_elect: bool) -> list[str]:
         kubeconfig, config = self.folder / "kubeconfig", self.folder / "scheduler.yaml"
-        kubeconfig.write_text(KUBECONFIG.format(server=server, authority=self.folder / "ca.pem", token=SCHEDULER))
+        write_kubeconfig(kubeconfig, server=server, authority=self.server.authority, token=SCHEDULER_TOKEN)
         config.write_text(CONFIGURATION.format(kubeconfig=kubeconfig, leader_elect=str(leader_elect).lower()))
         return [sys.executable, "-m", "trio_sched", "--config", str(config), "--secure-port=0"]
 
@@ -173,48 +151,12 @@ async def embedded_server(files: Files) -> AsyncIterator[Server]:
         await eventually(partial(is_ready, admin), within_seconds=10)
 
     async with trio.open_nursery() as nursery:
-        serving = partial(serve, api, certificate=files.certificate, private_key=files.key)
+        serving = partial(serve, api, certificate=files.server.certificate, private_key=files.server.key)
         url = await nursery.start(serving)
         await nursery.start(run_kubelets, api)
         async with admin_of(url, files) as admin:
             yield Server(url, files, admin, 10, 60, stop, resume)
         nursery.cancel_scope.cancel()
-
-
-def api_server_command(files: Files, port: int, etcd_url: str) -> list[str]:
-    return [
-        str(Path(ASSETS) / "kube-apiserver"),
-        f"--etcd-servers={etcd_url}",
-        "--bind-address=127.0.0.1",
-        "--advertise-address=127.0.0.1",
-        "--endpoint-reconciler-type=none",
-        f"--secure-port={port}",
-        f"--cert-dir={files.folder}",
-        f"--tls-cert-file={files.certificate}",
-        f"--tls-private-key-file={files.key}",
-        f"--token-auth-file={files.folder / 'tokens.csv'}",
-        "--authorization-mode=RBAC",
-        # No controller issues tokens for pods here, and none would ever report that a node has become ready.
-        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-        "--service-account-issuer=https://kubernetes.default.svc",
-        f"--service-account-key-file={files.key}",
-        f"--service-account-signing-key-file={files.key}",
-        "--service-cluster-ip-range=10.0.0.0/24",
-    ]
-
-
-def etcd_command(binary: Path, folder: Path, url: str) -> list[str]:
-    peers = f"http://127.0.0.1:{free_port()}"
-    return [
-        str(binary),
-        f"--data-dir={folder / 'etcd'}",
-        f"--listen-client-urls={url}",
-        f"--advertise-client-urls={url}",
-        f"--listen-peer-urls={peers}",
-        f"--initial-advertise-peer-urls={peers}",
-        f"--initial-cluster=default={peers}",
-        "--unsafe-no-fsync",
-    ]
 
 
 @asynccontextmanager
@@ -229,7 +171,7 @@ async def etcd(binary: Path, folder: Path) -> AsyncIterator[str]:
             except httpx.TransportError:
                 return False
 
-    async with process(etcd_command(binary, folder, url), folder / "etcd.log"):
+    async with process(etcd_command(binary, folder / "etcd", url), folder / "etcd.log"):
         await eventually(is_healthy, within_seconds=30)
         yield url
 
@@ -239,7 +181,7 @@ async def real_server(files: Files) -> AsyncIterator[Server]:
     async with etcd(Path(ASSETS) / "etcd", files.folder) as etcd_url:
         port = free_port()
         url = f"https://127.0.0.1:{port}"
-        command = api_server_command(files, port, etcd_url)
+        command = api_server_command(Path(ASSETS) / "kube-apiserver", files.server, port, etcd_url)
         log = files.folder / "kube-apiserver.log"
         async with admin_of(url, files) as admin, trio.open_nursery() as nursery:
             down = trio.Event()
@@ -266,8 +208,8 @@ async def real_server(files: Files) -> AsyncIterator[Server]:
 
 
 def admin_of(url: str, files: Files) -> httpx.AsyncClient:
-    context = ssl.create_default_context(cafile=str(files.folder / "ca.pem"))
-    headers = {"Authorization": f"Bearer {ADMIN}"}
+    context = ssl.create_default_context(cafile=str(files.server.authority))
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
     return httpx.AsyncClient(base_url=url, headers=headers, verify=context, timeout=30, trust_env=False)
 
 

@@ -1,0 +1,44 @@
+"""Writes the state of a workload: nodes, and the pods that are there before the scheduler starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import trio
+
+from contrib.benchmarks.real.servers import Assets, ServerFiles, api_server
+from contrib.benchmarks.real.workloads import Json, Workload, prepared_objects
+from trio_sched.kube_client.connection import JSON, KubeClient
+
+WRITERS = 16
+
+
+async def prepare(assets: Assets, files: ServerFiles, workload: Workload, folder: Path) -> None:
+    """Fill an etcd whose data is in ``etcd`` below *folder*; its servers have ended afterwards."""
+    async with api_server(assets, files, folder) as server:
+        await write_objects(server.client, prepared_objects(workload))
+
+
+async def write_objects(client: KubeClient, objects: Iterator[tuple[str, Json]]) -> None:
+    """Create *objects*, a collection at a time, over several connections."""
+    waiting: list[tuple[str, Json]] = []
+    for collection, manifest in objects:
+        if waiting and waiting[-1][0] != collection:  # pods name nodes and priority classes
+            await _write_all(client, waiting)
+            waiting = []
+        waiting.append((collection, manifest))
+    await _write_all(client, waiting)
+
+
+async def _write_all(client: KubeClient, objects: list[tuple[str, Json]]) -> None:
+    left = iter(objects)
+
+    async def write() -> None:
+        for collection, manifest in left:
+            await client.call(b"POST", collection.encode(), headers=JSON, body=msgspec.json.encode(manifest))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(WRITERS):
+            nursery.start_soon(write)
