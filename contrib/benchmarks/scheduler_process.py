@@ -77,7 +77,10 @@ class SchedulerProcess:
             raise self._ended()
 
     def wait_synced(self, *, timeout_seconds: float) -> float:
-        """Wait until trio-sched logs that its caches are filled; seconds since its start."""
+        """Wait until trio-sched logs that its caches are filled; seconds since its start.
+
+        Log lines wait for others for a tenth of a second.
+        """
         deadline = time.monotonic() + timeout_seconds
         while SYNCED not in self.log_file.read_bytes():
             self.check_running()

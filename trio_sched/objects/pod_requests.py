@@ -26,6 +26,8 @@ NanoAmounts = dict[str, int]
 
 _Requests = tuple[tuple[tuple[str, Quantity], ...], ...]
 _MAX_KNOWN_RESOURCES = 4096
+_MAX_REQUESTS = 16
+"""Of a container, and containers: what has more is not kept, because the limit above is none for what is huge."""
 _known_resources: dict[_Requests, "PodResources"] = {}
 """What pods with these requests use; for pods where nothing else matters."""
 
@@ -114,8 +116,12 @@ def _requests_of_plain_pod(pod: Pod) -> _Requests | None:
     for container in spec.containers or ():
         if container.ports:
             return None
-        resources = container.resources
-        requests.append(tuple(resources.requests.items()) if resources is not None and resources.requests else ())
+        of_container = container.resources.requests if container.resources is not None else None
+        requests.append(tuple(of_container.items()) if of_container else ())
+        if len(requests[-1]) > _MAX_REQUESTS:
+            return None
+    if len(requests) > _MAX_REQUESTS:
+        return None
     for container_status in status.container_statuses or ():
         if container_status.resources is not None or container_status.allocated_resources is not None:
             return None
