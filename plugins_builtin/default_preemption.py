@@ -141,7 +141,7 @@ class DefaultPreemption:
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
         """Deleted pods call pre_enqueue again for gated pods; they are queued by the hints of other plugins."""
-        return [on(Resource.POD, Action.DELETE, lambda _pod, _old, _new: Hint.SKIP)] if self._is_async else []
+        return [on(Resource.POD, Action.DELETE, Hint.SKIP)] if self._is_async else []
 
 
 def _is_terminating_by_preemption(pod: Pod) -> bool:

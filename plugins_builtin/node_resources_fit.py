@@ -153,7 +153,7 @@ class NodeResourcesFit:
     def events_to_register(self) -> Iterable[EventRegistration]:
         """Pods are deleted or scaled down, nodes are added or grow, a DeviceClass maps to a requested resource."""
         events = [
-            on(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._pod_freed_something),
+            on(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._pod_freed_something, node_local=True),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._node_has_room),
         ]
         if self._extended_by_devices:

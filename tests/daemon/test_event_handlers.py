@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import trio
 from msgspec.structs import replace
@@ -10,7 +12,12 @@ from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, Resource
 from trio_sched.testing import node, pod
 
-PICKY = pod("waiting", labels={"picky": "yes"})
+
+def picky(name: str, **fields: Any) -> Pod:
+    return pod(name, labels={"picky": "yes"}, **fields)
+
+
+PICKY = picky("waiting")
 
 
 def on_node(one: Pod, name: str) -> Pod:
@@ -208,12 +215,13 @@ async def test_an_assumed_pod_being_deleted_frees_its_resources_once(
 
 
 async def test_a_waiting_pod_being_deleted_is_rejected_and_forgotten_by_its_binding_cycle(
-    stage: Stage, autojump_clock: MockClock
+    staged: MakeStage, autojump_clock: MockClock
 ) -> None:
+    stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.DELETE)))
     stage.add(node("n", cpu=1))
     assumed = stage.assume(pod("p", cpu=1))
     stage.assembly.binding.waiting.add(assumed, {"Picky": 60.0})
-    (waiting,) = stage.refuse(pod("waiting", cpu=1))
+    (waiting,) = stage.refuse(PICKY)
     going = stage.update(assumed, deleting(assumed))
     stage.update(going, labelled(going, a="b"))
     refusal = await stage.assembly.binding.waiting.wait_on_permit(assumed.uid)
@@ -225,11 +233,12 @@ async def test_a_waiting_pod_being_deleted_is_rejected_and_forgotten_by_its_bind
 
 @pytest.mark.parametrize("elsewhere", ["", "other"])
 async def test_a_removed_nomination_requeues_pods_of_the_same_or_lower_priority(
-    stage: Stage, elsewhere: str, autojump_clock: MockClock
+    staged: MakeStage, elsewhere: str, autojump_clock: MockClock
 ) -> None:
+    stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.DELETE)))
     stage.add(node("n"))
-    (preemptor,) = stage.refuse(pod("preemptor", cpu=64, priority=5, nominated_node_name="n"))
-    waiting = stage.refuse(*(pod(f"p{priority}", cpu=64, priority=priority) for priority in (4, 5, 6)))
+    (preemptor,) = stage.refuse(picky("preemptor", priority=5, nominated_node_name="n"))
+    waiting = stage.refuse(*(picky(f"p{priority}", priority=priority) for priority in (4, 5, 6)))
     renamed = stage.update(preemptor, labelled(preemptor, a="b"))
     assert {stage.where(each) for each in waiting} == {"unschedulable"}
     stage.update(renamed, nominated(renamed, elsewhere))
@@ -324,11 +333,12 @@ async def test_a_deleted_assumed_pod_frees_its_resources(stage: Stage, autojump_
 
 
 async def test_a_deleted_nominated_pod_requeues_pods_of_the_same_or_lower_priority(
-    stage: Stage, autojump_clock: MockClock
+    staged: MakeStage, autojump_clock: MockClock
 ) -> None:
+    stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.DELETE)))
     stage.add(node("n"))
-    (preemptor,) = stage.refuse(pod("preemptor", cpu=64, priority=5, nominated_node_name="n"))
-    waiting = stage.refuse(*(pod(f"p{priority}", cpu=64, priority=priority) for priority in (4, 5, 6)))
+    (preemptor,) = stage.refuse(picky("preemptor", priority=5, nominated_node_name="n"))
+    waiting = stage.refuse(*(picky(f"p{priority}", priority=priority) for priority in (4, 5, 6)))
     stage.delete(preemptor)
     assert [stage.where(each) for each in waiting] == ["backoff", "backoff", "unschedulable"]
     assert not stage.queue.nominator.nodes.get("n")

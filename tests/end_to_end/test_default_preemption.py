@@ -82,19 +82,18 @@ async def test_a_pod_does_not_preempt_again_while_its_victims_are_terminating(au
     nodes = [node("n", cpu=3), node("small", cpu=1)]
     async with virtual_cluster(nodes=nodes, kubelets=pace, plugins=[Counting]) as cluster:
         await cluster.create(low("modest"))
-        bystander = await cluster.create(high("bystander", cpu="500m", node_selector={HOSTNAME: "small"}))
         await cluster.settle()
         await cluster.create(high("grand"))
         await trio.sleep(5)
         assert len(tries("grand")) == 1
-        # Another pod leaves, which requeues the preemptor while its victim is still terminating.
-        await cluster.delete(bystander, grace_seconds=0)
+        # A new node requeues the preemptor while its victim is still terminating.
+        await cluster.create(node("cordoned", cpu=3, unschedulable=True))
         await trio.sleep(10)
         assert len(tries("grand")) == 2
         assert len(cluster.events("Preempted")) == 1
         messages = [event.message for event in cluster.events("FailedScheduling", about="grand")]
         assert messages[-1] == (
-            "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, "
+            "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu. no new claims to deallocate, "
             "preemption: not eligible due to a terminating pod on the nominated node."
         )
         assert cluster.pod("grand").nominated_node_name == "n"

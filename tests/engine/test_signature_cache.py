@@ -15,8 +15,10 @@ from pod_infos import pod_info
 from trio_sched.engine import signature_cache
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure
-from trio_sched.engine.filtering import NominatedPods
+from trio_sched.engine.filtering import NominatedPods, run_pre_filters
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import best_positions
+from trio_sched.engine.preemption import DryRunCache, dry_run, is_judged_by_signature
 from trio_sched.engine.scheduling_cycle import FeasibleNodes, SchedulingCycle
 from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.plugin_api import (
@@ -36,6 +38,8 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
+from trio_sched.plugin_api.preemption import Budget, BudgetsByNamespace
+from trio_sched.snapshot.label_selection import selector_of_map
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing import make_profile, make_table, node, node_affinity, pod, term
 
@@ -257,10 +261,13 @@ class ChangingCluster:
         self.profile = make_profile(plugins, weights={"TaintToleration": 3, "NodeAffinity": 2})
         self.cache = Cache()
         self.cached = SignatureCache(self.profile, self.cache.table, max_signatures=6)
-        self.nominated: dict[str, list[PodInfo]] = {}
+        self.nominated: dict[str, tuple[PodInfo, ...]] = {}
+        self.dry_runs = DryRunCache()
+        self.budgets: BudgetsByNamespace = {}
+        self.dry_runs_from_kept = 0
         self.shapes = [a_shape(self.rng) for _ in range(8)]
         self.uids = 0
-        self.placed_from_kept = 0
+        self.placed_from_kept = self.placed_on_nominated_node = 0
         for name in NODE_NAMES[:9]:
             self.cache.add_node(a_node(self.rng, name))
 
@@ -272,7 +279,10 @@ class ChangingCluster:
             self.remove_node: 1,
             self.pod_appears: 1,
             self.pod_goes_on: 9,
+            self.pod_starts: 2,
             self.nominate: 1,
+            self.dry_run: 3,
+            self.change_budgets: 0.2,
         }
         self.rng.choices(list(steps), weights=list(steps.values()))[0]()
 
@@ -321,10 +331,56 @@ class ChangingCluster:
             spec = msgspec.structs.replace(cached.pod.spec, node_name=name)
             self.cache.add(msgspec.structs.replace(cached.pod, spec=spec))
 
+    def pod_starts(self) -> None:
+        confirmed = [cached.pod for cached in self.cache if not cached.assumed]
+        if confirmed:
+            started = self.rng.choice(confirmed)
+            start = f"2026-01-01T00:00:{self.rng.randrange(60):02}Z"
+            status = msgspec.structs.replace(started.status, start_time=start)
+            self.cache.update(msgspec.structs.replace(started, status=status))
+
     def nominate(self) -> None:
-        other = self.a_pod()
         name = self.rng.choice(NODE_NAMES)
-        self.nominated = self.rng.choice([{}, {name: [pod_info(other)]}])
+        if self.rng.random() < 0.5:
+            self.nominated.pop(name, None)
+        else:
+            self.nominated[name] = (*self.nominated.get(name, ()), pod_info(self.a_pod()))
+
+    def change_budgets(self) -> None:
+        selector = selector_of_map({"app": self.rng.choice("ab")})
+        budget = Budget("default", selector, self.rng.randrange(2), frozenset())
+        self.budgets = self.rng.choice([{}, {"default": [(0, budget)]}])
+
+    def dry_run(self) -> None:
+        """What is kept of former dry runs is what a new one finds out."""
+        incoming, table, state = self.a_pod(priority=20), self.cache.table, CycleState()
+        try:
+            run_pre_filters(self.profile.pre_filter, incoming, NodeColumns(table), state)
+        except HookFailed:
+            return
+        signature = self.profile.signature(incoming)
+        if not is_judged_by_signature(self.profile, signature, state):
+            return
+        kept = self.dry_runs.of(self.profile.name, signature, incoming.priority, self.budgets)
+        names = self.rng.sample(table.names, table.count)
+        enough = self.rng.randint(1, 4)
+        found, expected = (
+            dry_run(
+                self.profile,
+                table,
+                incoming,
+                state,
+                self.nominated,
+                names,
+                budgets=self.budgets,
+                num_candidates=enough,
+                kept=one,
+            )
+            for one in (kept, None)
+        )
+        assert list(found.candidates.items()) == list(expected.candidates.items())
+        assert (str(found.statuses), str(found.error)) == (str(expected.statuses), str(expected.error))
+        self.dry_runs_from_kept += len(found.candidates)
 
     def decide(self) -> None:
         waiting = self.a_pod()
@@ -334,6 +390,19 @@ class ChangingCluster:
         signature = self.profile.signature(waiting)
         decision = self.cached.decide(waiting, signature, nominated, self.rng)
         plain = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState()).decide(self.rng)
+        self.compare_on_nominated_node(waiting, nominated)
+        with_kept = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState())
+        with_kept.evaluation = self.cached.evaluation(signature)
+        if isinstance(plain, SchedulingFailure):
+            failed = with_kept.decide(self.rng)
+            assert isinstance(failed, SchedulingFailure)
+            assert failed.message == plain.message
+            if plain.diagnosis is not None and failed.diagnosis is not None:
+                assert failed.diagnosis.statuses.by_node() == plain.diagnosis.statuses.by_node()
+        elif plain.evaluated_nodes > 1:
+            feasible = with_kept.find_feasible()
+            assert isinstance(feasible, FeasibleNodes)
+            assert len(feasible.nodes) == plain.feasible_nodes
         if isinstance(decision, ScheduleResult):
             self.placed_from_kept += 1
             self.compare_placed(waiting, nominated, decision)
@@ -344,6 +413,17 @@ class ChangingCluster:
             self.cache.assume(waiting, plain.node_name)
         elif plain.diagnosis is not None and not nominated:
             self.cached.remember_fit_error(signature, plain)
+
+    def compare_on_nominated_node(self, waiting: Pod, nominated: NominatedPods) -> None:
+        name = self.rng.choice(NODE_NAMES)
+        decision = self.cached.decide_on_nominated_node(waiting, self.profile.signature(waiting), nominated, name)
+        cycle = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState(), nominated_node=name)
+        if decision is not None:
+            plain = cycle.decide(self.rng)
+            assert isinstance(plain, ScheduleResult)
+            assert (decision.node_name, decision.evaluated_nodes, decision.feasible_nodes) == (name, 1, 1)
+            assert (plain.node_name, plain.evaluated_nodes, plain.feasible_nodes) == (name, 1, 1)
+            self.placed_on_nominated_node += 1
 
     def compare_placed(self, waiting: Pod, nominated: NominatedPods, decision: ScheduleResult) -> None:
         cycle = SchedulingCycle(self.profile, self.cache.table, waiting, nominated, CycleState())
@@ -372,7 +452,7 @@ class ChangingCluster:
         ["built-in", *(p if isinstance(p, str) else p.name for p in plugins if p not in BUILT_IN)]
     ),
 )
-@settings(derandomize=True, deadline=None, database=None, max_examples=40)
+@settings(derandomize=True, deadline=None, database=None, max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_decisions_from_the_cache_equal_plain_ones(plugins: Sequence[str | type[Any]], seed: int) -> None:
     cluster = ChangingCluster(plugins, seed)
@@ -385,6 +465,8 @@ def test_many_pods_are_decided_from_the_cache() -> None:
     for _ in range(300):
         cluster.step()
     assert cluster.placed_from_kept > 40
+    assert cluster.placed_on_nominated_node > 20
+    assert cluster.dry_runs_from_kept > 5
 
 
 def cache_for(*plugins: str | type[Any], nodes: int = 20) -> SignatureCache:

@@ -9,6 +9,7 @@ from attrs import define, field
 
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, ScoreHook
 from trio_sched.engine.decision import SchedulingFailure
+from trio_sched.engine.nominated_pods import NominatedStatuses
 from trio_sched.engine.per_node_cache import PerNodeCache
 from trio_sched.engine.plugin_calls import call_filter, call_normalize_score, call_score, check_nodes
 from trio_sched.engine.profile import Profile
@@ -72,6 +73,7 @@ class IncrementalEvaluation:
     keys_per_pod: list[Hashable] = field(factory=list)
     """The keys in *state* of values for later hooks: other pods do not get these."""
     depends_on_all_nodes: bool = False
+    nominated_statuses: NominatedStatuses = field(factory=NominatedStatuses)
     node_passes: BoolArray = field(init=False)
     passes: BoolArray = field(init=False)
     node_total: Int64Array = field(init=False)
@@ -98,6 +100,15 @@ class IncrementalEvaluation:
     def remember_fit_error(self, outcome: SchedulingFailure) -> None:
         """Pods of this signature fit nowhere, as long as no row changes."""
         self._fit_error = (self._version, outcome)
+
+    def nominated_statuses_for(self, state: CycleState) -> NominatedStatuses | None:
+        """The kept statuses, if they hold for a pod of this signature whose pre_filters have left *state*."""
+        skipped, profile = state.skip_filter, self.profile
+        if any(hook.plugin not in skipped for hook in self.uncached_filters):
+            return None
+        if not (profile.add_pod.keys() <= skipped and profile.remove_pod.keys() <= skipped):
+            return None
+        return self.nominated_statuses
 
     @property
     def feasible(self) -> Int64Array:

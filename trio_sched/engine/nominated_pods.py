@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import define, field
 
@@ -15,8 +15,10 @@ from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.pod_info import PodInfo
 
 _Seen = tuple[int, int, tuple[int, ...]]
+_Version = tuple[int, int, Sequence[PodInfo]]
 
 
 @define(eq=False)
@@ -38,7 +40,7 @@ class NominatedRows:
     def with_pods(self, nominated: NominatedPods, names: Sequence[str]) -> tuple[NodeColumns, list[int]]:
         """Columns in which the nodes *names* have their nominated pods too, and where they stand there."""
         table, views = self.table, self.table.views
-        if self._membership != table.membership_generation or len(self._position_of) > 2 * len(names) + 64:
+        if self._membership != table.membership_generation or len(self._position_of) > 2 * len(nominated) + 64:
             self._copy = table.copy_of_rows([])
             self._position_of.clear()
             self._seen.clear()
@@ -57,6 +59,42 @@ class NominatedRows:
         return NodeColumns(self._copy), positions
 
 
+@define(eq=False)
+class NominatedStatuses:
+    """Statuses of pods of one signature on nodes with nominated pods, valid until node, pods or nominations change.
+
+    For pods whose filters judge a node from the signature and what is on it.
+    """
+
+    _kept: dict[str, tuple[_Version, Status | None]] = field(factory=dict)
+
+    def missing(self, table: NodeTable, nominated: NominatedPods, names: Sequence[str]) -> dict[str, _Version]:
+        """Those of *names* whose status is not known, with the version for which it would be."""
+        kept = self._kept
+        if len(kept) > 2 * len(nominated) + 64:
+            kept.clear()
+        views = table.views
+        rows = [table.row_of[name] for name in names]
+        pods_seen, node_seen = views.pods_generation[rows].tolist(), views.node_generation[rows].tolist()
+        missing: dict[str, _Version] = {}
+        for name, pods_generation, node_generation in zip(names, pods_seen, node_seen, strict=True):
+            pods = nominated[name]
+            known = kept.get(name)
+            # The pods themselves are compared by identity: `NominatedIndex` returns the same until they change.
+            if known is None or known[0][2] is not pods or known[0][:2] != (pods_generation, node_generation):
+                missing[name] = (pods_generation, node_generation, pods)
+        return missing
+
+    def keep(self, versions: Mapping[str, _Version], statuses: Sequence[Status | None]) -> None:
+        """Keep the *statuses* of the nodes of *versions*, in that order."""
+        for (name, version), status in zip(versions.items(), statuses, strict=True):
+            self._kept[name] = version, status
+
+    def status(self, name: str) -> Status | None:
+        """What is kept of node *name*."""
+        return self._kept[name][1]
+
+
 def run_filters_with_nominated_pods(
     profile: Profile,
     pod: Pod,
@@ -64,6 +102,7 @@ def run_filters_with_nominated_pods(
     state: CycleState,
     nominated: NominatedPods,
     rows: NominatedRows,
+    kept: NominatedStatuses | None = None,
 ) -> None:
     """Fail the nodes on which *pod* would take the place of pods nominated there.
 
@@ -82,7 +121,7 @@ def run_filters_with_nominated_pods(
     if not names:
         return
     for position, status in zip(
-        positions, statuses_with_nominated(profile, pod, state, nominated, names, rows), strict=True
+        positions, statuses_with_nominated(profile, pod, state, nominated, names, rows, kept), strict=True
     ):
         if status is not None:
             outcome.passes[position] = False
@@ -90,13 +129,30 @@ def run_filters_with_nominated_pods(
 
 
 def statuses_with_nominated(
-    profile: Profile, pod: Pod, state: CycleState, nominated: NominatedPods, names: Sequence[str], rows: NominatedRows
+    profile: Profile,
+    pod: Pod,
+    state: CycleState,
+    nominated: NominatedPods,
+    names: Sequence[str],
+    rows: NominatedRows,
+    kept: NominatedStatuses | None = None,
 ) -> list[Status | None]:
     """For each of the nodes *names*, why *pod* would not fit there together with the pods nominated there.
 
     Raises:
         HookFailed: a plugin failed.
     """
+    if kept is None:
+        return _evaluate(profile, pod, state, nominated, names, rows)
+    missing = kept.missing(rows.table, nominated, names)
+    if missing:
+        kept.keep(missing, _evaluate(profile, pod, state, nominated, list(missing), rows))
+    return [kept.status(name) for name in names]
+
+
+def _evaluate(
+    profile: Profile, pod: Pod, state: CycleState, nominated: NominatedPods, names: Sequence[str], rows: NominatedRows
+) -> list[Status | None]:
     filters = WhatIfFilters(profile, pod, state)
     columns, where = rows.with_pods(nominated, names)
     nodes = [WhatIfNode(position, name) for position, name in zip(where, names, strict=True)]

@@ -15,6 +15,7 @@ class Nominator:
         """Looks a pod up by ``namespace/name`` among those that exist."""
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
+        self._changed: set[str] = set()
 
     def __bool__(self) -> bool:
         return bool(self._by_node)
@@ -31,6 +32,17 @@ class Nominator:
         """Where the pod *uid* is nominated."""
         return self._node_of.get(uid)
 
+    def take_changed(self) -> set[str]:
+        """The nodes with other nominations, or other versions of nominated pods, than when this was called last."""
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def note_change(self, uid: str) -> None:
+        """Another version of the pod *uid* counts, if it is nominated."""
+        node_name = self._node_of.get(uid)
+        if node_name is not None:
+            self._changed.add(node_name)
+
     def add(self, pod: Pod, node_name: str | None) -> None:
         """Nominate *pod* to *node_name* (which may be empty), or with None to the node that its status names.
 
@@ -46,11 +58,13 @@ class Nominator:
             return
         self._by_node.setdefault(node_name, {})[pod.uid] = pod
         self._node_of[pod.uid] = node_name
+        self._changed.add(node_name)
 
     def delete(self, uid: str) -> None:
         """The pod *uid* is not nominated any more."""
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
+            self._changed.add(node_name)
             pods = self._by_node[node_name]
             del pods[uid]
             if not pods:

@@ -9,7 +9,8 @@ Source: preemption of kube-scheduler 1.36 (which pods are victims, in what order
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 
 from attrs import define, field
@@ -29,12 +30,15 @@ from trio_sched.plugin_api.preemption import (
     started_at,
 )
 from trio_sched.plugin_api.status import Code, Status, unresolvable
+from trio_sched.plugin_api.verdicts import Input
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.what_if import WhatIf
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 _SMALLEST_CHUNK = 64
+MAX_DRY_RUNS = 8
+"""Signatures and priorities whose outcomes are kept; each can have one for every node."""
 
 
 def importance(pod: Pod) -> tuple[int, str]:
@@ -52,6 +56,7 @@ def dry_run(
     *,
     budgets: BudgetsByNamespace,
     num_candidates: int,
+    kept: KeptOutcomes | None = None,
 ) -> DryRun:
     """Try *node_names* in order until there are enough candidates.
 
@@ -64,6 +69,7 @@ def dry_run(
         node_names: the nodes worth trying.
         budgets: how many pods may be disrupted.
         num_candidates: candidates to stop at, once one of them violates no budget.
+        kept: what was found out for pods of the same signature and priority.
     """
     non_violating: dict[str, Victims] = {}
     violating: dict[str, Victims] = {}
@@ -71,10 +77,9 @@ def dry_run(
     error: Status | None = None
     rows = [table.row_of[name] for name in node_names if name in table.row_of]
     chunk = max(num_candidates, _SMALLEST_CHUNK)
+    filters = WhatIfFilters(profile, pod, state)
     for start in range(0, len(rows), chunk):
-        what_if = WhatIf(table, rows[start : start + chunk])
-        search = _Search(WhatIfFilters(profile, pod, state), what_if, nominated, budgets)
-        for name, outcome in search.outcomes():
+        for name, outcome in _outcomes(filters, table, rows[start : start + chunk], nominated, budgets, kept):
             if isinstance(outcome, Victims):
                 found = violating if outcome.pdb_violations else non_violating
                 if len(found) < num_candidates:
@@ -86,6 +91,109 @@ def dry_run(
             else:
                 statuses[name] = outcome
     return DryRun({**non_violating, **violating}, statuses, error)
+
+
+def _outcomes(
+    filters: WhatIfFilters,
+    table: NodeTable,
+    rows: Sequence[int],
+    nominated: NominatedPods,
+    budgets: BudgetsByNamespace,
+    kept: KeptOutcomes | None,
+) -> Iterator[tuple[str, Victims | Status]]:
+    """Each of the nodes with its victims, or with the reason why it is no use."""
+    if kept is None:
+        yield from _Search(filters, WhatIf(table, rows), nominated, budgets).outcomes()
+        return
+    missing = kept.missing(table, rows, nominated)
+    fresh: dict[str, Victims | Status] = {}
+    if missing:
+        search = _Search(filters, WhatIf(table, list(missing)), nominated, budgets)
+        for (name, outcome), version in zip(search.outcomes(), missing.values(), strict=True):
+            fresh[name] = outcome
+            if isinstance(outcome, Victims) or outcome.code != Code.ERROR:
+                kept.keep(name, version, outcome)
+    for row in rows:
+        name = table.names[row]
+        yield name, fresh[name] if name in fresh else kept.outcome(name)
+
+
+_Version = tuple[int, int, Sequence[PodInfo] | None]
+
+
+class KeptOutcomes:
+    """What dry runs for pods of one signature and priority have found out, valid until a node or its pods change."""
+
+    __slots__ = ("_kept", "budgets")
+
+    def __init__(self, budgets: BudgetsByNamespace) -> None:
+        self.budgets = budgets
+        """Those that all outcomes are for."""
+        self._kept: dict[str, tuple[_Version, Victims | Status]] = {}
+
+    def missing(self, table: NodeTable, rows: Sequence[int], nominated: NominatedPods) -> dict[int, _Version]:
+        """Those of *rows* for which nothing valid is known, with the version for which it would be."""
+        kept, views, names = self._kept, table.views, table.names
+        if len(kept) > 2 * len(names) + 64:  # of nodes that are gone
+            kept.clear()
+        pods_seen, node_seen = views.pod_objects_generation[rows].tolist(), views.node_generation[rows].tolist()
+        missing: dict[int, _Version] = {}
+        for row, pods_generation, node_generation in zip(rows, pods_seen, node_seen, strict=True):
+            name = names[row]
+            pods = nominated.get(name)
+            known = kept.get(name)
+            if known is None or known[0][2] is not pods or known[0][:2] != (pods_generation, node_generation):
+                missing[row] = (pods_generation, node_generation, pods)
+        return missing
+
+    def keep(self, name: str, version: _Version, outcome: Victims | Status) -> None:
+        """Keep the *outcome* for node *name*."""
+        self._kept[name] = version, outcome
+
+    def outcome(self, name: str) -> Victims | Status:
+        """What is kept of node *name*."""
+        return self._kept[name][1]
+
+
+class DryRunCache:
+    """The outcomes of dry runs by profile, signature and priority, for those that were used last."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, KeptOutcomes] = OrderedDict()
+
+    def of(
+        self, profile: str, signature: tuple[Hashable, ...], priority: int, budgets: BudgetsByNamespace
+    ) -> KeptOutcomes:
+        """The outcomes with these *budgets*; none if the former ones were for others."""
+        key = (profile, signature, priority)
+        kept = self._kept.pop(key, None)
+        if kept is None or kept.budgets is not budgets:
+            kept = KeptOutcomes(budgets)
+        self._kept[key] = kept
+        if len(self._kept) > MAX_DRY_RUNS:
+            self._kept.popitem(last=False)
+        return kept
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._kept.clear()
+
+
+def is_judged_by_signature(profile: Profile, signature: tuple[Hashable, ...], state: CycleState) -> bool:
+    """Whether the filters judge a node from the signature and from what is on it.
+
+    Args:
+        profile: whose filters.
+        signature: of a pod.
+        state: what the pre_filters of its cycle have left.
+    """
+    cached, skipped = profile.cached_plugins(signature), state.skip_filter
+    if not (profile.add_pod.keys() <= skipped and profile.remove_pod.keys() <= skipped):
+        return False
+    active = [hook.plugin for hook in profile.filter if hook.plugin not in skipped]
+    return all(plugin in cached and Input.ALL_NODES not in profile.depends_on[plugin] for plugin in active)
 
 
 @define(eq=False)

@@ -34,8 +34,8 @@ from trio_sched.engine.pre_enqueue import PreEnqueue, ProfileQueueing, QueueCoun
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queue_sort import QueueSort
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.queueing_hints import QueueingStrategy, build_hint_table
-from trio_sched.engine.unschedulable_pods import UnschedulablePods
+from trio_sched.engine.queueing_hints import IsRefused, QueueingStrategy, build_hint_table
+from trio_sched.engine.unschedulable_pods import PodGroup, UnschedulablePods
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions
@@ -92,6 +92,7 @@ class SchedulingQueue:
         profiles: Mapping[str, Profile],
         sign: Callable[[QueuedPodInfo], None] | None = None,
         *,
+        is_refused: IsRefused | None = None,
         extenders: bool = False,
     ) -> None:
         """Queue the pods of *profiles*, by schedulerName; to be called once, before the first pod.
@@ -99,6 +100,7 @@ class SchedulingQueue:
         Args:
             profiles: at least one; the first one's queue_sort orders the queue.
             sign: signs a pod that has no signature yet.
+            is_refused: whether a plugin's filter refuses a pod on a node.
             extenders: whether extenders are configured.
 
         Raises:
@@ -107,7 +109,9 @@ class SchedulingQueue:
         queueing = {
             name: ProfileQueueing(
                 profile.pre_enqueue,
-                build_hint_table(profile, extenders=extenders, plugin_failures=self.plugin_failures),
+                build_hint_table(
+                    profile, extenders=extenders, plugin_failures=self.plugin_failures, is_refused=is_refused
+                ),
             )
             for name, profile in profiles.items()
         }
@@ -225,6 +229,7 @@ class SchedulingQueue:
 
     def _start(self, info: QueuedPodInfo) -> bool:
         info.attempts += 1
+        self.nominator.note_change(info.uid)
         if info.uid in self.in_flight:
             return False  # tracked twice: the other entry is being scheduled, this one is dropped
         self.in_flight.start(info.uid, info.key)
@@ -240,6 +245,7 @@ class SchedulingQueue:
         """
         if info.uid in self.in_flight:
             return False
+        self.nominator.note_change(info.uid)
         for heap in (self.active, self.backing_off):
             heap.remove(info.key)
         rejected = self.unschedulable.remove(info.key)
@@ -258,6 +264,7 @@ class SchedulingQueue:
         Raises:
             AlreadyQueued: it is in the queue already.
         """
+        self.nominator.note_change(info.uid)
         try:
             self._refuse_if_queued(info)
             if info.had_error:
@@ -328,10 +335,35 @@ class SchedulingQueue:
             plugins = self._registered_for(event)
             if not plugins:
                 return
-            candidates = self.unschedulable.rejected_by(plugins)
+            candidates = self._not_ruled_out(self.unschedulable.rejected_by(plugins), event, old, new)
         if only is not None:
             candidates = [info for info in candidates if only(info.pod)]
         self._move(candidates, event, old, new, now)
+
+    def _not_ruled_out(
+        self, groups: Iterable[PodGroup], event: ClusterEvent, old: Any, new: Any
+    ) -> list[QueuedPodInfo]:
+        """The pods of *groups* without those that *event* cannot help."""
+        found: list[QueuedPodInfo] = []
+        for group in groups:
+            if not self._rules_out(group, event, old, new):
+                found += group.pods.values()
+                continue
+            nominated = self.nominator.nodes.get(old.node_name or old.nominated_node_name, {})
+            found += [group.pods[pod.key] for pod in nominated.values() if pod.key in group.pods]
+        return found
+
+    def _rules_out(self, group: PodGroup, event: ClusterEvent, old: Any, new: Any) -> bool:
+        """Whether *event* is of no use to the pods of *group*, except to those nominated to its node."""
+        if len(group.pods) == 1 or new is not None or not isinstance(old, Pod):
+            return False
+        node_name = old.node_name or old.nominated_node_name
+        nominated = self.nominator.nodes.get(node_name, {})
+        other = next((info for info in group.pods.values() if info.uid not in nominated), None)
+        if other is None:
+            return False
+        profile = self.profiles.get(other.pod.scheduler_name)
+        return profile is not None and profile.hints.rules_out(other, event, old, new)
 
     def _registered_for(self, event: ClusterEvent) -> frozenset[str]:
         """The plugins of all profiles that wait for *event*."""
@@ -342,8 +374,9 @@ class SchedulingQueue:
         return plugins
 
     def _move(self, candidates: Iterable[QueuedPodInfo], event: ClusterEvent, old: Any, new: Any, now: float) -> None:
+        registered = self._registered_for(event)
         for info in candidates:
-            if info.gating_plugin and not self._gate_waits_for(info, event):
+            if info.gating_plugin and info.gating_plugin not in registered:
                 continue
             strategy = self._queueing_strategy(info, event, old, new)
             if strategy == QueueingStrategy.SKIP:
@@ -352,13 +385,6 @@ class SchedulingQueue:
             self._requeue(info, strategy, event, now)
         if len(self.in_flight):
             self.in_flight.add_event(InFlightEvent(event, old, new))
-
-    def _gate_waits_for(self, info: QueuedPodInfo, event: ClusterEvent) -> bool:
-        return any(
-            registered.matches(event)
-            for profile in self.profiles.values()
-            for registered in profile.hints.events_of(info.gating_plugin)
-        )
 
     def activate(self, pods: Iterable[Pod], *, now: float) -> None:
         """Try these pods next, whatever they wait for."""

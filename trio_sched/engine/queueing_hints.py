@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -52,6 +52,10 @@ class QueueingStrategy(Enum):
     IMMEDIATELY = "to the active queue"
 
 
+IsRefused = Callable[[QueuedPodInfo, str, str], bool]
+"""``is_refused(pod, plugin, node)``; see `trio_sched.engine.node_refusal`."""
+
+
 @frozen
 class HintEntry:
     """A registration together with the plugin that made it."""
@@ -59,6 +63,11 @@ class HintEntry:
     plugin: str
     event: ClusterEvent
     hint: BoundHook | None
+    """None if every event is worth an attempt."""
+    is_never: bool = False
+    """No event is worth an attempt: the registration only has pre_enqueue called again."""
+    node_local: bool = False
+    """See `EventRegistration`."""
 
 
 @define(eq=False)
@@ -67,6 +76,8 @@ class HintTable:
 
     entries: tuple[HintEntry, ...]
     plugin_failures: PluginFailures = field(factory=PluginFailures)
+    is_refused: IsRefused | None = None
+    """For registrations that are local to a node; without it their hints alone count."""
     _matching: dict[ClusterEvent, tuple[HintEntry, ...]] = field(factory=dict)
 
     def matching(self, event: ClusterEvent) -> tuple[HintEntry, ...]:
@@ -92,7 +103,9 @@ class HintTable:
             return QueueingStrategy.AFTER_BACKOFF
         strategy = QueueingStrategy.SKIP
         for entry in self.matching(event):
-            if entry.plugin not in rejectors or self._hint(entry, info.pod, old, new) == Hint.SKIP:
+            if entry.is_never or entry.plugin not in rejectors:
+                continue
+            if self._hint(entry, info.pod, old, new) == Hint.SKIP or self._is_refused_there(entry, info, old, new):
                 continue
             if entry.plugin in info.pending_plugins:
                 return QueueingStrategy.IMMEDIATELY
@@ -100,6 +113,26 @@ class HintTable:
                 return QueueingStrategy.AFTER_BACKOFF
             strategy = QueueingStrategy.AFTER_BACKOFF
         return strategy
+
+    def rules_out(self, info: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any) -> bool:
+        """Whether *event* is of no use to any pod with the signature, priority and rejectors of *info*.
+
+        The pods that are nominated to the node of the event are another matter.
+        """
+        if self.is_refused is None or event.is_wildcard or not info.rejectors:
+            return False
+        return all(
+            entry.is_never or self._is_refused_there(entry, info, old, new)
+            for entry in self.matching(event)
+            if entry.plugin in info.rejectors
+        )
+
+    def _is_refused_there(self, entry: HintEntry, info: QueuedPodInfo, old: Any, new: Any) -> bool:
+        """Whether the plugin still refuses the pod on the node of a deleted pod, the only one that is different now."""
+        if not entry.node_local or self.is_refused is None or new is not None or not isinstance(old, Pod):
+            return False
+        node_name = old.node_name or old.nominated_node_name
+        return bool(node_name) and self.is_refused(info, entry.plugin, node_name)
 
     def _hint(self, entry: HintEntry, pod: Pod, old: Any, new: Any) -> Hint:
         if entry.hint is None:
@@ -117,6 +150,7 @@ def build_hint_table(
     extenders: bool = False,
     extra: Iterable[str] = (),
     plugin_failures: PluginFailures | None = None,
+    is_refused: IsRefused | None = None,
 ) -> HintTable:
     """Collect the registrations of all plugins that can reject pods.
 
@@ -125,6 +159,7 @@ def build_hint_table(
         extenders: whether extenders are configured; pods that they reject move after any event.
         extra: resources that further features add to the default set.
         plugin_failures: gets the failures of hint functions.
+        is_refused: see `HintTable`.
 
     Raises:
         BadPlugin: an events_to_register failed, or a hint function is ``async``.
@@ -137,7 +172,7 @@ def build_hint_table(
         entries.extend(_entries_of(plugin, registering.get(plugin), extra))
     if extenders:
         entries.extend(_entries_of(EXTENDER_NAME, None, extra))
-    return HintTable(tuple(entries), PluginFailures() if plugin_failures is None else plugin_failures)
+    return HintTable(tuple(entries), PluginFailures() if plugin_failures is None else plugin_failures, is_refused)
 
 
 def _entries_of(plugin: str, hook: BoundHook | None, extra: Iterable[str]) -> list[HintEntry]:
@@ -149,7 +184,10 @@ def _entries_of(plugin: str, hook: BoundHook | None, extra: Iterable[str]) -> li
             registrations = call_events_to_register(hook)
         except HookFailed as failed:  # without its events its pods would wait in vain
             raise BadPlugin(plugin, hook.source, failed.problem) from failed.__cause__
-    entries = [HintEntry(plugin, r.event, _bound_hint(plugin, hook, r.hint)) for r in registrations]
+    entries = [
+        HintEntry(plugin, r.event, _bound_hint(plugin, hook, r.hint), r.hint is Hint.SKIP, r.node_local)
+        for r in registrations
+    ]
     for registration in registrations:
         event = registration.event
         # Rule of kube-scheduler: Node/Add implies taint updates, because that is how a node may become ready.
@@ -162,9 +200,11 @@ def _entries_of(plugin: str, hook: BoundHook | None, extra: Iterable[str]) -> li
     return entries
 
 
-def _bound_hint(plugin: str, hook: BoundHook | None, hint: HintFunction | None) -> BoundHook | None:
-    if hint is None or hook is None:
+def _bound_hint(plugin: str, hook: BoundHook | None, hint: HintFunction | Hint | None) -> BoundHook | None:
+    if hint is None or hint is Hint.QUEUE or hook is None:
         return None
+    if isinstance(hint, Hint):
+        return BoundHook(plugin, "hint", lambda _pod, _old, _new: Hint.SKIP, hook.source, hook.built_in)
     if inspect.iscoroutinefunction(hint):
         raise BadPlugin(
             plugin, hook.source, "a hint function is async, but hints return at once; write it as plain def"

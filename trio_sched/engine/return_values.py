@@ -16,7 +16,7 @@ from trio_sched.engine.hook_failure import (
     plain_text,
     wrong_return_value,
 )
-from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, EventRegistration
+from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, EventRegistration, Hint
 from trio_sched.plugin_api.status import REJECTED, Code, Status
 from trio_sched.plugin_api.verdicts import PostFilterResult, PreFilterResult, PreFlight, Verdicts, Wait
 from trio_sched.snapshot.arrays import Int64Array
@@ -328,7 +328,7 @@ def check_registration(hook: BoundHook, registration: object) -> None:
     """
     if type(registration) is not EventRegistration:
         raise wrong_return_value(hook, registration, f"{describe_value(registration)} among its registrations")
-    event, hint = _fields(hook, registration, "event", "hint")
+    event, hint, node_local = _fields(hook, registration, "event", "hint", "node_local")
     resource, action = _fields(hook, event, "resource", "action") if type(event) is ClusterEvent else (None, 0)
     if (
         not issubclass(type(resource), str)
@@ -338,5 +338,7 @@ def check_registration(hook: BoundHook, registration: object) -> None:
         raise wrong_return_value(
             hook, event, "a registration for something that is no event of a resource and an action"
         )
-    if hint is not None and not callable(hint):
+    if type(node_local) is not bool:
+        raise wrong_return_value(hook, node_local, f"a registration whose node_local is {describe_value(node_local)}")
+    if hint is not None and type(hint) is not Hint and not callable(hint):
         raise wrong_return_value(hook, hint, f"a registration whose hint is {describe_value(hint)}, not a function")

@@ -23,9 +23,11 @@ from trio_sched.engine.hook_steps import (
     post_filter_steps,
 )
 from trio_sched.engine.kind_dependencies import KindDependencies
+from trio_sched.engine.node_refusal import is_refused_on_node
+from trio_sched.engine.nominated_index import NominatedIndex
 from trio_sched.engine.nominated_pods import NominatedRows
 from trio_sched.engine.plugin_failures import PluginFailures
-from trio_sched.engine.preemption import dry_run
+from trio_sched.engine.preemption import DryRunCache, dry_run, is_judged_by_signature
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
@@ -33,10 +35,8 @@ from trio_sched.engine.reservation import PermitWait, run_permit, run_reserve, r
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
 from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
-from trio_sched.snapshot.pod_info import PodInfo
 
 
 @define(eq=False, kw_only=True)
@@ -59,14 +59,15 @@ class Scheduler:
     """Grows when all signatures become invalid; older ones are made again."""
     _signature_caches: dict[str, SignatureCache] = field(factory=dict, init=False)
     _nominated_rows: NominatedRows = field(init=False)
-    _nominated: dict[str, PodInfo] = field(factory=dict, init=False)
-    """Nominated pods by UID, with their resources."""
+    _nominated: NominatedIndex = field(init=False)
+    _dry_runs: DryRunCache = field(factory=DryRunCache, init=False)
     _next_start_node_index: int = field(default=0, init=False)
     """Where the next search for feasible nodes begins; shared by all profiles."""
 
     def __attrs_post_init__(self) -> None:
         self.plugin_failures = self.queue.plugin_failures
         self._nominated_rows = NominatedRows(self.cache.table)
+        self._nominated = NominatedIndex(self.queue, self.cache.table, self.cache.options)
 
     def install_profiles(self, profiles: Mapping[str, Profile], *, extenders: bool = False) -> None:
         """Schedule with *profiles*, by schedulerName; to be called once, before the first pod.
@@ -79,7 +80,9 @@ class Scheduler:
             BadPlugin: a plugin's events_to_register failed.
         """
         self.profiles = profiles
-        self.queue.install_profiles(profiles, self.sign_queued, extenders=extenders)
+        self.queue.install_profiles(
+            profiles, self.sign_queued, is_refused=self._is_refused_on_node, extenders=extenders
+        )
         table = self.cache.table
         self._signature_caches = {
             name: SignatureCache(profile, table, self.dependencies, self._nominated_rows)
@@ -114,6 +117,7 @@ class Scheduler:
     def invalidate_signatures(self) -> None:
         """Something has changed that plugins read and that no signature shows."""
         self.signature_epoch += 1
+        self._dry_runs.clear()
         for cache in self._signature_caches.values():
             cache.clear()
 
@@ -122,15 +126,21 @@ class Scheduler:
     def decide(self, info: QueuedPodInfo) -> Decision:
         """Find a node for a popped pod."""
         pod = info.pod
-        nominated = self._nominated_pods_for(pod)
+        nominated = self._nominated.for_pod(pod)
         if info.signature_epoch != self.signature_epoch:
             self.sign_queued(info)
         cycle = self._plain_cycle(pod, nominated)
         cache = self._signature_caches[pod.scheduler_name]
-        if info.signature is not None and not cycle.nominated_node_name:
-            decision = cache.decide(pod, info.signature, nominated, self.rng)
+        if info.signature is not None:
+            node_name = cycle.nominated_node_name
+            decision = (
+                cache.decide_on_nominated_node(pod, info.signature, nominated, node_name)
+                if node_name
+                else cache.decide(pod, info.signature, nominated, self.rng)
+            )
             if decision is not None:
                 return decision
+            cycle.evaluation = cache.evaluation(info.signature)
         decision = cycle.decide(self.rng)
         if isinstance(decision, ScheduleResult):
             self._next_start_node_index += decision.evaluated_nodes
@@ -142,7 +152,7 @@ class Scheduler:
         self, info: QueuedPodInfo, *, nominated_first: bool = True
     ) -> NodesForExtenders | SchedulingFailure:
         """The nodes that extenders are to be asked about before it is decided about a popped pod."""
-        cycle = self._plain_cycle(info.pod, self._nominated_pods_for(info.pod))
+        cycle = self._plain_cycle(info.pod, self._nominated.for_pod(info.pod))
         found = find_feasible_nodes(cycle, nominated_first=nominated_first)
         if isinstance(found, NodesForExtenders):
             self._next_start_node_index += found.evaluated
@@ -150,7 +160,7 @@ class Scheduler:
 
     def select_host_among(self, info: QueuedPodInfo, feasible: NodesForExtenders, result: ExtenderResult) -> Decision:
         """Find a node for a popped pod among those that extenders have left."""
-        cycle = self._plain_cycle(info.pod, self._nominated_pods_for(info.pod))
+        cycle = self._plain_cycle(info.pod, self._nominated.for_pod(info.pod))
         return select_host_among(cycle, feasible, result, self.rng)
 
     def post_filter(self, info: QueuedPodInfo, unplaced: SchedulingFailure) -> HookSteps[SchedulingFailure] | None:
@@ -164,9 +174,21 @@ class Scheduler:
         self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int, budgets: BudgetsByNamespace
     ) -> DryRun:
         """Find the victims of *pod* on some nodes; see `trio_sched.engine.preemption`."""
-        profile, nominated = self.profiles[pod.scheduler_name], self._nominated_pods_for(pod)
+        profile, nominated = self.profiles[pod.scheduler_name], self._nominated.for_pod(pod)
+        signature = self.sign(pod)
+        kept = None
+        if signature is not None and is_judged_by_signature(profile, signature, state):
+            kept = self._dry_runs.of(profile.name, signature, pod.priority, budgets)
         found = dry_run(
-            profile, self.cache.table, pod, state, nominated, node_names, budgets=budgets, num_candidates=num_candidates
+            profile,
+            self.cache.table,
+            pod,
+            state,
+            nominated,
+            node_names,
+            budgets=budgets,
+            num_candidates=num_candidates,
+            kept=kept,
         )
         self.plugin_failures.add_status(found.error, pod.key)
         return found
@@ -183,36 +205,16 @@ class Scheduler:
             self._nominated_rows,
         )
 
-    # --- nominated pods ---------------------------------------------------------------------------------------------
-
-    def _nominated_pods_for(self, pod: Pod) -> NominatedPods:
-        """Nominated pods whose priority is equal to or higher than that of *pod*, by node."""
-        queue = self.queue
-        if not queue.nominator:
-            return {}
-        found: dict[str, list[PodInfo]] = {}
-        for node_name in queue.nominator.nodes:
-            if node_name not in self.cache.table.row_of:
-                continue
-            for other in self.nominated_pods(node_name):
-                if other.uid != pod.uid and other.priority >= pod.priority:
-                    found.setdefault(node_name, []).append(self._pod_info(other))
-        return found
-
-    def _pod_info(self, pod: Pod) -> PodInfo:
-        known = self._nominated.get(pod.uid)
-        if known is None or known.pod is not pod:
-            if len(self._nominated) > 2 * len(self.queue.nominator) + 64:
-                self._nominated.clear()
-            known = self._nominated[pod.uid] = PodInfo(pod, pod_resources(pod, self.cache.options))
-        return known
+    def _is_refused_on_node(self, info: QueuedPodInfo, plugin: str, node_name: str) -> bool:
+        pod = info.pod
+        if self.queue.nominator.node_of(pod.uid) == node_name:  # if it does not fit there, it is to look for another
+            return False
+        profile, nominated = self.profiles[pod.scheduler_name], self._nominated.for_pod(pod)
+        return is_refused_on_node(profile, plugin, pod, self.cache.table, node_name, nominated)
 
     def nominated_pods(self, node_name: str) -> list[Pod]:
         """The pods that are nominated to *node_name*."""
-        return [
-            queued.pod if isinstance(queued, QueuedPodInfo) else queued
-            for queued in self.queue.nominated_pods(node_name)
-        ]
+        return self._nominated.on_node(node_name)
 
     # --- from the decision to the bind ------------------------------------------------------------------------------
 

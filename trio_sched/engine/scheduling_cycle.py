@@ -12,6 +12,7 @@ from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailu
 from trio_sched.engine.filtering import FilterOutcome, NominatedPods, node_statuses, run_filters, run_pre_filters
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import select_host
+from trio_sched.engine.incremental_evaluation import IncrementalEvaluation
 from trio_sched.engine.nominated_pods import NominatedRows, run_filters_with_nominated_pods
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.scoring import Scores, run_pre_scores, run_scores
@@ -59,6 +60,8 @@ class SchedulingCycle:
     """The node that the pod is nominated to; None means what its status says."""
     nominated_rows: NominatedRows | None = None
     """Shared by all cycles; without it rows are copied for this one."""
+    evaluation: IncrementalEvaluation | None = None
+    """Of pods with the same signature: keeps statuses on nodes with nominated pods."""
 
     @property
     def nominated_node_name(self) -> str:
@@ -125,7 +128,8 @@ class SchedulingCycle:
     def _apply_nominated(self, outcome: FilterOutcome) -> None:
         if self.nominated:
             rows = NominatedRows(self.table) if self.nominated_rows is None else self.nominated_rows
-            run_filters_with_nominated_pods(self.profile, self.pod, outcome, self.state, self.nominated, rows)
+            kept = None if self.evaluation is None else self.evaluation.nominated_statuses_for(self.state)
+            run_filters_with_nominated_pods(self.profile, self.pod, outcome, self.state, self.nominated, rows, kept)
 
     def _num_nodes_to_find(self, count: int) -> int | None:
         percentage = self.profile.percentage_of_nodes_to_score

@@ -127,6 +127,43 @@ class SignatureCache:
             self._evaluations.drop(signature)
             return None
 
+    def decide_on_nominated_node(
+        self, pod: Pod, signature: Signature, nominated: NominatedPods, node_name: str
+    ) -> ScheduleResult | None:
+        """Decide on *pod*, which is nominated to *node_name*, if it fits there and that is known from the cache."""
+        row = self.table.row_of.get(node_name)
+        if row is None:
+            return None
+        try:
+            with self.dependencies.recording():
+                evaluation = self._evaluation(pod, signature)
+                if evaluation is None or evaluation.per_node:
+                    return None
+                evaluation.catch_up()
+            if not evaluation.passes[row]:
+                return None
+            state = evaluation.state.fork(without=evaluation.keys_per_pod)
+            if _restricts(run_pre_filters(evaluation.uncached_pre_filters, pod, NodeColumns(self.table), state)):
+                return None
+            if any(hook.plugin not in state.skip_filter for hook in evaluation.uncached_filters):
+                return None
+            if node_name in nominated:
+                kept = evaluation.nominated_statuses_for(state)
+                (status,) = statuses_with_nominated(
+                    self.profile, pod, state, nominated, [node_name], self.nominated_rows, kept
+                )
+                if status is not None:
+                    return None
+        except HookFailed:
+            self._evaluations.drop(signature)
+            return None
+        return ScheduleResult(node_name, state, 1, 1)
+
+    def evaluation(self, signature: Signature) -> IncrementalEvaluation | None:
+        """The cached evaluation of pods of this signature, if there is one."""
+        found, _is_uncached = self._look_up(signature)
+        return found
+
     def clear(self) -> None:
         """Begin anew: plugins may return other values now, for reasons that neither pods nor nodes show."""
         self._evaluations.clear()
@@ -172,16 +209,21 @@ class SignatureCache:
         totals = totals + run_scores(uncached, pod, nodes, state).totals
         return ScheduleResult(table.names[int(positions[select_host(totals, rng)])], state, table.count, len(positions))
 
-    def _evaluation(self, pod: Pod, signature: Signature) -> IncrementalEvaluation | None:
-        evaluations = self._evaluations
+    def _look_up(self, signature: Signature) -> tuple[IncrementalEvaluation | None, bool]:
+        """The valid evaluation, if there is one; and whether there is to be none."""
         try:
-            found = evaluations.get(signature)
+            found = self._evaluations.get(signature)
             is_uncached = signature in self._uncached
         except KeyboardInterrupt:
             raise
         except BaseException:  # the parts are objects of plugins, whose __eq__ can raise anything
-            return None
-        if found is not None and not found.is_outdated:
+            return None, True
+        return (None if found is None or found.is_outdated else found), is_uncached
+
+    def _evaluation(self, pod: Pod, signature: Signature) -> IncrementalEvaluation | None:
+        evaluations = self._evaluations
+        found, is_uncached = self._look_up(signature)
+        if found is not None:
             evaluations.touch(signature)
             return found
         if is_uncached:
@@ -296,7 +338,8 @@ def _passes(
         passes &= cache.filter(pod, table, passes, state)
     names = [name for name in nominated if name in table.row_of and passes[table.row_of[name]]]
     if names:
-        statuses = statuses_with_nominated(evaluation.profile, pod, state, nominated, names, rows)
+        kept = evaluation.nominated_statuses_for(state)
+        statuses = statuses_with_nominated(evaluation.profile, pod, state, nominated, names, rows, kept)
         for name, status in zip(names, statuses, strict=True):
             passes[table.row_of[name]] = status is None
     return passes

@@ -85,7 +85,8 @@ class ExtensionPoints:
         event.
         Return: an iterable of registrations, each with a hint function if not every such event is worth another
         attempt; without registrations such pods wait for the periodic flush. A failure stops the start. A hint function
-        that fails counts as QUEUE.
+        that fails counts as QUEUE. If your filter judges a node by what is on it, register for deleted pods with
+        ``node_local=True``: then only those pods are queued that it lets pass on the node of the deleted one.
         """
         raise NotImplementedError
 

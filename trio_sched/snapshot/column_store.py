@@ -16,6 +16,7 @@ _PER_ROW = (
     "feature_sets",
     "node_generation",
     "pods_generation",
+    "pod_objects_generation",
 )
 _MATRICES = ("allocatable", "requested", "nonzero_requested")
 
@@ -35,7 +36,9 @@ class ColumnViews:
     node_generation: Int64Array
     """Grows with every change of the row's node object that matters to plugins."""
     pods_generation: Int64Array
-    """Grows with every change of the row's pods."""
+    """Grows when a pod comes to the row or leaves it."""
+    pod_objects_generation: Int64Array
+    """Grows with every change of the row's pods, and of one of them."""
 
 
 @define(eq=False)
@@ -52,6 +55,7 @@ class ColumnStore:
     feature_sets: Int32Array = field(factory=lambda: np.zeros(0, dtype=np.int32))
     node_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
     pods_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
+    pod_objects_generation: Int64Array = field(factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def capacity(self) -> int:

@@ -319,6 +319,8 @@ class NodeTable:
     def update_pod(self, row: int, pod_info: PodInfo, pod: Pod) -> None:
         """*pod_info* is now *pod*, another version of the same pod with the same resources."""
         old, pod_info.pod = pod_info.pod, pod
+        self._generation += 1
+        self._store.pod_objects_generation[row] = self._generation
         if class_key(old) != class_key(pod):
             self.pod_index.remove(row, old)
             self.pod_index.add(row, pod)
@@ -341,7 +343,7 @@ class NodeTable:
         self._store.pod_count[row] += sign
         self.pods_log.append(row)
         self._generation += 1
-        self._store.pods_generation[row] = self._generation
+        self._store.pods_generation[row] = self._store.pod_objects_generation[row] = self._generation
 
     # --- bookkeeping ------------------------------------------------------------------------------------------------
 
@@ -358,7 +360,7 @@ class NodeTable:
         else:
             self._node_changed(row)
             self.pods_log.append(row)
-            self._store.pods_generation[row] = self._generation
+            self._store.pods_generation[row] = self._store.pod_objects_generation[row] = self._generation
 
 
 def _matters(old: Node, new: Node) -> bool:

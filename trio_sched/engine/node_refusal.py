@@ -1,0 +1,62 @@
+"""Whether a plugin goes on refusing a node from which a pod was deleted: then no attempt is worth its while."""
+
+from __future__ import annotations
+
+from trio_sched.engine.bound_hooks import FilterHook
+from trio_sched.engine.filtering import NominatedPods
+from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.plugin_calls import call_filter, call_pre_filter
+from trio_sched.engine.profile import Profile
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.what_if import WhatIf
+
+
+def is_refused_on_node(
+    profile: Profile, plugin: str, pod: Pod, table: NodeTable, node_name: str, nominated: NominatedPods
+) -> bool:
+    """Whether the filter of *plugin* fails for *pod* on a node, even if the pod preempted all that it may.
+
+    Args:
+        profile: the profile of the pod.
+        plugin: its filter judges a node by what is on it.
+        pod: the pod that it rejected.
+        table: the cluster.
+        node_name: the node.
+        nominated: nominated pods of equal or higher priority, by node; their room counts as taken.
+
+    Returns:
+        False also if it is unknown.
+    """
+    hook = next((hook for hook in profile.filter if hook.plugin == plugin and not hook.per_node), None)
+    row = table.row_of.get(node_name)
+    if hook is None or row is None:
+        return False
+    columns, state = NodeColumns(table), CycleState()
+    beside = nominated.get(node_name, ())
+    can_preempt = bool(profile.post_filter) and pod.spec.preemption_policy != "Never"
+    try:
+        for pre_filter in profile.pre_filter:
+            if pre_filter.plugin == plugin and call_pre_filter(pre_filter, pod, columns, state) is not None:
+                return False
+        less_important = [
+            pod_info.pod.uid
+            for pod_info in table.pods[row].values()
+            if can_preempt and pod_info.pod.priority < pod.priority
+        ]
+        if not beside and not less_important:
+            return _fails(hook, pod, columns.take(slice(row, row + 1)), state)
+        what_if = WhatIf(table, [row])
+        for uid in less_important:
+            what_if.remove_pod(node_name, uid)
+        for pod_info in beside:
+            what_if.add_pod(node_name, pod_info)
+        return _fails(hook, pod, what_if.nodes, state)
+    except HookFailed:
+        return False
+
+
+def _fails(hook: FilterHook, pod: Pod, nodes: NodeColumns, state: CycleState) -> bool:
+    return not call_filter(hook, pod, nodes, state).passes[0]
