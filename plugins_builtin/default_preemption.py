@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from trio_sched.plugin_api import (
-    NOT_STARTED,
     Action,
     Code,
     CycleState,
@@ -26,7 +25,6 @@ from trio_sched.plugin_api import (
     fit_error,
     hookimpl,
     on,
-    started_at,
     unresolvable,
     unschedulable,
 )
@@ -34,8 +32,6 @@ from trio_sched.plugin_api import (
 NAME = "DefaultPreemption"
 PREEMPTION_UNFINISHED = "waiting for the preemption for this pod to be finished"
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
-_PRIORITY_OFFSET = 2**31
-"""Makes every priority positive, so that the sum of priorities grows with every victim."""
 
 
 class DefaultPreemption:
@@ -159,25 +155,9 @@ def best_candidates(candidates: Mapping[str, Victims]) -> list[str]:
     Better is, one after the other: fewer violated budgets; a less important most important victim; a smaller sum of
     priorities; fewer victims; a most important victim (the one among them that started first) that started later.
     """
-    best = list(candidates)
-    rules: tuple[Callable[[Victims], int], ...] = (
-        lambda victims: victims.pdb_violations,
-        lambda victims: victims.pods[0].priority if victims.pods else -_PRIORITY_OFFSET,
-        lambda victims: sum(pod.priority + _PRIORITY_OFFSET for pod in victims.pods),
-        lambda victims: len(victims.pods),
-    )
-    for rule in rules:
-        if len(best) > 1:
-            values = {name: rule(candidates[name]) for name in best}
-            lowest = min(values.values())
-            best = [name for name in best if values[name] == lowest]
+    lowest = min((victims.cost for victims in candidates.values()), default=None)
+    best = [name for name, victims in candidates.items() if victims.cost == lowest]
     if len(best) > 1:
-        started = {name: _earliest_start(candidates[name].pods) for name in best}
-        latest = max(started.values())
-        best = [name for name in best if started[name] == latest]
+        latest = max(candidates[name].earliest_start for name in best)
+        best = [name for name in best if candidates[name].earliest_start == latest]
     return best
-
-
-def _earliest_start(victims: Sequence[Pod]) -> str:
-    highest = max((pod.priority for pod in victims), default=0)
-    return min((started_at(pod) for pod in victims if pod.priority == highest), default=NOT_STARTED)

@@ -33,14 +33,14 @@ async def started_recorder(recorder: EventRecorder, server: RawServer, nursery: 
     await wait_all_tasks_blocked()
 
 
-async def recorded(server: RawServer, *names: str, fail: bool = False) -> None:
+async def recorded(server: RawServer, *names: str, fail: bool = False, unfinished: int | None = None) -> None:
     """Record an event about each of these pods and wait until all are sent."""
     async with connect(server.settings, qps=-1) as client, trio.open_nursery() as nursery:
         recorder = EventRecorder(client=client, hostname="h", wall_clock=lambda: datetime.now(UTC), random=Random(1))
         await started_recorder(recorder, server, nursery)
         for name in names:
             recorder.record(failed_scheduling(pod(name), "no room") if fail else scheduled(pod(name), "n"))
-        assert recorder.unfinished == len(names)
+        assert recorder.unfinished == (len(names) if unfinished is None else unfinished)
         with trio.fail_after(10):
             await recorder.drained()
         assert recorder.unfinished == 0
@@ -57,6 +57,9 @@ class Server:
     async def __call__(self, exchange: Exchange) -> None:
         if exchange.request.method == "GET":
             await exchange.answer()
+            return
+        if exchange.request.method == "PATCH":
+            await exchange.answer(exchange.request.body)
             return
         event = json.loads(exchange.request.body)
         name = event["regarding"]["name"]
@@ -109,10 +112,18 @@ async def test_what_the_server_refuses_is_logged_and_not_sent_again(
     assert "about Forbidden" in caplog.text
 
 
-async def test_events_that_can_repeat_are_sent_at_once(nursery: trio.Nursery) -> None:
-    handler = Server()
-    await recorded(await started(handler, nursery), "p0", "p1", fail=True)
-    assert sorted(handler.got) == ["p0", "p1"]
+@pytest.mark.parametrize("statuses", [{}, {"p0": [(500, "Later")]}, {"p0": [(409, "AlreadyExists")]}])
+async def test_the_count_of_a_series_follows_its_first_event(
+    nursery: trio.Nursery, statuses: dict[str, list[tuple[int, str]]]
+) -> None:
+    handler = Server(statuses)
+    server = await started(handler, nursery)
+    await recorded(server, "p0", "p1", "p0", "p0", fail=True, unfinished=2)
+    created = [json.loads(request.body) for request in server.requests if request.method == "POST"]
+    (patch,) = [request for request in server.requests if request.method == "PATCH"]
+    first = next(event for event in created if event["regarding"]["name"] == "p0")
+    assert patch.target.endswith(f"/events/{first['metadata']['name']}")
+    assert json.loads(patch.body)["series"]["count"] in (2, 3)
 
 
 async def test_events_that_cannot_be_sent_for_long_are_given_up_and_counted(

@@ -55,13 +55,17 @@ _Key = tuple[str, str, str, str, str, str]
 
 @define(eq=False)
 class _Series:
-    event: Event
-    count: int
+    recorded: PodEvent
+    name: str
+    moment: datetime
     last_seen: float
-    sent_count: int
     sent_at: float
-    created: trio.Event = field(factory=trio.Event)
-    """Set when the first event has been sent: an event that does not exist cannot be patched."""
+    count: int = 1
+    sent_count: int = 1
+    is_created: bool = False
+    """Whether the first event has been sent: an event that does not exist cannot be patched."""
+    is_count_due: bool = False
+    """Whether the count is to be sent then."""
 
 
 @define(eq=False, kw_only=True)
@@ -134,7 +138,8 @@ class EventRecorder:
                 log.warning("too many events wait to be sent; dropped so far: %d", self.dropped)
             return
         if event.once:
-            self._send_once(event)
+            moment = self.wall_clock()
+            self._submit(event, self._name(event.pod.name, moment), moment, None)
             return
         now = trio.current_time()
         pod = event.pod
@@ -153,8 +158,9 @@ class EventRecorder:
             if series.count == 2:
                 self._submit_count(series)
             return
-        series = self._series[key] = _Series(self._as_event(event), 1, now, 1, now)
-        self.pool.submit(partial(self._begin_series, series))
+        moment = self.wall_clock()
+        series = self._series[key] = _Series(event, self._name(pod.name, moment), moment, now, now)
+        self._submit(event, series.name, moment, partial(self._series_created, series))
 
     def record_on_lease(self, event: LeaseEvent) -> None:
         """Record *event*; never as a part of a series."""
@@ -186,11 +192,10 @@ class EventRecorder:
         suffix = f".{self._last_stamp:x}"
         return subject[: MAX_NAME_LENGTH - len(suffix)].rstrip("-.") + suffix
 
-    def _as_event(self, event: PodEvent) -> Event:
-        moment = self.wall_clock()
+    def _as_event(self, event: PodEvent, name: str, moment: datetime) -> Event:
         pod, controller = event.pod, event.reporting_controller
         return Event(
-            metadata=ObjectMeta(name=self._name(pod.name, moment), namespace=pod.namespace or "default"),
+            metadata=ObjectMeta(name=name, namespace=pod.namespace or "default"),
             event_time=format_micro_time(moment),
             reporting_controller=controller,
             reporting_instance=f"{controller}-{self.hostname}",
@@ -208,19 +213,18 @@ class EventRecorder:
             type=event.type,
         )
 
-    def _send_once(self, event: PodEvent) -> None:
-        """Send an event that is never repeated; nearly all are such."""
+    def _submit(self, event: PodEvent, name: str, moment: datetime, on_done: Callable[[], None] | None) -> None:
+        """Have *event* sent, and *on_done* called when it has been, or cannot be."""
         if self._in_core_shape is not False:
-            self.pool.submit(partial(self._send, self._as_event(event)))
+            self.pool.submit(partial(self._send, self._as_event(event, name, moment), on_done))
             return
-        pod, moment = event.pod, self.wall_clock()
-        namespace = pod.namespace or "default"
+        pod, namespace = event.pod, event.pod.namespace or "default"
         key = (event.reporting_controller, event.type, event.reason, event.action)
         template = self._templates.get(key)
         if template is None:
-            template = self._templates[key] = events.EventTemplate.prepare(self._as_event(event))
+            template = self._templates[key] = events.EventTemplate.prepare(self._as_event(event, name, moment))
         body = template.body(
-            name=self._name(pod.name, moment),
+            name=name,
             namespace=namespace,
             event_time=format_micro_time(moment),
             pod=pod,
@@ -228,32 +232,41 @@ class EventRecorder:
         )
         target = events.event_path(namespace)
         if self._posts is not None:
-            self._posts.submit(target, body)
+            self._posts.submit(target, body, on_done)
         else:
-            self.pool.submit(partial(self._post, target, body))
+            self.pool.submit(partial(self._post, target, body, on_done))
 
-    async def _post(self, target: bytes, body: bytes) -> None:
+    async def _send(self, event: Event, on_done: Callable[[], None] | None) -> None:
+        await self._try(partial(self._create, event))
+        if on_done is not None:
+            on_done()
+
+    async def _post(self, target: bytes, body: bytes, on_done: Callable[[], None] | None) -> None:
         await self._try(partial(self._call, target, body))
+        if on_done is not None:
+            on_done()
 
     async def _call(self, target: bytes, body: bytes) -> None:
         await self.client.call(b"POST", target, headers=JSON, body=body)
 
     def _post_refused(self, post: Post, reply: Reply | None) -> None:
         if reply is None or reply.status in (401, 429) or reply.status >= 500:  # alone, with the retries of the client
-            self.pool.submit(partial(self._post, post.target, post.body))
+            self.pool.submit(partial(self._post, post.target, post.body, post.on_done))
             return
         problem = error_from_reply(reply.status, reply.body, request=f"POST {post.target.decode()}")
         if not isinstance(problem, AlreadyExists):
             log.warning("Server rejected event (will not retry!): %s", problem)
+        if post.on_done is not None:
+            post.on_done()
 
     def _posts_too_old(self, posts: list[Post]) -> None:
         log.warning("gave up sending %d events after %d s", len(posts), EVENT_TRIES * EVENT_RETRY_SECONDS)
+        for post in posts:
+            if post.on_done is not None:
+                post.on_done()
 
     def _retry_seconds(self) -> float:
         return EVENT_RETRY_SECONDS * (1 + EVENT_RETRY_JITTER * self.random.random())
-
-    async def _send(self, event: Event) -> None:
-        await self._try(partial(self._create, event))
 
     async def _create(self, event: Event) -> None:
         if self._in_core_shape:
@@ -261,21 +274,22 @@ class EventRecorder:
         else:
             await events.create_event(self.client, event)
 
-    async def _begin_series(self, series: _Series) -> None:
-        try:
-            await self._send(series.event)
-        finally:
-            series.created.set()
+    def _series_created(self, series: _Series) -> None:
+        series.is_created = True
+        if series.is_count_due:
+            self._submit_count(series)
 
     def _submit_count(self, series: _Series) -> None:
         """Have the count of *series*, as it is now, sent."""
+        if not series.is_created:
+            series.is_count_due = True
+            return
         series.sent_count, series.sent_at = series.count, trio.current_time()
         last_observed = format_micro_time(self.wall_clock())
         self.pool.submit(partial(self._send_count, series, EventSeries(series.count, last_observed)))
 
     async def _send_count(self, series: _Series, count: EventSeries) -> None:
-        await series.created.wait()  # jobs start in order, so the one that sets it has started
-        event = series.event
+        event = self._as_event(series.recorded, series.name, series.moment)
 
         async def send() -> None:
             try:

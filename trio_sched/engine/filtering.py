@@ -5,7 +5,7 @@ This is the plain evaluation. `incremental_evaluation` gives the same masks fast
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from attrs import define, field, frozen
@@ -92,8 +92,7 @@ class FilterOutcome:
         Raises:
             HookFailed: a filter cannot explain its codes.
         """
-        for position, status in self.node_statuses.items():
-            yield status, [position]
+        yield from _grouped(self.node_statuses)
         failed = np.flatnonzero(~self.passes)
         if self.node_statuses:
             failed = failed[~np.isin(failed, list(self.node_statuses))]
@@ -135,6 +134,19 @@ class FilterOutcome:
             if code:
                 return explain(hook, verdicts, code)
         return None
+
+
+def _grouped(statuses: Mapping[int, Status]) -> Iterator[tuple[Status, list[int]]]:
+    """Each status with the positions that have it or an equal one."""
+    groups: dict[Hashable, tuple[Status, list[int]]] = {}
+    for position, status in statuses.items():
+        key = (status.plugin, status.code, status.reasons) if status.error is None else position
+        group = groups.get(key)
+        if group is None:
+            groups[key] = (status, [position])
+        else:
+            group[1].append(position)
+    yield from groups.values()
 
 
 def run_filters(

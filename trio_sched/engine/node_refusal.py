@@ -2,16 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+
+from attrs import define, field
+
 from trio_sched.engine.bound_hooks import FilterHook
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.plugin_calls import call_filter, call_pre_filter
 from trio_sched.engine.profile import Profile
+from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.what_if import WhatIf
+
+_MAX_KEPT = 256
+
+
+@define(eq=False)
+class NodeRefusals:
+    """Keeps what was found out about pods of one signature until the node or its pods change."""
+
+    table: NodeTable
+    _kept: dict[Hashable, tuple[tuple[int, int, Sequence[PodInfo]], bool]] = field(factory=dict, init=False)
+
+    def is_refused(
+        self, profile: Profile, plugin: str, info: QueuedPodInfo, node_name: str, nominated: NominatedPods
+    ) -> bool:
+        """See `is_refused_on_node`."""
+        pod, row = info.pod, self.table.row_of.get(node_name)
+        if row is None:
+            return False
+        if info.signature is None or plugin not in profile.cached_plugins(info.signature):
+            return is_refused_on_node(profile, plugin, pod, self.table, node_name, nominated)
+        views = self.table.views
+        beside = nominated.get(node_name, ())
+        version = (int(views.pods_generation[row]), int(views.node_generation[row]), beside)
+        key = (
+            *(profile.name, plugin, node_name, pod.priority, pod.spec.preemption_policy),
+            *(info.signature_epoch, info.signature),
+        )
+        try:
+            known = self._kept.get(key)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # the parts of a signature are objects of plugins, whose __eq__ can raise anything
+            self._kept.clear()
+            known = None
+        if known is not None and known[0][:2] == version[:2] and known[0][2] is beside:
+            return known[1]
+        refused = is_refused_on_node(profile, plugin, pod, self.table, node_name, nominated)
+        if len(self._kept) >= _MAX_KEPT:
+            self._kept.clear()
+        self._kept[key] = version, refused
+        return refused
 
 
 def is_refused_on_node(

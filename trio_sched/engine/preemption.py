@@ -168,7 +168,13 @@ class DryRunCache:
     ) -> KeptOutcomes:
         """The outcomes with these *budgets*; none if the former ones were for others."""
         key = (profile, signature, priority)
-        kept = self._kept.pop(key, None)
+        try:
+            kept = self._kept.pop(key, None)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # the parts of a signature are objects of plugins, whose __eq__ can raise anything
+            self._kept.clear()
+            kept = None
         if kept is None or kept.budgets is not budgets:
             kept = KeptOutcomes(budgets)
         self._kept[key] = kept

@@ -23,7 +23,7 @@ from trio_sched.engine.hook_steps import (
     post_filter_steps,
 )
 from trio_sched.engine.kind_dependencies import KindDependencies
-from trio_sched.engine.node_refusal import is_refused_on_node
+from trio_sched.engine.node_refusal import NodeRefusals
 from trio_sched.engine.nominated_index import NominatedIndex
 from trio_sched.engine.nominated_pods import NominatedRows
 from trio_sched.engine.plugin_failures import PluginFailures
@@ -61,12 +61,14 @@ class Scheduler:
     _nominated_rows: NominatedRows = field(init=False)
     _nominated: NominatedIndex = field(init=False)
     _dry_runs: DryRunCache = field(factory=DryRunCache, init=False)
+    _refusals: NodeRefusals = field(init=False)
     _next_start_node_index: int = field(default=0, init=False)
     """Where the next search for feasible nodes begins; shared by all profiles."""
 
     def __attrs_post_init__(self) -> None:
         self.plugin_failures = self.queue.plugin_failures
         self._nominated_rows = NominatedRows(self.cache.table)
+        self._refusals = NodeRefusals(self.cache.table)
         self._nominated = NominatedIndex(self.queue, self.cache.table, self.cache.options)
 
     def install_profiles(self, profiles: Mapping[str, Profile], *, extenders: bool = False) -> None:
@@ -210,7 +212,7 @@ class Scheduler:
         if self.queue.nominator.node_of(pod.uid) == node_name:  # if it does not fit there, it is to look for another
             return False
         profile, nominated = self.profiles[pod.scheduler_name], self._nominated.for_pod(pod)
-        return is_refused_on_node(profile, plugin, pod, self.cache.table, node_name, nominated)
+        return self._refusals.is_refused(profile, plugin, info, node_name, nominated)
 
     def nominated_pods(self, node_name: str) -> list[Pod]:
         """The pods that are nominated to *node_name*."""

@@ -43,6 +43,8 @@ class Post(NamedTuple):
     target: bytes
     body: bytes
     submitted_at: float
+    on_done: Callable[[], None] | None = None
+    """Called when it has got a response, unless that goes to ``on_refused``."""
 
 
 @define(eq=False)
@@ -72,9 +74,9 @@ class PipelinedPosts:
     _hurry: trio.Event = field(factory=trio.Event, init=False)
     _emptied: trio.Event | None = field(default=None, init=False)
 
-    def submit(self, target: bytes, body: bytes) -> None:
+    def submit(self, target: bytes, body: bytes, on_done: Callable[[], None] | None = None) -> None:
         """Send *body* to *target* soon; returns at once."""
-        self._waiting.append(Post(target, body, trio.current_time()))
+        self._waiting.append(Post(target, body, trio.current_time(), on_done))
         idle = len(self._idle)
         if idle == CONNECTIONS or (idle and len(self._waiting) > MAX_IN_FLIGHT):
             self._idle.pop().set()
@@ -154,6 +156,8 @@ class PipelinedPosts:
         self._in_flight -= 1
         if reply.status >= 300:
             self.on_refused(post, reply)
+        elif post.on_done is not None:
+            post.on_done()
         self._tell_if_empty()
 
     def _take_back(self, in_flight: deque[Post], *, refused: bool) -> None:

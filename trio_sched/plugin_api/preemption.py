@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from attrs import define, field, frozen
 
@@ -10,6 +11,9 @@ from trio_sched.objects.disruption_budget import PodDisruptionBudget
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.label_selection import LabelMatcher, SelectorError, compile_selector
+
+PRIORITY_OFFSET = 2**31
+"""Makes every priority positive."""
 
 
 @frozen
@@ -19,6 +23,23 @@ class Victims:
     pods: tuple[Pod, ...]
     pdb_violations: int = 0
     """How many of the evictions would violate a PodDisruptionBudget."""
+
+    @cached_property
+    def cost(self) -> tuple[int, int, int, int]:
+        """How much is lost, in the order of what counts: compare it with that of other nodes.
+
+        Violated budgets, the highest priority, the sum of the priorities (made positive, so that it grows with every
+        victim), the number of victims.
+        """
+        priorities = [pod.priority for pod in self.pods]
+        highest = priorities[0] if priorities else -PRIORITY_OFFSET
+        return self.pdb_violations, highest, sum(priorities) + PRIORITY_OFFSET * len(priorities), len(priorities)
+
+    @cached_property
+    def earliest_start(self) -> str:
+        """When the first of the most important victims started."""
+        highest = max((pod.priority for pod in self.pods), default=0)
+        return min((started_at(pod) for pod in self.pods if pod.priority == highest), default=NOT_STARTED)
 
 
 @frozen
