@@ -232,7 +232,7 @@ class EventRecorder:
         )
         target = events.event_path(namespace)
         if self._posts is not None:
-            self._posts.submit(target, body, on_done)
+            self._posts.submit(target, body, on_done, soon=not event.once)
         else:
             self.pool.submit(partial(self._post, target, body, on_done))
 

@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 CONNECTIONS = 2
 COLLECT_SECONDS = 0.2
 """How long posts are collected before they are sent together."""
-HURRIED_SECONDS = 0.01
-"""The same while somebody waits for all of them."""
+HURRIED_SECONDS = 0.025
+"""The same if one of them is to be sent soon, or somebody waits for all of them."""
 MAX_IN_FLIGHT = 150
 """Posts to which one connection has no response yet."""
 _BROKEN = (OSError, ssl.SSLError, trio.ClosedResourceError, trio.TooSlowError, ProtocolViolation)
@@ -72,10 +72,23 @@ class PipelinedPosts:
     _idle: list[trio.Event] = field(factory=list, init=False)
     """Of the connections that have nothing to send; the one that had something last is woken first."""
     _hurry: trio.Event = field(factory=trio.Event, init=False)
+    _waiters: int = field(default=0, init=False)
+    """Tasks in :meth:`drained`."""
     _emptied: trio.Event | None = field(default=None, init=False)
 
-    def submit(self, target: bytes, body: bytes, on_done: Callable[[], None] | None = None) -> None:
-        """Send *body* to *target* soon; returns at once."""
+    def submit(
+        self, target: bytes, body: bytes, on_done: Callable[[], None] | None = None, *, soon: bool = False
+    ) -> None:
+        """Send *body* to *target*; returns at once.
+
+        Args:
+            target: path and query.
+            body: JSON.
+            on_done: called when it has got a response, unless that goes to ``on_refused``.
+            soon: send it after `HURRIED_SECONDS`, with all that waits.
+        """
+        if soon:
+            self._hurry.set()
         self._waiting.append(Post(target, body, trio.current_time(), on_done))
         idle = len(self._idle)
         if idle == CONNECTIONS or (idle and len(self._waiting) > MAX_IN_FLIGHT):
@@ -88,6 +101,7 @@ class PipelinedPosts:
 
     async def drained(self) -> None:
         """Send everything without waiting for more, and wait until all of it has a response."""
+        self._waiters += 1
         self._hurry.set()
         try:
             while self.unfinished:
@@ -95,7 +109,7 @@ class PipelinedPosts:
                     self._emptied = trio.Event()
                 await self._emptied.wait()
         finally:
-            self._hurry = trio.Event()
+            self._waiters -= 1
 
     async def run(self) -> None:
         """Send what is submitted, until cancelled."""
@@ -137,12 +151,12 @@ class PipelinedPosts:
         await self.collect()
 
     async def collect(self) -> None:
-        """Wait for more posts, and responses; shortly if somebody waits."""
-        if self._hurry.is_set():
-            await trio.sleep(HURRIED_SECONDS)
-            return
+        """Wait for more posts, and responses."""
         with trio.move_on_after(COLLECT_SECONDS):
             await self._hurry.wait()
+            await trio.sleep(HURRIED_SECONDS)
+        if self._hurry.is_set() and not self._waiters:
+            self._hurry = trio.Event()
 
     def take(self) -> Post | None:
         """The next post to send, if there is one and the rate limit lets it pass."""
