@@ -41,7 +41,7 @@ class EventHandlers:
     unassigned: UnassignedPods
     object_cache: ObjectCache
     wake: Callable[[], None]
-    """Called after anything that may have put pods into the active queue."""
+    """Called after every batch: it may have put pods into the queue, or made a plugin fail."""
     reject_waiting: Callable[[str], bool]
     """Rejects the pod with this UID if it waits on permit and has no outcome yet; returns whether that was so."""
     declared_features: bool = True

@@ -169,7 +169,7 @@ class TlsChannel:
                 return decrypted
             if self._outgoing.pending:  # a key update requires a response
                 await self._flush()
-            await self._fill()
+            self._feed(await self._inner.receive())
 
     def receive_nowait(self) -> bytes | None:
         """The bytes that can be decrypted without waiting; None if there are none, empty at the end."""
@@ -191,6 +191,10 @@ class TlsChannel:
         self._inner.close()
 
     def _read_decrypted(self) -> bytes | None:
+        if not self._incoming.pending and not self._ended:
+            return (
+                None  # a read takes a whole record, so nothing is left of the last one; finding out by reading raises
+            )
         try:
             first = self._tls.read(_TLS_RECORDS_BYTES)
         except ssl.SSLWantReadError:
