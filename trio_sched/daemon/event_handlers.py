@@ -86,7 +86,7 @@ class EventHandlers:
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         queue, now = self.scheduler.queue, trio.current_time()
-        if old.node_name:
+        if old.spec.node_name:
             self._cache(self.scheduler.cache.update, new)
             for event in pod_update_events(old, new, queue.resource_options):
                 queue.move_all(event, old, new, now=now)

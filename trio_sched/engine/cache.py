@@ -129,7 +129,7 @@ class Cache:
         Raises:
             CacheError: it is not confirmed.
         """
-        cached = self._pods.get(pod.uid)
+        cached = self._pods.get(pod.metadata.uid)
         if cached is None:
             raise CacheError(f"pod {pod.uid}({pod.key}) is not added to scheduler cache, so cannot be updated")
         if cached.assumed:
@@ -150,8 +150,8 @@ class Cache:
 
     def _replace(self, cached: CachedPod, pod: Pod) -> None:
         """A newer version; the columns are left alone if it takes the same from the same node, as nearly always."""
-        if cached.node_name == pod.node_name:
-            if has_same_resources(cached.pod, pod):
+        if cached.node_name == pod.spec.node_name:
+            if has_same_resources(cached.pod_info.pod, pod):
                 self._renew(cached, pod)
                 return
             resources = pod_resources(pod, self.options)

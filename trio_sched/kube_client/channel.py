@@ -164,9 +164,11 @@ class TlsChannel:
     async def receive(self) -> bytes:
         """The next decrypted bytes; empty at the end, with or without a close_notify: HTTP has its own lengths."""
         while True:
-            decrypted = self._read_decrypted()
-            if decrypted is not None:
-                return decrypted
+            # A read takes a whole record, so nothing is left of the last one; to find that out by reading costs more.
+            if self._incoming.pending or self._ended:
+                decrypted = self._read_decrypted()
+                if decrypted is not None:
+                    return decrypted
             if self._outgoing.pending:  # a key update requires a response
                 await self._flush()
             self._feed(await self._inner.receive())
@@ -191,10 +193,6 @@ class TlsChannel:
         self._inner.close()
 
     def _read_decrypted(self) -> bytes | None:
-        if not self._incoming.pending and not self._ended:
-            return (
-                None  # a read takes a whole record, so nothing is left of the last one; finding out by reading raises
-            )
         try:
             first = self._tls.read(_TLS_RECORDS_BYTES)
         except ssl.SSLWantReadError:

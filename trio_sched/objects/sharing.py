@@ -11,10 +11,10 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct, structs
 
-from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node, NodeStatus
 from trio_sched.objects.pod import Pod, PodStatus
 
+S = TypeVar("S", bound=Struct)
 V = TypeVar("V")
 
 _MAX_VALUES = 1024
@@ -52,17 +52,27 @@ class SharedValues(Generic[V]):
         return known
 
 
-_Tables = Mapping[str, SharedValues[object]]
+_Tables = Mapping[str, SharedValues[object] | None]
+"""By field; None: it is only ever the same as in the version before."""
 
-_texts: SharedValues[str] = SharedValues()
+# A table for each type: the JSON does not say of which one it is.
+_texts: SharedValues[object] = SharedValues()
 _text_maps: SharedValues[object] = SharedValues()
 _containers: SharedValues[object] = SharedValues()
 _amounts: SharedValues[object] = SharedValues()
 _images: SharedValues[object] = SharedValues()
-
-# A table for each type: the JSON does not say of which one it is.
-_METADATA: _Tables = {"labels": _text_maps, "annotations": _text_maps, "owner_references": SharedValues()}
+_METADATA: _Tables = {
+    "name": None,
+    "namespace": _texts,
+    "uid": None,
+    "labels": _text_maps,
+    "annotations": _text_maps,
+    "owner_references": SharedValues(),
+}
 _POD_SPEC: _Tables = {
+    "scheduler_name": _texts,
+    "priority_class_name": _texts,
+    "preemption_policy": _texts,
     "containers": _containers,
     "init_containers": _containers,
     "overhead": _amounts,
@@ -72,86 +82,72 @@ _POD_SPEC: _Tables = {
     "topology_spread_constraints": SharedValues(),
     "volumes": SharedValues(),
 }
-_POD_STATUS: _Tables = {"conditions": SharedValues(), "container_statuses": SharedValues()}
+_POD_STATUS: _Tables = {"phase": _texts, "conditions": SharedValues(), "container_statuses": SharedValues()}
+_POD_CONDITION: _Tables = {"type": _texts, "status": _texts, "last_transition_time": _texts}
 _NODE_SPEC: _Tables = {"taints": SharedValues()}
 _NODE_STATUS: _Tables = {"allocatable": _amounts, "capacity": _amounts, "conditions": SharedValues()}
-_POD_SPEC_TEXTS = ("scheduler_name", "priority_class_name", "preemption_policy")
 
 
 def share_pod(pod: Pod, known: Pod | None) -> Pod:
     """*pod*, just decoded, with parts of other pods and of *known*, its version before, instead of equal ones."""
-    spec, status = pod.spec, pod.status
-    _share_metadata(pod.metadata, known)
-    if known is not None and known.spec == spec:
+    if known is None:
+        _share(pod.metadata, None, _METADATA)
+        _share(pod.spec, None, _POD_SPEC)
+        _share_pod_status(pod.status, None)
+        return pod
+    _share(pod.metadata, known.metadata, _METADATA)
+    if pod.spec == known.spec:
         _replace_in_place(pod, "spec", known.spec)
     else:
-        _share_texts(spec, _POD_SPEC_TEXTS)
-        _share(spec, _POD_SPEC)
-    if known is not None and known.status == status:
+        _share(pod.spec, known.spec, _POD_SPEC)
+    if pod.status == known.status:
         _replace_in_place(pod, "status", known.status)
     else:
-        _share_pod_status(status)
+        _share_pod_status(pod.status, known.status)
     return pod
 
 
 def share_node(node: Node, known: Node | None) -> Node:
     """*node*, just decoded, with parts of other nodes and of *known*, its version before, instead of equal ones."""
-    _share_metadata(node.metadata, known)
-    if known is not None and known.spec == node.spec:
+    if known is None:
+        _share(node.metadata, None, _METADATA)
+        _share(node.spec, None, _NODE_SPEC)
+        _share_node_status(node.status, None)
+        return node
+    _share(node.metadata, known.metadata, _METADATA)
+    if node.spec == known.spec:
         _replace_in_place(node, "spec", known.spec)
-    else:
-        _share(node.spec, _NODE_SPEC)
-    if known is not None and known.status == node.status:
+    if node.status == known.status:
         _replace_in_place(node, "status", known.status)
     else:
-        _share_node_status(node.status)
+        _share_node_status(node.status, known.status)
     return node
 
 
-def _share_metadata(metadata: ObjectMeta, known: Pod | Node | None) -> None:
-    if known is None:
-        _share_texts(metadata, ("namespace",))
-        _share(metadata, _METADATA)
-        return
-    before = known.metadata
-    for name in ("name", "namespace", "uid"):  # which are keys of many tables
-        if getattr(before, name) == getattr(metadata, name):
-            _replace_in_place(metadata, name, getattr(before, name))
-    for name, table in _METADATA.items():
-        value = getattr(metadata, name)
-        if value is not None:
-            of_before = getattr(before, name)
-            _replace_in_place(metadata, name, of_before if of_before == value else _first(table, value))
-
-
-def _share_pod_status(status: PodStatus) -> None:
-    _share_texts(status, ("phase",))
+def _share_pod_status(status: PodStatus, known: PodStatus | None) -> None:
     conditions = status.conditions
-    _share(status, _POD_STATUS)
-    if conditions is not None and status.conditions is conditions:
-        # There are none like these, because of their timestamps.
-        for condition in conditions:
-            _share_texts(condition, ("type", "status", "last_transition_time"))
+    _share(status, known, _POD_STATUS)
+    if conditions and status.conditions is conditions:
+        for condition in conditions:  # there are none like these, because of their timestamps
+            _share(condition, None, _POD_CONDITION)
 
 
-def _share_node_status(status: NodeStatus) -> None:
-    _share(status, _NODE_STATUS)
+def _share_node_status(status: NodeStatus, known: NodeStatus | None) -> None:
+    _share(status, known, _NODE_STATUS)
     if status.images:  # a node has fifty, but seldom the same fifty
         _replace_in_place(status, "images", tuple([_first(_images, image) for image in status.images]))
 
 
-def _share(part: Struct, tables: _Tables) -> None:
+def _share(part: S, known: S | None, tables: _Tables) -> None:
+    """Replace the fields of *part* in *tables* by equal values of *known*, or else of any other object."""
     for name, table in tables.items():
         value = getattr(part, name)
-        if value is not None:
+        if not value:
+            continue
+        if known is not None and (before := getattr(known, name)) == value:
+            _replace_in_place(part, name, before)
+        elif table is not None:
             _replace_in_place(part, name, _first(table, value))
-
-
-def _share_texts(part: Struct, names: tuple[str, ...]) -> None:
-    for name in names:
-        text = getattr(part, name)
-        if text:
-            _replace_in_place(part, name, _texts.first(text, text))
 
 
 def _first(table: SharedValues[object], value: object) -> object:
