@@ -147,11 +147,11 @@ def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
     values: SharedValues[list[int]] = SharedValues()
     seldom, often = [0], [1]
     for i in range(100):
-        assert values.first("often", [1] if i else often) is often
+        assert values.first(b"often", [1] if i else often) is often
         if not i:
-            assert values.first("seldom", seldom) is seldom
-        values.first(i, [])
-    assert values.first("seldom", [0]) is not seldom
+            assert values.first(b"seldom", seldom) is seldom
+        values.first(b"%d" % i, [])
+    assert values.first(b"seldom", [0]) is not seldom
 
 
 def test_the_daemon_shares_what_it_watches() -> None:

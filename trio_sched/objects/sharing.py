@@ -5,7 +5,7 @@ That takes a fifth of the memory of a pod, and parts that are the same object ar
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 import msgspec
@@ -32,24 +32,27 @@ class SharedValues(Generic[V]):
 
     What nobody asked for while many other values came is forgotten, so that nothing is held for what is long gone:
     values are in two generations, and those asked for move to the newer one.
+
+    Attributes:
+        newer: what was asked for lately, by key; for those who cannot afford a call.
     """
 
-    __slots__ = ("_new", "_old")
+    __slots__ = ("_older", "newer")
 
     def __init__(self) -> None:
-        self._new: dict[Hashable, V] = {}
-        self._old: dict[Hashable, V] = {}
+        self.newer: dict[bytes, V] = {}
+        self._older: dict[bytes, V] = {}
 
-    def first(self, key: Hashable, value: V) -> V:
+    def first(self, key: bytes, value: V) -> V:
         """The value to use instead of *value*, which has this *key*."""
-        known = self._new.get(key)
-        if known is not None:
-            return known
-        known = self._old.get(key, value)
-        if len(self._new) >= _MAX_VALUES:
-            self._old, self._new = self._new, {}
-        self._new[key] = known
-        return known
+        shared = self.newer.get(key)
+        if shared is not None or len(key) > _MAX_KEY_BYTES:
+            return value if shared is None else shared
+        shared = self._older.get(key, value)
+        if len(self.newer) >= _MAX_VALUES:
+            self._older, self.newer = self.newer, {}
+        self.newer[key] = shared
+        return shared
 
 
 _Tables = Mapping[str, SharedValues[object] | None]
@@ -135,7 +138,7 @@ def _share_pod_status(status: PodStatus, known: PodStatus | None) -> None:
 def _share_node_status(status: NodeStatus, known: NodeStatus | None) -> None:
     _share(status, known, _NODE_STATUS)
     if status.images:  # a node has fifty, but seldom the same fifty
-        _replace_in_place(status, "images", tuple([_first(_images, image) for image in status.images]))
+        _replace_in_place(status, "images", tuple([_images.first(_encode(image), image) for image in status.images]))
 
 
 def _share(part: S, known: S | None, tables: _Tables) -> None:
@@ -147,9 +150,6 @@ def _share(part: S, known: S | None, tables: _Tables) -> None:
         if known is not None and (before := getattr(known, name)) == value:
             _replace_in_place(part, name, before)
         elif table is not None:
-            _replace_in_place(part, name, _first(table, value))
-
-
-def _first(table: SharedValues[object], value: object) -> object:
-    key = _encode(value)
-    return value if len(key) > _MAX_KEY_BYTES else table.first(key, value)
+            key = _encode(value)
+            shared = table.newer.get(key)
+            _replace_in_place(part, name, table.first(key, value) if shared is None else shared)
