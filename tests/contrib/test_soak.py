@@ -11,6 +11,7 @@ from contrib.soak.workload import Size
 SMALL_LIMITS = {
     "trio_sched.engine.signature_cache.MAX_SIGNATURES": 10,
     "trio_sched.objects.pod_requests._MAX_KNOWN_RESOURCES": 20,
+    "trio_sched.objects.sharing._MAX_VALUES": 20,
     "trio_sched.snapshot.affinity_terms._MAX_PARSED": 20,
     "trio_sched.snapshot.change_log.KEPT_CHANGES": 50,
     "trio_sched.snapshot.domain_counts._MAX_CELLS": 4000,

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,6 +8,9 @@ from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
 
 from trio_sched.daemon.unassigned_pods import UnassignedPods
+from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.kube_client.watch import Change, Changes, Listed
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, Resource
@@ -106,19 +110,58 @@ async def test_a_pod_added_twice_counts_once_and_is_logged(
     assert "Scheduler cache: pod uid-of-default/p(default/p) was already in added state" in caplog.text
 
 
-async def test_every_batch_wakes_the_scheduler(stage: Stage, autojump_clock: MockClock) -> None:
-    ready = stage.assembly.pods_available
-    for happens in (
+async def is_set(wake_up: WakeUp) -> bool:
+    with trio.move_on_after(1) as patience:
+        await wake_up.wait()
+    return not patience.cancelled_caught
+
+
+def empty_batches(stage: Stage) -> list[Callable[[], None]]:
+    return [
         lambda: stage.event_handlers.nodes_changed(Listed([], "1")),
         lambda: stage.event_handlers.pods_changed(Listed([], "1")),
         lambda: stage.event_handlers.handler("CSINode", Resource.CSI_NODE, Action.ADD)(Listed([], "1")),
-    ):
+    ]
+
+
+async def test_every_batch_wakes_the_scheduler_while_a_pod_is_queued(stage: Stage, autojump_clock: MockClock) -> None:
+    stage.add(pod("p"))
+    assert await is_set(stage.assembly.pods_available)
+    for happens in empty_batches(stage):
         happens()
-        with trio.fail_after(1):
-            await ready.wait()
-        with trio.move_on_after(1) as patience:
-            await ready.wait()
-        assert patience.cancelled_caught
+        assert await is_set(stage.assembly.pods_available)
+
+
+async def test_a_batch_that_brings_no_pod_into_the_queue_leaves_the_scheduler_asleep(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
+    stage.add(node("n"))
+    (runs,) = stage.add(pod("runs", node_name="n"))
+    stage.update(runs, runs)
+    for happens in empty_batches(stage):
+        happens()
+    assert not await is_set(stage.assembly.pods_available)
+
+
+async def test_a_failure_of_a_plugin_wakes_the_scheduler_which_logs_it(stage: Stage, autojump_clock: MockClock) -> None:
+    hook = BoundHook("Broken", "pre_enqueue", lambda: None)
+    stage.queue.plugin_failures.add(HookFailed(hook, "it is broken"))
+    stage.event_handlers.pods_changed(Listed([], "1"))
+    assert await is_set(stage.assembly.pods_available)
+
+
+async def test_the_timer_is_woken_while_pods_back_off_that_only_it_takes_out(
+    staged: MakeStage, autojump_clock: MockClock
+) -> None:
+    stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.ADD)), gates={"SchedulerPopFromBackoffQ": False})
+    stage.add(node("n"))
+    (waiting,) = stage.refuse(PICKY)
+    assert await is_set(stage.assembly.backoff_changed)
+    stage.add(node("m"))
+    assert not await is_set(stage.assembly.backoff_changed)
+    stage.add(pod("runs", node_name="n"))
+    assert stage.where(waiting) == "backoff"
+    assert await is_set(stage.assembly.backoff_changed)
 
 
 # --- updates of pods without a node ---------------------------------------------------------------------------------

@@ -430,18 +430,39 @@ async def test_an_error_is_seen_even_if_a_status_could_pass_for_the_kind(autojum
 
 
 async def test_objects_are_transformed_before_they_are_delivered(autojump_clock: MockClock) -> None:
-    def shared(seen: Pod) -> Pod:
+    versions: list[tuple[str, str]] = []
+
+    def shared(seen: Pod, known: Pod | None) -> Pod:
+        before = "none" if known is None else known.metadata.resource_version
+        versions.append((before, f"{seen.name}@{seen.metadata.resource_version}"))
         return Pod(metadata=seen.metadata)
 
     kind = Kind(version="v1", plural="pods", namespaced=True, type=Pod, transform=shared)
     server = Server(
-        lists=[listing(10, pod("a", 1, nodeName="n"))],
-        watches=[watching(line("ADDED", pod("b", 11, nodeName="n")), FOREVER)],
+        lists=[listing(10, pod("a", 1, nodeName="n")), listing(20, pod("a", 12), pod("c", 15))],
+        watches=[
+            watching(
+                60.0,
+                line("ADDED", pod("b", 11, nodeName="n"))
+                + line("MODIFIED", pod("a", 12))
+                + line("DELETED", pod("b", 13))
+                + line("ERROR", status(410, "Expired")),
+            ),
+            watching(FOREVER),
+        ],
     )
     async with following(server, kind) as consumer:
-        await trio.sleep(1)
+        await trio.sleep(70)
     assert consumer.batches[0].objects[0].node_name == ""
     assert consumer.batches[1].changes[0].new.node_name == ""
+    assert versions == [
+        ("none", "a@1"),
+        ("none", "b@11"),
+        ("1", "a@12"),
+        ("11", "b@13"),
+        ("12", "a@12"),
+        ("none", "c@15"),
+    ]
 
 
 async def test_keep_whole_stores_the_json_of_each_object(autojump_clock: MockClock) -> None:

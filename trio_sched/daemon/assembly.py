@@ -103,8 +103,10 @@ def assemble(
     queue = scheduler.queue
 
     def wake() -> None:
-        pods_available.set()
-        if not queue.pop_from_backoff:  # then only the timer takes pods out of their backoff
+        # Nearly all changes of a cluster move no pod, and waking a task takes longer than finding that out.
+        if queue.has_next or queue.plugin_failures:
+            pods_available.set()
+        if not queue.pop_from_backoff and len(queue.backing_off):  # then only the timer takes pods out of their backoff
             backoff_changed.set()
 
     def activate(pods: Iterable[Pod]) -> None:

@@ -41,7 +41,7 @@ class EventHandlers:
     unassigned: UnassignedPods
     object_cache: ObjectCache
     wake: Callable[[], None]
-    """Called after anything that may have put pods into the active queue."""
+    """Called after every batch: it may have put pods into the queue, or made a plugin fail."""
     reject_waiting: Callable[[str], bool]
     """Rejects the pod with this UID if it waits on permit and has no outcome yet; returns whether that was so."""
     declared_features: bool = True
@@ -86,7 +86,7 @@ class EventHandlers:
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         queue, now = self.scheduler.queue, trio.current_time()
-        if old.node_name:
+        if old.spec.node_name:
             self._cache(self.scheduler.cache.update, new)
             for event in pod_update_events(old, new, queue.resource_options):
                 queue.move_all(event, old, new, now=now)

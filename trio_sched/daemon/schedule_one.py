@@ -53,22 +53,25 @@ class ScheduleOne:
             await self._run(nursery)
 
     async def _run(self, nursery: trio.Nursery) -> None:
-        queue = self.scheduler.queue
         while True:
-            if not queue.has_next:
-                log_plugin_failures(self.scheduler.plugin_failures)  # they may be the reason why there is nothing to do
+            may_have_more = await self._schedule_slice(nursery)
+            log_plugin_failures(self.scheduler.plugin_failures)  # they may be the reason why there is nothing to do
+            if may_have_more:
+                await trio.lowlevel.checkpoint()
+            else:
                 await self.pods_available.wait()
-                continue
-            slice_ends = trio.current_time() + SLICE_SECONDS
-            for _ in range(SLICE_PODS):
-                info = queue.pop()
-                if info is None:
-                    break
-                await self._schedule(info, nursery)
-                if trio.current_time() > slice_ends:
-                    break
-            log_plugin_failures(self.scheduler.plugin_failures)
-            await trio.lowlevel.checkpoint()
+
+    async def _schedule_slice(self, nursery: trio.Nursery) -> bool:
+        """Schedule some pods; returns whether there may be more."""
+        queue, slice_ends = self.scheduler.queue, trio.current_time() + SLICE_SECONDS
+        for _ in range(SLICE_PODS):
+            info = queue.pop()
+            if info is None:
+                return False
+            await self._schedule(info, nursery)
+            if trio.current_time() > slice_ends:
+                break
+        return True
 
     async def _schedule(self, info: QueuedPodInfo, nursery: trio.Nursery) -> None:
         if info.pod.scheduler_name not in self.scheduler.profiles:

@@ -35,7 +35,9 @@ _EVENTS: dict[tuple[str, Action], ClusterEvent] = {
 
 def pod_update_events(old: Pod, new: Pod, options: ResourceOptions = DEFAULT_OPTIONS) -> list[ClusterEvent]:
     """What an update of a pod is turned into; a generic update if nothing in particular changed."""
-    resource = Resource.ASSIGNED_POD if new.node_name else Resource.UNSCHEDULABLE_POD
+    resource = Resource.ASSIGNED_POD if new.spec.node_name else Resource.UNSCHEDULABLE_POD
+    if old.spec == new.spec and old.status == new.status and old.metadata.labels == new.metadata.labels:
+        return [_EVENTS[resource, Action.UPDATE]]  # nearly every update: of something that is not decoded
     actions: list[Action] = []
     if old.labels != new.labels:
         actions.append(Action.UPDATE_POD_LABEL)
@@ -54,7 +56,7 @@ def pod_update_events(old: Pod, new: Pod, options: ResourceOptions = DEFAULT_OPT
 
 def _scaled_down(old: Pod, new: Pod, options: ResourceOptions) -> bool:
     if old.spec == new.spec and _resize_status(old) == _resize_status(new):
-        return False  # nearly every update; saves adding up requests twice
+        return False  # saves adding up requests twice
     before = nano_requests(old, options, use_status=True)
     after = nano_requests(new, options, use_status=True)
     return any(name not in after or to_milli(amount) > to_milli(after[name]) for name, amount in before.items())
@@ -80,6 +82,8 @@ def node_update_events(old: Node, new: Node, *, declared_features: bool = True) 
         new: the node after.
         declared_features: gate NodeDeclaredFeatures.
     """
+    if old.status == new.status and old.spec == new.spec and _has_same_texts(old, new):
+        return []  # a heartbeat: its timestamps are not decoded
     actions: list[Action] = []
     if old.spec.unschedulable and not new.spec.unschedulable:
         actions.append(Action.UPDATE_NODE_TAINT)
@@ -96,6 +100,11 @@ def node_update_events(old: Node, new: Node, *, declared_features: bool = True) 
     if declared_features and (old.status.declared_features or ()) != (new.status.declared_features or ()):
         actions.append(Action.UPDATE_NODE_DECLARED_FEATURE)
     return [_EVENTS[Resource.NODE, action] for action in actions]
+
+
+def _has_same_texts(old: Node, new: Node) -> bool:
+    before, after = old.metadata, new.metadata
+    return before.labels == after.labels and before.annotations == after.annotations
 
 
 def _amounts(quantities: Mapping[str, Quantity] | None) -> dict[str, int]:

@@ -164,12 +164,14 @@ class TlsChannel:
     async def receive(self) -> bytes:
         """The next decrypted bytes; empty at the end, with or without a close_notify: HTTP has its own lengths."""
         while True:
-            decrypted = self._read_decrypted()
-            if decrypted is not None:
-                return decrypted
+            # A read takes a whole record, so nothing is left of the last one; to find that out by reading costs more.
+            if self._incoming.pending or self._ended:
+                decrypted = self._read_decrypted()
+                if decrypted is not None:
+                    return decrypted
             if self._outgoing.pending:  # a key update requires a response
                 await self._flush()
-            await self._fill()
+            self._feed(await self._inner.receive())
 
     def receive_nowait(self) -> bytes | None:
         """The bytes that can be decrypted without waiting; None if there are none, empty at the end."""

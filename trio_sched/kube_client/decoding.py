@@ -113,8 +113,9 @@ class Codec(Generic[T]):
             events = self._event.decode_lines(lines)
         except UNDECODABLE:  # an ERROR among them, or an object of the wrong shape
             return self._events_one_by_one(lines)
-        if any(event.type == "ERROR" for event in events):  # a Status that has the shape of this kind, too
-            return self._events_one_by_one(lines)
+        for event in events:
+            if event.type == "ERROR":  # a Status that has the shape of this kind, too
+                return self._events_one_by_one(lines)
         return events
 
     def _events_one_by_one(self, lines: bytes) -> list[WatchEvent[T] | WatchEvent[ApiStatus] | WatchEvent[Undecoded]]:

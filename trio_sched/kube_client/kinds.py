@@ -11,6 +11,7 @@ from trio_sched.objects.lease import Lease
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.sharing import share_node, share_pod
 
 
 class WireObject(Protocol):
@@ -35,7 +36,8 @@ class Kind(Generic[T]):
         namespaced: whether objects are in namespaces.
         type: the class that objects are decoded into.
         field_selector: of list and watch.
-        transform: applied to every object that is listed or watched, to share what many have in common.
+        transform: called with every object that is listed or watched, and with its version before if there is one;
+            returns the object to use instead, for instance one that shares with others what is the same.
         keep_whole: called with every object and the JSON it was decoded from; returns the object to use instead, for
             instance one that keeps the JSON. With it every object is decoded one by one, which takes longer.
     """
@@ -46,7 +48,7 @@ class Kind(Generic[T]):
     type: type[T]
     group: str = ""
     field_selector: str = ""
-    transform: Callable[[T], T] | None = None
+    transform: Callable[[T, T | None], T] | None = None
     keep_whole: Callable[[T, bytes], T] | None = None
 
     @property
@@ -73,7 +75,8 @@ POD_KIND = Kind(
     type=Pod,
     # Pods that have finished use no resources; when a pod finishes, the watch reports it as deleted.
     field_selector="status.phase!=Succeeded,status.phase!=Failed",
+    transform=share_pod,
 )
-NODE_KIND = Kind(version="v1", plural="nodes", namespaced=False, type=Node)
+NODE_KIND = Kind(version="v1", plural="nodes", namespaced=False, type=Node, transform=share_node)
 LEASE_KIND = Kind(group="coordination.k8s.io", version="v1", plural="leases", namespaced=True, type=Lease)
 CONFIG_MAP_KIND = Kind(version="v1", plural="configmaps", namespaced=True, type=ConfigMap)

@@ -192,6 +192,7 @@ class Reflector(Generic[T]):
         fresh: dict[_Key, T] = {}
         unreadable: dict[_Key, UndecodableObject] = {}
         transform = self.kind.transform
+        known: dict[_Key, T] = {} if self._known is None else self._known
         version = ""
 
         def take(page: Page[T]) -> None:
@@ -201,8 +202,8 @@ class Reflector(Generic[T]):
                 fresh.clear()
                 unreadable.clear()
             for listed in page.objects:
-                metadata = listed.metadata
-                fresh[metadata.namespace, metadata.name] = listed if transform is None else transform(listed)
+                key = (listed.metadata.namespace, listed.metadata.name)
+                fresh[key] = listed if transform is None else transform(listed, known.get(key))
             for bad in page.undecoded:
                 unreadable[bad.namespace, bad.name] = bad.error
 
@@ -212,11 +213,12 @@ class Reflector(Generic[T]):
         await read(self.client, self.kind, take, namespace=self.namespace, codec=self._codec)
         for error in unreadable.values():
             self.on_error(self.kind.plural, error)
-        known, self._known = self._known, fresh
+        is_first = self._known is None
+        self._known = fresh
         self._version = version
         self._must_list = False
         self._listed_at = trio.current_time()
-        if known is None:
+        if is_first:
             self.deliver(Listed(list(fresh.values()), version))
             return
         for key in unreadable.keys() & known.keys():  # it still exists, so its last readable state is kept
@@ -324,14 +326,14 @@ class Reflector(Generic[T]):
                 version = metadata.resource_version
                 continue
             version = metadata.resource_version
-            current = subject if transform is None else transform(subject)
             key = (metadata.namespace, metadata.name)
-            if event.type == "DELETED":
-                gone = known.pop(key, None)
-                if gone is not None:
-                    changes.append(Change("DELETED", gone, current))
-                continue
             old = known.get(key)
+            current = subject if transform is None else transform(subject, old)
+            if event.type == "DELETED":
+                if old is not None:
+                    del known[key]
+                    changes.append(Change("DELETED", old, current))
+                continue
             known[key] = current
             if old is None:
                 changes.append(Change("ADDED", None, current))

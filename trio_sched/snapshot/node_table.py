@@ -168,12 +168,13 @@ class NodeTable:
         Raises:
             QuantityError: its resources are unreadable; nothing was changed.
         """
-        amounts = node_amounts(node)
         row = self.row_of[node.name]
         old = self.nodes[row]
-        self.nodes[row] = node
         if not _matters(old, node):
+            self.nodes[row] = node
             return False
+        amounts = node_amounts(node)
+        self.nodes[row] = node
         if (old.status.images or ()) != (node.status.images or ()):
             # New first: a name that both lists have keeps the size it was first reported with.
             self.images.add(row, node.status.images or ())
@@ -321,7 +322,9 @@ class NodeTable:
         old, pod_info.pod = pod_info.pod, pod
         self._generation += 1
         self._store.pod_objects_generation[row] = self._generation
-        if class_key(old) != class_key(pod):
+        before, after = old.metadata, pod.metadata
+        is_same_class = before.labels is after.labels and before.deletion_timestamp == after.deletion_timestamp
+        if not is_same_class and class_key(old) != class_key(pod):
             self.pod_index.remove(row, old)
             self.pod_index.add(row, pod)
         if old.spec.affinity != pod.spec.affinity:
