@@ -30,7 +30,7 @@ class NodeResourcesBalancedAllocation:
 
     name: ClassVar[str] = NAME
     Args: ClassVar[type[NodeResourcesBalancedAllocationArgs]] = NodeResourcesBalancedAllocationArgs
-    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.PODS})
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.AMOUNTS})
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         self._handle = handle

@@ -63,7 +63,7 @@ class NodeResourcesFit:
 
     name: ClassVar[str] = NAME
     Args: ClassVar[type[NodeResourcesFitArgs]] = NodeResourcesFitArgs
-    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.PODS})
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.AMOUNTS})
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         self._handle = handle

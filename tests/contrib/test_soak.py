@@ -18,6 +18,8 @@ SMALL_LIMITS = {
     "trio_sched.snapshot.label_selection._MAX_COMPILED": 20,
     "trio_sched.snapshot.pod_index._MAX_COUNTS": 20,
     "trio_sched.snapshot.term_index._MAX_MATCHES": 20,
+    "trio_sched.snapshot.usage_ids._MAX_IDS": 50,
+    "trio_sched.engine.incremental_evaluation.MAX_KEPT_AMOUNTS": 20,
     "plugins_builtin.inter_pod_affinity._MAX_SELECTORS": 20,
 }
 

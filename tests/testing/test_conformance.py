@@ -1,4 +1,4 @@
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -143,6 +143,32 @@ def test_a_dependency_on_running_pods_that_was_not_declared_is_found() -> None:
             return ()
 
     assert problems_of(Broken)[0].endswith("results change with the pods on a node: depends_on needs Input.PODS")
+
+
+@pytest.mark.parametrize(
+    ("looks_at", "problem"),
+    [
+        (lambda node: len(node.pods), None),
+        (lambda node: sum("app" in pod.labels for pod in node.pods), "alone: depends_on needs Input.PODS"),
+        (lambda node: len(node.labels), "alone: depends_on needs Input.NODE"),
+    ],
+)
+def test_a_dependency_on_more_than_amounts_is_found(looks_at: Callable[[NodeView], int], problem: str | None) -> None:
+    class Tested(Base):
+        depends_on: ClassVar[frozenset[Input]] = frozenset({Input.AMOUNTS})
+
+        @hookimpl
+        def score_node(self, node: NodeView) -> int:
+            return looks_at(node)
+
+        @hookimpl
+        def sign(self, pod: Pod) -> Hashable:
+            return ()
+
+    if problem is None:
+        check_conformance(Tested)
+    else:
+        assert problems_of(Tested)[0].endswith(problem)
 
 
 def test_a_dependency_on_other_nodes_that_was_not_declared_is_found() -> None:

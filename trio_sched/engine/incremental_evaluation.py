@@ -24,6 +24,11 @@ from trio_sched.snapshot.node_table import NodeTable
 _FAILED = b"\0"
 """How a node that did not pass looks in the bytes of a mask."""
 
+MAX_ROWS_BY_AMOUNTS = 24
+"""More rows than these are judged together: with numpy that takes less time than looking them up one by one."""
+MAX_KEPT_AMOUNTS = 2048
+"""Amounts of rows whose results are kept, per signature."""
+
 INFEASIBLE = -1
 """The total of nodes that did not pass; totals of others are never negative."""
 
@@ -73,8 +78,12 @@ class IncrementalEvaluation:
     keys_per_pod: list[Hashable] = field(factory=list)
     """The keys in *state* of values for later hooks: other pods do not get these."""
     depends_on_all_nodes: bool = False
+    is_by_amounts: bool = False
+    """Everything that depends on the pods of a node depends on their amounts alone: rows with the same ones are judged
+    once."""
     nominated_statuses: NominatedStatuses = field(factory=NominatedStatuses)
     node_passes: BoolArray = field(init=False)
+    pods_pass: BoolArray = field(init=False)
     passes: BoolArray = field(init=False)
     node_total: Int64Array = field(init=False)
     pods_total: Int64Array = field(init=False)
@@ -85,6 +94,9 @@ class IncrementalEvaluation:
     _nodes_generation: int = -1
     _normalized_is_stale: bool = True
     _feasible: Int64Array | None = None
+    _by_usage: dict[int, tuple[bool, int]] = field(factory=dict)
+    """Id of the amounts of a row → whether the filters on them pass, and the sum of the scores on them."""
+    _usage_epoch: int = -1
     _fit_error: tuple[tuple[int, int, int], SchedulingFailure] | None = None
 
     @property
@@ -148,14 +160,53 @@ class IncrementalEvaluation:
             if pods_rows:
                 seen = set(node_rows)
                 pods_rows = [row for row in pods_rows if row not in seen]
+        by_amounts = self.is_by_amounts and len(pods_rows) <= MAX_ROWS_BY_AMOUNTS
+        if by_amounts:
+            pods_rows = self._apply_known(pods_rows)
         if pods_rows:
             self._evaluate(as_index(pods_rows), node_changed=False)
+            if by_amounts:
+                self._keep_results(pods_rows)
+
+    def _apply_known(self, rows: Sequence[int]) -> list[int]:
+        """Judge *rows* like those with the same amounts before; returns those that are the first with theirs."""
+        table, known = self.table, self._by_usage
+        if self._usage_epoch != table.usage_ids.epoch or len(known) > MAX_KEPT_AMOUNTS:
+            self._usage_epoch = table.usage_ids.epoch
+            known.clear()
+        unknown: list[int] = []
+        for row in rows:
+            found = known.get(table.usage_id(row))
+            if found is None:
+                unknown.append(row)
+                continue
+            fits, pods_total = found
+            self.pods_total[row] = pods_total
+            passes = fits and bool(self.node_passes[row])
+            if passes != self.passes[row]:
+                self.passes[row] = passes
+                self._feasible = None
+                self._normalized_is_stale = True
+            if passes:
+                total = pods_total + self.node_total[row]
+                for scores in self.normalized:
+                    total += scores.weighted[row]
+                self.totals[row] = total
+            else:
+                self.totals[row] = INFEASIBLE
+        return unknown
+
+    def _keep_results(self, rows: Sequence[int]) -> None:
+        """Keep how *rows*, just evaluated, were judged."""
+        for row, fits, total in zip(rows, self.pods_pass[rows].tolist(), self.pods_total[rows].tolist(), strict=True):
+            self._by_usage[self.table.usage_id(row)] = fits, total
 
     def _start_over(self) -> None:
         table = self.table
         n = table.count
         self.node_passes = np.zeros(n, dtype=np.bool_)
         self.passes = np.zeros(n, dtype=np.bool_)
+        self.pods_pass = np.zeros(n, dtype=np.bool_)
         self.node_total = np.zeros(n, dtype=np.int64)
         self.pods_total = np.zeros(n, dtype=np.int64)
         self.totals = np.full(n, INFEASIBLE, dtype=np.int64)
@@ -180,6 +231,7 @@ class IncrementalEvaluation:
             total = self._score(self.node_scores, nodes)
             self.node_total[rows] = 0 if total is None else total
         passes = self._filter(self.pods_filters, nodes)
+        self.pods_pass[rows] = True if passes is None else passes
         node_passes = self.node_passes[rows]
         passes = node_passes if passes is None else passes & node_passes
         total = self._score(self.pods_scores, nodes)

@@ -46,6 +46,7 @@ MAX_SIGNATURES = 200
 MAX_BYTES = 4 * 1024 * 1024
 """Of all pods whose signatures are in the cache, as JSON: 200 usual pods have a megabyte, but a single one may, too."""
 
+_AMOUNTS_ONLY = frozenset({Input.AMOUNTS})
 Signature = tuple[Hashable, ...]
 V = TypeVar("V")
 
@@ -286,6 +287,9 @@ def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Sig
             evaluation.normalized.append(NormalizedScores(scorer, _depends_on_pods(scorer), empty, empty))
         else:
             (evaluation.pods_scores if _depends_on_pods(scorer) else evaluation.node_scores).append(scorer)
+    on_pods: list[FilterHook | ScoreHook] = [*evaluation.pods_filters, *evaluation.pods_scores]
+    evaluation.is_by_amounts = bool(on_pods) and not any(scores.depends_on_pods for scores in evaluation.normalized)
+    evaluation.is_by_amounts &= all(hook.depends_on == _AMOUNTS_ONLY for hook in on_pods)
     evaluation.depends_on_all_nodes = any(Input.ALL_NODES in profile.depends_on[plugin] for plugin in cached)
     evaluation.uncached_pre_filters = tuple(
         h for h in profile.pre_filter if h.plugin not in cached or h.plugin in storing
@@ -311,7 +315,7 @@ def _restricts(outcome: PreFilterOutcome) -> bool:
 
 
 def _depends_on_pods(hook: FilterHook | ScoreHook) -> bool:
-    return hook.depends_on is not None and Input.PODS in hook.depends_on
+    return hook.depends_on is not None and not hook.depends_on.isdisjoint({Input.PODS, Input.AMOUNTS})
 
 
 def _passes(

@@ -24,6 +24,11 @@ class Input(Enum):
     """The node object: labels, taints, allocatable, features."""
     PODS = "pods"
     """The pods on that node: their requests, number, host ports."""
+    AMOUNTS = "amounts"
+    """In place of NODE and PODS: what the node has allocatable, what its pods request in sum, and how many they are.
+
+    Then nodes with equal amounts are judged once.
+    """
     ALL_NODES = "all nodes"
     """The other node objects too: how many there are, what images they have."""
 

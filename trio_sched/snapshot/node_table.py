@@ -26,6 +26,7 @@ from trio_sched.snapshot.pod_index import PodIndex, class_key
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.term_index import TermIndex
 from trio_sched.snapshot.topology_columns import Topology, TopologyColumns, TopologyRows
+from trio_sched.snapshot.usage_ids import UsageIds
 from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Vocabulary, resource_vocabulary
 from trio_sched.snapshot.volume_index import VolumeIndex
 
@@ -62,6 +63,8 @@ class NodeTable:
     _generation: int = 0
     _views: ColumnViews | None = None
     _store: ColumnStore = field(factory=ColumnStore)
+    _usage_ids: UsageIds = field(factory=UsageIds)
+    _usage_ids_membership: int = -1
 
     def __attrs_post_init__(self) -> None:
         self._start_indexes()
@@ -91,6 +94,18 @@ class NodeTable:
             for row, node in enumerate(self.nodes):
                 self._images.add(row, node.status.images or ())
         return self._images
+
+    @property
+    def usage_ids(self) -> UsageIds:
+        """Rows with equal amounts have the same id."""
+        if self._usage_ids_membership != self.membership_generation:
+            self._usage_ids_membership = self.membership_generation
+            self._usage_ids.forget_all(self.count)
+        return self._usage_ids
+
+    def usage_id(self, row: int) -> int:
+        """The id of *row* in `usage_ids`."""
+        return self.usage_ids.of(row, self._store)
 
     def copy_of_rows(self, rows: Sequence[int]) -> NodeTable:
         """An independent table with copies of *rows*, in that order; its ids mean the same as here."""
@@ -247,6 +262,7 @@ class NodeTable:
         self._views = None
         if new:
             self._count_requests_of(new)
+            self._usage_ids_membership = -1
         self._compact()
 
     def _count_requests_of(self, names: frozenset[str]) -> None:
@@ -344,6 +360,7 @@ class NodeTable:
         self._store.nonzero_requested[0, row] += sign * resources.nonzero_cpu_milli
         self._store.nonzero_requested[1, row] += sign * resources.nonzero_memory_bytes
         self._store.pod_count[row] += sign
+        self._usage_ids.count_pod(row, resources, sign)
         self.pods_log.append(row)
         self._generation += 1
         self._store.pods_generation[row] = self._store.pod_objects_generation[row] = self._generation
@@ -352,6 +369,7 @@ class NodeTable:
 
     def _node_changed(self, row: int) -> None:
         self.node_log.append(row)
+        self._usage_ids.forget(row)
         self.nodes_generation += 1
         self._generation += 1
         self._store.node_generation[row] = self._generation

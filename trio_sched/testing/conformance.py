@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 import numpy as np
 from attrs import frozen
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from trio_sched.engine.filtering import run_filters, run_pre_filters
@@ -29,7 +30,8 @@ from trio_sched.engine.queueing_hints import build_hint_table
 from trio_sched.engine.return_values import check_score_range
 from trio_sched.engine.scoring import run_pre_scores
 from trio_sched.errors import TrioSchedError
-from trio_sched.objects.node import Node
+from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.node import Node, NodeSpec
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.cluster_events import Resource
@@ -282,12 +284,17 @@ def _dependency_problems(
     if None in signatures:
         return
     if Input.PODS not in depends_on:
-        table = cluster.table()
-        for row in range(table.count):
-            guest = pod(f"guest-{row}", cpu="1", memory="1Gi", labels={"app": "web"}, host_ports=(8080, 80))
-            table.add_pod(row, PodInfo(guest, pod_resources(guest)))
+        by_amounts = Input.AMOUNTS in depends_on
+        without = _ask_with_guests(profile, waiting, cluster) if by_amounts else whole
+        if not _same(
+            without, _ask_with_guests(profile, waiting, cluster, labels={"app": "web"}, host_ports=(8080, 80))
+        ):
+            more = ", and not with their amounts alone" if by_amounts else ""
+            yield f"{where}: results change with the pods on a node{more}: depends_on needs Input.PODS"
+    if Input.AMOUNTS in depends_on and Input.NODE not in depends_on:
+        table = _Cluster(tuple(map(_with_amounts_only, cluster.nodes)), cluster.running).table()
         if not _same(whole, _ask(profile, waiting, NodeColumns(table), NodeColumns(table))):
-            yield f"{where}: results change with the pods on a node: depends_on needs Input.PODS"
+            yield f"{where}: results change with the node, and not with its amounts alone: depends_on needs Input.NODE"
     if Input.ALL_NODES not in depends_on and len(cluster.nodes) > 1:
         for i, alone in enumerate(cluster.nodes):
             table = _Cluster((alone,), cluster.running).table()
@@ -295,6 +302,20 @@ def _dependency_problems(
             if here is not None and not _same(_only(whole, i), here):
                 yield f"{where}: results about {alone.name!r} change with other nodes: depends_on needs Input.ALL_NODES"
                 return
+
+
+def _with_amounts_only(one: Node) -> Node:
+    status = replace(one.status, images=None, declared_features=None)
+    return replace(one, metadata=ObjectMeta(name=one.name), spec=NodeSpec(), status=status)
+
+
+def _ask_with_guests(profile: Profile, waiting: Pod, cluster: _Cluster, **guests: Any) -> _Results | None:
+    """The results once every node has one more pod, of the same size and else as *guests* says."""
+    table = cluster.table()
+    for row in range(table.count):
+        guest = pod(f"guest-{row}", cpu="1", memory="1Gi", **guests)
+        table.add_pod(row, PodInfo(guest, pod_resources(guest)))
+    return _ask(profile, waiting, NodeColumns(table), NodeColumns(table))
 
 
 def _only(results: _Results, position: int) -> _Results:
