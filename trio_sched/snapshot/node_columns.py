@@ -19,7 +19,7 @@ from trio_sched.objects.taint import Taint
 from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, RowIndex
 from trio_sched.snapshot.domain_counts import DomainCounts
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.pod_index import PodSelector
+from trio_sched.snapshot.pod_selector import PodSelector
 from trio_sched.snapshot.term_index import MatchingTerms
 
 
