@@ -37,6 +37,7 @@ from trio_sched.plugin_api import (
     Resource,
     SelectorError,
     Status,
+    Tolerations,
     Verdicts,
     failure,
     hookimpl,
@@ -67,10 +68,11 @@ class _PreFilterState:
     """Per constraint the matching pods of each domain."""
     matches_itself: Sequence[bool]
     """Per constraint whether its selector matches the pod itself."""
+    tolerations: Tolerations
 
     def clone(self) -> _PreFilterState:
         counts = [one.clone() for one in self.match_counts]
-        return _PreFilterState(self.constraints, counts, self.matches_itself)
+        return _PreFilterState(self.constraints, counts, self.matches_itself, self.tolerations)
 
 
 @frozen(eq=False)
@@ -117,7 +119,8 @@ class PodTopologySpread:
             for c in constraints
         ]
         matches_itself = [constraint.labels.matches(pod.labels) for constraint in constraints]
-        state.write(_HARD_KEY, _PreFilterState(constraints, match_counts, matches_itself))
+        tolerations = Tolerations(pod.spec.tolerations or (), numeric=self._numeric)
+        state.write(_HARD_KEY, _PreFilterState(constraints, match_counts, matches_itself, tolerations))
         return None
 
     def _counting_nodes(self, constraint: Constraint, keys: tuple[str, ...], pod: Pod) -> NodeSet:
@@ -158,20 +161,19 @@ class PodTopologySpread:
         labels = node.labels
         if any(constraint.key not in labels for constraint in pre_filtered.constraints):
             return
+        tolerations = pre_filtered.tolerations
         for constraint, counts in zip(pre_filtered.constraints, pre_filtered.match_counts, strict=True):
-            if constraint.labels.matches(other.labels) and self._includes(constraint, pod, node):
+            if constraint.labels.matches(other.labels) and self._includes(constraint, pod, node, tolerations):
                 counts.change(node.label_value_id(constraint.key), delta)
 
-    def _includes(self, constraint: Constraint, pod: Pod, node: NodeView) -> bool:
+    def _includes(self, constraint: Constraint, pod: Pod, node: NodeView, tolerations: Tolerations) -> bool:
         if constraint.honors_affinity:
             try:
                 if not required_matches(pod, node.name, node.labels):
                     return False
             except ValueError:
                 return False
-        return not constraint.honors_taints or tolerates_all(
-            pod.spec.tolerations or (), node.taints, numeric=self._numeric
-        )
+        return not constraint.honors_taints or tolerates_all(tolerations, node.taints)
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:

@@ -116,6 +116,7 @@ from trio_sched.snapshot.pod_selector import PodSelector as PodSelector
 from trio_sched.snapshot.sized_cache import SizedCache as SizedCache
 from trio_sched.snapshot.term_index import MatchingTerms as MatchingTerms
 from trio_sched.snapshot.term_index import TermCounts as TermCounts
+from trio_sched.snapshot.tolerations import Tolerations as Tolerations
 
 __all__ = [
     "DEFAULT_CPU_MILLI",
@@ -191,6 +192,7 @@ __all__ = [
     "TermCounts",
     "TermKind",
     "Toleration",
+    "Tolerations",
     "TopologySelectorTerm",
     "TopologySpreadConstraint",
     "UtilizationShapePoint",
