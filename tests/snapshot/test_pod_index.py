@@ -190,7 +190,7 @@ def test_a_selector_is_not_compared_with_one_class_of_pods_after_the_other() -> 
         others = [selecting_not(f"{number}") for number in range(20)]
         return count_calls(lambda: [nodes.domain_counts(other, "zone") for other in others])
 
-    assert calls(900) == calls(300)
+    assert calls(900) < calls(300) + 20  # the garbage collector may call something
 
 
 def test_a_placement_is_compared_only_with_the_selectors_of_its_class() -> None:
