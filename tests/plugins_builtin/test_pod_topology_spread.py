@@ -324,6 +324,15 @@ def test_twice_the_services_are_twice_the_work_and_not_four_times() -> None:
     assert work(400) < 2.5 * work(200)
 
 
+def test_a_changed_service_costs_nothing_for_the_large_selectors_of_others() -> None:
+    def work(size: int) -> int:
+        services = [service({f"key-{i}": "x" for i in range(size)}) for _ in range(10)]
+        waiting_pod = pod("waiting", labels={"app": "a"})
+        return count_calls(lambda: has_defaults(waiting_pod, Service=[*services, service({"app": "a"})]))
+
+    assert work(200) < work(2) + 20
+
+
 def test_service_and_controller_must_both_select() -> None:
     handle = FakeHandle(known_objects={**OWNER, "Service": [service({"track": "x"})]})
     one = owned("apps/v1", "ReplicaSet")
