@@ -37,6 +37,14 @@ def affinity_key(pod: Pod) -> Hashable:
     return tuple(selector.items()) if selector else (), required_node_selector(pod)
 
 
+def affinity_texts(pod: Pod) -> int:
+    """How many keys and values `affinity_key` has: its size in a `SizedCache`."""
+    required = required_node_selector(pod)
+    terms = () if required is None else required.node_selector_terms or ()
+    requirements = [one for term in terms for one in (*(term.match_expressions or ()), *(term.match_fields or ()))]
+    return 2 * len(pod.spec.node_selector or {}) + len(terms) + sum(1 + len(one.values or ()) for one in requirements)
+
+
 def match_required(pod: Pod, nodes: NodeColumns) -> BoolArray:
     """Shape (nodes,): which nodes match the pod's node selector and required affinity."""
     matched = match_labels(pod.spec.node_selector or {}, nodes)

@@ -17,6 +17,7 @@ _OVERHEAD_CELLS: Final = 256
 """What a `DomainCounts` with few domains counts for."""
 _MAX_SPARSE: Final = 256
 """How many rows are counted in a dict at first, which takes less memory if they are few."""
+_CELLS_PER_TEXT: Final = 8
 _NONE: Final = np.zeros(0, dtype=np.int32)
 NO_DOMAIN: Final = 2**31 - 1
 """What the smallest count is where there is no domain."""
@@ -28,7 +29,7 @@ class DomainCounts:
     A domain is the index of the value in ``nodes.label_vocabulary(key)``; nodes without the label count nowhere.
     """
 
-    __slots__ = ("_eligible", "_generation", "_ids", "_minimum", "counts", "key", "present", "total")
+    __slots__ = ("_eligible", "_generation", "_ids", "_minimum", "counts", "key", "present", "texts", "total")
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -42,6 +43,8 @@ class DomainCounts:
         """Shape (domains,): whether any node of the set is in it."""
         self.total = 0
         """Pods in all domains."""
+        self.texts = 0
+        """The size of what says over which nodes."""
 
     @property
     def minimum(self) -> int:
@@ -85,7 +88,7 @@ class DomainCounts:
             return False
         column = topology.column(self.key)
         self._ids = column.ids
-        self._eligible = None if mask is None else mask.rows
+        self._eligible, self.texts = (None, 0) if mask is None else (mask.rows, mask.texts)
         domains = len(column.values)
         ids = column.ids[: topology.count]
         if self._eligible is not None:
@@ -119,7 +122,7 @@ class DomainCountsBudget:
     def computed(self, domains: DomainCounts, of: RowCounts) -> None:
         """*domains*, which belong to *of*, were counted anew."""
         self.discard(domains)
-        cells = len(domains.counts) + _OVERHEAD_CELLS
+        cells = len(domains.counts) + _OVERHEAD_CELLS + _CELLS_PER_TEXT * domains.texts
         self._computed[domains] = cells, of
         self._cells += cells
         while self._cells > _MAX_CELLS and len(self._computed) > 1:
