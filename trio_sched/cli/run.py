@@ -44,9 +44,9 @@ def run(flags: Flags) -> ExitCode:
     With an election the exit code is 0; without one there is no other replica, and it is 1 as in kube-scheduler.
     """
     set_up_logging("json" if flags["logging-format"] == "json" else "text", flags["v"])
-    registry = PluginRegistry.discover()
     code = ExitCode.OK
     try:
+        registry = PluginRegistry.discover()
         prepared = prepare(flags, points_of=PointsByPlugin(registry))
         prepared.source.warn()
         if flags.write_config_to:
