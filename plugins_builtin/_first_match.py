@@ -14,14 +14,25 @@ import numpy as np
 from plugins_builtin._volumes import match_volume_affinity
 from trio_sched.plugin_api import BoolArray, Int64Array, NodeColumns, NodeSelector, term_problem
 
+AffinityMasks = dict[NodeSelector | None, BoolArray]
+"""Affinity → which nodes match it, shape (nodes,)."""
+
 
 class FirstMatch:
     """Matches *nodes* against *affinities* in order of preference (None: matches all nodes).
 
     An affinity is identified by its index in *affinities*.
+
+    Args:
+        affinities: the affinities, in order.
+        nodes: the nodes.
+        masks: which *nodes* match an affinity, for those that were evaluated already; what is evaluated is added.
     """
 
-    def __init__(self, affinities: Sequence[NodeSelector | None], nodes: NodeColumns) -> None:
+    def __init__(
+        self, affinities: Sequence[NodeSelector | None], nodes: NodeColumns, masks: AffinityMasks | None = None
+    ) -> None:
+        masks = {} if masks is None else masks
         self._nodes = nodes
         self._by_label: dict[str, dict[str, list[int]]] = {}
         self._by_mask: list[tuple[BoolArray, list[int]]] = []
@@ -46,7 +57,9 @@ class FirstMatch:
                     table[value_id] = indexes[0]
             np.minimum(first, table[nodes.label_values(key)], out=first)
         for affinity, indexes in others.items():
-            mask = match_volume_affinity(affinity, nodes)
+            mask = masks.get(affinity)
+            if mask is None:
+                mask = masks[affinity] = match_volume_affinity(affinity, nodes)
             self._by_mask.append((mask, indexes))
             first[mask] = np.minimum(first[mask], indexes[0])
         self.first: Int64Array = first

@@ -3,7 +3,7 @@
 Topology spread constraints count pods on these nodes only, by nodeAffinityPolicy and nodeTaintsPolicy.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from trio_sched.plugin_api import (
     NodeSelector,
     Pod,
     Taint,
-    Toleration,
+    Tolerations,
     match_labels,
     match_node_selector,
     node_selector_matches,
@@ -37,6 +37,14 @@ def affinity_key(pod: Pod) -> Hashable:
     return tuple(selector.items()) if selector else (), required_node_selector(pod)
 
 
+def affinity_texts(pod: Pod) -> int:
+    """How many keys and values `affinity_key` has: its size in a `SizedCache`."""
+    required = required_node_selector(pod)
+    terms = () if required is None else required.node_selector_terms or ()
+    requirements = [one for term in terms for one in (*(term.match_expressions or ()), *(term.match_fields or ()))]
+    return 2 * len(pod.spec.node_selector or {}) + len(terms) + sum(1 + len(one.values or ()) for one in requirements)
+
+
 def match_required(pod: Pod, nodes: NodeColumns) -> BoolArray:
     """Shape (nodes,): which nodes match the pod's node selector and required affinity."""
     matched = match_labels(pod.spec.node_selector or {}, nodes)
@@ -58,13 +66,9 @@ def required_matches(pod: Pod, name: str, labels: Mapping[str, str]) -> bool:
     return required is None or node_selector_matches(required, name, labels)
 
 
-def tolerates_all(tolerations: Sequence[Toleration], taints: Iterable[Taint], *, numeric: bool) -> bool:
+def tolerates_all(tolerations: Tolerations, taints: Iterable[Taint]) -> bool:
     """Whether *tolerations* tolerate every NoSchedule and NoExecute taint of *taints*."""
-    return all(
-        any(toleration.tolerates(taint, numeric=numeric) for toleration in tolerations)
-        for taint in taints
-        if taint.effect in _HARD_EFFECTS
-    )
+    return all(tolerations.tolerate(taint) for taint in taints if taint.effect in _HARD_EFFECTS)
 
 
 def match_tolerated(pod: Pod, nodes: NodeColumns, *, numeric: bool) -> BoolArray:
@@ -72,10 +76,10 @@ def match_tolerated(pod: Pod, nodes: NodeColumns, *, numeric: bool) -> BoolArray
 
     Nodes have few distinct lists of taints, so each list is evaluated once.
     """
-    tolerations = pod.spec.tolerations or ()
+    tolerations = Tolerations(pod.spec.tolerations or (), numeric=numeric)
     return per_distinct_value(
         nodes.taint_sets,
         nodes.taint_lists,
-        lambda taints: tolerates_all(tolerations, taints, numeric=numeric),
+        lambda taints: tolerates_all(tolerations, taints),
         np.bool_,
     )

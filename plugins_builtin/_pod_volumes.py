@@ -6,19 +6,18 @@ Source: FindPodVolumes of kube-scheduler's volume binder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from attrs import define, field, frozen
 
 from plugins_builtin._assume_cache import AssumeCache
 from plugins_builtin._csi_translation import TranslationError, in_tree_plugin, is_migrated_on, translated_affinity
-from plugins_builtin._first_match import FirstMatch
+from plugins_builtin._first_match import AffinityMasks, FirstMatch
 from plugins_builtin._storage_index import (
     ClaimSelectorError,
     Pool,
     StorageIndex,
-    first_pools,
     match_topology_selector_terms,
 )
 from plugins_builtin._volumes import NO_PROVISIONER, SELECTED_NODE, match_volume_affinity, requested_nano
@@ -72,6 +71,25 @@ class PodVolumes:
 
 
 @define(eq=False)
+class _Candidates:
+    """The volumes that match a claim, on all nodes."""
+
+    volumes: Sequence[PersistentVolume]
+    match: FirstMatch
+    numbers: Int64Array
+    """The number of each volume, then `_NO_VOLUME`."""
+    _in_order: dict[int, Iterator[int]] = field(factory=dict)
+    """Position of a node → the numbers of the volumes there that were not asked for yet."""
+
+    def next_free(self, position: int, taken: BoolArray) -> int:
+        """The number of the first volume at *position* that is not *taken* there; what is taken stays so."""
+        in_order = self._in_order.get(position)
+        if in_order is None:
+            in_order = self._in_order[position] = iter(self.numbers[list(self.match.all_at(position))].tolist())
+        return next((number for number in in_order if not taken[number, position]), _NO_VOLUME)
+
+
+@define(eq=False)
 class PodVolumesByNode:
     """The volumes that one pod would get on each of some nodes."""
 
@@ -89,12 +107,22 @@ class PodVolumesByNode:
     """Volume name → number."""
     _bindings: list[tuple[PersistentVolumeClaim, Int64Array]] = field(factory=list)
     """Claims, each with an array of shape (nodes,): the number of its volume on that node, or `_NO_VOLUME`."""
+    _taken: BoolArray = field(init=False)
+    """Shape (numbers, nodes): which volumes are in *_bindings* on which nodes."""
+    _masks: AffinityMasks = field(factory=dict)
+    _candidates: _Candidates | None = None
+    """Of the claim before: a pod can have thousands of claims that are alike."""
+    _pools: tuple[Sequence[Pool], FirstMatch] | None = None
+    """The pools for the claim before."""
+    _migrated: dict[str, BoolArray] = field(factory=dict)
+    """In-tree plugin → on which nodes it is migrated."""
     _provisions: list[tuple[PersistentVolumeClaim, BoolArray, Sequence[Pool], Int64Array | None]] = field(factory=list)
     """Claims for which volumes are to be provisioned: on which nodes, from which pools, and the index of the pool of
     each node (None if the driver does not publish its capacity)."""
 
     def __attrs_post_init__(self) -> None:
         self.codes = np.zeros(len(self.nodes), dtype=np.int64)
+        self._taken = np.zeros((0, len(self.nodes)), dtype=np.bool_)
         self._check_bound()
         if self.claims.unbound_delayed:
             self._find_unbound()
@@ -148,10 +176,12 @@ class PodVolumesByNode:
         plugin = in_tree_plugin(volume.spec)
         if plugin is None or not plugin.migrated:
             return matched
-        names = self.nodes.names
-        migrated = np.fromiter(
-            (is_migrated_on(plugin, self.handle.object("CSINode", name)) for name in names), np.bool_, len(names)
-        )
+        migrated = self._migrated.get(plugin.name)
+        if migrated is None:
+            names = self.nodes.names
+            migrated = self._migrated[plugin.name] = np.fromiter(
+                (is_migrated_on(plugin, self.handle.object("CSINode", name)) for name in names), np.bool_, len(names)
+            )
         if not migrated.any():
             return matched
         try:
@@ -185,7 +215,7 @@ class PodVolumesByNode:
             except ClaimSelectorError as error:
                 self._fail(active, str(error))
                 return
-            self._bindings.append((claim, numbers))
+            self._bind(claim, numbers)
             unmatched.append((claim, active & (numbers == _NO_VOLUME)))
         for claim, where in unmatched:
             needed = where & active
@@ -197,19 +227,24 @@ class PodVolumesByNode:
         matching = self.storage.matching_volumes(claim)
         if not matching.volumes or not active.any():
             return np.full(len(self.nodes), _NO_VOLUME, dtype=np.int64)
-        match = FirstMatch([volume.required_affinity for volume in matching.volumes], self.nodes)
-        numbers = np.array([*map(self._number, matching.volumes), _NO_VOLUME], dtype=np.int64)
-        chosen: Int64Array = numbers[match.first]
+        found = self._candidates
+        if found is None or found.volumes != matching.volumes:
+            match = FirstMatch([volume.required_affinity for volume in matching.volumes], self.nodes, self._masks)
+            numbers = np.array([*map(self._number, matching.volumes), _NO_VOLUME], dtype=np.int64)
+            found = self._candidates = _Candidates(matching.volumes, match, numbers)
+            self._taken = _with_rows(self._taken, len(self._matching))
+        chosen: Int64Array = found.numbers[found.match.first]
         if matching.is_pre_bound:
             return chosen
-        conflicts = np.zeros(len(self.nodes), dtype=np.bool_)
-        for _claim, others in self._bindings:
-            conflicts |= (others == chosen) & (chosen != _NO_VOLUME)
+        conflicts = self._taken[chosen, np.arange(len(chosen))] & (chosen != _NO_VOLUME)
         for position in np.flatnonzero(conflicts & active).tolist():
-            taken = {int(others[position]) for _claim, others in self._bindings}
-            in_order = (int(numbers[index]) for index in match.all_at(position))
-            chosen[position] = next((number for number in in_order if number not in taken), _NO_VOLUME)
+            chosen[position] = found.next_free(position, self._taken)
         return chosen
+
+    def _bind(self, claim: PersistentVolumeClaim, numbers: Int64Array) -> None:
+        self._bindings.append((claim, numbers))
+        where = np.flatnonzero(numbers != _NO_VOLUME)
+        self._taken[numbers[where], where] = True
 
     def _number(self, volume: PersistentVolume) -> int:
         number = self._numbers.get(volume.name)
@@ -235,9 +270,20 @@ class PodVolumesByNode:
         possible = needed & allowed
         pools, first = self.storage.pools(claim, storage_class), None
         if pools is not None:
-            match = first_pools(pools, self.nodes)
+            if self._pools is None or self._pools[0] != pools:
+                self._pools = pools, FirstMatch([pool.affinity for pool in pools], self.nodes, self._masks)
+            match = self._pools[1]
             first = match.first
             self.codes[possible & (first == match.no_match)] |= _SPACE
             possible = possible & (first != match.no_match)
         self._provisions.append((claim, possible, pools or (), first))
         return possible
+
+
+def _with_rows(array: BoolArray, rows: int) -> BoolArray:
+    """*array* with at least so many rows; doubling keeps adding some cheap, and pages without a True take no memory."""
+    if rows <= len(array):
+        return array
+    made = np.zeros((2 * rows, array.shape[1]), dtype=np.bool_)
+    made[: len(array)] = array
+    return made

@@ -78,7 +78,7 @@ class Constraints:
     args: PodTopologySpreadArgs
     handle: Handle
     _default: dict[str, list[TopologySpreadConstraint]] = field(init=False)
-    _services: tuple[int, dict[str, list[LabelMatcher]]] = (-1, {})
+    _services: tuple[int, dict[str, list[Mapping[str, str]]]] = (-1, {})
     _merged: SizedCache[tuple[LabelMatcher, object], LabelMatcher] = field(factory=SizedCache)
 
     def __attrs_post_init__(self) -> None:
@@ -128,24 +128,21 @@ class Constraints:
 
     def _derived_selector(self, pod: Pod) -> LabelMatcher:
         """The selectors of the Services and of the controller of *pod*, merged."""
-        found = [matcher for matcher in self._services_in(pod.namespace) if matcher.matches(pod.labels)]
-        owner = _controller_selector(pod, self.handle)
-        if owner is not None:
-            found.append(owner)
-        found = [matcher for matcher in found if not matcher.is_everything]
-        if not found:
-            return EVERYTHING
-        first, *others = found  # merged at once: a pod can have thousands of Services
-        return self._merge(first, tuple(others), lambda: first.both(*others)) if others else first
+        labels, stated = pod.labels.items(), dict[str, str]()
+        for selector in self._services_in(pod.namespace):  # compiled together: a pod can have thousands of Services
+            if selector.items() <= labels:
+                stated.update(selector)
+        owner = _controller_selector(pod, self.handle) or EVERYTHING
+        return self._merge(owner, tuple(stated.items()), lambda: owner.and_equal(stated)) if stated else owner
 
-    def _services_in(self, namespace: str) -> Iterable[LabelMatcher]:
+    def _services_in(self, namespace: str) -> Iterable[Mapping[str, str]]:
+        """The selectors of the Services in *namespace*."""
         version = self.handle.version("Service")
         if self._services[0] != version:
-            by_namespace: dict[str, list[LabelMatcher]] = {}
+            by_namespace: dict[str, list[Mapping[str, str]]] = {}
             for service in self.handle.objects("Service"):
                 if service.spec.selector is not None:
-                    matchers = by_namespace.setdefault(service.metadata.namespace, [])
-                    matchers.append(selector_of_map(service.spec.selector))
+                    by_namespace.setdefault(service.metadata.namespace, []).append(service.spec.selector)
             self._services = (version, by_namespace)
         return self._services[1].get(namespace, ())
 

@@ -8,7 +8,6 @@ import numpy as np
 from attrs import define, field, frozen
 
 from plugins_builtin._assume_cache import AssumeCache
-from plugins_builtin._first_match import FirstMatch
 from plugins_builtin._volumes import (
     STORAGE,
     capacity_nano,
@@ -181,8 +180,3 @@ def match_topology_selector_terms(terms: Sequence[TopologySelectorTerm] | None, 
             in_term &= match_label_values(expression.key, expression.values or (), nodes)
         matched |= in_term
     return matched
-
-
-def first_pools(pools: Sequence[Pool], nodes: NodeColumns) -> FirstMatch:
-    """For every node the first of *pools* that is accessible from it."""
-    return FirstMatch([pool.affinity for pool in pools], nodes)

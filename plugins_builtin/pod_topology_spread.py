@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from plugins_builtin._match_counts import MatchCounts
 from plugins_builtin._node_inclusion import (
     affinity_key,
+    affinity_texts,
     match_required,
     match_tolerated,
     required_matches,
@@ -36,7 +37,9 @@ from trio_sched.plugin_api import (
     PodTopologySpreadArgs,
     Resource,
     SelectorError,
+    SizedCache,
     Status,
+    Tolerations,
     Verdicts,
     failure,
     hookimpl,
@@ -67,10 +70,65 @@ class _PreFilterState:
     """Per constraint the matching pods of each domain."""
     matches_itself: Sequence[bool]
     """Per constraint whether its selector matches the pod itself."""
+    tolerations: Tolerations
 
     def clone(self) -> _PreFilterState:
         counts = [one.clone() for one in self.match_counts]
-        return _PreFilterState(self.constraints, counts, self.matches_itself)
+        return _PreFilterState(self.constraints, counts, self.matches_itself, self.tolerations)
+
+
+@frozen(cache_hash=True)
+class _NodeSetKey:
+    """What decides on which nodes a constraint counts pods."""
+
+    topology_keys: tuple[str, ...]
+    affinity: Hashable
+    tolerations: Hashable
+
+
+_MAX_KEYS = 512
+_keys: SizedCache[_NodeSetKey, _NodeSetKey] = SizedCache()
+"""Equal keys are one object: the key of another pod is compared once, however many constraints the pods have."""
+
+
+@define(eq=False)
+class _CountingNodes:
+    """The nodes on which constraints of *pod* count pods: those with all *topology_keys*, as their policies say."""
+
+    pod: Pod
+    topology_keys: tuple[str, ...]
+    numeric: bool
+    _made: dict[tuple[bool, bool], NodeSet] = field(factory=dict)
+
+    def of(self, constraint: Constraint) -> NodeSet:
+        """The nodes on which *constraint* counts; one object, hashed once, for thousands of constraints."""
+        policies = constraint.honors_affinity, constraint.honors_taints
+        found = self._made.get(policies)
+        if found is None:
+            found = self._made[policies] = self._make(*policies)
+        return found
+
+    def _make(self, honors_affinity: bool, honors_taints: bool) -> NodeSet:
+        pod, texts = self.pod, len(self.topology_keys)
+        affinity = tolerations = None
+        if honors_affinity:
+            affinity = affinity_key(pod)
+            texts += affinity_texts(pod)
+        if honors_taints:
+            tolerations = pod.spec.tolerations or (), self.numeric
+            texts += len(pod.spec.tolerations or ())
+
+        def select(nodes: NodeColumns) -> BoolArray:
+            chosen = match_required(pod, nodes) if honors_affinity else np.ones(len(nodes), dtype=np.bool_)
+            if honors_taints:
+                chosen &= match_tolerated(pod, nodes, numeric=self.numeric)
+            for key in self.topology_keys:
+                chosen &= nodes.label_values(key) != 0
+            return chosen
+
+        key = _NodeSetKey(self.topology_keys, affinity, tolerations)
+        key = _keys.get(key) or _keys.keep(key, key, texts=texts, max_entries=_MAX_KEYS)
+        return NodeSet(key, select, texts)
 
 
 @frozen(eq=False)
@@ -112,33 +170,14 @@ class PodTopologySpread:
         if not constraints:
             return SKIP
         keys = tuple(constraint.key for constraint in constraints)
+        counting = _CountingNodes(pod, keys, self._numeric)
         match_counts = [
-            MatchCounts(nodes.domain_counts(c.counted(pod.namespace), c.key, self._counting_nodes(c, keys, pod)))
-            for c in constraints
+            MatchCounts(nodes.domain_counts(c.counted(pod.namespace), c.key, counting.of(c))) for c in constraints
         ]
         matches_itself = [constraint.labels.matches(pod.labels) for constraint in constraints]
-        state.write(_HARD_KEY, _PreFilterState(constraints, match_counts, matches_itself))
+        tolerations = Tolerations(pod.spec.tolerations or (), numeric=self._numeric)
+        state.write(_HARD_KEY, _PreFilterState(constraints, match_counts, matches_itself, tolerations))
         return None
-
-    def _counting_nodes(self, constraint: Constraint, keys: tuple[str, ...], pod: Pod) -> NodeSet:
-        """The nodes on which *constraint* counts pods: those with all *keys* that its policies include."""
-        honors_affinity, honors_taints = constraint.honors_affinity, constraint.honors_taints
-        key = (
-            NAME,
-            keys,
-            affinity_key(pod) if honors_affinity else None,
-            (pod.spec.tolerations or (), self._numeric) if honors_taints else None,
-        )
-
-        def select(nodes: NodeColumns) -> BoolArray:
-            chosen = match_required(pod, nodes) if honors_affinity else np.ones(len(nodes), dtype=np.bool_)
-            if honors_taints:
-                chosen &= match_tolerated(pod, nodes, numeric=self._numeric)
-            for topology_key in keys:
-                chosen &= nodes.label_values(topology_key) != 0
-            return chosen
-
-        return NodeSet(key, select)
 
     @hookimpl
     def add_pod(self, pod: Pod, added: Pod, node: NodeView, state: CycleState) -> None:
@@ -158,20 +197,19 @@ class PodTopologySpread:
         labels = node.labels
         if any(constraint.key not in labels for constraint in pre_filtered.constraints):
             return
+        tolerations = pre_filtered.tolerations
         for constraint, counts in zip(pre_filtered.constraints, pre_filtered.match_counts, strict=True):
-            if constraint.labels.matches(other.labels) and self._includes(constraint, pod, node):
+            if constraint.labels.matches(other.labels) and self._includes(constraint, pod, node, tolerations):
                 counts.change(node.label_value_id(constraint.key), delta)
 
-    def _includes(self, constraint: Constraint, pod: Pod, node: NodeView) -> bool:
+    def _includes(self, constraint: Constraint, pod: Pod, node: NodeView, tolerations: Tolerations) -> bool:
         if constraint.honors_affinity:
             try:
                 if not required_matches(pod, node.name, node.labels):
                     return False
             except ValueError:
                 return False
-        return not constraint.honors_taints or tolerates_all(
-            pod.spec.tolerations or (), node.taints, numeric=self._numeric
-        )
+        return not constraint.honors_taints or tolerates_all(tolerations, node.taints)
 
     @hookimpl
     def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
@@ -204,6 +242,7 @@ class PodTopologySpread:
         requires_all_keys = bool(pod.spec.topology_spread_constraints) or self._constraints.requires_all_keys
         keys = tuple(constraint.key for constraint in constraints) if requires_all_keys else ()
         ignored = _without_a_key(keys, nodes)
+        counting = _CountingNodes(pod, keys, self._numeric)
         tables: list[Any] = []
         for constraint in constraints:
             counted = constraint.counted(pod.namespace)
@@ -213,7 +252,7 @@ class PodTopologySpread:
                 continue
             values = nodes.label_values(constraint.key)
             weight = math.log(_distinct(values if ignored is None else values[~ignored]) + 2)
-            counts = nodes.domain_counts(counted, constraint.key, self._counting_nodes(constraint, keys, pod)).counts
+            counts = nodes.domain_counts(counted, constraint.key, counting.of(constraint)).counts
             table = counts * weight + float(constraint.max_skew - 1)
             table[0] = 0.0
             tables.append(table)

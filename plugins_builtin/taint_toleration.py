@@ -20,7 +20,7 @@ from trio_sched.plugin_api import (
     Pod,
     Resource,
     Taint,
-    Toleration,
+    Tolerations,
     Verdicts,
     hookimpl,
     on,
@@ -49,9 +49,6 @@ class TaintToleration:
         """Nodes with an untolerated NoSchedule or NoExecute taint fail."""
         return Verdicts.where(match_tolerated(pod, nodes, numeric=self._numeric), unresolvable(REASON))
 
-    def _tolerates(self, tolerations: Iterable[Toleration], taint: Taint) -> bool:
-        return any(toleration.tolerates(taint, numeric=self._numeric) for toleration in tolerations)
-
     @hookimpl
     def pre_score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> None:
         """Never Skip: kube-scheduler scores with this plugin for every pod."""
@@ -59,10 +56,10 @@ class TaintToleration:
     @hookimpl
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
         """The number of untolerated PreferNoSchedule taints; normalize_score reverses it."""
-        soft = [t for t in pod.spec.tolerations or () if t.effect in ("", _SOFT_EFFECT)]
+        tolerations = self._tolerations(pod)
 
         def untolerated(taints: tuple[Taint, ...]) -> int:
-            return sum(1 for taint in taints if taint.effect == _SOFT_EFFECT and not self._tolerates(soft, taint))
+            return sum(1 for taint in taints if taint.effect == _SOFT_EFFECT and not tolerations.tolerate(taint))
 
         return per_distinct_value(nodes.taint_sets, nodes.taint_lists, untolerated, np.int64)
 
@@ -85,10 +82,13 @@ class TaintToleration:
         ]
 
     def _node_became_tolerable(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        tolerations = pod.spec.tolerations or ()
-        was_untolerated = old is None or not tolerates_all(tolerations, old.spec.taints or (), numeric=self._numeric)
-        is_tolerated = tolerates_all(tolerations, new.spec.taints or (), numeric=self._numeric)
+        tolerations = self._tolerations(pod)
+        was_untolerated = old is None or not tolerates_all(tolerations, old.spec.taints or ())
+        is_tolerated = tolerates_all(tolerations, new.spec.taints or ())
         return Hint.QUEUE if was_untolerated and is_tolerated else Hint.SKIP
+
+    def _tolerations(self, pod: Pod) -> Tolerations:
+        return Tolerations(pod.spec.tolerations or (), numeric=self._numeric)
 
 
 def _tolerations_of_this_pod_changed(pod: Pod, old: Pod, new: Pod) -> Hint:

@@ -312,6 +312,43 @@ def test_with_an_election_a_signal_ends_the_daemon_in_order(served_cluster: tupl
     assert len(placed) == 3
 
 
+STUBBORN = """
+import trio
+from trio_sched.daemon import overdue_end
+from trio_sched.plugin_api import hookimpl
+
+overdue_end.MAX_END_SECONDS = 0.5
+
+class Stubborn:
+    name = "Stubborn"
+    def __init__(self, args, handle): pass
+    @hookimpl
+    def score_node(self, pod, node): return 0
+    @hookimpl
+    async def run(self):
+        while True:
+            try:
+                await trio.sleep_forever()
+            except trio.Cancelled:
+                pass
+"""
+
+
+def test_a_plugin_that_cannot_be_cancelled_does_not_keep_the_process_from_ending(
+    served_cluster: tuple[str, ApiServer],
+    install_plugin: InstallPlugin,
+    config: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url, _server = served_cluster
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(install_plugin("Stubborn", STUBBORN)), *sys.path]))
+    file = config("profiles: [{plugins: {multiPoint: {enabled: [{name: Stubborn}]}}}]\n")
+    code, said = _run_until("Sync completed", [file, f"--master={url}"], signal.SIGTERM)
+    assert code == ExitCode.FAILURE
+    assert "Exiting although hooks of plugins still run" in said
+    assert "run of plugin Stubborn" in said
+
+
 def test_without_an_election_the_end_is_a_failure_as_kube_scheduler_has_it(
     served_cluster: tuple[str, ApiServer],
 ) -> None:

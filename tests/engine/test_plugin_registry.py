@@ -7,7 +7,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from trio_sched.engine.plugin_errors import AmbiguousPlugin, BadPlugin, PluginLoadError, UnknownPlugin
+from trio_sched.engine.plugin_errors import (
+    AmbiguousPlugin,
+    BadPlugin,
+    PluginLoadError,
+    UnknownPlugin,
+    UnreadableDistribution,
+)
 from trio_sched.engine.plugin_registry import PluginRegistry, hooks_of, points_of
 from trio_sched.plugin_api import Handle, Input, NodeColumns, NodeView, Pod, hookimpl
 
@@ -120,6 +126,55 @@ def test_a_failing_import_is_a_plugin_error_with_its_cause() -> None:
         "'no_such_module'. Fix or uninstall that distribution, or disable 'Mine' in the profile"
     )
     assert isinstance(caught.value.__cause__, ModuleNotFoundError)
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), BaseExceptionGroup("both", [SystemExit(3)])])
+def test_an_import_that_ends_the_process_is_a_plugin_error(
+    error: BaseException, package: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_up(name: str) -> object:
+        raise error
+
+    monkeypatch.setattr(package, "__getattr__", look_up, raising=False)
+    with pytest.raises(PluginLoadError, match=type(error).__name__) as caught:
+        PluginRegistry.of([offered("Mine", "Mine")]).load("Mine")
+    assert caught.value.__cause__ is error
+
+
+def test_the_error_of_an_import_is_cut(package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look_up(name: str) -> object:
+        raise ValueError("x" * 1_000_000)
+
+    monkeypatch.setattr(package, "__getattr__", look_up, raising=False)
+    with pytest.raises(PluginLoadError) as caught:
+        PluginRegistry.of([offered("Mine", "Mine")]).load("Mine")
+    assert len(str(caught.value)) < 10_000
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe[trio_sched]\n", b"[trio_sched]\nMine\n"])
+def test_entry_points_that_cannot_be_read_are_reported_with_the_place(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = tmp_path / "broken-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: broken\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_bytes(content)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UnreadableDistribution, match=f"a distribution in {tmp_path} cannot be read: "):
+        PluginRegistry.discover()
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe"])
+def test_a_distribution_without_a_name_is_told_by_its_place(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = tmp_path / "nameless-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_bytes(content)
+    (metadata / "entry_points.txt").write_text("[trio_sched]\nNameless = no_such_module:Nameless\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    (source,) = PluginRegistry.discover().sources("Nameless")
+    assert source == f"a distribution without a name in {tmp_path} (no_such_module:Nameless)"
 
 
 def test_a_misspelt_hook_is_reported_with_the_closest_match(package: ModuleType) -> None:

@@ -8,7 +8,12 @@ from trio_sched.objects.affinity import Affinity
 from trio_sched.objects.metadata import ObjectMeta, OwnerReference
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod, TopologySpreadConstraint
-from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
+from trio_sched.objects.selector import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+)
 from trio_sched.objects.workload import (
     LabelSelectorSpec,
     MapSelectorSpec,
@@ -322,6 +327,41 @@ def test_twice_the_services_are_twice_the_work_and_not_four_times() -> None:
         return count_calls(lambda: has_defaults(waiting_pod, Service=services))
 
     assert work(400) < 2.5 * work(200)
+
+
+def test_a_large_affinity_is_hashed_and_compared_once_for_many_constraints() -> None:
+    class Counted(str):
+        __slots__ = ()
+        seen = 0
+
+        def __hash__(self) -> int:
+            Counted.seen += 1
+            return super().__hash__()
+
+        def __eq__(self, other: object) -> bool:
+            Counted.seen += 1
+            return super().__eq__(other)
+
+    def work(count: int) -> int:
+        expression = NodeSelectorRequirement(key="zone", operator="NotIn", values=(Counted("v"),))
+        affinity = node_affinity(NodeSelectorTerm(match_expressions=(expression,)))
+        many = [hard(selector=LabelSelector(match_labels={"app": f"{number}"})) for number in range(count)]
+        asked = waiting(*many, affinity=affinity)
+        Counted.seen = 0
+        assert ask(asked, NODES).feasible == ("a", "b", "c")
+        return Counted.seen
+
+    work(1)
+    assert work(50) == work(5)
+
+
+def test_a_changed_service_costs_nothing_for_the_large_selectors_of_others() -> None:
+    def work(size: int) -> int:
+        services = [service({f"key-{i}": "x" for i in range(size)}) for _ in range(10)]
+        waiting_pod = pod("waiting", labels={"app": "a"})
+        return count_calls(lambda: has_defaults(waiting_pod, Service=[*services, service({"app": "a"})]))
+
+    assert work(200) < work(2) + 20
 
 
 def test_service_and_controller_must_both_select() -> None:

@@ -1,6 +1,9 @@
 from typing import Any
 
 import pytest
+from call_count import count_calls
+from hypothesis import given
+from hypothesis import strategies as st
 from storage import Storage, pod_with
 
 from trio_sched.objects.pod import Pod
@@ -222,6 +225,58 @@ def test_a_claim_may_select_volumes_by_label(storage: Storage, selector: Any, fi
     storage.claim(spec={"selector": selector})
     storage.volume("pv", metadata={"labels": {"tier": "gold"}})
     assert bool(decide(storage, pod_with("data")).feasible) == fits
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["", "a", "b", "not a"])), max_size=7),
+    st.lists(st.integers(1, 4), min_size=1, max_size=5),
+)
+def test_each_claim_gets_the_smallest_volume_that_is_left_on_the_node(
+    volumes: list[tuple[int, str]], claims: list[int]
+) -> None:
+    storage = Storage()
+    storage.storage_class(**LOCAL)
+    for number, (size, where) in enumerate(volumes):
+        operator, host = ("NotIn", "a") if where == "not a" else ("In", where)
+        required = {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": operator, "values": [host]}]}]
+        }
+        affinity = {"nodeAffinity": {"required": required}} if where else {}
+        storage.volume(f"pv{number}", size=f"{size}Gi", spec=affinity)
+    for number, size in enumerate(claims):
+        storage.claim(f"c{number}", spec={"resources": {"requests": {"storage": f"{size}Gi"}}})
+
+    def fits(host: str) -> bool:
+        left = sorted(size for size, where in volumes if where in ("", host) or (where == "not a" and host != "a"))
+        for wanted in sorted(claims):
+            chosen = next((size for size in left if size >= wanted), None)
+            if chosen is None:
+                return False
+            left.remove(chosen)
+        return True
+
+    nodes = [node(host, labels={ZONE: host}) for host in "ab"]
+    outcome = decide(storage, pod_with(*(f"c{number}" for number in range(len(claims)))), nodes)
+    assert set(outcome.feasible) == {host for host in "ab" if fits(host)}
+
+
+@pytest.mark.parametrize("are_alike", [True, False])
+def test_the_affinity_of_a_volume_is_not_evaluated_for_each_of_many_claims(are_alike: bool) -> None:
+    def calls(count: int) -> int:
+        storage = Storage()
+        storage.storage_class(**LOCAL)
+        for number in range(count):
+            size = "1Gi" if are_alike else f"{number + 1}Gi"
+            elsewhere = {"matchExpressions": [{"key": ZONE, "operator": "NotIn", "values": [f"{number}"]}]}
+            storage.volume(
+                f"pv{number}", size=size, spec={"nodeAffinity": {"required": {"nodeSelectorTerms": [elsewhere]}}}
+            )
+            storage.claim(f"c{number}", spec={"resources": {"requests": {"storage": size}}})
+        wanting = pod_with(*(f"c{number}" for number in range(count)))
+        assert decide(storage, wanting).node_name
+        return count_calls(lambda: decide(storage, wanting))
+
+    assert calls(40) - calls(20) < 15 * (40 * 40 - 20 * 20)  # what remains is whether a volume can be bound to a claim
 
 
 def test_a_volume_kept_for_the_claim_is_the_only_choice(storage: Storage) -> None:

@@ -15,7 +15,7 @@ from trio_sched.snapshot.domain_counts import NO_DOMAIN, DomainCounts
 from trio_sched.snapshot.label_selection import EVERYTHING, selector_of_map
 from trio_sched.snapshot.node_columns import NodeColumns, NodeSet
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
+from trio_sched.snapshot.pod_selector import NamespacedMatcher, PodSelector
 from trio_sched.testing import make_table, node, pod
 
 WEB = PodSelector((NamespacedMatcher(frozenset({"default"}), selector_of_map({"app": "web"})),))
@@ -233,3 +233,16 @@ def test_every_pod_can_be_counted() -> None:
     table = table_of_zones()
     every_pod = PodSelector((NamespacedMatcher(None, EVERYTHING),))
     assert NodeColumns(table).domain_counts(every_pod, "zone").total == 4
+
+
+def test_counts_over_nodes_that_a_large_key_stands_for_are_dropped_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(domain_counts, "_MAX_CELLS", 10 * domain_counts._OVERHEAD_CELLS)
+    nodes = NodeColumns(table_of_zones())
+
+    def counts(key: str, texts: int) -> DomainCounts:
+        return nodes.domain_counts(WEB, "zone", NodeSet(key, untainted, texts))
+
+    small = [counts(f"small-{number}", 1) for number in range(3)]
+    assert [counts(f"small-{number}", 1) for number in range(3)] == small
+    counts("large", 10_000)
+    assert counts("small-0", 1) is not small[0]

@@ -3,20 +3,25 @@
 import msgspec
 import numpy as np
 import pytest
+from call_count import count_calls
 from pod_infos import pod_info
 
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot import pod_index
-from trio_sched.snapshot.label_selection import EVERYTHING, NOTHING, selector_of_map
+from trio_sched.snapshot.label_selection import EVERYTHING, NOTHING, LabelMatcher, selector_of_map
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
+from trio_sched.snapshot.pod_selector import NamespacedMatcher, PodSelector
 from trio_sched.testing import make_table, node, pod
 
 
 def selecting(labels: dict[str, str] | None = None, *namespaces: str, without_terminating: bool = False) -> PodSelector:
     where = frozenset(namespaces) if namespaces else None
     return PodSelector((NamespacedMatcher(where, selector_of_map(labels or {})),), without_terminating)
+
+
+def selecting_not(number: str) -> PodSelector:
+    return PodSelector((NamespacedMatcher(None, LabelMatcher((("number", "NotIn", frozenset({number})),))),))
 
 
 def a_pod(name: str, on: str, *, namespace: str = "default", app: str = "web", is_terminating: bool = False) -> Pod:
@@ -164,11 +169,11 @@ def test_nothing_is_done_any_more_for_a_count_that_was_dropped(monkeypatch: pyte
     monkeypatch.setattr(pod_index, "_MAX_COUNTS", 1)
     table = make_table(NODES, PODS)
     dropped = table.pod_index.counts(WEB)
-    before = dict(dropped.rows)
+    before = dropped.per_node.tolist()
     table.pod_index.counts(selecting())
     add(table, a_pod("new", "b"))
     add(table, pod("of-a-new-kind", labels={"app": "web", "more": "labels"}, node_name="b"))
-    assert dropped.rows == before
+    assert dropped.per_node.tolist() == before
 
 
 def test_counts_can_be_had_of_some_of_the_nodes() -> None:
@@ -177,7 +182,48 @@ def test_counts_can_be_had_of_some_of_the_nodes() -> None:
     assert nodes.take(slice(0, 2)).pod_counts(WEB).tolist() == [2, 0]
 
 
-def test_whether_it_is_being_deleted_does_not_matter_for_one_pod_alone() -> None:
-    staying = selecting({"app": "web"}, "default", without_terminating=True)
-    assert staying.matches_pod(a_pod("p", "a", is_terminating=True))
-    assert not staying.matches_pod(a_pod("p", "a", namespace="other"))
+def test_a_selector_is_not_compared_with_one_class_of_pods_after_the_other() -> None:
+    def calls(classes: int) -> int:
+        pods = [pod(f"p{n}", node_name="a", labels={"number": f"{n}"}) for n in range(classes)]
+        nodes = NodeColumns(make_table(NODES, pods))
+        assert nodes.pod_counts(selecting()).tolist() == [classes, 0, 0]
+        others = [selecting_not(f"{number}") for number in range(20)]
+        return count_calls(lambda: [nodes.domain_counts(other, "zone") for other in others])
+
+    assert calls(900) < calls(300) + 20  # the garbage collector may call something
+
+
+def test_a_placement_is_compared_only_with_the_selectors_of_its_class() -> None:
+    table = make_table(NODES, [])
+    for number in range(100):
+        counted(table, selecting_not(f"{number}"))
+    new = [pod(f"p{n}", node_name="a", labels={"number": "7"}) for n in range(3)]
+    add(table, new[0])
+    first = count_calls(lambda: add(table, new[1]))
+    counted(table, selecting({"number": "7"}))
+    assert count_calls(lambda: add(table, new[2])) < first + 10
+    assert counted(table, selecting_not("7")) == [0, 0, 0]
+    assert counted(table, selecting_not("8")) == [3, 0, 0]
+
+
+def test_a_selector_of_many_namespaces_counts_their_pods() -> None:
+    names = [f"team-{number}" for number in range(40)]
+    table = make_table(NODES, [a_pod("p", "a", namespace="team-3"), a_pod("q", "a", namespace="elsewhere")])
+    of_teams = selecting({"app": "web"}, *names)
+    assert counted(table, of_teams) == [1, 0, 0]
+    add(table, a_pod("r", "b", namespace="team-39"))
+    add(table, a_pod("s", "b", namespace="elsewhere"))
+    assert counted(table, of_teams) == [1, 1, 0]
+
+
+def test_pods_on_many_nodes_are_counted() -> None:
+    many = [node(f"n{number}") for number in range(600)]
+    table = make_table(many, [a_pod(f"p{number}", f"n{number}") for number in range(0, 600, 2)])
+    assert counted(table, WEB) == [1, 0] * 300
+    add(table, a_pod("new", "n599"))
+    table.add_node(node("later"))
+    add(table, a_pod("newer", "later"))
+    for number in range(500):
+        table.remove_node(f"n{number}")
+    found = dict(zip(table.names, counted(table, WEB), strict=True))
+    assert found == {"later": 1, "n599": 1} | {f"n{n}": int(n % 2 == 0) for n in range(500, 599)}

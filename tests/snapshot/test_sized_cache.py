@@ -8,7 +8,7 @@ from trio_sched.objects.selector import LabelSelector, LabelSelectorRequirement
 from trio_sched.snapshot import affinity_terms, label_selection, sized_cache
 from trio_sched.snapshot.label_selection import LabelMatcher, compile_selector
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
+from trio_sched.snapshot.pod_selector import NamespacedMatcher, PodSelector
 from trio_sched.snapshot.sized_cache import SizedCache
 from trio_sched.testing import node, pod
 

@@ -4,7 +4,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from trio_sched.snapshot import topology_columns
+from trio_sched.snapshot import sized_cache, topology_columns
 from trio_sched.snapshot.arrays import BoolArray
 from trio_sched.snapshot.topology_columns import ABSENT, Topology, TopologyColumns, TopologyRows
 
@@ -190,6 +190,16 @@ def test_masks_beyond_the_limit_are_selected_anew(monkeypatch: pytest.MonkeyPatc
     for key in (0, 1, 2, 0):
         mask = topology.mask(key, lambda key=key: np.arange(3) == key)
         assert np.flatnonzero(mask.rows).tolist() == [key]
+
+
+def test_masks_with_large_keys_are_selected_anew_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sized_cache, "MAX_TEXTS", 20)
+    topology, nobody = topology_of(ZONES), np.zeros(3, dtype=np.bool_)
+    large = topology.mask("large", lambda: nobody, texts=15)
+    small = topology.mask("small", lambda: nobody)
+    assert (topology.mask("large", lambda: nobody), topology.mask("small", lambda: nobody)) == (large, small)
+    topology.mask("also large", lambda: nobody, texts=15)
+    assert topology.mask("small", lambda: nobody) is not small
 
 
 # --- copies ---------------------------------------------------------------------------------------------------------

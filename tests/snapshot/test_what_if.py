@@ -2,7 +2,7 @@ from pod_infos import pod_info
 
 from trio_sched.snapshot.label_selection import EVERYTHING
 from trio_sched.snapshot.node_columns import NodeColumns
-from trio_sched.snapshot.pod_index import NamespacedMatcher, PodSelector
+from trio_sched.snapshot.pod_selector import NamespacedMatcher, PodSelector
 from trio_sched.snapshot.what_if import WhatIf
 from trio_sched.testing import make_table, node, pod
 

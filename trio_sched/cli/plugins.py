@@ -11,7 +11,7 @@ from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.terminal import answer_console
 from trio_sched.config.wire_types import POINTS
 from trio_sched.engine.plugin_errors import PluginError
-from trio_sched.engine.plugin_registry import PluginRegistry, points_of
+from trio_sched.engine.plugin_registry import PluginRegistry, describe_distribution, points_of
 
 
 @frozen(kw_only=True)
@@ -48,7 +48,7 @@ def _inspect(registry: PluginRegistry, name: str) -> Installed:
 
 
 def _distribution(entry_point: EntryPoint) -> str:
-    return f"{entry_point.dist.name} {entry_point.dist.version}" if entry_point.dist else entry_point.value
+    return describe_distribution(entry_point.dist) if entry_point.dist else entry_point.value
 
 
 @click.command(short_help="List the installed plugins.")

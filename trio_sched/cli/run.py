@@ -1,6 +1,7 @@
 """The daemon, from its flags to its exit code."""
 
 import logging
+import os
 import socket
 import uuid
 from collections.abc import AsyncGenerator
@@ -24,6 +25,7 @@ from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.daemon.log_lines import line_handler
 from trio_sched.daemon.log_setup import set_up_logging
+from trio_sched.daemon.overdue_end import wait_for_overdue_hooks
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
@@ -42,9 +44,9 @@ def run(flags: Flags) -> ExitCode:
     With an election the exit code is 0; without one there is no other replica, and it is 1 as in kube-scheduler.
     """
     set_up_logging("json" if flags["logging-format"] == "json" else "text", flags["v"])
-    registry = PluginRegistry.discover()
     code = ExitCode.OK
     try:
+        registry = PluginRegistry.discover()
         prepared = prepare(flags, points_of=PointsByPlugin(registry))
         prepared.source.warn()
         if flags.write_config_to:
@@ -110,8 +112,15 @@ async def _run_until_signal(prepared: Prepared, settings: DaemonSettings) -> Non
             nursery.start_soon(handler.run)
         async with _clients(prepared) as clients:
             assembly = assemble(settings, clients, random=Random(), wall_clock=partial(datetime.now, UTC))
+            nursery.start_soon(_exit_if_overdue, assembly.ending)
             await run_daemon(assembly, stop=stop)
         nursery.cancel_scope.cancel()
+
+
+async def _exit_if_overdue(ending: trio.Event) -> None:
+    hooks = await wait_for_overdue_hooks(ending)
+    log.error("Exiting although hooks of plugins still run: they were cancelled and go on", extra={"hooks": hooks})
+    os._exit(ExitCode.FAILURE)
 
 
 @asynccontextmanager

@@ -84,6 +84,8 @@ class Assembly:
     wanted_kinds: Mapping[str, Action]
     """What to watch besides pods and nodes, and after which changes pods move."""
     watch_reconnect: WatchReconnect = field(factory=WatchReconnect)
+    ending: trio.Event = field(factory=trio.Event)
+    """Set when the end has begun."""
 
 
 def assemble(

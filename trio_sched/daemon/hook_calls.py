@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Awaitable, Iterator
+from types import FrameType
 from typing import TypeVar
 
 import trio
 
 from trio_sched.daemon.hook_time_limit import HookScope, current_hook_scope
 from trio_sched.daemon.limits import HOOK_SECONDS
+from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.hook_failure import HookTimedOut
 from trio_sched.engine.hook_steps import HookSteps
 from trio_sched.engine.plugin_calls import HookCall, HookResult
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -77,7 +82,11 @@ async def _make_call(call: HookCall) -> HookResult:
     try:
         value = call.hook.function(*call.args)
         if inspect.isawaitable(value):
+            nurseries = trio.lowlevel.current_task().child_nurseries
+            before = len(nurseries)
             value = await value
+            if len(nurseries) > before:
+                _log_open_nursery(call)
     except Exception as error:
         return HookResult(error=error)
     except BaseException as error:
@@ -88,6 +97,31 @@ async def _make_call(call: HookCall) -> HookResult:
             await trio.lowlevel.checkpoint_if_cancelled()
         return HookResult(error=error)
     return HookResult(value)
+
+
+def _log_open_nursery(call: HookCall) -> None:
+    log.error(
+        "plugin %s leaves a nursery open: %s has returned inside of it, and trio is about to fail because of that",
+        call.hook.plugin,
+        call.hook.hook,
+        extra={"plugin": call.hook.plugin, "hook": call.hook.hook, "distribution": call.hook.source},
+    )
+
+
+async def run_in_background(hook: BoundHook) -> None:
+    """Call the hook ``run``, which returns when it likes."""
+    await hook.function()
+
+
+def call_under_way(frame: FrameType) -> BoundHook | None:
+    """The hook that *frame* of a task awaits, if it does."""
+    if frame.f_code is _make_call.__code__:
+        hook: BoundHook = frame.f_locals["call"].hook
+        return hook
+    if frame.f_code is run_in_background.__code__:
+        hook = frame.f_locals["hook"]
+        return hook
+    return None
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -65,6 +65,9 @@ SHUTDOWN_GRACE_SECONDS: Final = 10.0
 """How long a stop waits for binds that are under way."""
 EVENT_FLUSH_SECONDS: Final = 3.0
 """How long a stop waits for events that are not sent yet, once the lease is released."""
+MAX_END_SECONDS: Final = 25.0
+"""If a hook that is cancelled still runs so long after the end began, the process ends without it: before a kubelet
+kills it (30 s by default), and in any case when the lease is lost, because another instance leads then."""
 
 # --- the log
 LOG_BATCH_SECONDS: Final = 0.1

@@ -28,6 +28,7 @@ from functools import partial
 import trio
 
 from trio_sched.daemon.assembly import Assembly
+from trio_sched.daemon.hook_calls import run_in_background
 from trio_sched.daemon.leader_election import LeaderElector
 from trio_sched.daemon.limits import EVENT_FLUSH_SECONDS, SHUTDOWN_GRACE_SECONDS
 from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
@@ -84,6 +85,7 @@ async def _run(assembly: Assembly, stop: trio.Event, task_status: trio.TaskStatu
         record_event=assembly.recorder.record_on_lease,
     )
     async with trio.open_nursery() as services:
+        services.start_soon(_tell_end, stop, assembly.ending)
         services.start_soon(assembly.recorder.run)
         if assembly.extenders is not None:
             services.start_soon(assembly.extenders.close_on_exit)
@@ -145,7 +147,7 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
 
 async def _run_plugin(hook: BoundHook) -> None:
     try:
-        await hook.function()
+        await run_in_background(hook)
     except Exception as exc:  # a plugin may raise anything
         raise PluginTaskFailed(hook.plugin, exc) from exc
 
@@ -153,6 +155,7 @@ async def _run_plugin(hook: BoundHook) -> None:
 async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
     """Schedule until *stop*, then wait for what is under way."""
     async with trio.open_nursery() as writers:
+        writers.start_soon(_tell_end, stop, assembly.ending)
         writers.start_soon(assembly.bind_pool.run)
         writers.start_soon(assembly.hook_scopes.run)
         writers.start_soon(assembly.status_patch_pool.run)
@@ -172,6 +175,14 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
         writers.cancel_scope.cancel()
     if nursery.cancel_scope.cancelled_caught:
         log.warning("binds still under way after %.0f s are given up", SHUTDOWN_GRACE_SECONDS)
+
+
+async def _tell_end(stop: trio.Event, ending: trio.Event) -> None:
+    """Set *ending* on *stop*, or when the nursery of this task is cancelled: a failure, or the lease is lost."""
+    try:
+        await stop.wait()
+    finally:
+        ending.set()
 
 
 async def _cancel_on(event: trio.Event, scope: trio.CancelScope) -> None:

@@ -3,6 +3,7 @@
 PluginError
 ├── UnknownPlugin        no distribution offers that name
 ├── AmbiguousPlugin      two distributions offer it
+├── UnreadableDistribution  the entry points of a distribution cannot be read, so that it is not known what there is
 ├── PluginLoadError      importing it failed
 ├── BadPlugin            it is not what a plugin must be: a misspelt hook, a wrong argument, no class
 └── PluginArgsError      its ``pluginConfig`` does not fit its ``Args``
@@ -10,6 +11,7 @@ PluginError
 
 from collections.abc import Iterable
 
+from trio_sched.engine.hook_failure import describe_error
 from trio_sched.errors import TrioSchedError
 
 
@@ -46,6 +48,20 @@ class AmbiguousPlugin(PluginError):
         )
 
 
+class UnreadableDistribution(PluginError):
+    """The entry points of an installed distribution cannot be read; ``__cause__`` says why."""
+
+    def __init__(self, where: str, cause: BaseException) -> None:
+        super().__init__(where)
+        self.where, self.cause = where, cause
+
+    def __str__(self) -> str:
+        return (
+            f"the entry points of a distribution in {self.where} cannot be read: {describe_error(self.cause)}. "
+            "Fix or uninstall that distribution"
+        )
+
+
 class PluginLoadError(PluginError):
     """An enabled plugin could not be imported; ``__cause__`` says why."""
 
@@ -55,7 +71,7 @@ class PluginLoadError(PluginError):
 
     def __str__(self) -> str:
         return (
-            f"plugin {self.plugin!r} from {self.source} failed to import: {type(self.cause).__name__}: {self.cause}. "
+            f"plugin {self.plugin!r} from {self.source} failed to import: {describe_error(self.cause)}. "
             f"Fix or uninstall that distribution, or disable {self.plugin!r} in the profile"
         )
 

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from typing import Any
 
 from attrs import define, field
 
 from trio_sched.engine.likely_mistakes import close_attributes, unmarked_hooks
-from trio_sched.engine.plugin_errors import AmbiguousPlugin, BadPlugin, PluginLoadError, UnknownPlugin
+from trio_sched.engine.plugin_errors import (
+    AmbiguousPlugin,
+    BadPlugin,
+    PluginError,
+    PluginLoadError,
+    UnknownPlugin,
+    UnreadableDistribution,
+)
 from trio_sched.errors import nearest_name
 from trio_sched.plugin_api.extension_points import (
     ASYNC_HOOKS,
@@ -42,8 +49,15 @@ class PluginRegistry:
 
     @classmethod
     def discover(cls) -> PluginRegistry:
-        """Look up what is installed, without importing it."""
-        return cls.of(entry_points(group=PROJECT))
+        """Look up what is installed, without importing it.
+
+        Raises:
+            UnreadableDistribution: the entry points of a distribution cannot be read.
+        """
+        try:
+            return cls.of(entry_points(group=PROJECT))
+        except Exception as exc:  # the metadata of any package, and what importlib.metadata makes of it
+            raise UnreadableDistribution(_where_unreadable(), exc) from exc
 
     @classmethod
     def of(cls, found: Iterable[EntryPoint]) -> PluginRegistry:
@@ -107,12 +121,14 @@ class PluginRegistry:
         if len(candidates) > 1:
             raise AmbiguousPlugin(name, map(describe_source, candidates))
         (entry_point,) = candidates
+        source = describe_source(entry_point)
         try:
             plugin = entry_point.load()
-        except Exception as exc:  # third-party import code may raise anything
-            raise PluginLoadError(name, describe_source(entry_point), exc) from exc
-        source = describe_source(entry_point)
-        check_contract(name, source, plugin)
+            check_contract(name, source, plugin)
+        except (PluginError, KeyboardInterrupt):
+            raise
+        except BaseException as exc:  # third-party code may raise anything, SystemExit too
+            raise PluginLoadError(name, source, exc) from exc
         self._loaded[name], self._sources[name] = plugin, source
         return plugin  # type: ignore[no-any-return]  # an entry point may hold anything; check_contract looked
 
@@ -121,7 +137,26 @@ def describe_source(entry_point: EntryPoint) -> str:
     """*entry_point* in words: distribution, version, and the object it names."""
     if entry_point.dist is None:
         return entry_point.value
-    return f"{entry_point.dist.name} {entry_point.dist.version} ({entry_point.value})"
+    return f"{describe_distribution(entry_point.dist)} ({entry_point.value})"
+
+
+def describe_distribution(distribution: Distribution) -> str:
+    """Its name and version, or where it is if its metadata does not say."""
+    try:
+        name, version = distribution.name, distribution.version
+    except Exception:  # metadata that is no text
+        name = version = ""
+    return f"{name} {version}" if name else f"a distribution without a name in {distribution.locate_file('')}"
+
+
+def _where_unreadable() -> str:
+    """The folder with the first distribution whose entry points cannot be read."""
+    for distribution in distributions():
+        try:
+            _ = distribution.name, distribution.entry_points
+        except Exception:
+            return str(distribution.locate_file(""))
+    return "the path"
 
 
 def hooks_of(plugin: PluginClass) -> list[str]:

@@ -111,11 +111,12 @@ from trio_sched.snapshot.node_selection import match_term as match_term
 from trio_sched.snapshot.node_selection import node_selector_matches as node_selector_matches
 from trio_sched.snapshot.node_selection import term_is_empty as term_is_empty
 from trio_sched.snapshot.node_selection import term_problem as term_problem
-from trio_sched.snapshot.pod_index import NamespacedMatcher as NamespacedMatcher
-from trio_sched.snapshot.pod_index import PodSelector as PodSelector
+from trio_sched.snapshot.pod_selector import NamespacedMatcher as NamespacedMatcher
+from trio_sched.snapshot.pod_selector import PodSelector as PodSelector
 from trio_sched.snapshot.sized_cache import SizedCache as SizedCache
 from trio_sched.snapshot.term_index import MatchingTerms as MatchingTerms
 from trio_sched.snapshot.term_index import TermCounts as TermCounts
+from trio_sched.snapshot.tolerations import Tolerations as Tolerations
 
 __all__ = [
     "DEFAULT_CPU_MILLI",
@@ -191,6 +192,7 @@ __all__ = [
     "TermCounts",
     "TermKind",
     "Toleration",
+    "Tolerations",
     "TopologySelectorTerm",
     "TopologySpreadConstraint",
     "UtilizationShapePoint",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Int64Array = NDArray[np.int64]
 Int32Array = NDArray[np.int32]
+IntpArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 RowIndex = slice | NDArray[np.intp]
 """Some of the rows, as numpy takes them: a range, or their numbers."""

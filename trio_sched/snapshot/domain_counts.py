@@ -8,13 +8,17 @@ from typing import Final
 
 import numpy as np
 
-from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, read_only
+from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, IntpArray, read_only, resized
 from trio_sched.snapshot.topology_columns import ABSENT, NodeMask, Topology
 
 _MAX_CELLS: Final = 1 << 23
 """The size of all domain counts of a table together, in domains; beyond, those computed longest ago are dropped."""
 _OVERHEAD_CELLS: Final = 256
 """What a `DomainCounts` with few domains counts for."""
+_MAX_SPARSE: Final = 256
+"""How many rows are counted in a dict at first, which takes less memory if they are few."""
+_CELLS_PER_TEXT: Final = 8
+_NONE: Final = np.zeros(0, dtype=np.int32)
 NO_DOMAIN: Final = 2**31 - 1
 """What the smallest count is where there is no domain."""
 
@@ -25,7 +29,7 @@ class DomainCounts:
     A domain is the index of the value in ``nodes.label_vocabulary(key)``; nodes without the label count nowhere.
     """
 
-    __slots__ = ("_eligible", "_generation", "_ids", "_minimum", "counts", "key", "present", "total")
+    __slots__ = ("_eligible", "_generation", "_ids", "_minimum", "counts", "key", "present", "texts", "total")
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -39,6 +43,8 @@ class DomainCounts:
         """Shape (domains,): whether any node of the set is in it."""
         self.total = 0
         """Pods in all domains."""
+        self.texts = 0
+        """The size of what says over which nodes."""
 
     @property
     def minimum(self) -> int:
@@ -70,27 +76,26 @@ class DomainCounts:
             self.total += delta
             self._minimum = None
 
-    def refresh(self, topology: Topology, rows: dict[int, int], mask: NodeMask | None) -> bool:
+    def refresh(self, topology: Topology, of: RowCounts, mask: NodeMask | None) -> bool:
         """Count anew if nodes came, went, or changed their labels or taints; returns whether that was so.
 
         Args:
             topology: the labels of the nodes.
-            rows: the pods per row.
+            of: the pods per row.
             mask: the set of nodes, up to date and the same at every call; None for all nodes.
         """
         if self._generation == topology.generation:
             return False
         column = topology.column(self.key)
         self._ids = column.ids
-        self._eligible = None if mask is None else mask.rows
+        self._eligible, self.texts = (None, 0) if mask is None else (mask.rows, mask.texts)
         domains = len(column.values)
         ids = column.ids[: topology.count]
         if self._eligible is not None:
             ids = ids[self._eligible[: topology.count]]
         self.present = np.bincount(ids, minlength=domains) > 0
         self.present[ABSENT] = False
-        where = np.fromiter(rows, dtype=np.intp, count=len(rows))
-        pods = np.fromiter(rows.values(), dtype=np.int64, count=len(rows))
+        where, pods = of.where()
         if self._eligible is not None:
             counted = self._eligible[where]
             where, pods = where[counted], pods[counted]
@@ -117,7 +122,7 @@ class DomainCountsBudget:
     def computed(self, domains: DomainCounts, of: RowCounts) -> None:
         """*domains*, which belong to *of*, were counted anew."""
         self.discard(domains)
-        cells = len(domains.counts) + _OVERHEAD_CELLS
+        cells = len(domains.counts) + _OVERHEAD_CELLS + _CELLS_PER_TEXT * domains.texts
         self._computed[domains] = cells, of
         self._cells += cells
         while self._cells > _MAX_CELLS and len(self._computed) > 1:
@@ -133,38 +138,74 @@ class DomainCountsBudget:
 
 
 class RowCounts:
-    """How many pods of some kind are on each row, and the same per topology domain."""
+    """How many pods of some kind are on each row, and the same per topology domain.
 
-    __slots__ = ("_budget", "_dense", "_domains", "_topology", "rows")
+    Args:
+        topology: the labels of the nodes, by row.
+        budget: bounds the size of the counts per domain.
+        rows: where there are pods to begin with; a row can occur several times.
+        pods: how many these are.
+    """
 
-    def __init__(self, topology: Topology, budget: DomainCountsBudget) -> None:
+    __slots__ = ("_budget", "_dense", "_domains", "_sparse", "_topology")
+
+    def __init__(
+        self, topology: Topology, budget: DomainCountsBudget, rows: Int32Array = _NONE, pods: Int32Array = _NONE
+    ) -> None:
         self._topology = topology
         self._budget = budget
-        self.rows: dict[int, int] = {}
-        """Row → pods, where there are any."""
+        self._sparse: dict[int, int] = {}
+        """Row → pods, where there are any; not used once there is an array."""
         self._dense: Int64Array | None = None
         self._domains: dict[tuple[str, Hashable], DomainCounts] = {}
+        if len(rows) > _MAX_SPARSE:
+            self._dense = np.bincount(rows, weights=pods).astype(np.int64)
+        else:
+            for row, count in zip(rows.tolist(), pods.tolist(), strict=True):
+                self._sparse[row] = self._sparse.get(row, 0) + count
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether there are no pods."""
+        return not self._sparse if self._dense is None else not self._dense.any()
 
     def change(self, row: int, delta: int) -> None:
         """*delta* pods more on *row*."""
-        count = self.rows.get(row, 0) + delta
-        if count:
-            self.rows[row] = count
+        if self._dense is not None:
+            if row >= len(self._dense):
+                self._dense = resized(self._dense, max(self._topology.capacity, row + 1))
+            self._dense[row] += delta
         else:
-            del self.rows[row]
-        if self._dense is not None and row < len(self._dense):
-            self._dense[row] = count
+            count = self._sparse.get(row, 0) + delta
+            if count:
+                self._sparse[row] = count
+            else:
+                del self._sparse[row]
         for domains in self._domains.values():
             domains.change(self._topology, row, delta)
+
+    def where(self) -> tuple[IntpArray, Int64Array]:
+        """The rows that have pods, and how many."""
+        if self._dense is not None:
+            rows = np.flatnonzero(self._dense)
+            return rows, self._dense[rows]
+        count = len(self._sparse)
+        return (
+            np.fromiter(self._sparse, dtype=np.intp, count=count),
+            np.fromiter(self._sparse.values(), dtype=np.int64, count=count),
+        )
 
     @property
     def per_node(self) -> Int64Array:
         """Shape (nodes,), read-only: pods on each node."""
         count, capacity = self._topology.count, self._topology.capacity
-        if self._dense is None or not count <= len(self._dense) <= 2 * capacity:
+        if self._dense is None:
+            rows, pods = self.where()
             self._dense = np.zeros(capacity, dtype=np.int64)
-            for row, pods in self.rows.items():
-                self._dense[row] = pods
+            self._dense[rows] = pods
+            self._sparse = {}
+        elif not count <= len(self._dense) <= 2 * capacity:
+            self._dense = resized(self._dense, capacity)
         return read_only(self._dense[:count])
 
     def by_domain(self, key: str, mask: NodeMask | None = None) -> DomainCounts:
@@ -173,7 +214,7 @@ class RowCounts:
         found = self._domains.get(where)
         if found is None:
             found = self._domains[where] = DomainCounts(key)
-        if found.refresh(self._topology, self.rows, mask):
+        if found.refresh(self._topology, self, mask):
             self._budget.computed(found, self)
         return found
 

@@ -19,7 +19,7 @@ from trio_sched.objects.taint import Taint
 from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, RowIndex
 from trio_sched.snapshot.domain_counts import DomainCounts
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.pod_index import PodSelector
+from trio_sched.snapshot.pod_selector import PodSelector
 from trio_sched.snapshot.term_index import MatchingTerms
 
 
@@ -30,6 +30,8 @@ class NodeSet:
     key: Hashable
     select: Callable[[NodeColumns], BoolArray]
     """Which nodes, by their names, labels and specs only: asked again when these change, not at other changes."""
+    texts: int = 1
+    """How many keys, values and names are in *key*, roughly: what is kept for large ones is dropped sooner."""
 
 
 class NodeColumns:
@@ -221,7 +223,9 @@ class NodeColumns:
         """
         counts, mask = self._table.pod_index.counts(selector), None
         if nodes is not None:
-            mask = self._table.topology.mask(nodes.key, lambda: nodes.select(NodeColumns(self._table)))
+            mask = self._table.topology.mask(
+                nodes.key, lambda: nodes.select(NodeColumns(self._table)), texts=nodes.texts
+            )
         return counts.by_domain(key, mask)
 
     def terms_about(self, pod: Pod, namespace_labels: Callable[[str], Mapping[str, str]]) -> MatchingTerms:

@@ -22,7 +22,8 @@ from trio_sched.snapshot.column_store import ColumnStore, ColumnViews
 from trio_sched.snapshot.domain_counts import DomainCountsBudget
 from trio_sched.snapshot.host_ports import HostPortIndex
 from trio_sched.snapshot.image_index import ImageIndex
-from trio_sched.snapshot.pod_index import PodIndex, class_key
+from trio_sched.snapshot.pod_classes import class_key
+from trio_sched.snapshot.pod_index import PodIndex
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.term_index import TermIndex
 from trio_sched.snapshot.topology_columns import Topology, TopologyColumns, TopologyRows

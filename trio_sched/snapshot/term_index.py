@@ -12,7 +12,7 @@ from attrs import frozen
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.affinity_terms import AffinityTerm, TermKind, affinity_terms
 from trio_sched.snapshot.domain_counts import DomainCounts, DomainCountsBudget, RowCounts
-from trio_sched.snapshot.pod_index import class_key
+from trio_sched.snapshot.pod_classes import class_key
 from trio_sched.snapshot.pod_info import PodsByRow, each_pod
 from trio_sched.snapshot.sized_cache import SizedCache
 from trio_sched.snapshot.topology_columns import Topology
@@ -129,7 +129,7 @@ class TermIndex:
         for term in affinity_terms(pod).all:
             found = self._terms[term]
             found.counts.change(row, -1)
-            if not found.counts.rows:
+            if found.counts.is_zero:
                 del self._terms[term]
                 found.counts.close()
                 for terms in self._lists_with(term):

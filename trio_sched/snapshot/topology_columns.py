@@ -16,6 +16,7 @@ from attrs import frozen
 
 from trio_sched.snapshot.arrays import BoolArray, Int32Array, next_capacity, read_only, resized, smaller_capacity
 from trio_sched.snapshot.change_log import ChangeLog
+from trio_sched.snapshot.sized_cache import SizedCache
 from trio_sched.snapshot.vocabulary import Vocabulary
 
 ABSENT: Final = 0
@@ -68,6 +69,8 @@ class NodeMask:
     key: Hashable
     rows: BoolArray
     """Shape (capacity,)."""
+    texts: int = 1
+    """The size of *key*."""
 
 
 class Topology(ABC):
@@ -76,7 +79,7 @@ class Topology(ABC):
     __slots__ = ("_masks", "_masks_generation")
 
     def __init__(self) -> None:
-        self._masks: dict[Hashable, NodeMask] = {}
+        self._masks: SizedCache[Hashable, NodeMask] = SizedCache()
         self._masks_generation = -1
 
     @property
@@ -105,12 +108,13 @@ class Topology(ABC):
     def has_everywhere(self, key: str) -> bool:
         """Whether every node has the label *key*."""
 
-    def mask(self, key: Hashable, select: Callable[[], BoolArray]) -> NodeMask:
+    def mask(self, key: Hashable, select: Callable[[], BoolArray], *, texts: int = 1) -> NodeMask:
         """The rows of the set of nodes called *key*.
 
         Args:
             key: equal keys mean the same set.
             select: gives shape (nodes,), which nodes are in it; called once per generation.
+            texts: the size of *key*.
         """
         if self._masks_generation != self.generation:
             self._masks.clear()
@@ -118,12 +122,9 @@ class Topology(ABC):
         found = self._masks.get(key)
         if found is not None:
             return found
-        if len(self._masks) >= _MAX_MASKS:
-            self._masks.clear()
         rows = np.zeros(self.capacity, dtype=np.bool_)
         rows[: self.count] = select()
-        mask = self._masks[key] = NodeMask(key, rows)
-        return mask
+        return self._masks.keep(key, NodeMask(key, rows, texts), texts=texts, max_entries=_MAX_MASKS)
 
 
 class TopologyColumns(Topology):
