@@ -73,6 +73,18 @@ def test_ids_are_equal_where_amounts_are(monkeypatch: pytest.MonkeyPatch, seed: 
             situation.check()
 
 
+def test_pods_that_are_like_no_other_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage_ids, "_MAX_IDS", 50)
+    table = make_table([node("n")])
+    for number in range(1000):
+        one = pod(f"p{number}", cpu="100m", host_ports=[80])  # not added up once for all pods of a template
+        table.usage_id(0)
+        table.add_pod(0, PodInfo(one, pod_resources(one)))
+        table.usage_id(0)
+        table.remove_pod(0, one.uid)
+    assert len(table.usage_ids._after) <= 2 * (50 + 4) + 1
+
+
 def test_an_id_means_the_same_for_as_long_as_the_epoch_does() -> None:
     situation = Situation(1)
     table = situation.table

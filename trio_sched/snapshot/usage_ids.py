@@ -52,6 +52,8 @@ class UsageIds:
         changed_by = self._changed_by.pop(row, None)
         if changed_by is not None:
             before, resources, sign = changed_by
+            if len(self._after) > 2 * (_MAX_IDS + 4 * len(self._ids)):  # pods that are like no other lead nowhere twice
+                self._after.clear()
             self._after[before, id(resources), sign] = (found, resources)
         return found
 
