@@ -19,7 +19,8 @@ from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.what_if import WhatIf
 
-_MAX_KEPT = 256
+_MAX_KEPT = 32
+"""A signature can hold a megabyte, and what is kept serves one event, or the next few."""
 
 
 @define(eq=False)
