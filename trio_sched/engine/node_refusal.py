@@ -25,7 +25,7 @@ _MAX_KEPT = 32
 
 @define(eq=False)
 class NodeRefusals:
-    """Keeps what was found out about pods of one signature until the node or its pods change."""
+    """Keeps what was found out about pods that the plugin cannot tell apart, until the node or its pods change."""
 
     table: NodeTable
     _kept: dict[Hashable, tuple[tuple[int, int, Sequence[PodInfo]], bool]] = field(factory=dict, init=False)
@@ -37,15 +37,13 @@ class NodeRefusals:
         pod, row = info.pod, self.table.row_of.get(node_name)
         if row is None:
             return False
-        if info.signature is None or plugin not in profile.cached_plugins(info.signature):
+        part = None if info.signature is None else profile.part_of_signature(plugin, info.signature)
+        if part is None:
             return is_refused_on_node(profile, plugin, pod, self.table, node_name, nominated)
         views = self.table.views
         beside = nominated.get(node_name, ())
         version = (int(views.pods_generation[row]), int(views.node_generation[row]), beside)
-        key = (
-            *(profile.name, plugin, node_name, pod.priority, pod.spec.preemption_policy),
-            *(info.signature_epoch, info.signature),
-        )
+        key = (profile.name, plugin, node_name, pod.priority, pod.spec.preemption_policy, info.signature_epoch, part)
         try:
             known = self._kept.get(key)
         except KeyboardInterrupt:

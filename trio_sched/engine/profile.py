@@ -65,10 +65,12 @@ class Profile:
     plugins_with_later_hooks: frozenset[str] = field(init=False)
     """Plugins with hooks after the filters and scores, which may read what their pre_filter or pre_score has stored."""
     _sign_hooks: tuple[BoundHook, ...] = field(init=False)
+    _sign_positions: dict[str, int] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         relevant = {hook.plugin for hook in (*self.pre_filter, *self.filter, *self.pre_score, *self.score)}
         self._sign_hooks = tuple(hook for name, hook in self.sign.items() if name in relevant)
+        self._sign_positions = {hook.plugin: position for position, hook in enumerate(self._sign_hooks)}
         cycle = (*self.post_filter, *self.reserve, *self.unreserve, *self.permit)
         binding = (*self.pre_bind_pre_flight, *self.pre_bind, *self.bind, *self.post_bind)
         self.plugins_with_later_hooks = frozenset(hook.plugin for hook in (*cycle, *binding))
@@ -93,6 +95,11 @@ class Profile:
             HookFailed: a plugin failed.
         """
         return call_sign(self._sign_hooks, pod)
+
+    def part_of_signature(self, plugin: str, signature: Sequence[Hashable]) -> Hashable | None:
+        """What *plugin* has given for pods of this *signature*; None if its results must not be cached."""
+        position = self._sign_positions.get(plugin)
+        return None if position is None else signature[position]
 
     def cached_plugins(self, signature: Sequence[Hashable]) -> frozenset[str]:
         """The plugins whose results may be cached for pods of this *signature*."""

@@ -475,12 +475,16 @@ class SchedulingQueue:
     def _put_unschedulable(self, info: QueuedPodInfo, event: ClusterEvent) -> None:
         if info.key not in self.unschedulable:
             self.counters.incoming["unschedulable", event.label] += 1
+        self._sign_if_changed(info)
         self.unschedulable.put(info)
 
     def _set_signature_and_sort_key(self, info: QueuedPodInfo) -> None:
+        self._sign_if_changed(info)
+        self._order().assign_key(info)
+
+    def _sign_if_changed(self, info: QueuedPodInfo) -> None:
         if info.signature is None and self._sign_pod is not None:
             self._sign_pod(info)
-        self._order().assign_key(info)
 
     def _order(self) -> QueueSort:
         assert self._queue_sort is not None, "install_profiles comes first"
