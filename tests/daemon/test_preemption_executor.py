@@ -166,6 +166,20 @@ async def test_a_victim_that_does_not_exist_is_no_failure_and_no_event(
     assert ("low", "deletion") in preempting.what()
 
 
+@pytest.mark.parametrize("verb", ["patch", "delete"])
+async def test_a_victim_that_does_not_exist_does_not_gate_the_preemptor(
+    verb: str, preempting: Preempting, autojump_clock: MockClock
+) -> None:
+    """However long the watch shows it: an answer that is wrong must not gate the preemptor for ever."""
+    (gone,) = await preempting.running("gone")
+    preempting.store.api.faults.fail_next(verb=verb, resource="pods", code=404, reason="NotFound")
+    await preempting.preempted(gone)
+    assert not preempting.executor.is_preempting_for(GRAND.uid)
+    assert not preempting.executor.is_preempting_on("n")
+    await preempting.preempted(gone)
+    assert ("gone", "deletion") in preempting.what()
+
+
 async def test_parallelism_limits_how_many_victims_of_one_preemptor_are_evicted_at_once(
     preempting: Preempting, autojump_clock: MockClock
 ) -> None:

@@ -158,6 +158,7 @@ class PreemptionExecutor:
             await self._write_condition(preemptor, victim)
             await delete_pod(self.client, namespace=victim.namespace, name=victim.name)
         except NotFound:
+            del preemption.victims[victim.uid]  # if the watch goes on showing it, nobody is to wait for its deletion
             return
         self.recorder.record(preempted(victim, preemptor, preemption.node_name))
 
