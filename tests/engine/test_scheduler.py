@@ -12,7 +12,18 @@ from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.reservation import PermitWait
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.plugin_api import CycleState, Handle, Input, NodeView, Pod, Status, Wait, hookimpl, unschedulable
+from trio_sched.plugin_api import (
+    CycleState,
+    Handle,
+    Input,
+    NodeView,
+    Pod,
+    Status,
+    Wait,
+    failure,
+    hookimpl,
+    unschedulable,
+)
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import make_profile, node, pod
 
@@ -219,6 +230,17 @@ def test_a_nomination_that_only_the_queue_knew_ends_for_pods_of_no_higher_priori
     failed = SchedulingFailure(unschedulable("no"), nominated_node_name="")
     made.requeue(info, failed, preemptor, now=0.0)
     assert (is_waiting(5), is_waiting(6)) == (False, True)
+
+
+@pytest.mark.parametrize("shown", ["n0", ""])
+def test_a_nomination_that_was_cleared_during_the_attempt_is_not_kept(shown: str) -> None:
+    made = scheduler(nodes=1)
+    preemptor = pod("preemptor", cpu="3", priority=5, nominated_node_name="n0")
+    info, is_waiting = nominated_to_n0(made, preemptor)
+    newest = pod("preemptor", cpu="3", priority=5, nominated_node_name=shown)
+    made.requeue(info, SchedulingFailure(failure("broken"), nominated_node_name=None), newest, now=0.0)
+    assert made.queue.nominator.node_of(preemptor.uid) == (shown or None)
+    assert (is_waiting(5), is_waiting(6)) == (bool(shown), True)
 
 
 def test_a_search_for_enough_nodes_starts_where_the_last_one_ended() -> None:

@@ -344,6 +344,7 @@ class Scheduler:
         info.gating_plugin = ""
         if known is None or known.uid != info.uid:
             return None
+        shows_the_same = known.nominated_node_name == info.pod.nominated_node_name
         if known is not info.pod:
             info.replace_pod(known)
         problem: AlreadyQueued | None = None
@@ -353,7 +354,7 @@ class Scheduler:
             problem = error
         nominator, nominated = self.queue.nominator, outcome.nominated_node_name
         before = nominator.node_of(info.uid)
-        if nominated is None:  # a nomination that stands, even if the pod's status does not show it yet
+        if nominated is None and shows_the_same:  # it stands, even if the pod's status does not show it yet
             nominated = before or None
         nominator.add(info.pod, nominated)
         if before and before not in (nominated, info.pod.nominated_node_name):  # then no watch will show that it ended
