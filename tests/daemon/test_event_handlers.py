@@ -387,6 +387,18 @@ async def test_a_deleted_nominated_pod_requeues_pods_of_the_same_or_lower_priori
     assert not stage.queue.nominator.nodes.get("n")
 
 
+async def test_a_deleted_pod_whose_nomination_no_status_shows_requeues_them_too(
+    staged: MakeStage, autojump_clock: MockClock
+) -> None:
+    stage = staged(picky_plugin((Resource.ASSIGNED_POD, Action.DELETE)))
+    stage.add(node("n"))
+    (preemptor,) = stage.refuse(picky("preemptor", priority=5))
+    stage.queue.nominator.add(preemptor, "n")
+    waiting = stage.refuse(*(picky(f"p{priority}", priority=priority) for priority in (4, 5, 6)))
+    stage.delete(preemptor)
+    assert [stage.where(each) for each in waiting] == ["backoff", "backoff", "unschedulable"]
+
+
 async def test_a_pod_recreated_under_the_same_name_is_another_pod(stage: Stage, autojump_clock: MockClock) -> None:
     stage.add(node("n", cpu=1))
     (refused,) = stage.refuse(pod("p", cpu=64, uid="first"))

@@ -8,7 +8,8 @@ from stored_objects import Store
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_sched.daemon import event_recorder
-from trio_sched.daemon.event_recorder import EventRecorder, cut_note
+from trio_sched.daemon.cut_text import cut_text
+from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.scheduler_events import became_leader, failed_scheduling, scheduled
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.settings import ConnectionSettings
@@ -261,7 +262,7 @@ async def test_a_name_of_any_length_has_events(
     ids=["short", "just fits", "a byte too long", "two bytes each", "cut inside a character"],
 )
 def test_messages_are_cut_to_a_kilobyte(note: str, expected: str) -> None:
-    assert cut_note(note) == expected
+    assert cut_text(note, 1024) == expected
     assert len(expected.encode()) <= 1024
 
 

@@ -57,6 +57,19 @@ def test_what_others_said_cannot_control_the_terminal(message: str, fields: dict
     assert "é" in line
 
 
+@pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()], ids=["text", "json"])
+def test_texts_of_megabytes_are_cut(formatter: logging.Formatter) -> None:
+    longest = "x" * 65_536
+    whole = formatter.format(record(longest, pod=longest, tries=3))
+    assert whole.count("x") >= 2 * 65_536
+    assert "…" not in whole
+    huge = "y" * 5_000_000
+    cut = formatter.format(record(huge, pod=huge, err=ValueError(huge), tries=3))
+    assert cut.count("y" * 65_536 + "… (5000000 characters)") == 3
+    assert len(cut) < 200_000
+    assert "tries" in cut
+
+
 def test_a_line_with_bytes_that_are_not_utf_8_is_not_lost() -> None:
     assert text("no such file caf\udce9").endswith(r"] no such file caf\udce9")
     assert text("no such file", path="caf\udce9", tries=3).endswith(r'] "no such file" path="caf\udce9" tries=3')

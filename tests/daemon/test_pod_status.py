@@ -61,6 +61,19 @@ def test_an_unchanged_condition_is_not_patched() -> None:
     assert patch_of(with_conditions(said())) == {}
 
 
+def test_a_message_of_megabytes_is_cut_and_then_counts_as_unchanged() -> None:
+    """The API server would refuse it, and the pod would have no condition at all."""
+    message = "no röom, " * 1_000_000
+    (entry,) = patch_of(pod("p"), message=message)["conditions"]
+    shown = entry["message"]
+    assert len(shown.encode()) in range(32765, 32769)
+    assert shown.endswith(" ...")
+    assert message.startswith(shown.removesuffix(" ..."))
+    assert patch_of(with_conditions(said(message=shown)), message=message) == {}
+    whole = "ö" * 16384
+    assert patch_of(pod("p"), message=whole)["conditions"][0]["message"] == whole
+
+
 def test_a_new_message_keeps_the_last_transition_time() -> None:
     patch = patch_of(with_conditions(said(message="before")))
     assert patch["conditions"][0]["lastTransitionTime"] == "2025-12-31T23:00:00Z"

@@ -151,7 +151,9 @@ async def test_a_victim_that_has_the_condition_is_only_deleted(
         message=message,
         observed_generation=low.metadata.generation or None,
     )
-    await preempting.preempted(replace(low, status=replace(low.status, conditions=(condition,))))
+    low = replace(low, status=replace(low.status, conditions=(condition,)))
+    preempting.show("ADDED", None, low)
+    await preempting.preempted(low)
     assert preempting.what() == [("low", "deletion")]
 
 
@@ -164,6 +166,20 @@ async def test_a_victim_that_does_not_exist_is_no_failure_and_no_event(
     await preempting.preempted(gone, low)
     assert [name for name, _text in preempting.notes()] == ["low"]
     assert ("low", "deletion") in preempting.what()
+
+
+@pytest.mark.parametrize("verb", ["patch", "delete"])
+async def test_a_victim_that_does_not_exist_does_not_gate_the_preemptor(
+    verb: str, preempting: Preempting, autojump_clock: MockClock
+) -> None:
+    """However long the watch shows it: an answer that is wrong must not gate the preemptor for ever."""
+    (gone,) = await preempting.running("gone")
+    preempting.store.api.faults.fail_next(verb=verb, resource="pods", code=404, reason="NotFound")
+    await preempting.preempted(gone)
+    assert not preempting.executor.is_preempting_for(GRAND.uid)
+    assert not preempting.executor.is_preempting_on("n")
+    await preempting.preempted(gone)
+    assert ("gone", "deletion") in preempting.what()
 
 
 async def test_parallelism_limits_how_many_victims_of_one_preemptor_are_evicted_at_once(
@@ -370,6 +386,60 @@ async def test_a_victim_past_pre_bind_is_evicted_through_the_server(
     preempting.executor.pods_in_pre_bind.add(low.uid).is_done = True
     await preempting.preempted(low)
     assert ("low", "deletion") in preempting.what()
+
+
+async def test_a_victim_that_was_rejected_a_moment_ago_is_not_deleted(
+    preempting: Preempting, autojump_clock: MockClock
+) -> None:
+    """It leaves the node by itself, as soon as its task has run."""
+    (low,) = await preempting.running("low")
+    preempting.executor.waiting.add(low, {"Doorman": 60.0})
+    preempting.executor.waiting.by_uid[low.uid].reject("Doorman", "no")
+    await preempting.preempted(low)
+    assert (preempting.moves, preempting.notes()) == ([], [])
+    assert not preempting.executor.is_preempting_for(GRAND.uid)
+
+
+async def test_a_victim_that_has_left_the_node_in_the_meantime_is_not_deleted(
+    preempting: Preempting, autojump_clock: MockClock
+) -> None:
+    """It was waiting for its bind, and was rejected before the job began: it is a pending pod again."""
+    low, last = await preempting.running("low", "last")
+    assert await preempting.preempt(low, last) is None
+    preempting.assembly.scheduler.cache.remove(low.uid)
+    await preempting.executor.pool.drained()
+    assert {name for name, _what in preempting.what()} == {"last"}
+    preempting.going(last)
+    assert not preempting.executor.is_preempting_for(GRAND.uid)
+
+
+async def test_a_victim_that_is_on_another_node_gates_nobody(preempting: Preempting, autojump_clock: MockClock) -> None:
+    """Its bind has failed while its deletion was being requested, and it was assumed elsewhere."""
+    preempting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
+    (low,) = await preempting.running("low")
+    assert await preempting.preempt(low) is None
+    await trio.sleep(0.5)
+    assert preempting.executor.is_preempting_for(GRAND.uid)
+    preempting.assembly.scheduler.cache.remove(low.uid)
+    preempting.assembly.scheduler.cache.assume(replace(low, spec=replace(low.spec, node_name="")), "other")
+    assert not preempting.executor.is_preempting_for(GRAND.uid)
+
+
+async def test_the_preemptor_is_tried_again_if_all_victims_left_while_it_was_gated(
+    preempting: Preempting, autojump_clock: MockClock
+) -> None:
+    """The events about them did not move it; no other will come."""
+    preempting.store.api.faults.set_latency(1.0, verb="delete", resource="pods")
+    low, last = await preempting.running("low", "last", cpu=2)
+    queued(preempting)
+    queue = preempting.assembly.scheduler.queue
+    assert await preempting.preempt(low, last) is None
+    await trio.sleep(0.5)
+    for victim in (low, last):
+        preempting.show("DELETED", victim, None)
+    assert GRAND.key in queue.unschedulable
+    await preempting.executor.pool.drained()
+    assert GRAND.key in queue.active
 
 
 # --- nominations of other pods --------------------------------------------------------------------------------------

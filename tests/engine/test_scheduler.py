@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from random import Random
 from typing import Any, ClassVar
 
@@ -11,7 +12,18 @@ from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.reservation import PermitWait
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.plugin_api import CycleState, Handle, Input, NodeView, Pod, Status, Wait, hookimpl, unschedulable
+from trio_sched.plugin_api import (
+    CycleState,
+    Handle,
+    Input,
+    NodeView,
+    Pod,
+    Status,
+    Wait,
+    failure,
+    hookimpl,
+    unschedulable,
+)
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import make_profile, node, pod
 
@@ -79,7 +91,7 @@ def popped(made: Scheduler, waiting: Pod) -> QueuedPodInfo:
 def place(made: Scheduler, waiting: Pod) -> tuple[ScheduleResult, PermitWait | SchedulingFailure | None]:
     decision = made.decide(popped(made, waiting))
     assert isinstance(decision, ScheduleResult)
-    return decision, made.assume_and_reserve(waiting, decision)
+    return decision, made.assume_and_reserve(waiting, decision, now=0.0)
 
 
 def deposit(made: Scheduler) -> list[str]:
@@ -180,8 +192,55 @@ def test_a_placed_pod_is_no_longer_nominated() -> None:
     decision = made.decide(popped(made, waiting))
     assert isinstance(decision, ScheduleResult)
     assert decision.node_name == "n2"
-    made.assume_and_reserve(waiting, decision)
+    made.assume_and_reserve(waiting, decision, now=0.0)
     assert not made.queue.nominator
+
+
+def nominated_to_n0(made: Scheduler, preemptor: Pod) -> tuple[QueuedPodInfo, Callable[[int], bool]]:
+    """*preemptor*, popped; and whether the pod of a priority, which needs the room on n0, still waits."""
+    made.queue.get_unassigned_pod = {preemptor.key: preemptor}.get
+    made.queue.nominator = type(made.queue.nominator)(made.queue.get_unassigned_pod)
+    nominated = popped(made, preemptor)
+    made.queue.nominator.add(preemptor, "n0")
+    for priority in (5, 6):
+        info = popped(made, pod(f"p{priority}", cpu="3", priority=priority))
+        info.unschedulable_plugins = {"NodeResourcesFit"}
+        made.queue.add_unschedulable(info, now=0.0)
+    return nominated, lambda priority: f"default/p{priority}" in made.queue.unschedulable
+
+
+def test_a_pod_that_is_placed_elsewhere_leaves_its_nominated_node_to_pods_of_no_higher_priority() -> None:
+    made = scheduler(nodes=2)
+    preemptor = pod("preemptor", cpu="3", priority=5)
+    info, is_waiting = nominated_to_n0(made, preemptor)
+    made.cache.add(pod("taken", cpu="3", node_name="n0"))
+    decision = made.decide(info)
+    assert isinstance(decision, ScheduleResult)
+    assert decision.node_name == "n1"
+    made.cache.remove("uid-of-default/taken")
+    assert (is_waiting(5), is_waiting(6)) == (True, True)
+    made.assume_and_reserve(preemptor, decision, now=0.0)
+    assert (is_waiting(5), is_waiting(6)) == (False, True)
+
+
+def test_a_nomination_that_only_the_queue_knew_ends_for_pods_of_no_higher_priority() -> None:
+    made = scheduler(nodes=1)
+    preemptor = pod("preemptor", cpu="3", priority=5)
+    info, is_waiting = nominated_to_n0(made, preemptor)
+    failed = SchedulingFailure(unschedulable("no"), nominated_node_name="")
+    made.requeue(info, failed, preemptor, now=0.0)
+    assert (is_waiting(5), is_waiting(6)) == (False, True)
+
+
+@pytest.mark.parametrize("shown", ["n0", ""])
+def test_a_nomination_that_was_cleared_during_the_attempt_is_not_kept(shown: str) -> None:
+    made = scheduler(nodes=1)
+    preemptor = pod("preemptor", cpu="3", priority=5, nominated_node_name="n0")
+    info, is_waiting = nominated_to_n0(made, preemptor)
+    newest = pod("preemptor", cpu="3", priority=5, nominated_node_name=shown)
+    made.requeue(info, SchedulingFailure(failure("broken"), nominated_node_name=None), newest, now=0.0)
+    assert made.queue.nominator.node_of(preemptor.uid) == (shown or None)
+    assert (is_waiting(5), is_waiting(6)) == (bool(shown), True)
 
 
 def test_a_search_for_enough_nodes_starts_where_the_last_one_ended() -> None:

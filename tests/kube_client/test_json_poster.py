@@ -1,4 +1,5 @@
 import base64
+import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +11,7 @@ import trustme
 from raw_server import Exchange, StartServer
 from trio.testing import MockClock
 
+from trio_sched.kube_client import json_poster
 from trio_sched.kube_client.errors import ConnectionFailed, KubeconfigError
 from trio_sched.kube_client.json_poster import JsonPoster
 from trio_sched.kube_client.settings import TlsSettings
@@ -127,6 +129,23 @@ async def test_invalid_urls_fail_every_call(url: str, problem: str) -> None:
                 await webhook.post("x", b"{}")
             assert caught.value.problem.startswith(problem)
             assert not caught.value.may_have_reached_server
+
+
+async def test_a_response_that_is_huge_when_decompressed_is_an_error(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_poster, "MAX_REPLY_BYTES", 2_000_000)
+
+    async def bomb(exchange: Exchange) -> None:
+        await exchange.answer(gzip.compress(bytes(int(exchange.request.body))), headers="Content-Encoding: gzip\r\n")
+
+    server = await start_server(bomb)
+    async with poster(server.url) as webhook:
+        assert len((await webhook.post("filter", b"2000000")).body) == 2_000_000
+        with pytest.raises(ConnectionFailed) as caught:
+            await webhook.post("filter", b"2000001")
+    assert caught.value.problem == "the response is larger than 2000000 bytes"
+    assert len(server.requests) == 2
 
 
 # --- redirects ------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ import errno
 import gzip
 import socket
 from functools import partial
+from random import Random
 
 import pytest
 import trio
@@ -12,7 +13,8 @@ from raw_server import Exchange, StartServer
 from trio_sched.kube_client import http1
 from trio_sched.kube_client.channel import SocketChannel
 from trio_sched.kube_client.connection import connect
-from trio_sched.kube_client.errors import ConnectionFailed
+from trio_sched.kube_client.errors import ConnectionFailed, ResponseTooLarge
+from trio_sched.kube_client.http1 import BodyTooLarge, ProtocolViolation, gunzip
 from trio_sched.kube_client.pool import IDLE_SECONDS
 
 unlimited = partial(connect, qps=-1)
@@ -396,6 +398,43 @@ async def test_a_body_without_an_end_breaks_the_connection(
     async with unlimited(server.settings) as client:
         with pytest.raises(ConnectionFailed, match="the response is larger than 1000000 bytes"):
             await client.call(b"POST", b"/x")
+
+
+async def test_a_read_whose_response_is_too_large_is_not_repeated(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http1, "MAX_BODY_BYTES", 1_000_000)
+
+    async def bomb(exchange: Exchange) -> None:
+        await exchange.answer(gzip.compress(b"x" * 1_000_001), headers="Content-Encoding: gzip\r\n")
+
+    server = await start_server(bomb)
+    async with unlimited(server.settings) as client:
+        with pytest.raises(ResponseTooLarge, match="the response is larger than 1000000 bytes"):
+            await client.call(b"GET", b"/x")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("size", [0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5 << 20])
+@pytest.mark.parametrize("is_random", [False, True], ids=["zeros", "random"])
+async def test_bodies_of_any_size_are_decompressed(size: int, is_random: bool) -> None:
+    body = Random(size).randbytes(size) if is_random else bytes(size)
+    zipped = gzip.compress(body)
+    assert await gunzip(zipped, size) == body
+    for cut in (zipped[:-1], zipped[: len(zipped) // 2]):
+        with pytest.raises(ProtocolViolation, match="unexpected EOF"):
+            await gunzip(cut, size)
+    if size:
+        with pytest.raises(BodyTooLarge):
+            await gunzip(zipped, size - 1)
+
+
+async def test_decompression_can_be_cancelled() -> None:
+    bomb = gzip.compress(bytes(64 << 20))
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await gunzip(bomb, 64 << 20)
+    assert scope.cancelled_caught
 
 
 async def test_a_body_that_is_huge_only_when_decompressed_is_not(

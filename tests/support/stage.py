@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any, TypeVar
 
+import trio
 from attrs import define, field
 from msgspec.structs import replace
 from plugin_base import PluginBase
@@ -64,7 +65,8 @@ class Stage:
         assert info is not None
         decision = self.assembly.scheduler.decide(info)
         if isinstance(decision, ScheduleResult):
-            assert self.assembly.scheduler.assume_and_reserve(info.pod, decision) is None
+            now = trio.current_time()
+            assert self.assembly.scheduler.assume_and_reserve(info.pod, decision, now=now) is None
             self.queue.done(info.uid)
         else:
             self.assembly.schedule_one.failure_handler.handle(info, decision)

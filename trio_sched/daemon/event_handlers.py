@@ -118,11 +118,13 @@ class EventHandlers:
         if not known.node_name and self._responsible_for_pod(known):
             # It had no node in the last version that was seen, so it is in the queue, even if it got one in between.
             self.unassigned.drop(known)
+            # Its status need not show the nomination that counts: not yet, or because the patch was refused.
+            nominated = queue.nominator.node_of(known.uid) or known.nominated_node_name
             queue.delete(known)
             if self.scheduler.cache.is_assumed(known.uid):
                 self._assumed_deleted(known, now)
-            elif known.nominated_node_name:
-                queue.move_all(ASSIGNED_POD_DELETE, known, None, now=now, only=lambda p: p.priority <= known.priority)
+            elif nominated:
+                queue.nomination_ended(known, nominated, now=now)
         if known.node_name:
             self._cache_remove(known)
             queue.move_all(ASSIGNED_POD_DELETE, known, None, now=now)

@@ -16,6 +16,7 @@ import msgspec
 import trio
 from attrs import define, field
 
+from trio_sched.daemon.cut_text import cut_text
 from trio_sched.daemon.limits import (
     EVENT_RETRY_JITTER,
     EVENT_RETRY_SECONDS,
@@ -209,7 +210,7 @@ class EventRecorder:
                 api_version="v1",
                 resource_version=pod.metadata.resource_version,
             ),
-            note=cut_note(event.note),
+            note=cut_text(event.note, MAX_EVENT_NOTE_BYTES),
             type=event.type,
         )
 
@@ -228,7 +229,7 @@ class EventRecorder:
             namespace=namespace,
             event_time=format_micro_time(moment),
             pod=pod,
-            note=cut_note(event.note),
+            note=cut_text(event.note, MAX_EVENT_NOTE_BYTES),
         )
         target = events.event_path(namespace)
         if self._posts is not None:
@@ -339,11 +340,3 @@ class EventRecorder:
                     self._submit_count(series)
                 if is_over:
                     del self._series[key]
-
-
-def cut_note(note: str) -> str:
-    """*note* in at most 1,024 bytes; a longer one ends in `` ...``."""
-    encoded = note.encode()
-    if len(encoded) <= MAX_EVENT_NOTE_BYTES:
-        return note
-    return encoded[: MAX_EVENT_NOTE_BYTES - 4].decode(errors="ignore") + " ..."

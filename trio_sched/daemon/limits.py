@@ -24,6 +24,9 @@ STATUS_RETRY_SECONDS: Final = (0.01, 0.05, 0.25)
 STATUS_RETRY_JITTER: Final = 0.1
 """A pause is up to this share longer."""
 
+MAX_CONDITION_MESSAGE_BYTES: Final = 32 * 1024
+"""What metav1.Condition allows. Extenders and plugins can say megabytes; an API server refuses a pod that large."""
+
 # --- preemption
 MAX_PARALLEL_PREEMPTORS: Final = 64
 """Twice the connections of a client: a preemptor that pauses between two tries leaves none of them unused."""
@@ -74,6 +77,8 @@ LOG_BATCH_SECONDS: Final = 0.1
 """A line below a warning waits for others for so long."""
 LOG_BATCH_LINES: Final = 64
 """Lines that wait at most."""
+MAX_LOG_TEXT_CHARACTERS: Final = 64 * 1024
+"""Of a message, and of each field: extenders and plugins can say megabytes."""
 
 # --- hooks that block the event loop; by the wall clock
 BLOCKING_SECONDS: Final = 0.1

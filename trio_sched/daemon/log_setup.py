@@ -18,7 +18,9 @@ from typing import IO, Any, Final, Literal
 
 import msgspec
 
+from trio_sched.daemon.limits import MAX_LOG_TEXT_CHARACTERS
 from trio_sched.daemon.log_lines import LineHandler
+from trio_sched.documents.errors import shortened
 from trio_sched.documents.go_text import printable
 
 LogFormat = Literal["text", "json"]
@@ -85,7 +87,7 @@ class TextFormatter(logging.Formatter):
         head = f"{_letter(level)}{self._second_text}.{micros:06d} {self._process} {_file_name(path)}:{number}] "
         shown = "".join([f" {key}={_text_value(value)}" for key, value in fields])
         if not shown and "\n" not in message:
-            return head + printable(message)
+            return head + printable(shortened(message, MAX_LOG_TEXT_CHARACTERS))
         return f"{head}{_text_value(message)}{shown}"
 
 
@@ -112,7 +114,10 @@ class JsonFormatter(logging.Formatter):
             line["v"] = 0 if level >= logging.INFO else DEBUG_FROM
         for key, value in fields:
             line.setdefault(key, value)
-        return _json(line)
+        written = _json(line)
+        if len(written) > MAX_LOG_TEXT_CHARACTERS:
+            written = _json({key: _shortened(value) for key, value in line.items()})
+        return written
 
 
 def _letter(level: int) -> str:
@@ -129,8 +134,15 @@ def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
         yield "err", "".join(traceback.format_exception(record.exc_info[1])).rstrip()
 
 
+def _shortened(value: Any) -> Any:
+    if isinstance(value, BaseException):
+        value = str(value)
+    return shortened(value, MAX_LOG_TEXT_CHARACTERS) if isinstance(value, str) else value
+
+
 def _text_value(value: Any) -> str:
     if isinstance(value, str):
+        value = shortened(value, MAX_LOG_TEXT_CHARACTERS)
         if "\n" in value:
             return "<\n\t" + "\n\t".join(map(printable, value.split("\n"))) + "\n >"
         return _json(value)

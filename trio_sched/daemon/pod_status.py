@@ -14,7 +14,8 @@ import trio
 from attrs import define, field
 from msgspec.structs import replace
 
-from trio_sched.daemon.limits import STATUS_RETRY_JITTER, STATUS_RETRY_SECONDS
+from trio_sched.daemon.cut_text import cut_text
+from trio_sched.daemon.limits import MAX_CONDITION_MESSAGE_BYTES, STATUS_RETRY_JITTER, STATUS_RETRY_SECONDS
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Conflict, ConnectionFailed, KubeClientError, NotFound, ServerError
@@ -173,7 +174,7 @@ def status_patch(pod: Pod, *, reason: str, message: str, nominated_node_name: st
     Args:
         pod: as the watch showed it last, with the patches that are on their way.
         reason: ``Unschedulable`` or ``SchedulerError``.
-        message: the whole text, however long.
+        message: the text; a very long one is cut.
         nominated_node_name: None leaves the nomination alone, "" clears it.
         now: the time of day in RFC 3339.
     """
@@ -194,7 +195,11 @@ def condition_patch(pod: Pod, condition: PodCondition, *, now: str) -> dict[str,
     """
     conditions = pod.status.conditions or ()
     current = next((c for c in conditions if c.type == condition.type), None)
-    wanted = replace(condition, observed_generation=pod.metadata.generation or None)
+    wanted = replace(
+        condition,
+        message=cut_text(condition.message or "", MAX_CONDITION_MESSAGE_BYTES),
+        observed_generation=pod.metadata.generation or None,
+    )
     if current is not None and _without_times(current) == _without_times(wanted):
         return {}
     is_transition = current is None or current.status != wanted.status

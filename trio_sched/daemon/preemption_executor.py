@@ -73,11 +73,15 @@ class PreemptionExecutor:
         return any(one.node_name == node_name and self._is_ongoing(one) for one in self._by_preemptor.values())
 
     def _is_ongoing(self, preemption: _Preemption) -> bool:
-        return not preemption.all_requested or any(map(self._is_not_terminating, preemption.victims))
+        if not preemption.all_requested:
+            return True
+        on_node = (self._on_node(uid, preemption.node_name) for uid in preemption.victims)
+        return any(victim is not None and victim.metadata.deletion_timestamp is None for victim in on_node)
 
-    def _is_not_terminating(self, uid: str) -> bool:
+    def _on_node(self, uid: str, node_name: str) -> Pod | None:
+        """A victim as the watch shows it; None if it has left: one whose bind failed may be on another node."""
         cached = self.scheduler.cache.get(uid)
-        return cached is not None and cached.pod.metadata.deletion_timestamp is None
+        return cached.pod if cached is not None and cached.node_name == node_name else None
 
     async def preempt(
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
@@ -130,6 +134,8 @@ class PreemptionExecutor:
             if self._by_preemptor.get(preemptor.uid) is preemption:
                 del self._by_preemptor[preemptor.uid]
             log.error("Error occurred during async preemption: %s", problem, extra={"pod": preemptor.key})
+        if problem is not None or all(self._on_node(uid, preemption.node_name) is None for uid in preemption.victims):
+            # No event about a victim will move them any more: the gate was closed when the last one left.
             self.activate(list(preemption.preemptors.values()))
 
     async def _delete_victims(
@@ -148,6 +154,10 @@ class PreemptionExecutor:
 
     async def _delete_victim(self, preemption: _Preemption, preemptor: Pod, victim: Pod, plugin: str) -> None:
         waiting = self.waiting.by_uid.get(victim.uid)
+        is_rejected = waiting is not None and waiting.is_rejected
+        if is_rejected or self._on_node(victim.uid, preemption.node_name) is None:
+            del preemption.victims[victim.uid]  # it has left the node already, or is about to
+            return
         if (waiting is not None and waiting.preempt(plugin, "preempted")) or self.pods_in_pre_bind.cancel(
             victim.uid, f"preempted by {plugin}"
         ):
@@ -158,6 +168,7 @@ class PreemptionExecutor:
             await self._write_condition(preemptor, victim)
             await delete_pod(self.client, namespace=victim.namespace, name=victim.name)
         except NotFound:
+            del preemption.victims[victim.uid]  # if the watch goes on showing it, nobody is to wait for its deletion
             return
         self.recorder.record(preempted(victim, preemptor, preemption.node_name))
 

@@ -99,7 +99,7 @@ class ScheduleOne:
 
     def _assume_and_bind(self, info: QueuedPodInfo, placed: ScheduleResult, nursery: trio.Nursery) -> None:
         try:
-            outcome = self.scheduler.assume_and_reserve(info.pod, placed)
+            outcome = self.scheduler.assume_and_reserve(info.pod, placed, now=trio.current_time())
         except CacheError as problem:
             self.failure_handler.handle(info, SchedulingFailure(failure(problem)))
             return

@@ -30,6 +30,11 @@ class WaitingPod:
         """The plugins that have not allowed it yet."""
         return frozenset(self._deadlines)
 
+    @property
+    def is_rejected(self) -> bool:
+        """Whether there is an outcome, and it is not to be bound."""
+        return self._outcome is not None
+
     def allow(self, plugin: str) -> None:
         """*plugin* allows it."""
         self._deadlines.pop(plugin, None)

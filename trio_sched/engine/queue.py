@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from attrs import define, field
+from msgspec import structs
 
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.backoff_queues import BackoffQueues
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.cluster_changes import (
+    ASSIGNED_POD_DELETE,
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
     POP_FROM_BACKOFF,
@@ -339,6 +341,14 @@ class SchedulingQueue:
         if only is not None:
             candidates = [info for info in candidates if only(info.pod)]
         self._move(candidates, event, old, new, now)
+
+    def nomination_ended(self, pod: Pod, node_name: str, *, now: float) -> None:
+        """*pod* is no longer nominated to *node_name*: pods of the same or lower priority may use the room there."""
+        was = structs.replace(pod, status=structs.replace(pod.status, nominated_node_name=node_name))
+        uid, priority = pod.uid, pod.priority
+        self.move_all(
+            ASSIGNED_POD_DELETE, was, None, now=now, only=lambda other: other.uid != uid and other.priority <= priority
+        )
 
     def _not_ruled_out(
         self, groups: Iterable[PodGroup], event: ClusterEvent, old: Any, new: Any

@@ -220,7 +220,9 @@ class Scheduler:
 
     # --- from the decision to the bind ------------------------------------------------------------------------------
 
-    def assume_and_reserve(self, pod: Pod, placed: ScheduleResult) -> PermitWait | SchedulingFailure | None:
+    def assume_and_reserve(
+        self, pod: Pod, placed: ScheduleResult, *, now: float
+    ) -> PermitWait | SchedulingFailure | None:
         """Assume *pod* on the node that was chosen, run reserve and permit.
 
         Returns:
@@ -232,7 +234,10 @@ class Scheduler:
         """
         profile = self.profiles[pod.scheduler_name]
         self.cache.assume(pod, placed.node_name)
+        nominated = self.queue.nominator.node_of(pod.uid)
         self.queue.nominator.delete(pod.uid)
+        if nominated and nominated != placed.node_name:
+            self.queue.nomination_ended(pod, nominated, now=now)
         refused = run_reserve(profile, pod, placed.node_name, placed.state)
         if refused is None:
             permitted = run_permit(profile, pod, placed.node_name, placed.state)
@@ -339,6 +344,7 @@ class Scheduler:
         info.gating_plugin = ""
         if known is None or known.uid != info.uid:
             return None
+        shows_the_same = known.nominated_node_name == info.pod.nominated_node_name
         if known is not info.pod:
             info.replace_pod(known)
         problem: AlreadyQueued | None = None
@@ -347,7 +353,10 @@ class Scheduler:
         except AlreadyQueued as error:
             problem = error
         nominator, nominated = self.queue.nominator, outcome.nominated_node_name
-        if nominated is None:  # a nomination that stands, even if the pod's status does not show it yet
-            nominated = nominator.node_of(info.uid) or None
+        before = nominator.node_of(info.uid)
+        if nominated is None and shows_the_same:  # it stands, even if the pod's status does not show it yet
+            nominated = before or None
         nominator.add(info.pod, nominated)
+        if before and before not in (nominated, info.pod.nominated_node_name):  # then no watch will show that it ended
+            self.queue.nomination_ended(info.pod, before, now=now)
         return problem

@@ -26,6 +26,7 @@ from trio_sched.kube_client.errors import (
     ConnectionFailed,
     KubeconfigError,
     NotAnApiServer,
+    ResponseTooLarge,
     error_from_html,
     error_from_redirect,
     error_from_reply,
@@ -171,6 +172,8 @@ class KubeClient:
                 reply = await self._ask(method, self._prefix + target, prepared + headers, body)
             except ConnectionFailed as problem:
                 broke_off = problem.may_have_reached_server and not problem.timed_out
+                if isinstance(problem, ResponseTooLarge):
+                    raise
                 if method != b"GET" or not broke_off or retries >= MAX_RETRIES:
                     raise
                 wait = BROKEN_READ_RETRY_SECONDS

@@ -59,6 +59,10 @@ class ConnectionFailed(KubeClientError):
         return f"{self.server}: {self.problem}"
 
 
+class ResponseTooLarge(ConnectionFailed):
+    """The response is larger than is accepted; it would be so again."""
+
+
 class UndecodableObject(KubeClientError):
     """One object of a list or watch does not have the shape of its kind; it is left out and the stream goes on.
 

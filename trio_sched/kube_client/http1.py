@@ -8,13 +8,16 @@ import zlib
 from typing import NamedTuple
 
 import httptools
+import trio
 
 from trio_sched.kube_client.channel import Channel
 from trio_sched.kube_client.go_errors import EOF, MALFORMED_RESPONSE, UNEXPECTED_EOF
 
 MAX_HEADER_BYTES = 1024 * 1024
 MAX_BODY_BYTES = 1024 * 1024 * 1024
-"""Of one response, decompressed: several times what a list of all pods of the biggest clusters has in a page."""
+"""Of one response, decompressed. A page of 500 objects, each as large as an API server can store, has 750 MiB."""
+_STEP_BYTES = 1024 * 1024
+"""Compressed bytes that are taken, and decompressed ones that are made, before other tasks run."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -33,6 +36,13 @@ class Reply(NamedTuple):
 
 class ProtocolViolation(Exception):
     """The response is not HTTP/1.1, or incomplete."""
+
+
+class BodyTooLarge(ProtocolViolation):
+    """The body of the response is larger than is accepted; another try would be no better."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"the response is larger than {max_bytes} bytes")
 
 
 class Http1Connection:
@@ -88,20 +98,26 @@ class Http1Connection:
         self.generation = generation
         self.received_anything = False
 
-    async def exchange(self, request: bytes) -> Reply:
-        """Send *request* (head and body in one piece) and return the whole response."""
+    async def exchange(self, request: bytes, max_body_bytes: int | None = None) -> Reply:
+        """Send *request* (head and body in one piece) and return the whole response.
+
+        Args:
+            request: what is sent.
+            max_body_bytes: of the response, decompressed; None for `MAX_BODY_BYTES`.
+        """
+        limit = MAX_BODY_BYTES if max_body_bytes is None else max_body_bytes
         await self._begin(request)
         receive, feed = self.channel.receive, self._feed
         while not self._complete:
             feed(await receive())
-            if self._received_bytes > MAX_HEADER_BYTES + MAX_BODY_BYTES:
-                raise _too_large()
+            if self._received_bytes > MAX_HEADER_BYTES + limit:
+                raise BodyTooLarge(limit)
         headers = self._headers
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         self._body = []
         for name, value in headers:
             if name == b"content-encoding" and value.lower() == b"gzip":
-                body = gunzip(body)
+                body = await gunzip(body, limit)
         return Reply(self.status, headers, body)
 
     async def start(self, request: bytes) -> tuple[int, Headers]:
@@ -201,25 +217,34 @@ class Http1Connection:
             self._headers = []
 
 
-def gunzip(body: bytes) -> bytes:
+async def gunzip(body: bytes, max_bytes: int) -> bytes:
     """Decompress a whole gzip body.
 
+    Other tasks run after every step, so that what takes long can be cancelled.
+
     Raises:
-        ProtocolViolation: it is not gzip, incomplete, or too large.
+        BodyTooLarge: it is larger than *max_bytes*.
+        ProtocolViolation: it is not gzip, or incomplete.
     """
     decompressor = zlib.decompressobj(wbits=31)
+    pieces: list[bytes] = []
+    size = 0
     try:
-        decompressed = decompressor.decompress(body, MAX_BODY_BYTES)
-        if not decompressor.eof:
-            decompressed += decompressor.decompress(decompressor.unconsumed_tail, 1)
+        for start in range(0, len(body), _STEP_BYTES):
+            data = body[start : start + _STEP_BYTES]
+            is_full = True
+            while is_full:
+                piece = decompressor.decompress(data, _STEP_BYTES)
+                data = decompressor.unconsumed_tail
+                pieces.append(piece)
+                size += len(piece)
+                if size > max_bytes:
+                    raise BodyTooLarge(max_bytes)
+                is_full = len(piece) == _STEP_BYTES
+                if is_full:
+                    await trio.lowlevel.checkpoint()
     except zlib.error as problem:
         raise ProtocolViolation("gzip: invalid header or checksum") from problem
-    if len(decompressed) > MAX_BODY_BYTES:
-        raise _too_large()
     if not decompressor.eof:
         raise ProtocolViolation(UNEXPECTED_EOF)
-    return decompressed
-
-
-def _too_large() -> ProtocolViolation:
-    return ProtocolViolation(f"the response is larger than {MAX_BODY_BYTES} bytes")
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)

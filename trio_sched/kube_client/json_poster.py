@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_CONNECTIONS = 256
 """Waiting for a connection counts towards the timeout of the call, so there are many."""
+MAX_REPLY_BYTES = 256 * 1024 * 1024
+"""Decompressed: more than all nodes of the biggest clusters have, which an extender may send back whole."""
 MAX_REQUESTS = 10
 """In one call: the first one and those that follow redirects."""
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
@@ -217,4 +219,5 @@ class JsonPoster:
             fixed_headers=header_lines([(b"User-Agent", user_agent("scheduler").encode())]),
             max_connections=MAX_CONNECTIONS,
             request_seconds=math.inf,  # the timeout of the call ends a request earlier
+            max_body_bytes=MAX_REPLY_BYTES,
         )

@@ -15,9 +15,9 @@ import trio
 from attrs import define, field
 
 from trio_sched.kube_client.dialer import Dialer
-from trio_sched.kube_client.errors import ConnectionFailed
+from trio_sched.kube_client.errors import ConnectionFailed, ResponseTooLarge
 from trio_sched.kube_client.go_errors import describe_failure
-from trio_sched.kube_client.http1 import Headers, Http1Connection, ProtocolViolation, Reply
+from trio_sched.kube_client.http1 import BodyTooLarge, Headers, Http1Connection, ProtocolViolation, Reply
 
 MAX_CONNECTIONS = 32
 REQUEST_SECONDS = 65.0
@@ -40,12 +40,14 @@ class Pool:
         fixed_headers: header lines of every request (``Host`` and such).
         max_connections: for requests; those of streams are not counted.
         request_seconds: how long a whole request may take.
+        max_body_bytes: of a whole response, decompressed; None for that of `trio_sched.kube_client.http1`.
     """
 
     dialer: Dialer
     fixed_headers: bytes
     max_connections: int = MAX_CONNECTIONS
     request_seconds: float = REQUEST_SECONDS
+    max_body_bytes: int | None = None
     _prefix: bytes = field(init=False, default=b"")
     _idle: list[Http1Connection] = field(init=False, factory=list)
     _after_streams: list[Http1Connection] = field(init=False, factory=list)
@@ -74,6 +76,7 @@ class Pool:
             body: sent with its length.
 
         Raises:
+            ResponseTooLarge: the response is not read to its end.
             ConnectionFailed: there is no complete response.
         """
         message = self.message(method, target, headers, body)
@@ -84,7 +87,7 @@ class Pool:
             if self._watchdog_rest is not None:
                 self._watchdog_rest.set()
             try:
-                reply = await connection.exchange(message)
+                reply = await connection.exchange(message, self.max_body_bytes)
             except _BROKEN as problem:
                 self._release(connection, broken=True)
                 if not self._may_repeat(connection, method):
@@ -237,7 +240,8 @@ class Pool:
             text = "the connection was closed on our side"
         else:
             text = describe_failure(problem)
-        return ConnectionFailed(
+        kind = ResponseTooLarge if isinstance(problem, BodyTooLarge) else ConnectionFailed
+        return kind(
             self.dialer.settings.server, text, may_have_reached_server=connection.sent_anything, timed_out=timed_out
         )
 
