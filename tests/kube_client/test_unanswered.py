@@ -28,7 +28,7 @@ async def test_waiting_requests_are_mentioned_after_ten_seconds_and_then_ever_mo
     requests = UnansweredRequests("https://api.test")
     nursery.start_soon(requests.warn)
     for name in (b"nodes", b"pods", b"services"):
-        requests.begin(b"GET", b"/api/v1/" + name + b"?limit=500")
+        requests.begin(b"GET", b"/api/v1/" + name + b"?limit=500", now=trio.current_time())
     times = []
     for _ in range(200):
         before = len(caplog.records)
@@ -50,7 +50,7 @@ async def test_retries_do_not_begin_the_warnings_anew_but_a_response_does(
     nursery.start_soon(requests.warn)
 
     async def attempt(seconds: float, *, answered: bool) -> int:
-        number = requests.begin(b"GET", b"/x")
+        number = requests.begin(b"GET", b"/x", now=trio.current_time())
         await trio.sleep(seconds)
         requests.end(number, answered=answered)
         return len(caplog.records)

@@ -51,32 +51,32 @@ class EventHandlers:
 
     def pods_changed(self, batch: Listed[Pod] | Changes[Pod]) -> None:
         """Take in what a watch of pods delivered."""
+        now = trio.current_time()
         for change in _changes(batch):
             try:
-                self._pod_changed(change)
+                self._pod_changed(change, now)
             except QuantityError as problem:  # no API server stores such a thing; if one does, the others go on
                 log.error("pod %s is left out: %s", _name(change), problem)
         self.wake()
 
-    def _pod_changed(self, change: Change[Pod]) -> None:
+    def _pod_changed(self, change: Change[Pod], now: float) -> None:
         old, new = change.old, change.new
         if change.type == "ADDED":
             assert new is not None
-            self._pod_added(new)
+            self._pod_added(new, now)
         elif change.type == "MODIFIED":
             assert old is not None
             assert new is not None
-            self._pod_updated(old, new)
+            self._pod_updated(old, new, now)
         else:
             last = new if new is not None else old
             assert last is not None
-            self._pod_deleted(last, was=old)
+            self._pod_deleted(last, now, was=old)
 
     def _responsible_for_pod(self, pod: Pod) -> bool:
         return pod.scheduler_name in self.scheduler.profiles
 
-    def _pod_added(self, pod: Pod) -> None:
-        now = trio.current_time()
+    def _pod_added(self, pod: Pod, now: float) -> None:
         if pod.node_name:
             self._cache(self.scheduler.cache.add, pod)
             self.scheduler.queue.move_all(ASSIGNED_POD_ADD, None, pod, now=now)
@@ -84,8 +84,8 @@ class EventHandlers:
             self.unassigned.put(pod)
             self.scheduler.queue.add(pod, now=now)
 
-    def _pod_updated(self, old: Pod, new: Pod) -> None:
-        queue, now = self.scheduler.queue, trio.current_time()
+    def _pod_updated(self, old: Pod, new: Pod, now: float) -> None:
+        queue = self.scheduler.queue
         if old.spec.node_name:
             self._cache(self.scheduler.cache.update, new)
             for event in pod_update_events(old, new, queue.resource_options):
@@ -112,8 +112,8 @@ class EventHandlers:
         if old.nominated_node_name and old.nominated_node_name != new.nominated_node_name:
             queue.move_all(ASSIGNED_POD_DELETE, old, None, now=now, only=lambda pod: pod.priority <= old.priority)
 
-    def _pod_deleted(self, pod: Pod, *, was: Pod | None) -> None:
-        queue, now = self.scheduler.queue, trio.current_time()
+    def _pod_deleted(self, pod: Pod, now: float, *, was: Pod | None) -> None:
+        queue = self.scheduler.queue
         known = was if was is not None else pod
         if not known.node_name and self._responsible_for_pod(known):
             # It had no node in the last version that was seen, so it is in the queue, even if it got one in between.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, Token
 from types import TracebackType
+from typing import Final
 
 import trio
 from attrs import define, field
@@ -72,16 +73,20 @@ class HookScope:
         self._call = 0
         self._count_from(math.inf)
 
+    @property
+    def is_in_call(self) -> bool:
+        """Whether a call is being made whose time is limited."""
+        return self._call != 0
+
     def pause(self) -> int:
-        """The time of the call does not count from now on; returns the call, 0 if there is none."""
-        if self._call:
-            self._pauses += 1
-            self._count_from(math.inf)
+        """The time of the call does not count from now on; returns the call."""
+        self._pauses += 1
+        self._count_from(math.inf)
         return self._call
 
     def resume(self, call: int) -> None:
         """The time of *call* counts again, from zero; a task that has outlived its call resumes nothing."""
-        if call and call == self._call:
+        if call == self._call:
             self._pauses -= 1
             if not self._pauses:
                 self._count_from(trio.current_time())
@@ -104,13 +109,17 @@ def current_hook_scope() -> HookScope | None:
     return _current.get()
 
 
-@contextmanager
-def time_does_not_count() -> Iterator[None]:
+def time_does_not_count() -> AbstractContextManager[None]:
     """What a hook does inside the block has limits of its own; the time of the hook begins anew after it."""
     scope = _current.get()
-    if scope is None:
-        yield
-        return
+    return _NOTHING_TO_PAUSE if scope is None or not scope.is_in_call else _paused(scope)
+
+
+_NOTHING_TO_PAUSE: Final = nullcontext()
+
+
+@contextmanager
+def _paused(scope: HookScope) -> Iterator[None]:
     call = scope.pause()
     try:
         yield

@@ -46,6 +46,7 @@ async def run_watches(
                         assembly,
                     )
         held.release()
+        pods.deliver = event_handlers.pods_changed
         task_status.started()
 
 

@@ -1,10 +1,9 @@
 """Binds a pod to a node."""
 
-from urllib.parse import quote
-
 import msgspec
 
 from trio_sched.kube_client.connection import JSON, KubeClient
+from trio_sched.kube_client.kinds import path_segment
 
 _encode = msgspec.json.Encoder().encode
 
@@ -30,6 +29,6 @@ async def bind(client: KubeClient, *, namespace: str, name: str, uid: str, node:
         ConnectionFailed: if ``may_have_reached_server`` is set, the pod may be bound: look it up, or bind again, where
             a Conflict that names this node means that it is.
     """
-    target = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/binding".encode()
+    target = f"/api/v1/namespaces/{path_segment(namespace)}/pods/{path_segment(name)}/binding".encode()
     body = binding_body(namespace=namespace, name=name, uid=uid, node=node)
     await client.call(b"POST", target, headers=JSON, body=body)

@@ -161,6 +161,7 @@ class KubeClient:
             ConnectionFailed: there is no complete response.
             CredentialsError: there are no credentials.
         """
+        path = self._prefix + target
         retries = 0
         while True:
             delay = self._limiter.reserve()
@@ -168,8 +169,10 @@ class KubeClient:
                 await self._wait_for_token(delay, method, target)
             prepared = self._prepared_headers() or await self._refreshed_headers()
             sent_at = trio.current_time()
+            number, answered = self._waiting.begin(method, path, now=sent_at), False
             try:
-                reply = await self._ask(method, self._prefix + target, prepared + headers, body)
+                reply = await self._caller.request(method, path, prepared + headers, body)
+                answered = True
             except ConnectionFailed as problem:
                 broke_off = problem.may_have_reached_server and not problem.timed_out
                 if isinstance(problem, ResponseTooLarge):
@@ -177,7 +180,9 @@ class KubeClient:
                 if method != b"GET" or not broke_off or retries >= MAX_RETRIES:
                     raise
                 wait = BROKEN_READ_RETRY_SECONDS
-            else:
+            finally:
+                self._waiting.end(number, answered=answered)
+            if answered:
                 if reply.status < 400:
                     return reply
                 if reply.status == 401:
@@ -206,7 +211,7 @@ class KubeClient:
         prepared = self._prepared_headers() or await self._refreshed_headers()
         sent_at = trio.current_time()
         async with AsyncExitStack() as resources:
-            number, answered = self._waiting.begin(b"GET", self._prefix + target), False
+            number, answered = self._waiting.begin(b"GET", self._prefix + target, now=sent_at), False
             try:
                 opened = self._caller.stream(b"GET", self._prefix + target, prepared + headers)
                 stream = await resources.enter_async_context(opened)
@@ -219,15 +224,6 @@ class KubeClient:
                     await self._credentials.refused(sent_at)
                 self.check(b"GET", target, reply)
             yield stream
-
-    async def _ask(self, method: bytes, target: bytes, headers: bytes, body: bytes) -> Reply:
-        number, answered = self._waiting.begin(method, target), False
-        try:
-            reply = await self._caller.request(method, target, headers, body)
-            answered = True
-        finally:
-            self._waiting.end(number, answered=answered)
-        return reply
 
     async def _begin_of_body(self, stream: ByteStream) -> bytes:
         """What there is of the body within the timeout of a request, and up to :data:`MAX_ERROR_BYTES`."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 import msgspec
 from attrs import frozen
 
 from trio_sched.kube_client.connection import JSON, STRATEGIC_MERGE_PATCH, KubeClient
 from trio_sched.kube_client.errors import Forbidden, NotFound
+from trio_sched.kube_client.kinds import path_segment
 from trio_sched.objects.event import CoreEvent, Event, EventSeries, EventSource
 from trio_sched.objects.pod import Pod
 
@@ -117,7 +116,7 @@ class EventTemplate:
 
 def event_path(namespace: str) -> bytes:
     """Where ``events.k8s.io/v1`` events of *namespace* are created."""
-    return f"/apis/events.k8s.io/v1/namespaces/{quote(namespace, safe='')}/events".encode()
+    return f"/apis/events.k8s.io/v1/namespaces/{path_segment(namespace)}/events".encode()
 
 
 def event_body(event: Event) -> bytes:
@@ -146,12 +145,12 @@ def as_core_event(event: Event) -> CoreEvent:
 
 
 async def _patch_series(client: KubeClient, root: str, event: Event | CoreEvent, series: EventSeries) -> None:
-    target = _path(root, event) + b"/" + quote(event.metadata.name, safe="").encode()
+    target = _path(root, event) + b"/" + path_segment(event.metadata.name).encode()
     await client.call(b"PATCH", target, headers=STRATEGIC_MERGE_PATCH, body=_encode({"series": series}))
 
 
 def _path(root: str, event: Event | CoreEvent) -> bytes:
-    return f"{root}/namespaces/{quote(event.metadata.namespace, safe='')}/events".encode()
+    return f"{root}/namespaces/{path_segment(event.metadata.namespace)}/events".encode()
 
 
 def _with_type(api_version: bytes, encoded: bytes) -> bytes:

@@ -1,5 +1,6 @@
 """Kinds of objects: their paths in the API, and the classes that they are decoded into."""
 
+import re
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import quote
@@ -23,6 +24,13 @@ class WireObject(Protocol):
 
 
 T = TypeVar("T", bound=WireObject)
+
+_is_unreserved = re.compile(r"[A-Za-z0-9._~-]+").fullmatch
+
+
+def path_segment(text: str) -> str:
+    """*text*, percent-encoded where it has to be; nearly no name has to, and finding that out here is faster."""
+    return text if _is_unreserved(text) else quote(text, safe="")
 
 
 @frozen(kw_only=True)
@@ -59,12 +67,12 @@ class Kind(Generic[T]):
     def collection(self, namespace: str = "") -> str:
         """The path of all objects, or of those in *namespace*."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and self.namespaced else ""
+        inside = f"/namespaces/{path_segment(namespace)}" if namespace and self.namespaced else ""
         return f"{root}{inside}/{self.plural}"
 
     def path(self, name: str, *, namespace: str = "", subresource: str = "") -> str:
         """The path of one object, or of a *subresource* of it."""
-        path = f"{self.collection(namespace)}/{quote(name, safe='')}"
+        path = f"{self.collection(namespace)}/{path_segment(name)}"
         return f"{path}/{subresource}" if subresource else path
 
 

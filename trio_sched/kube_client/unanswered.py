@@ -26,10 +26,10 @@ class UnansweredRequests:
     _pause: float = field(init=False, default=FIRST_WARNING_SECONDS)
     _warned_at: float = field(init=False, default=float("-inf"))
 
-    def begin(self, method: bytes, target: bytes) -> int:
+    def begin(self, method: bytes, target: bytes, *, now: float) -> int:
         """Count a request as waiting; returns its number for :meth:`end`."""
         self._last_number = number = self._last_number + 1
-        self._waiting[number] = (trio.current_time(), method, target)
+        self._waiting[number] = (now, method, target)
         return number
 
     def end(self, number: int, *, answered: bool) -> None:
