@@ -14,6 +14,7 @@ from trio_sched.daemon.memory import set_malloc_thresholds
 from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.preemption import BudgetsByNamespace
 
 NODES = 500
 GOAL_CPU = 7_000.0
@@ -39,6 +40,7 @@ def _run_dry_run(nodes: int, each: int = 4, pods: int = 20) -> Iterator[Figure]:
     names = made.cache.table.names
     enough = min(nodes, max(nodes // 10, 100))
     deciding, trying = [], []
+    budgets: BudgetsByNamespace = {}
     for i in range(pods):
         preemptor = msgspec.convert(big_pod(nodes * each + i, priority=100), Pod)
         info = QueuedPodInfo(preemptor, 0.0, signature=made.sign(preemptor))
@@ -47,7 +49,7 @@ def _run_dry_run(nodes: int, each: int = 4, pods: int = 20) -> Iterator[Figure]:
         decided = time.perf_counter()
         assert isinstance(decision, SchedulingFailure)
         assert decision.state is not None
-        found = made.dry_run_preemption(preemptor, decision.state, names[i:] + names[:i], enough, {})
+        found = made.dry_run_preemption(preemptor, decision.state, names[i:] + names[:i], enough, budgets)
         trying.append(time.perf_counter() - decided)
         deciding.append(decided - began)
         assert len(found.candidates) == enough
