@@ -28,6 +28,7 @@ from trio_sched.engine.cluster_changes import (
     UNSCHEDULABLE_TIMEOUT,
     pod_update_events,
 )
+from trio_sched.engine.event_candidates import not_ruled_out
 from trio_sched.engine.in_flight import InFlight, InFlightEvent
 from trio_sched.engine.nominator import Nominator
 from trio_sched.engine.plugin_failures import PluginFailures
@@ -37,7 +38,7 @@ from trio_sched.engine.profile import Profile
 from trio_sched.engine.queue_sort import QueueSort
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import IsRefused, QueueingStrategy, build_hint_table
-from trio_sched.engine.unschedulable_pods import PodGroup, UnschedulablePods
+from trio_sched.engine.unschedulable_pods import UnschedulablePods
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions
@@ -337,7 +338,8 @@ class SchedulingQueue:
             plugins = self._registered_for(event)
             if not plugins:
                 return
-            candidates = self._not_ruled_out(self.unschedulable.rejected_by(plugins), event, old, new)
+            groups = self.unschedulable.rejected_by(plugins)
+            candidates = not_ruled_out(groups, self.profiles, self.nominator, event, old, new)
         if only is not None:
             candidates = [info for info in candidates if only(info.pod)]
         self._move(candidates, event, old, new, now)
@@ -349,31 +351,6 @@ class SchedulingQueue:
         self.move_all(
             ASSIGNED_POD_DELETE, was, None, now=now, only=lambda other: other.uid != uid and other.priority <= priority
         )
-
-    def _not_ruled_out(
-        self, groups: Iterable[PodGroup], event: ClusterEvent, old: Any, new: Any
-    ) -> list[QueuedPodInfo]:
-        """The pods of *groups* without those that *event* cannot help."""
-        found: list[QueuedPodInfo] = []
-        for group in groups:
-            if not self._rules_out(group, event, old, new):
-                found += group.pods.values()
-                continue
-            nominated = self.nominator.nodes.get(old.node_name or old.nominated_node_name, {})
-            found += [group.pods[pod.key] for pod in nominated.values() if pod.key in group.pods]
-        return found
-
-    def _rules_out(self, group: PodGroup, event: ClusterEvent, old: Any, new: Any) -> bool:
-        """Whether *event* is of no use to the pods of *group*, except to those nominated to its node."""
-        if len(group.pods) == 1 or new is not None or not isinstance(old, Pod):
-            return False
-        node_name = old.node_name or old.nominated_node_name
-        nominated = self.nominator.nodes.get(node_name, {})
-        other = next((info for info in group.pods.values() if info.uid not in nominated), None)
-        if other is None:
-            return False
-        profile = self.profiles.get(other.pod.scheduler_name)
-        return profile is not None and profile.hints.rules_out(other, event, old, new)
 
     def _registered_for(self, event: ClusterEvent) -> frozenset[str]:
         """The plugins of all profiles that wait for *event*."""
