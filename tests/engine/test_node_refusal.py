@@ -160,3 +160,16 @@ def test_a_registration_that_is_never_worth_an_attempt_rules_nothing_in() -> Non
     entries = {entry.event.action: entry for entry in table.entries if entry.plugin == "Gate"}
     assert (entries[Action.DELETE].is_never, entries[Action.ADD].is_never) == (True, False)
     assert entries[Action.ADD].hint is None
+
+
+def test_a_signature_that_cannot_be_hashed_any_more_costs_nothing_but_time() -> None:
+    class Odd:
+        def __hash__(self) -> int:
+            raise RuntimeError("not again")
+
+    cluster = Cluster(running=ALL)
+    cluster.refuse(pod("small", cpu=1), pod("large", cpu=2))
+    for info in cluster.queue.unschedulable.values():
+        assert info.signature is not None
+        info.signature = tuple(Odd() for _part in info.signature)
+    assert cluster.delete(ALL[0]) == ["small"]

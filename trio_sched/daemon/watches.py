@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import trio
-from attrs import define, field
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.watched_kinds import kind_of
@@ -26,8 +24,8 @@ async def run_watches(
     """Follow everything that is needed; reports started when all of it has been listed once."""
     event_handlers, random = assembly.event_handlers, assembly.random
     nodes = Reflector(client, assembly.node_kind, event_handlers.nodes_changed, random)
-    held = HeldBack(event_handlers.pods_changed)
-    pods = Reflector(client, assembly.pod_kind, held.deliver, random)
+    held: list[Listed[Pod] | Changes[Pod]] = []
+    pods = Reflector(client, assembly.pod_kind, held.append, random)
     assembly.watch_reconnect.reflectors[:] = [nodes, pods]
     async with trio.open_nursery() as nursery:
         async with trio.open_nursery() as first_lists:
@@ -45,30 +43,12 @@ async def run_watches(
                         event_handlers.handler(name, resource, actions),
                         assembly,
                     )
-        held.release()
+        # Only now: so every pod finds its node, and plugins what they read of it.
+        for batch in held:
+            event_handlers.pods_changed(batch)
+        held.clear()
         pods.deliver = event_handlers.pods_changed
         task_status.started()
-
-
-@define(eq=False)
-class HeldBack:
-    """Keeps what a watch delivers until it is released: so every pod finds its node, and what plugins read of it."""
-
-    _deliver: Callable[[Listed[Pod] | Changes[Pod]], None]
-    _batches: list[Listed[Pod] | Changes[Pod]] | None = field(factory=list, init=False)
-
-    def deliver(self, batch: Listed[Pod] | Changes[Pod]) -> None:
-        """Deliver *batch*, after those before it."""
-        if self._batches is None:
-            self._deliver(batch)
-        else:
-            self._batches.append(batch)
-
-    def release(self) -> None:
-        """Deliver what was kept, and from now on everything at once."""
-        batches, self._batches = self._batches or [], None
-        for batch in batches:
-            self._deliver(batch)
 
 
 async def _start_if_served(

@@ -48,9 +48,8 @@ class NodeRefusals:
             known = self._kept.get(key)
         except KeyboardInterrupt:
             raise
-        except BaseException:  # the parts of a signature are objects of plugins, whose __eq__ can raise anything
-            self._kept.clear()
-            known = None
+        except BaseException:  # the parts of a signature are objects of plugins, whose __hash__ can raise anything
+            return is_refused_on_node(profile, plugin, pod, self.table, node_name, nominated)
         if known is not None and known[0][:2] == version[:2] and known[0][2] is beside:
             return known[1]
         refused = is_refused_on_node(profile, plugin, pod, self.table, node_name, nominated)
