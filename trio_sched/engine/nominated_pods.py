@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from attrs import define, field
 
 from trio_sched.engine.filtering import FilterOutcome, NominatedPods
+from trio_sched.engine.kept_by_node import KeptByNode
 from trio_sched.engine.plugin_calls import clone_state
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.what_if_filters import WhatIfFilters, WhatIfNode
@@ -15,10 +16,11 @@ from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
-from trio_sched.snapshot.pod_info import PodInfo
 
 _Seen = tuple[int, int, tuple[int, ...]]
-_Version = tuple[int, int, Sequence[PodInfo]]
+
+NominatedStatuses = KeptByNode[Status | None]
+"""Statuses on nodes with nominated pods; for pods whose filters judge a node from the signature and what is on it."""
 
 
 @define(eq=False)
@@ -57,42 +59,6 @@ class NominatedRows:
                 self._seen[name] = seen
             positions.append(self._position_of[name])
         return NodeColumns(self._copy), positions
-
-
-@define(eq=False)
-class NominatedStatuses:
-    """Statuses of pods of one signature on nodes with nominated pods, valid until node, pods or nominations change.
-
-    For pods whose filters judge a node from the signature and what is on it.
-    """
-
-    _kept: dict[str, tuple[_Version, Status | None]] = field(factory=dict)
-
-    def missing(self, table: NodeTable, nominated: NominatedPods, names: Sequence[str]) -> dict[str, _Version]:
-        """Those of *names* whose status is not known, with the version for which it would be."""
-        kept = self._kept
-        if len(kept) > 2 * len(nominated) + 64:
-            kept.clear()
-        views = table.views
-        rows = [table.row_of[name] for name in names]
-        pods_seen, node_seen = views.pods_generation[rows].tolist(), views.node_generation[rows].tolist()
-        missing: dict[str, _Version] = {}
-        for name, pods_generation, node_generation in zip(names, pods_seen, node_seen, strict=True):
-            pods = nominated[name]
-            known = kept.get(name)
-            # The pods themselves are compared by identity: `NominatedIndex` returns the same until they change.
-            if known is None or known[0][2] is not pods or known[0][:2] != (pods_generation, node_generation):
-                missing[name] = (pods_generation, node_generation, pods)
-        return missing
-
-    def keep(self, versions: Mapping[str, _Version], statuses: Sequence[Status | None]) -> None:
-        """Keep the *statuses* of the nodes of *versions*, in that order."""
-        for (name, version), status in zip(versions.items(), statuses, strict=True):
-            self._kept[name] = version, status
-
-    def status(self, name: str) -> Status | None:
-        """What is kept of node *name*."""
-        return self._kept[name][1]
 
 
 def run_filters_with_nominated_pods(
@@ -144,10 +110,15 @@ def statuses_with_nominated(
     """
     if kept is None:
         return _evaluate(profile, pod, state, nominated, names, rows)
-    missing = kept.missing(rows.table, nominated, names)
+    table = rows.table
+    of_nodes = [table.row_of[name] for name in names]
+    missing = kept.missing(table, of_nodes, table.views.pods_generation, nominated, most=len(nominated))
     if missing:
-        kept.keep(missing, _evaluate(profile, pod, state, nominated, list(missing), rows))
-    return [kept.status(name) for name in names]
+        unknown = [table.names[row] for row in missing]
+        statuses = _evaluate(profile, pod, state, nominated, unknown, rows)
+        for name, version, status in zip(unknown, missing.values(), statuses, strict=True):
+            kept.keep(name, version, status)
+    return [kept.value(name) for name in names]
 
 
 def _evaluate(

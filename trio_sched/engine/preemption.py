@@ -17,6 +17,7 @@ from attrs import define, field
 
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.kept_by_node import KeptByNode
 from trio_sched.engine.plugin_calls import clone_state
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.what_if_filters import WhatIfFilters, WhatIfNode
@@ -105,7 +106,7 @@ def _outcomes(
     if kept is None:
         yield from _Search(filters, WhatIf(table, rows), nominated, budgets).outcomes()
         return
-    missing = kept.missing(table, rows, nominated)
+    missing = kept.missing(table, rows, table.views.pod_objects_generation, nominated, most=table.count)
     fresh: dict[str, Victims | Status] = {}
     if missing:
         search = _Search(filters, WhatIf(table, list(missing)), nominated, budgets)
@@ -115,44 +116,18 @@ def _outcomes(
                 kept.keep(name, version, outcome)
     for row in rows:
         name = table.names[row]
-        yield name, fresh[name] if name in fresh else kept.outcome(name)
+        yield name, fresh[name] if name in fresh else kept.value(name)
 
 
-_Version = tuple[int, int, Sequence[PodInfo] | None]
+class KeptOutcomes(KeptByNode[Victims | Status]):
+    """What dry runs for pods of one signature and priority have found out."""
 
-
-class KeptOutcomes:
-    """What dry runs for pods of one signature and priority have found out, valid until a node or its pods change."""
-
-    __slots__ = ("_kept", "budgets")
+    __slots__ = ("budgets",)
 
     def __init__(self, budgets: BudgetsByNamespace) -> None:
+        super().__init__()
         self.budgets = budgets
         """Those that all outcomes are for."""
-        self._kept: dict[str, tuple[_Version, Victims | Status]] = {}
-
-    def missing(self, table: NodeTable, rows: Sequence[int], nominated: NominatedPods) -> dict[int, _Version]:
-        """Those of *rows* for which nothing valid is known, with the version for which it would be."""
-        kept, views, names = self._kept, table.views, table.names
-        if len(kept) > 2 * len(names) + 64:  # of nodes that are gone
-            kept.clear()
-        pods_seen, node_seen = views.pod_objects_generation[rows].tolist(), views.node_generation[rows].tolist()
-        missing: dict[int, _Version] = {}
-        for row, pods_generation, node_generation in zip(rows, pods_seen, node_seen, strict=True):
-            name = names[row]
-            pods = nominated.get(name)
-            known = kept.get(name)
-            if known is None or known[0][2] is not pods or known[0][:2] != (pods_generation, node_generation):
-                missing[row] = (pods_generation, node_generation, pods)
-        return missing
-
-    def keep(self, name: str, version: _Version, outcome: Victims | Status) -> None:
-        """Keep the *outcome* for node *name*."""
-        self._kept[name] = version, outcome
-
-    def outcome(self, name: str) -> Victims | Status:
-        """What is kept of node *name*."""
-        return self._kept[name][1]
 
 
 class DryRunCache:
