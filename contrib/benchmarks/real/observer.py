@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 
 import msgspec
@@ -16,24 +16,25 @@ from trio_sched.kube_client.connection import KubeClient
 EVENT_PATH = "/api/v1/namespaces/default/events"
 BOUND = "fieldSelector=spec.nodeName%21%3D"
 WATCH_SECONDS = 7200
+MIN_WATCH_SECONDS = 0.1
 
 
 class _Named(msgspec.Struct):
     name: str = ""
 
 
-class _ListMeta(msgspec.Struct, rename="camel"):
+class _Metadata(_Named, rename="camel"):
     resource_version: str = ""
 
 
 class _List(msgspec.Struct):
-    metadata: _ListMeta
+    metadata: _Metadata
 
 
 class _Object(msgspec.Struct, rename="camel"):
     """What is needed of a pod, of an event, and of the status in an error."""
 
-    metadata: _Named = msgspec.field(default_factory=_Named)
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     involved_object: _Named = msgspec.field(default_factory=_Named)
     reason: str = ""
     message: str = ""
@@ -79,6 +80,7 @@ class Observer:
     reasons: Counter[str] = field(factory=Counter, init=False)
     last_at: float = field(default=0.0, init=False)
     last_cpu: float = field(default=math.nan, init=False)
+    _is_open: defaultdict[str, bool] = field(factory=lambda: defaultdict(bool), init=False)
 
     async def watch_pods(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Follow the pods that have a node; started when the watch is open."""
@@ -97,10 +99,32 @@ class Observer:
     ) -> None:
         listed = _decode_list(await self.client.call(b"GET", f"{path}?limit=1".encode()))
         version = listed.metadata.resource_version
+        while True:
+            opened = trio.current_time()
+            version = await self._follow(path, selector, version, take, task_status)
+            # The API server ends the watch of a client that falls behind; one that ends all of them is not measured.
+            if trio.current_time() - opened < MIN_WATCH_SECONDS:
+                raise WatchEnded(f"{path}: the server has ended the watch")
+
+    async def _follow(
+        self,
+        path: str,
+        selector: str,
+        version: str,
+        take: Callable[[list[_WatchEvent]], None],
+        task_status: trio.TaskStatus[None],
+    ) -> str:
+        """Take what happens after *version* until the server ends the watch.
+
+        Returns:
+            The resource version of the last change.
+        """
         query = f"watch=1&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}&{selector}".rstrip("&")
         waiting: list[bytes] = []
         async with self.client.stream(f"{path}?{query}".encode()) as stream:
-            task_status.started()
+            if not self._is_open[path]:
+                self._is_open[path] = True
+                task_status.started()
             while piece := await stream.receive():
                 first, newline, rest = piece.partition(b"\n")
                 waiting.append(first)
@@ -115,7 +139,8 @@ class Observer:
                 if math.isnan(self.first_cpu):
                     self.first_cpu = self.last_cpu
                 take(changes)
-        raise WatchEnded(f"{path}: the server has ended the watch")
+                version = changes[-1].object.metadata.resource_version
+        return version
 
     def _take_pods(self, changes: list[_WatchEvent]) -> None:
         for change in changes:
