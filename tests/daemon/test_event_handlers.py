@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 import trio
+from kind_handlers import handler_of
 from msgspec.structs import replace
 from stage import MakeStage, Stage, picky_plugin
 from trio.testing import MockClock
@@ -120,7 +121,7 @@ def empty_batches(stage: Stage) -> list[Callable[[], None]]:
     return [
         lambda: stage.event_handlers.nodes_changed(Listed([], "1")),
         lambda: stage.event_handlers.pods_changed(Listed([], "1")),
-        lambda: stage.event_handlers.handler("CSINode", Resource.CSI_NODE, Action.ADD)(Listed([], "1")),
+        lambda: handler_of(stage.event_handlers, "CSINode", Resource.CSI_NODE, Action.ADD)(Listed([], "1")),
     ]
 
 

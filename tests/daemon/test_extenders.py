@@ -214,11 +214,11 @@ def test_pods_are_kept_whole_while_pending_and_as_victims_if_needed() -> None:
     waiting, running, foreign = pod("w"), pod("r", node_name="a"), pod("f", scheduler_name="other")
 
     def keeps_whole(*configs: Config) -> list[bool]:
-        keep = pod_kind(configs, ["default-scheduler"]).keep_whole
+        keep = pod_kind(configs).keep_whole
         assert keep is not None
         return [isinstance(keep(one, b"{}"), WholePod) for one in (waiting, running, foreign)]
 
-    assert pod_kind([Config(bind_verb="b")], []) is POD_KIND
-    assert keeps_whole(Config(filter_verb="f", node_cache_capable=True)) == [True, False, False]
-    assert keeps_whole(Config(preempt_verb="p", node_cache_capable=True)) == [True, False, False]
+    assert pod_kind([Config(bind_verb="b")]) is POD_KIND
+    assert keeps_whole(Config(filter_verb="f", node_cache_capable=True)) == [True, False, True]
+    assert keeps_whole(Config(preempt_verb="p", node_cache_capable=True)) == [True, False, True]
     assert keeps_whole(Config(preempt_verb="p")) == [True, True, True]

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 import trio
+from kind_handlers import handler_of
 from stage import Assemble
 from stored_objects import Store
 from trio.testing import MockClock
@@ -76,7 +77,7 @@ async def test_reading_a_kind_inside_a_cached_evaluation_records_the_dependency(
         assert handle.object("Service", "s") is None
     assert asked.kinds == {WIDGETS, "Service"}
     widget = AnyObject(metadata=ObjectMeta(name="w"))
-    assembly.event_handlers.handler(WIDGETS, WIDGETS, Action.ADD)(Listed([widget], "1"))
+    handler_of(assembly.event_handlers, WIDGETS, WIDGETS, Action.ADD)(Listed([widget], "1"))
     assert list(handle.objects(WIDGETS)) == [widget]
     assert handle.object(WIDGETS, "w") is widget
     assert handle.object(WIDGETS, "w", "elsewhere") is None
@@ -192,7 +193,7 @@ CLAIM = {"metadata": {"name": "data", "namespace": "default"}, "spec": {"storage
 
 def show(assembly: Assembly, change: str, claim: PersistentVolumeClaim) -> None:
     """As if a watch of claims had delivered it."""
-    take = assembly.event_handlers.handler("PersistentVolumeClaim", "PersistentVolumeClaim", Action.ADD)
+    take = handler_of(assembly.event_handlers, "PersistentVolumeClaim", "PersistentVolumeClaim", Action.ADD)
     if change == "ADDED":
         take(Listed([claim], "1"))
     else:

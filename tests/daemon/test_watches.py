@@ -8,7 +8,6 @@ from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.watched_kinds import KINDS
-from trio_sched.daemon.watches import run_watches
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.plugin_api import Action, Resource
@@ -43,7 +42,7 @@ async def test_watches_have_started_once_the_first_lists_are_complete(
     await store.create_pod(pod("runs", cpu=1, node_name="n"))
     await store.create_pod(pod("waits"))
     await create_device_class(api, "gpus")
-    await nursery.start(run_watches, assembly, client)
+    await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
     assert set(cache.table.row_of) == {"n"}
     assert [cached.pod.name for cached in cache] == ["runs"]
     assert assembly.scheduler.queue.find("default/waits") is not None
@@ -72,7 +71,7 @@ async def test_pods_are_listed_beside_nodes_and_further_kinds_and_delivered_afte
     await store.create_node(node("n"))
     await store.create_pod(pod("p"))
     api.faults.set_latency(20, verb="list", resource=slow)
-    nursery.start_soon(run_watches, assembly, client)
+    nursery.start_soon(assembly.watches.run, assembly.loaded.wanted_kinds)
     await trio.sleep(15)
     await store.create_pod(pod("later"))
     await trio.sleep(4)
@@ -86,7 +85,7 @@ async def test_a_new_leader_waits_for_the_watches_of_nodes_and_pods(
     assembled: Assemble, client: KubeClient, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     assembly = assembled()
-    await nursery.start(run_watches, assembly, client)
+    await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
     with trio.fail_after(1):
         for reflector in assembly.watch_reconnect.reflectors:
             await reflector.connected.wait()
@@ -102,7 +101,7 @@ async def test_a_kind_that_the_server_does_not_serve_delays_nothing(
 ) -> None:
     caplog.set_level(logging.WARNING)
     assembly = assembled(picky_plugin(("widgets.v1.example.com", Action.ADD)))
-    await nursery.start(run_watches, assembly, client)
+    await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
     assert trio.current_time() < 1
     assert names(assembly, "widgets.v1.example.com") == set()
     await trio.sleep(600)
@@ -121,7 +120,7 @@ async def test_a_forbidden_kind_delays_nothing_and_is_listed_once_allowed(
     assembly = assembled()
     await create_device_class(api, "gpus")
     api.faults.fail_next(1000, verb="list", resource=DEVICE_CLASSES, code=403, reason="Forbidden")
-    await nursery.start(run_watches, assembly, client)
+    await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
     assert trio.current_time() < 1
     assert "deviceclasses cannot be watched, so nothing is known of them" in caplog.text
     assert names(assembly, "DeviceClass") == set()
@@ -141,7 +140,7 @@ async def test_failing_lists_are_retried_and_logged(
     assembly = assembled()
     await create_device_class(api, "gpus")
     api.faults.fail_next(3, verb="list", resource=DEVICE_CLASSES, code=500)
-    await nursery.start(run_watches, assembly, client)
+    await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
     assert trio.current_time() > 1
     assert names(assembly, "DeviceClass") == {"gpus"}
     assert caplog.text.count("Failed to watch deviceclasses") == 3
@@ -151,7 +150,7 @@ async def test_only_kinds_that_plugins_register_for_or_read_are_watched(
     assembled: Assemble, client: KubeClient, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     assembly = assembled(picky_plugin((Resource.POD, Action.ALL), ("widgets.v1.example.com", Action.ADD)), bare=True)
-    await nursery.start(run_watches, assembly, client)
+    await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
     assert set(assembly.object_cache.kinds) == {"widgets.v1.example.com"}
 
 
@@ -159,7 +158,7 @@ async def test_all_kinds_that_the_default_plugins_register_for_or_read_are_watch
     assembled: Assemble, client: KubeClient, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     assembly = assembled()
-    await nursery.start(run_watches, assembly, client)
+    await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
     assert set(assembly.object_cache.kinds) == set(KINDS)
 
 
@@ -171,6 +170,6 @@ async def test_objects_of_any_kind_can_be_read(
     await api.handle(
         "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", "", {"content-type": "application/json"}, body
     )
-    await nursery.start(run_watches, assembly, client)
+    await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
     found = assembly.object_cache.get("priorityclasses.v1.scheduling.k8s.io", "high")
     assert isinstance(found, AnyObject)

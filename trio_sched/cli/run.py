@@ -3,6 +3,7 @@
 import logging
 import os
 import socket
+import sys
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from random import Random
 
 import click
 import trio
+from attrs import frozen
 
 import trio_sched
 from trio_sched.cli.chosen_plugins import PointsByPlugin, check_arguments, choose_installed
@@ -26,9 +28,11 @@ from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.daemon.log_lines import line_handler
 from trio_sched.daemon.log_setup import set_up_logging
 from trio_sched.daemon.overdue_end import wait_for_overdue_hooks
+from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
+from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import connect
@@ -104,16 +108,42 @@ def daemon_settings(prepared: Prepared, registry: PluginRegistry) -> DaemonSetti
     )
 
 
+@frozen
+class _ConfigurationFile:
+    """What the flags name, read anew for a reload; flags and the connection to the API server stay as they are."""
+
+    prepared: Prepared
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self.prepared.flags.config
+
+    def read(self) -> DaemonSettings:
+        """See `ConfigurationSource.read`."""
+        registry = PluginRegistry.discover()
+        points_of = PointsByPlugin(registry)
+        prepared = prepare(self.prepared.flags, points_of=points_of, connection=self.prepared.connection)
+        prepared.source.warn()
+        return daemon_settings(prepared, registry)
+
+
+def _reload_requests(prepared: Prepared) -> ReloadRequests | None:
+    return ReloadRequests(_ConfigurationFile(prepared), WakeUp()) if prepared.flags.config else None
+
+
 async def _run_until_signal(prepared: Prepared, settings: DaemonSettings) -> None:
-    stop = trio.Event()
+    stop, reload = trio.Event(), _reload_requests(prepared)
+    # A closed terminal sends SIGHUP to what runs in it, and that is to end with it.
+    on_hangup = None if reload is None or sys.stderr.isatty() else reload.requested.set
     async with trio.open_nursery() as nursery:
-        await nursery.start(stop_on_signal, stop)
+        await nursery.start(stop_on_signal, stop, on_hangup)
         if (handler := line_handler(log)) is not None:
             nursery.start_soon(handler.run)
         async with _clients(prepared) as clients:
             assembly = assemble(settings, clients, random=Random(), wall_clock=partial(datetime.now, UTC))
             nursery.start_soon(_exit_if_overdue, assembly.ending)
-            await run_daemon(assembly, stop=stop)
+            await run_daemon(assembly, stop=stop, reload=reload)
         nursery.cancel_scope.cancel()
 
 

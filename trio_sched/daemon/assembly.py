@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -23,8 +23,8 @@ from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.hook_time_limit import HookScopes
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
+from trio_sched.daemon.loaded_profiles import LoadedProfiles, ProfileLoader
 from trio_sched.daemon.object_cache import ObjectCache
-from trio_sched.daemon.plugin_handle import PluginHandle
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.preemption_executor import PreemptionExecutor
@@ -34,31 +34,47 @@ from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.daemon.watch_reconnect import WatchReconnect
-from trio_sched.daemon.watched_kinds import check_kind, wanted_kinds
+from trio_sched.daemon.watched_kinds import by_kind, check_kind
+from trio_sched.daemon.watches import Watches
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.hook_times import HookTimes
-from trio_sched.engine.likely_mistakes import likely_mistakes
-from trio_sched.engine.plugin_registry import PluginRegistry
-from trio_sched.engine.profile import build_profile
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
-from trio_sched.kube_client.kinds import Kind
-from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceOptions
-from trio_sched.plugin_api.cluster_events import Action
 from trio_sched.snapshot.node_columns import NodeColumns
 
 log = logging.getLogger(__name__)
+
+
+@define(eq=False)
+class ReloadCounters:
+    """How often the configuration was reloaded."""
+
+    succeeded: int = 0
+    failed: int = 0
+    last_problem: str = ""
+    """Why the last one failed; empty if it succeeded."""
+    finished: trio.Event = field(factory=trio.Event)
+    """Set when the one under way, or the next one, is over; replaced by a new event then."""
+
+    def count(self, problem: str) -> None:
+        """One is over; *problem* says why it failed, empty if it did not."""
+        if problem:
+            self.failed += 1
+        else:
+            self.succeeded += 1
+        self.last_problem = problem
+        self.finished.set()
+        self.finished = trio.Event()
 
 
 @define(eq=False, kw_only=True)
 class Assembly:
     """The parts that the supervisor starts and stops."""
 
-    settings: DaemonSettings
     clients: Clients
     random: Random
     wall_clock: Callable[[], datetime]
@@ -77,15 +93,24 @@ class Assembly:
     """Set when the active queue may have got a pod."""
     backoff_changed: WakeUp
     """Set when a pod may have begun to back off."""
-    node_kind: Kind[Node]
-    pod_kind: Kind[Pod]
     extenders: Extenders | None
     blocking_hooks: BlockingHooks
-    wanted_kinds: Mapping[str, Action]
-    """What to watch besides pods and nodes, and after which changes pods move."""
-    watch_reconnect: WatchReconnect = field(factory=WatchReconnect)
+    watches: Watches
+    watch_reconnect: WatchReconnect
+    hook_times: HookTimes
+    unassigned: UnassignedPods
+    waiting: WaitingPods
+    loader: ProfileLoader
+    loaded: LoadedProfiles
+    """What is scheduled with; a reload replaces it."""
+    reloads: ReloadCounters = field(factory=ReloadCounters)
     ending: trio.Event = field(factory=trio.Event)
     """Set when the end has begun."""
+
+    @property
+    def settings(self) -> DaemonSettings:
+        """The settings in force."""
+        return self.loaded.settings
 
 
 def assemble(
@@ -172,35 +197,32 @@ def assemble(
         pods_available=pods_available,
         extender_scheduling=extender_scheduling,
     )
-    binder = Binder(client=clients.main, random=random)
-    profiles = {}
-    for resolved in settings.profiles:
-        handle = PluginHandle(
-            profile_name=resolved.name,
-            scheduler=scheduler,
-            object_cache=object_cache,
-            unassigned=unassigned,
-            waiting=waiting,
-            preemption_executor=preemption_executor,
-            extenders=extenders,
-            client=clients.main,
-            gate=gates.enabled,
-            activate=activate,
-            bind=binder.bind,
-        )
-        profiles[resolved.name] = build_profile(resolved, settings.registry, handle)
-    _log_likely_mistakes(settings.registry, {name for profile in profiles.values() for name in profile.plugins})
-    scheduler.install_profiles(profiles, extenders=bool(config.extenders))
-    wanted = wanted_kinds(
-        {name: profile.hints for name, profile in queue.profiles.items()},
-        [kind for profile in profiles.values() for kind in profile.watches],
+    loader = ProfileLoader(
+        scheduler=scheduler,
+        object_cache=object_cache,
+        unassigned=unassigned,
+        waiting=waiting,
+        preemption_executor=preemption_executor,
+        extenders=extenders,
+        client=clients.main,
+        activate=activate,
+        bind=Binder(client=clients.main, random=random).bind,
     )
-    object_cache.check_kind = partial(check_kind, wanted)
+    loaded = loader.load(settings)
+    scheduler.install(loaded.prepared)
+    event_handlers.wanted_kinds = by_kind(loaded.wanted_kinds)
+    object_cache.check_kind = partial(check_kind, loaded.wanted_kinds)
+    watches = Watches(
+        client=clients.main,
+        event_handlers=event_handlers,
+        random=random,
+        node_kind=node_kind(config.extenders),
+        pod_kind=pod_kind(config.extenders),
+    )
     hook_times = HookTimes(time.perf_counter)
     # Watching the event loop costs every turn of it, so it is done only where there are plugins of other packages.
-    hook_times.install(hook for hook in scheduler.hooks if not hook.built_in)
+    hook_times.install(hook for hook in loaded.prepared.hooks if not hook.built_in)
     return Assembly(
-        settings=settings,
         clients=clients,
         random=random,
         wall_clock=wall_clock,
@@ -216,19 +238,16 @@ def assemble(
         schedule_one=schedule_one,
         pods_available=pods_available,
         backoff_changed=backoff_changed,
-        node_kind=node_kind(config.extenders),
-        pod_kind=pod_kind(config.extenders, profiles),
+        watches=watches,
+        watch_reconnect=WatchReconnect([watches.nodes, watches.pods]),
         extenders=extenders,
         blocking_hooks=BlockingHooks(hook_times),
-        wanted_kinds=wanted,
+        hook_times=hook_times,
+        unassigned=unassigned,
+        waiting=waiting,
+        loader=loader,
+        loaded=loaded,
     )
-
-
-def _log_likely_mistakes(registry: PluginRegistry, plugins: Iterable[str]) -> None:
-    for name in sorted(plugins):
-        for mistake in likely_mistakes(registry.load(name)):
-            source = registry.source(name)
-            log.warning("plugin %s from %s: %s", name, source, mistake, extra={"plugin": name, "distribution": source})
 
 
 def _scheduler(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import trio
-from attrs import define
+from attrs import define, field
 from msgspec import structs
 
 from trio_sched.daemon.object_cache import ObjectCache
@@ -46,6 +46,8 @@ class EventHandlers:
     """Rejects the pod with this UID if it waits on permit and has no outcome yet; returns whether that was so."""
     declared_features: bool = True
     """Gate NodeDeclaredFeatures."""
+    wanted_kinds: Mapping[str, tuple[str, Action]] = field(factory=dict)
+    """Kind → its resource in cluster events, and what plugins have registered for; other changes move no pods."""
 
     # --- pods -------------------------------------------------------------------------------------------------------
 
@@ -75,6 +77,23 @@ class EventHandlers:
 
     def _responsible_for_pod(self, pod: Pod) -> bool:
         return pod.scheduler_name in self.scheduler.profiles
+
+    def profiles_changed(self, pods: Iterable[Pod]) -> None:
+        """Other profiles are installed: forget the pods that none of them schedules, take up those that one does now.
+
+        Args:
+            pods: all that the watch has shown.
+        """
+        now, queue = trio.current_time(), self.scheduler.queue
+        for pod in self.unassigned.pods():
+            if not self._responsible_for_pod(pod):
+                self.unassigned.drop(pod)
+                queue.delete(pod)
+        for pod in pods:
+            if not pod.node_name and self._responsible_for_pod(pod) and self.unassigned.get(pod.key) is None:
+                self.unassigned.put(pod)
+                if not self.scheduler.cache.is_assumed(pod.uid):
+                    queue.add(pod, now=now)
 
     def _pod_added(self, pod: Pod, now: float) -> None:
         if pod.node_name:
@@ -185,14 +204,8 @@ class EventHandlers:
 
     # --- everything else --------------------------------------------------------------------------------------------
 
-    def handler(self, kind: str, resource: str, actions: Action) -> Callable[[Listed[Any] | Changes[Any]], None]:
-        """The event handler for a watch of another kind.
-
-        Args:
-            kind: the name under which plugins read its objects.
-            resource: the resource in cluster events.
-            actions: what plugins have registered for; other changes move no pods.
-        """
+    def handler(self, kind: str) -> Callable[[Listed[Any] | Changes[Any]], None]:
+        """The event handler for a watch of another *kind*, which is the name under which plugins read its objects."""
         self.object_cache.add_kind(kind)
 
         def handle(batch: Listed[Any] | Changes[Any]) -> None:
@@ -200,12 +213,12 @@ class EventHandlers:
             if any(map(_matters, changes)) and self.object_cache.count_change(kind):
                 self.scheduler.invalidate_signatures()
             for change in changes:
-                self._object_changed(kind, resource, actions, change)
+                self._object_changed(kind, change)
             self.wake()
 
         return handle
 
-    def _object_changed(self, kind: str, resource: str, actions: Action, change: Change[Any]) -> None:
+    def _object_changed(self, kind: str, change: Change[Any]) -> None:
         subject: Any = change.new if change.new is not None else change.old
         name, namespace = subject.metadata.name, subject.metadata.namespace
         if change.type == "DELETED":
@@ -215,6 +228,7 @@ class EventHandlers:
             self.object_cache.put(kind, name, namespace, change.new)
             action = Action.ADD if change.type == "ADDED" else Action.UPDATE
             old, new = change.old, change.new
+        resource, actions = self.wanted_kinds.get(kind, ("", Action(0)))
         if actions & action:
             self.scheduler.queue.move_all(ClusterEvent(resource, action), old, new, now=trio.current_time())
 

@@ -91,7 +91,8 @@ class ExtenderScheduling:
     def _must_skip(self, info: QueuedPodInfo, skip_pod_schedule: SkipPodSchedule) -> bool:
         """Take the newest version of the pod; returns whether it is not to be scheduled any more."""
         known = self.unassigned.get(info.key)
-        if known is None or known.uid != info.uid or skip_pod_schedule(info):
+        has_profile = info.pod.scheduler_name in self.scheduler.profiles  # a reload can have taken it away
+        if known is None or known.uid != info.uid or not has_profile or skip_pod_schedule(info):
             self.scheduler.skip(info)
             return True
         if known is not info.pod:

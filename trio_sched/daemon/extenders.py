@@ -221,16 +221,16 @@ def node_kind(configs: Iterable[ExtenderConfig]) -> Kind[Node]:
     return NODE_KIND
 
 
-def pod_kind(configs: Iterable[ExtenderConfig], schedulers: Iterable[str]) -> Kind[Pod]:
-    """How to watch pods: with their whole JSON if they are to be scheduled, and all if victims are sent, too."""
+def pod_kind(configs: Iterable[ExtenderConfig]) -> Kind[Pod]:
+    """How to watch pods: with their whole JSON as long as they have no node, and all if victims are sent, too."""
     asked = [config for config in configs if config.filter_verb or config.prioritize_verb or config.preempt_verb]
     if not asked:
         return POD_KIND
     all_pods = any(config.preempt_verb and not config.node_cache_capable for config in asked)
-    return evolve(POD_KIND, keep_whole=partial(_keep_if_sent, frozenset(schedulers), all_pods))
+    return evolve(POD_KIND, keep_whole=partial(_keep_if_sent, all_pods))
 
 
-def _keep_if_sent(schedulers: frozenset[str], all_pods: bool, pod: Pod, raw: bytes) -> Pod:
-    if all_pods or (not pod.node_name and pod.scheduler_name in schedulers):
+def _keep_if_sent(all_pods: bool, pod: Pod, raw: bytes) -> Pod:
+    if all_pods or not pod.node_name:
         return keep_whole_pod(pod, raw)
     return pod

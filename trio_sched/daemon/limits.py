@@ -53,6 +53,14 @@ FLUSH_UNSCHEDULABLE_SECONDS: Final = 30.0
 MIN_TIMER_SECONDS: Final = 0.05
 """The shortest pause of the queue's timers."""
 
+# --- reloading the configuration
+RELOAD_POLL_SECONDS: Final = 5.0
+"""How often it is looked whether the configuration file has changed."""
+RELOAD_LIST_SECONDS: Final = 30.0
+"""How long it may take to list what the plugins of a new configuration read."""
+RELOAD_TRIAL_SECONDS: Final = 1.0
+"""A background task of a new plugin that fails within this time keeps the former configuration in force."""
+
 # --- extenders
 SLOW_EXTENDER_SECONDS: Final = 1.0
 """A call that takes longer is logged."""

@@ -91,6 +91,10 @@ class ObjectCache:
         """Objects of *kind* are watched from now on."""
         self._objects.setdefault(kind, {})
 
+    def drop_kind(self, kind: str) -> None:
+        """Objects of *kind* are watched no longer."""
+        self._objects.pop(kind, None)
+
     def count_change(self, kind: str) -> bool:
         """Objects of *kind* have changed; returns whether cached results depend on it."""
         self._versions[kind] += 1

@@ -6,9 +6,10 @@ From taking the pod to assuming it nothing awaits, so nothing can change in betw
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import trio
-from attrs import define
+from attrs import define, field
 
 from trio_sched.daemon.binding_cycle import BindingCycle
 from trio_sched.daemon.event_recorder import EventRecorder
@@ -42,6 +43,19 @@ class ScheduleOne:
     """Set when the active queue may have got a pod."""
     extender_scheduling: ExtenderScheduling | None = None
     """Schedules the pods in which extenders are interested; None without extenders."""
+    _is_running: bool = field(default=False, init=False)
+    _calls: list[Callable[[], None]] = field(factory=list, init=False)
+    """To be made between two pods."""
+
+    async def call_between_pods(self, function: Callable[[], None]) -> None:
+        """Call *function* when no pod is being scheduled, except by extenders."""
+        if not self._is_running:
+            function()
+            return
+        called = trio.Event()
+        self._calls += [function, called.set]
+        self.pods_available.set()
+        await called.wait()
 
     async def run(self, nursery: trio.Nursery) -> None:
         """Schedule for ever; pods that need tasks of their own get them in *nursery*."""
@@ -53,7 +67,11 @@ class ScheduleOne:
             await self._run(nursery)
 
     async def _run(self, nursery: trio.Nursery) -> None:
+        self._is_running = True
         while True:
+            calls, self._calls = self._calls, []
+            for call in calls:
+                call()
             may_have_more = await self._schedule_slice(nursery)
             log_plugin_failures(self.scheduler.plugin_failures)  # they may be the reason why there is nothing to do
             if may_have_more:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from attrs import frozen
 
+from trio_sched.config.schema import LeaderElection
 from trio_sched.objects.lease import Lease
 from trio_sched.objects.pod import Pod
 
@@ -98,6 +99,20 @@ def became_leader(lease: Lease, *, identity: str, component: str) -> LeaseEvent:
 def stopped_leading(lease: Lease, *, identity: str, component: str) -> LeaseEvent:
     """The candidate *identity* released or lost *lease*."""
     return _on_lease(lease, component, f"{identity} stopped leading")
+
+
+def reloaded(election: LeaderElection, note: str, *, component: str, is_failure: bool) -> LeaseEvent:
+    """The configuration was reloaded, or could not be; the lease stands for the scheduler."""
+    return LeaseEvent(
+        namespace=election.resource_namespace,
+        name=election.resource_name,
+        uid="",
+        resource_version="",
+        type="Warning" if is_failure else "Normal",
+        reason="ConfigurationNotReloaded" if is_failure else "ConfigurationReloaded",
+        note=note,
+        component=component,
+    )
 
 
 def _on_lease(lease: Lease, component: str, note: str) -> LeaseEvent:

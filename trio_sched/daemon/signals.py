@@ -1,13 +1,14 @@
-"""What signals do to the daemon: stop it in order, end it at once, or nothing.
+"""What signals do to the daemon: stop it in order, end it at once, have it reload its configuration, or nothing.
 
-The first SIGTERM, SIGINT or SIGHUP stops it in order; a further SIGTERM or SIGINT ends the process. SIGUSR1 and SIGUSR2
+The first SIGTERM or SIGINT stops it in order, a further one ends the process. SIGHUP reloads the configuration; where
+there is none to reload, or a terminal may be what was hung up, it stops the daemon, too. SIGUSR1 and SIGUSR2
 are logged: kube-scheduler compares and dumps its cache on SIGUSR2, so that operators send it.
 """
 
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import FrameType
 from typing import Final
 
@@ -23,8 +24,18 @@ HARMLESS_SIGNALS: Final = (signal.SIGUSR1, signal.SIGUSR2)
 SECOND_SIGNAL_EXIT_CODE: Final = 1
 
 
-async def stop_on_signal(stop: trio.Event, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+async def stop_on_signal(
+    stop: trio.Event,
+    reload: Callable[[], None] | None = None,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
     """Set *stop* on the first signal; on the second the process exits at once. Never returns.
+
+    Args:
+        stop: set on the first signal.
+        reload: called on SIGHUP; None: SIGHUP stops as well.
+        task_status: see below.
 
     Reports started once signals are caught. A SIGHUP that the process has been started to ignore, by nohup for
     instance, stays ignored.
@@ -36,7 +47,7 @@ async def stop_on_signal(stop: trio.Event, *, task_status: trio.TaskStatus[None]
     ]
     with trio.open_signal_receiver(*received) as signals:
         task_status.started()
-        number = await _first_stop_signal(signals)
+        number = await _first_stop_signal(signals, reload)
     # From here on the handlers must not need the event loop: a second signal is sent because the loop is stuck.
     handlers = {one: _exit_at_once if one in EXIT_SIGNALS else _do_nothing for one in received}
     previous = {one: signal.signal(one, handler) for one, handler in handlers.items()}
@@ -49,10 +60,14 @@ async def stop_on_signal(stop: trio.Event, *, task_status: trio.TaskStatus[None]
             signal.signal(one, former)
 
 
-async def _first_stop_signal(signals: AsyncIterator[int]) -> signal.Signals:
+async def _first_stop_signal(signals: AsyncIterator[int], reload: Callable[[], None] | None) -> signal.Signals:
     """The first signal that stops; the harmless ones before it are logged."""
     while True:
         number = signal.Signals(await anext(signals))
+        if number == signal.SIGHUP and reload is not None:
+            log.info("Reloading the configuration", extra={"signal": number.name})
+            reload()
+            continue
         if number in STOP_SIGNALS:
             return number
         log.info("Signal has no effect yet; kube-scheduler dumps its cache on SIGUSR2", extra={"signal": number.name})

@@ -7,6 +7,7 @@
     ├── watches: nodes, watched kinds, pods → event handlers → cache and queue
     ├── queue timers
     ├── background tasks of plugins
+    ├── reloads of the configuration
     └── leading                               while this process leads (without an election: at once)
         ├── renewing the lease
         ├── bind tasks, status patches, preemptions
@@ -28,40 +29,32 @@ from functools import partial
 import trio
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.daemon.hook_calls import run_in_background
+from trio_sched.daemon.background_tasks import BackgroundTasks
 from trio_sched.daemon.leader_election import LeaderElector
 from trio_sched.daemon.limits import EVENT_FLUSH_SECONDS, SHUTDOWN_GRACE_SECONDS
 from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
 from trio_sched.daemon.queue_timers import run_queue_timers
-from trio_sched.daemon.watches import run_watches
-from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.hook_failure import describe_error
-from trio_sched.errors import TrioSchedError
-from trio_sched.kube_client.connection import KubeClient
+from trio_sched.daemon.reload import Reloader, ReloadRequests
 
 log = logging.getLogger(__name__)
-
-
-class PluginTaskFailed(TrioSchedError):
-    """The background task of a plugin has failed; its error is the cause."""
-
-    def __init__(self, plugin: str, cause: BaseException) -> None:
-        super().__init__(plugin)
-        self.plugin, self.cause = plugin, cause
-
-    def __str__(self) -> str:
-        return f"background task of plugin {self.plugin!r} failed: {describe_error(self.cause)}"
 
 
 async def run_daemon(
     assembly: Assembly,
     *,
     stop: trio.Event,
+    reload: ReloadRequests | None = None,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Schedule until *stop* is set.
 
     Reports started once the caches are filled or *stop* is set; with delayCacheUntilActive, before they are filled.
+
+    Args:
+        assembly: what to run.
+        stop: ends it.
+        reload: what to reload when that is requested; None: the configuration stays as it is.
+        task_status: see above.
 
     Raises:
         LeaderElectionLost: another instance may lead now.
@@ -69,10 +62,12 @@ async def run_daemon(
     """
     set_malloc_thresholds()
     with assembly.blocking_hooks.watching():
-        await _run(assembly, stop, task_status)
+        await _run(assembly, stop, reload, task_status)
 
 
-async def _run(assembly: Assembly, stop: trio.Event, task_status: trio.TaskStatus[None]) -> None:
+async def _run(
+    assembly: Assembly, stop: trio.Event, reload: ReloadRequests | None, task_status: trio.TaskStatus[None]
+) -> None:
     settings, clients = assembly.settings, assembly.clients
     election = settings.config.leader_election
     elector = LeaderElector(
@@ -89,12 +84,13 @@ async def _run(assembly: Assembly, stop: trio.Event, task_status: trio.TaskStatu
         services.start_soon(assembly.recorder.run)
         if assembly.extenders is not None:
             services.start_soon(assembly.extenders.close_on_exit)
+        fill = partial(_fill, assembly, services, stop, reload)
         work = partial(_schedule_while_leading, assembly, stop)
         if election.leader_elect and settings.config.delay_cache_until_active:
             task_status.started()
-            await elector.lead(partial(_fill_then, assembly, clients.main, services, stop, work), stop)
+            await elector.lead(partial(_fill_then, fill, work), stop)
         else:
-            is_filled = await _fill(assembly, clients.main, services, stop)
+            is_filled = await fill()
             task_status.started()
             if is_filled and election.leader_elect:
                 await elector.lead(work, stop)
@@ -105,18 +101,12 @@ async def _run(assembly: Assembly, stop: trio.Event, task_status: trio.TaskStatu
         services.cancel_scope.cancel()
 
 
-async def _fill_then(
-    assembly: Assembly,
-    client: KubeClient,
-    services: trio.Nursery,
-    stop: trio.Event,
-    work: Callable[[], Awaitable[None]],
-) -> None:
-    if await _fill(assembly, client, services, stop):
+async def _fill_then(fill: Callable[[], Awaitable[bool]], work: Callable[[], Awaitable[None]]) -> None:
+    if await fill():
         await work()
 
 
-async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, stop: trio.Event) -> bool:
+async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, reload: ReloadRequests | None) -> bool:
     """Start the watches and wait until each has its first list; meanwhile there is no garbage worth collecting.
 
     Returns:
@@ -128,7 +118,7 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_on, stop, nursery.cancel_scope)
-            await services.start(run_watches, assembly, client)
+            await services.start(assembly.watches.run, assembly.loaded.wanted_kinds)
             is_filled = True
             nursery.cancel_scope.cancel()
     finally:
@@ -139,17 +129,12 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
     log.info("Sync completed")
     queue = assembly.scheduler.queue
     services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)
-    for profile in assembly.scheduler.profiles.values():
-        for hook in profile.run:
-            services.start_soon(_run_plugin, hook, name=f"background task of plugin {hook.plugin}")
+    tasks = BackgroundTasks(assembly.loaded.background_tasks)
+    services.start_soon(tasks.run)
+    if reload is not None:
+        reloader = Reloader(assembly=assembly, requests=reload, tasks=tasks)
+        services.start_soon(reloader.run, services)
     return True
-
-
-async def _run_plugin(hook: BoundHook) -> None:
-    try:
-        await run_in_background(hook)
-    except Exception as exc:  # a plugin may raise anything
-        raise PluginTaskFailed(hook.plugin, exc) from exc
 
 
 async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:

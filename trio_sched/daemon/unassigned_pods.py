@@ -30,5 +30,9 @@ class UnassignedPods:
         if known is not None and known.uid == pod.uid:
             del self._pods[pod.key]
 
+    def pods(self) -> list[Pod]:
+        """All of them."""
+        return list(self._pods.values())
+
     def __len__(self) -> int:
         return len(self._pods)

@@ -7,10 +7,11 @@ missing from the cache, and the same resources would be assigned twice.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import trio
-from attrs import define, field
+from attrs import define
 
 from trio_sched.daemon.limits import WATCH_CATCH_UP_SECONDS, WATCH_RECONNECT_SECONDS
 from trio_sched.kube_client.watch import Reflector
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 class WatchReconnect:
     """Waits for the watches of nodes and pods after an interruption."""
 
-    reflectors: list[Reflector[Any]] = field(factory=list)
+    reflectors: Sequence[Reflector[Any]]
 
     async def wait_connected(self) -> None:
         """Wait until each is open and has caught up, or the timeout is over; returns at once if all are up to date."""

@@ -61,6 +61,12 @@ def wanted_kinds(tables: Mapping[str, HintTable], watches: Iterable[str]) -> dic
     return wanted
 
 
+def by_kind(wanted: Mapping[str, Action]) -> dict[str, tuple[str, Action]]:
+    """The name under which plugins read the objects → the resource in cluster events, and its part of *wanted*."""
+    found = ((kind_of(resource), resource, actions) for resource, actions in wanted.items())
+    return {kind[0]: (resource, actions) for kind, resource, actions in found if kind is not None}
+
+
 def check_kind(wanted: Collection[str], kind: str) -> None:
     """Check that objects of *kind* can be read.
 

@@ -3,73 +3,103 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping
+from random import Random
 from typing import Any
 
 import trio
+from attrs import define, field
 
-from trio_sched.daemon.assembly import Assembly
+from trio_sched.daemon.event_handlers import EventHandlers
 from trio_sched.daemon.watched_kinds import kind_of
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
+from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.watch import Changes, Listed, Reflector, list_and_watch, log_watch_error
+from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 
 log = logging.getLogger(__name__)
 
 
-async def run_watches(
-    assembly: Assembly, client: KubeClient, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-) -> None:
-    """Follow everything that is needed; reports started when all of it has been listed once."""
-    event_handlers, random = assembly.event_handlers, assembly.random
-    nodes = Reflector(client, assembly.node_kind, event_handlers.nodes_changed, random)
-    held: list[Listed[Pod] | Changes[Pod]] = []
-    pods = Reflector(client, assembly.pod_kind, held.append, random)
-    assembly.watch_reconnect.reflectors[:] = [nodes, pods]
-    async with trio.open_nursery() as nursery:
+@define(eq=False, kw_only=True)
+class Watches:
+    """Follows pods, nodes, and the other kinds that are wanted; which ones these are can change."""
+
+    client: KubeClient
+    event_handlers: EventHandlers
+    random: Random
+    nodes: Reflector[Node] = field(init=False)
+    pods: Reflector[Pod] = field(init=False)
+    _node_kind: Kind[Node]
+    _pod_kind: Kind[Pod]
+    _scopes: dict[str, trio.CancelScope] = field(factory=dict, init=False)
+    """By the name under which plugins read the objects of the kind."""
+    _nursery: trio.Nursery | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        handlers = self.event_handlers
+        self.nodes = Reflector(self.client, self._node_kind, handlers.nodes_changed, self.random)
+        self.pods = Reflector(self.client, self._pod_kind, handlers.pods_changed, self.random)
+
+    async def run(
+        self, wanted: Mapping[str, Any], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Follow everything that is needed; reports started when all of it has been listed once."""
+        held: list[Listed[Pod] | Changes[Pod]] = []
+        self.pods.deliver = held.append
+        async with trio.open_nursery() as self._nursery:
+            async with trio.open_nursery() as first_lists:
+                first_lists.start_soon(self._nursery.start, self.nodes.run)
+                first_lists.start_soon(self._nursery.start, self.pods.run)
+                first_lists.start_soon(self.follow, wanted)
+            # Only now: so every pod finds its node, and plugins what they read of it.
+            for batch in held:
+                self.event_handlers.pods_changed(batch)
+            self.pods.deliver = self.event_handlers.pods_changed
+            task_status.started()
+
+    async def follow(self, wanted: Iterable[str]) -> None:
+        """Begin to follow those of the resources *wanted* that are not followed yet; returns when these are listed."""
         async with trio.open_nursery() as first_lists:
-            first_lists.start_soon(nursery.start, nodes.run)
-            first_lists.start_soon(nursery.start, pods.run)
-            for resource, actions in assembly.wanted_kinds.items():
+            for resource in wanted:
                 found = kind_of(resource)
-                if found is not None:
-                    name, kind = found
-                    first_lists.start_soon(
-                        _start_if_served,
-                        nursery,
-                        client,
-                        kind,
-                        event_handlers.handler(name, resource, actions),
-                        assembly,
-                    )
-        # Only now: so every pod finds its node, and plugins what they read of it.
-        for batch in held:
-            event_handlers.pods_changed(batch)
-        held.clear()
-        pods.deliver = event_handlers.pods_changed
-        task_status.started()
+                if found is not None and found[0] not in self._scopes:
+                    scope = self._scopes[found[0]] = trio.CancelScope()
+                    first_lists.start_soon(self._start_if_served, *found, scope)
 
+    def follow_only(self, wanted: Collection[str]) -> None:
+        """Stop following what is not among the resources *wanted*."""
+        names = {found[0] for found in map(kind_of, wanted) if found is not None}
+        for name in self._scopes.keys() - names:
+            self._scopes.pop(name).cancel()
+            self.event_handlers.object_cache.drop_kind(name)
 
-async def _start_if_served(
-    nursery: trio.Nursery, client: KubeClient, kind: Any, deliver: Any, assembly: Assembly
-) -> None:
-    """Follow a kind that the server may not serve, or not allow to be read; then there is nothing to wait for.
+    async def _start_if_served(self, name: str, kind: Kind[Any], scope: trio.CancelScope) -> None:
+        """Follow a kind that the server may not serve, or not allow to be read; then there is nothing to wait for.
 
-    The watch retries all the same, in case the kind is served later.
-    """
-    responded = trio.Event()
+        The watch retries all the same, in case the kind is served later.
+        """
+        responded = trio.Event()
+        deliver = self.event_handlers.handler(name)
 
-    def handle(batch: Listed[Any] | Changes[Any]) -> None:
-        deliver(batch)
-        responded.set()
-
-    def on_error(plural: str, error: KubeClientError) -> None:
-        if not isinstance(error, NotFound | Forbidden):
-            log_watch_error(plural, error)
-        elif not responded.is_set():
-            log.warning("%s cannot be watched, so nothing is known of them: %s", plural, error)
+        def handle(batch: Listed[Any] | Changes[Any]) -> None:
+            if scope.cancel_called:
+                return
+            deliver(batch)
             responded.set()
 
-    nursery.start_soon(partial(list_and_watch, client, kind, handle, random=assembly.random, on_error=on_error))
-    await responded.wait()
+        def on_error(plural: str, error: KubeClientError) -> None:
+            if not isinstance(error, NotFound | Forbidden):
+                log_watch_error(plural, error)
+            elif not responded.is_set():
+                log.warning("%s cannot be watched, so nothing is known of them: %s", plural, error)
+                responded.set()
+
+        async def follow() -> None:
+            with scope:
+                await list_and_watch(self.client, kind, handle, random=self.random, on_error=on_error)
+
+        assert self._nursery is not None
+        self._nursery.start_soon(follow, name=f"watch of {kind.plural}")
+        await responded.wait()

@@ -58,6 +58,13 @@ class BackoffQueues:
         info = self.pod_backoff_q.remove(key)
         return info if info is not None else self.pod_error_backoff_q.remove(key)
 
+    def clear(self) -> list[QueuedPodInfo]:
+        """Take out every pod."""
+        waiting = [*self.pod_backoff_q, *self.pod_error_backoff_q]
+        for info in waiting:
+            self.remove(info.key)
+        return waiting
+
     def pop_all_backoff_completed(self, now: float) -> Iterator[QueuedPodInfo]:
         """Take out every pod whose backoff is over, one by one."""
         for heap in (self.pod_backoff_q, self.pod_error_backoff_q):

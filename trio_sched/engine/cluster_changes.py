@@ -25,6 +25,8 @@ BACKOFF_COMPLETE = ClusterEvent(Resource.WILDCARD, Action.ALL, "BackoffComplete"
 POP_FROM_BACKOFF = ClusterEvent(Resource.WILDCARD, Action.ALL, "PopFromBackoffQ")
 FORCE_ACTIVATE = ClusterEvent(Resource.WILDCARD, Action.ALL, "ForceActivate")
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.WILDCARD, Action.ALL, "UnschedulableTimeout")
+CONFIGURATION_CHANGE = ClusterEvent(Resource.WILDCARD, Action.ALL, "ConfigurationChange")
+"""kube-scheduler has no such event: it cannot change its configuration while it runs."""
 
 _EVENTS: dict[tuple[str, Action], ClusterEvent] = {
     (resource, action): ClusterEvent(resource, action)

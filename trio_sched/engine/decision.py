@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attrs import frozen
 
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.fit_error import NO_NODES_AVAILABLE, fit_error
 from trio_sched.plugin_api.status import Code, Status
 from trio_sched.plugin_api.verdicts import Diagnosis
+
+if TYPE_CHECKING:
+    from trio_sched.engine.profile import Profile
 
 
 @frozen(eq=False)
@@ -18,6 +23,8 @@ class ScheduleResult:
     state: CycleState
     evaluated_nodes: int
     feasible_nodes: int
+    profile: Profile
+    """Its hooks see the attempt through to its end, even if the profiles are exchanged meanwhile."""
 
 
 @frozen(eq=False)

@@ -81,7 +81,8 @@ def select_host_among(
         position = cycle.choose(found.nodes, rng, result.scores)
     except HookFailed as failed:
         return SchedulingFailure(failed.status)
-    return ScheduleResult(found.nodes.name(position), cycle.state, feasible.evaluated, len(found.nodes))
+    name = found.nodes.name(position)
+    return ScheduleResult(name, cycle.state, feasible.evaluated, len(found.nodes), cycle.profile)
 
 
 def num_feasible_nodes_to_find(count: int, percentage: int) -> int:

@@ -55,6 +55,12 @@ class HookTimes:
                 if self.is_on:
                     hook.function = timed.replacement
 
+    def replace(self, hooks: Iterable[BoundHook]) -> None:
+        """Time *hooks* instead of those that were installed before, whose plugins are no longer scheduled with."""
+        self.switch_off()
+        self._hooks.clear()
+        self.install(hooks)
+
     def switch_on(self) -> None:
         """Time every call from now on."""
         if not self.is_on:

@@ -20,6 +20,7 @@ from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.cluster_changes import (
     ASSIGNED_POD_DELETE,
     BACKOFF_COMPLETE,
+    CONFIGURATION_CHANGE,
     FORCE_ACTIVATE,
     POP_FROM_BACKOFF,
     SCHEDULE_ATTEMPT_FAILURE,
@@ -90,36 +91,27 @@ class SchedulingQueue:
         self.nominator = Nominator(self.get_unassigned_pod)
         self._pre_enqueue = PreEnqueue({}, self.counters, self.plugin_failures)
 
-    def install_profiles(
-        self,
-        profiles: Mapping[str, Profile],
-        sign: Callable[[QueuedPodInfo], None] | None = None,
-        *,
-        is_refused: IsRefused | None = None,
-        extenders: bool = False,
-    ) -> None:
-        """Queue the pods of *profiles*, by schedulerName; to be called once, before the first pod.
+    def prepare(
+        self, profiles: Mapping[str, Profile], *, is_refused: IsRefused | None = None, extenders: bool = False
+    ) -> dict[str, ProfileQueueing]:
+        """What the queue needs of *profiles*, by schedulerName; nothing changes yet.
 
         Args:
-            profiles: at least one; the first one's queue_sort orders the queue.
-            sign: signs a pod that has no signature yet.
+            profiles: at least one.
             is_refused: whether a plugin's filter refuses a pod on a node.
             extenders: whether extenders are configured.
 
         Raises:
             BadPlugin: a plugin's events_to_register failed.
         """
-        queueing = {
+        failures = self.plugin_failures
+        return {
             name: ProfileQueueing(
                 profile.pre_enqueue,
-                build_hint_table(
-                    profile, extenders=extenders, plugin_failures=self.plugin_failures, is_refused=is_refused
-                ),
+                build_hint_table(profile, extenders=extenders, plugin_failures=failures, is_refused=is_refused),
             )
             for name, profile in profiles.items()
         }
-        first = next(iter(profiles.values()))
-        self.install_queueing(queueing, first.queue_sort[0], sign)
 
     def install_queueing(
         self,
@@ -127,8 +119,15 @@ class SchedulingQueue:
         queue_sort: BoundHook,
         sign: Callable[[QueuedPodInfo], None] | None = None,
     ) -> None:
-        """The same from what the queue needs of each profile."""
+        """Queue the pods of *profiles*.
+
+        Args:
+            profiles: what `prepare` made.
+            queue_sort: orders the active queue.
+            sign: signs a pod that has no signature yet.
+        """
         self.profiles, self._sign_pod = profiles, sign
+        self._registered.clear()
         self._queue_sort = QueueSort(queue_sort, self.plugin_failures)
         self._pre_enqueue = PreEnqueue(profiles, self.counters, self.plugin_failures)
 
@@ -389,6 +388,24 @@ class SchedulingQueue:
             self._move_to_active(info, FORCE_ACTIVATE, now, from_backoff=True)
             return True
         return False
+
+    def look_again(self, *, now: float) -> None:
+        """Other profiles are installed: have all pods judged by them, and try those that wait for an event."""
+        event = CONFIGURATION_CHANGE
+        for info in list(self.active):
+            self.active.remove(info.key)
+            info.signature = None
+            self._move_to_active(info, event, now)
+        for info in [*self.backing_off.clear(), *self.unschedulable.values()]:
+            info.signature, info.backoff_expiry = None, None
+            self.unschedulable.remove(info.key)
+            self._requeue(info, QueueingStrategy.AFTER_BACKOFF, event, now)
+        if len(self.in_flight):
+            self.in_flight.add_event(InFlightEvent(event, None, None))
+
+    def replace_backoff(self, backoff: Backoff) -> None:
+        """Let pods back off as *backoff* says, from their next failure or `look_again` on."""
+        self.backoff = self.backing_off.backoff = backoff
 
     # --- time passes ------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from random import Random
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.cache import Cache
@@ -27,6 +27,7 @@ from trio_sched.engine.node_refusal import NodeRefusals
 from trio_sched.engine.nominated_index import NominatedIndex
 from trio_sched.engine.nominated_pods import NominatedRows
 from trio_sched.engine.plugin_failures import PluginFailures
+from trio_sched.engine.pre_enqueue import ProfileQueueing
 from trio_sched.engine.preemption import DryRunCache, dry_run, is_judged_by_signature
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
@@ -37,6 +38,21 @@ from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
+
+
+@frozen(eq=False)
+class PreparedProfiles:
+    """Profiles by schedulerName, and what the queue needs of each."""
+
+    profiles: Mapping[str, Profile]
+    queueing: Mapping[str, ProfileQueueing]
+
+    @property
+    def hooks(self) -> list[BoundHook]:
+        """The bound hooks of all profiles, hint functions included."""
+        hints = (entry.hint for one in self.queueing.values() for entry in one.hints.entries)
+        found = [hook for profile in self.profiles.values() for hook in profile.hooks]
+        return [*found, *(hint for hint in hints if hint is not None)]
 
 
 @define(eq=False, kw_only=True)
@@ -72,31 +88,43 @@ class Scheduler:
         self._nominated = NominatedIndex(self.queue, self.cache.table, self.cache.options)
 
     def install_profiles(self, profiles: Mapping[str, Profile], *, extenders: bool = False) -> None:
-        """Schedule with *profiles*, by schedulerName; to be called once, before the first pod.
+        """Schedule with *profiles*; see `prepare_profiles`. To be called before the first pod."""
+        self.install(self.prepare_profiles(profiles, extenders=extenders))
+
+    def prepare_profiles(self, profiles: Mapping[str, Profile], *, extenders: bool = False) -> PreparedProfiles:
+        """Get *profiles* ready to be scheduled with; nothing changes yet.
 
         Args:
-            profiles: at least one; the first one's queue_sort orders the queue.
+            profiles: by schedulerName; at least one. The first one's queue_sort orders the queue.
             extenders: whether extenders are configured.
 
         Raises:
             BadPlugin: a plugin's events_to_register failed.
         """
-        self.profiles = profiles
-        self.queue.install_profiles(
-            profiles, self.sign_queued, is_refused=self._is_refused_on_node, extenders=extenders
-        )
+        is_refused = self._is_refused_on_node
+        return PreparedProfiles(profiles, self.queue.prepare(profiles, is_refused=is_refused, extenders=extenders))
+
+    def exchange_profiles(self, prepared: PreparedProfiles, *, now: float) -> None:
+        """Schedule with other profiles from now on; to be called between two pods.
+
+        Attempts that have found a node go on with the profile that they began with. All pods in the queue are looked
+        at again, by their profile's pre_enqueue first; the attempts under way are repeated if they fail.
+        """
+        self.install(prepared)
+        self.invalidate_signatures()
+        self.queue.look_again(now=now)
+
+    def install(self, prepared: PreparedProfiles) -> None:
+        """Schedule with profiles that are prepared; to be called before the first pod."""
+        self.profiles = prepared.profiles
+        first = next(iter(prepared.profiles.values()))
+        self.queue.install_queueing(prepared.queueing, first.queue_sort[0], self.sign_queued)
         table = self.cache.table
+        self._refusals = NodeRefusals(table)
         self._signature_caches = {
             name: SignatureCache(profile, table, self.dependencies, self._nominated_rows)
-            for name, profile in profiles.items()
+            for name, profile in prepared.profiles.items()
         }
-
-    @property
-    def hooks(self) -> list[BoundHook]:
-        """The bound hooks of all profiles, hint functions included."""
-        hints = (entry.hint for one in self.queue.profiles.values() for entry in one.hints.entries)
-        found = [hook for profile in self.profiles.values() for hook in profile.hooks]
-        return [*found, *(hint for hint in hints if hint is not None)]
 
     # --- signatures -------------------------------------------------------------------------------------------------
 
@@ -232,7 +260,7 @@ class Scheduler:
         Raises:
             CacheError: the pod is on a node already.
         """
-        profile = self.profiles[pod.scheduler_name]
+        profile = placed.profile
         self.cache.assume(pod, placed.node_name)
         nominated = self.queue.nominator.node_of(pod.uid)
         self.queue.nominator.delete(pod.uid)
@@ -249,15 +277,15 @@ class Scheduler:
 
     def plan_pre_bind(self, pod: Pod, placed: ScheduleResult) -> PreBindPlan | SchedulingFailure:
         """Run pre_bind_pre_flight; see `trio_sched.engine.hook_steps.plan_pre_bind`."""
-        return plan_pre_bind(self.profiles[pod.scheduler_name], pod, placed)
+        return plan_pre_bind(placed.profile, pod, placed)
 
     def bind_steps(self, pod: Pod, placed: ScheduleResult) -> HookSteps[SchedulingFailure | None]:
         """The calls of bind; see `trio_sched.engine.hook_steps.bind_steps`."""
-        return bind_steps(self.profiles[pod.scheduler_name], pod, placed)
+        return bind_steps(placed.profile, pod, placed)
 
     def post_bind_steps(self, pod: Pod, placed: ScheduleResult) -> HookSteps[None] | None:
         """The calls of post_bind; None if there is nothing to call."""
-        profile = self.profiles[pod.scheduler_name]
+        profile = placed.profile
         return post_bind_steps(profile, pod, placed, self.plugin_failures) if profile.post_bind else None
 
     def unreserve_and_forget(self, pod: Pod, placed: ScheduleResult) -> None:
@@ -266,7 +294,7 @@ class Scheduler:
         Raises:
             CacheError: the API server has confirmed it already.
         """
-        run_unreserve(self.profiles[pod.scheduler_name], pod, placed.node_name, placed.state, self.plugin_failures)
+        run_unreserve(placed.profile, pod, placed.node_name, placed.state, self.plugin_failures)
         self.cache.forget(pod.uid)
 
     def activate_collected(self, placed: ScheduleResult, *, now: float) -> bool:

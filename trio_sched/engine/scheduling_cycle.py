@@ -174,7 +174,8 @@ class SchedulingCycle:
             position = self.choose(feasible.nodes, rng)
         except HookFailed as failed:
             return SchedulingFailure(failed.status)
-        return ScheduleResult(feasible.nodes.name(position), self.state, feasible.evaluated, len(feasible.nodes))
+        name = feasible.nodes.name(position)
+        return ScheduleResult(name, self.state, feasible.evaluated, len(feasible.nodes), self.profile)
 
 
 def _rejected_by_pre_filter(status: Status, narrowed_by: tuple[str, ...], total: int) -> Diagnosis:

@@ -158,7 +158,7 @@ class SignatureCache:
         except HookFailed:
             self._evaluations.drop(signature)
             return None
-        return ScheduleResult(node_name, state, 1, 1)
+        return ScheduleResult(node_name, state, 1, 1, self.profile)
 
     def evaluation(self, signature: Signature) -> IncrementalEvaluation | None:
         """The cached evaluation of pods of this signature, if there is one."""
@@ -197,7 +197,7 @@ class SignatureCache:
             fit_error = evaluation.fit_error if is_cached else None
             return None if fit_error is None else evolve(fit_error, state=state)
         if len(positions) == 1:
-            return ScheduleResult(table.names[int(positions[0])], state, table.count, 1)
+            return ScheduleResult(table.names[int(positions[0])], state, table.count, 1, self.profile)
         everywhere = len(positions) == table.count
         nodes = NodeColumns(table) if everywhere else NodeColumns(table).take(positions)
         run_pre_scores(evaluation.uncached_pre_scores, pod, nodes, state)
@@ -205,10 +205,11 @@ class SignatureCache:
         evaluation.normalize_again()
         if is_cached and not uncached and not evaluation.per_node:
             row = select_host(evaluation.totals, rng)
-            return ScheduleResult(table.names[row], state, table.count, len(positions))
+            return ScheduleResult(table.names[row], state, table.count, len(positions), self.profile)
         totals = _totals(evaluation, pod, positions, state, is_cached)
         totals = totals + run_scores(uncached, pod, nodes, state).totals
-        return ScheduleResult(table.names[int(positions[select_host(totals, rng)])], state, table.count, len(positions))
+        row = int(positions[select_host(totals, rng)])
+        return ScheduleResult(table.names[row], state, table.count, len(positions), self.profile)
 
     def _look_up(self, signature: Signature) -> tuple[IncrementalEvaluation | None, bool]:
         """The valid evaluation, if there is one; and whether there is to be none."""

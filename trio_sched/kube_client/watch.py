@@ -7,7 +7,7 @@ read of the socket: a memory channel in between would cost as much as the decodi
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from random import Random
 from typing import Generic, TypeVar
@@ -180,6 +180,11 @@ class Reflector(Generic[T]):
                 self.on_error(self.kind.plural, error)
             with trio.CancelScope() as self._pause:
                 await trio.sleep(backoff.pause_seconds(trio.current_time()))
+
+    @property
+    def objects(self) -> Collection[T]:
+        """All objects as they were delivered last."""
+        return () if self._known is None else self._known.values()
 
     @property
     def is_up_to_date(self) -> bool:

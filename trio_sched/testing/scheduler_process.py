@@ -11,8 +11,10 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.reload import ReloadRefused, ReloadRequests
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.supervisor import run_daemon
+from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
@@ -35,6 +37,18 @@ class SeverableTransport(httpx.AsyncBaseTransport):
 
 
 @define(eq=False)
+class _SettingsInMemory:
+    """Stands for the configuration file in `SchedulerProcess.reload`."""
+
+    settings: DaemonSettings
+    path: str = "the virtual cluster's configuration"
+
+    def read(self) -> DaemonSettings:
+        """The settings as they were set last."""
+        return self.settings
+
+
+@define(eq=False)
 class SchedulerProcess:
     """One scheduler in a task that stands for its process; made by `VirtualCluster.start_scheduler`."""
 
@@ -50,6 +64,10 @@ class SchedulerProcess:
     _failure: TrioSchedError | None = field(default=None, init=False)
     assembly: Assembly | None = field(default=None, init=False)
     """The parts of its daemon; None before it is assembled."""
+    _reload: ReloadRequests = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._reload = ReloadRequests(_SettingsInMemory(self.settings), WakeUp())
 
     @property
     def identity(self) -> str:
@@ -71,6 +89,21 @@ class SchedulerProcess:
         with trio.move_on_after(math.inf if drain_seconds is None else drain_seconds):
             await self._has_ended.wait()
         await self.kill()
+
+    async def reload(self, settings: DaemonSettings) -> None:
+        """Put other settings in force while it runs, as SIGHUP does with what the configuration file says.
+
+        Raises:
+            ReloadRefused: the former settings stay in force; the error says why.
+        """
+        await self.wait_started()
+        assert self.assembly is not None
+        self._reload.source = _SettingsInMemory(settings)
+        finished = self.assembly.reloads.finished
+        self._reload.requested.set()
+        await finished.wait()
+        if problem := self.assembly.reloads.last_problem:
+            raise ReloadRefused(problem)
 
     async def kill(self) -> None:
         """End it as SIGKILL does: at once, without releasing the lease."""
@@ -110,7 +143,7 @@ class SchedulerProcess:
                 async with reach_limited() as main, reach_limited() as events, reach() as leases:
                     clients = Clients(main=main, events=events, leases=leases, to_extenders=self._to_extenders)
                     self.assembly = assemble(self.settings, clients, random=self._random, wall_clock=self._clock)
-                    await run_daemon(self.assembly, stop=self._stop, task_status=self)
+                    await run_daemon(self.assembly, stop=self._stop, reload=self._reload, task_status=self)
         except* TrioSchedError as group:
             self._failure = first_leaf(group)
         finally:

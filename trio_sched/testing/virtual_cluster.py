@@ -136,6 +136,20 @@ class VirtualCluster:
         """Stop the scheduler that was started last; see `SchedulerProcess.stop`."""
         await self.scheduler.stop(drain_seconds=drain_seconds)
 
+    async def reload(self, config: str | SchedulerConfig | None = None, *, plugins: Sequence[type[Any]] = ()) -> None:
+        """Put another configuration in force in all schedulers, as SIGHUP does; see `virtual_cluster` for both.
+
+        Raises:
+            PluginError: a plugin is missing or cannot be used.
+            ConfigError: the configuration is not valid.
+            ReloadRefused: a scheduler keeps its former configuration; the error says why.
+        """
+        election = self._settings.config.leader_election.leader_elect
+        settings = cluster_settings(config, self._settings.gates, plugins, election)
+        for process in self.schedulers:
+            if process.running:
+                await process.reload(settings)
+
     # --- changing objects -------------------------------------------------------------------------------------------
 
     async def create(self, obj: _T, *, check_node: bool = True) -> _T:

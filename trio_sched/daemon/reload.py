@@ -1,0 +1,243 @@
+"""Exchanges the configuration while the scheduler runs; where that cannot be done, the old one stays in force.
+
+The new configuration is read and checked, its plugins are built, what they need to read is listed, and their background
+tasks are started, all of that beside the old ones. Then, between two pods, the profiles are exchanged. Attempts that
+have found a node go on with the plugins that they began with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from functools import partial
+from pathlib import Path
+from typing import Final, Protocol
+
+import trio
+from attrs import define, evolve, field
+
+from trio_sched.config.schema import SchedulerConfig
+from trio_sched.daemon.assembly import Assembly
+from trio_sched.daemon.background_tasks import BackgroundTasks
+from trio_sched.daemon.limits import RELOAD_LIST_SECONDS, RELOAD_POLL_SECONDS, RELOAD_TRIAL_SECONDS
+from trio_sched.daemon.loaded_profiles import LoadedProfiles
+from trio_sched.daemon.scheduler_events import reloaded
+from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.daemon.watched_kinds import by_kind, check_kind
+from trio_sched.engine.backoff import Backoff
+from trio_sched.engine.hook_failure import describe_error
+from trio_sched.errors import TrioSchedError
+
+log = logging.getLogger(__name__)
+
+_FIXED: Final = {
+    "client_connection": "clientConnection",
+    "delay_cache_until_active": "delayCacheUntilActive",
+    "enable_contention_profiling": "enableContentionProfiling",
+    "enable_profiling": "enableProfiling",
+    "extenders": "extenders",
+    "leader_election": "leaderElection",
+}
+"""Fields of the configuration that cannot change while the scheduler runs, and how they are written."""
+
+
+class ReloadRefused(TrioSchedError):
+    """The new configuration could not be put in force."""
+
+
+class ConfigurationSource(Protocol):
+    """The configuration file."""
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        ...
+
+    def read(self) -> DaemonSettings:
+        """Read the file and resolve its profiles.
+
+        Raises:
+            TrioSchedError: it cannot be read, is invalid, or a plugin is missing.
+        """
+        ...
+
+
+@define(eq=False)
+class ReloadRequests:
+    """What is reloaded, and when."""
+
+    source: ConfigurationSource
+    requested: WakeUp
+    """Set on SIGHUP."""
+
+
+@define(eq=False, kw_only=True)
+class Reloader:
+    """Reloads the configuration when that is requested, and when the file has changed."""
+
+    assembly: Assembly
+    requests: ReloadRequests
+    tasks: BackgroundTasks
+    """Of the plugins that are scheduled with."""
+    _digest: bytes = field(default=b"", init=False)
+
+    async def run(self, services: trio.Nursery) -> None:
+        """Reload until cancelled.
+
+        Args:
+            services: holds the background tasks of new plugins.
+        """
+        self._digest = self._read_digest()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._poll_file)
+            while True:
+                await self.requests.requested.wait()
+                await self.reload(services)
+
+    async def reload(self, services: trio.Nursery) -> None:
+        """Read the file and put it in force; a failure is logged, counted and recorded as an event."""
+        self._digest = self._read_digest() or self._digest
+        counters = self.assembly.reloads
+        try:
+            fixed = await self._reload(services)
+        except Exception as error:  # plugins of the new configuration may raise anything
+            problem = str(error) if isinstance(error, TrioSchedError) else describe_error(error)
+            place, hint = getattr(error, "place", ""), getattr(error, "hint", "")
+            fields = {"file": self.requests.source.path, "err": problem, "place": place, "hint": hint}
+            log.error("Configuration not reloaded; the former one stays in force", extra=_present(fields))
+            self._record("Warning", f"{self.requests.source.path}: {problem}")
+            counters.count(problem)
+            return
+        log.info("Reloaded configuration", extra={"file": self.requests.source.path, "profiles": self._profile_names()})
+        self._record("Normal", f"{self.requests.source.path} is in force")
+        counters.count("")
+        if fixed:
+            log.warning(
+                "some fields of the configuration cannot change while the scheduler runs; restart it for these",
+                extra={"file": self.requests.source.path, "fields": fixed},
+            )
+
+    async def _reload(self, services: trio.Nursery) -> list[str]:
+        """Put the file in force.
+
+        Returns:
+            The fields that were left as they are.
+        """
+        assembly, former = self.assembly, self.assembly.loaded
+        settings = self.requests.source.read()
+        config, fixed = keep_fixed(former.settings.config, settings.config)
+        settings = evolve(settings, config=config, identity=former.settings.identity)
+        loaded = assembly.loader.load(settings)
+        tasks = BackgroundTasks(loaded.background_tasks, is_on_trial=True)
+        is_in_force = False
+        try:
+            await self._follow(loaded)
+            services.start_soon(tasks.run)
+            await _pass_trial(tasks)
+            await assembly.schedule_one.call_between_pods(partial(self._exchange, loaded))
+            is_in_force = True
+        finally:
+            (self.tasks if is_in_force else tasks).cancel()
+            assembly.watches.follow_only((loaded if is_in_force else former).wanted_kinds)
+        self.tasks = tasks
+        return fixed
+
+    async def _follow(self, loaded: LoadedProfiles) -> None:
+        """Have what the new plugins read listed."""
+        with trio.move_on_after(RELOAD_LIST_SECONDS) as limit:
+            await self.assembly.watches.follow(loaded.wanted_kinds)
+        if limit.cancelled_caught:
+            raise ReloadRefused(f"what its plugins read could not be listed within {RELOAD_LIST_SECONDS:.0f} s")
+
+    def _exchange(self, loaded: LoadedProfiles) -> None:
+        """Schedule with *loaded* from now on; nothing here waits, or can fail."""
+        assembly, config = self.assembly, loaded.settings.config
+        scheduler, now = assembly.scheduler, trio.current_time()
+        backoff = scheduler.queue.backoff
+        assembly.loaded = loaded
+        assembly.event_handlers.wanted_kinds = by_kind(loaded.wanted_kinds)
+        assembly.object_cache.check_kind = partial(check_kind, loaded.wanted_kinds)
+        assembly.preemption_executor.parallelism = config.parallelism
+        assembly.hook_times.replace(hook for hook in loaded.prepared.hooks if not hook.built_in)
+        scheduler.queue.replace_backoff(
+            Backoff(
+                config.pod_initial_backoff_seconds,
+                config.pod_max_backoff_seconds,
+                align_to_window=backoff.align_to_window,
+            )
+        )
+        scheduler.exchange_profiles(loaded.prepared, now=now)
+        assembly.event_handlers.profiles_changed(assembly.watches.pods.objects)
+        for waiting in list(assembly.waiting.by_uid.values()):  # the plugins that they wait on are gone
+            waiting.reject("", "the configuration of the scheduler has changed")
+        assembly.pods_available.set()
+        assembly.backoff_changed.set()
+
+    # --- the file ---------------------------------------------------------------------------------------------------
+
+    async def _poll_file(self) -> None:
+        """Request a reload when the file has other contents; a volume of a ConfigMap replaces it by a new link."""
+        known = _identity(self.requests.source.path)
+        while True:
+            await trio.sleep(RELOAD_POLL_SECONDS)
+            found = _identity(self.requests.source.path)
+            if found is None or found == known:
+                continue
+            known = found
+            digest = self._read_digest()
+            if digest and digest != self._digest:
+                log.info("Configuration file has changed", extra={"file": self.requests.source.path})
+                self.requests.requested.set()
+
+    def _read_digest(self) -> bytes:
+        """What tells the contents of the file apart; empty if it cannot be read."""
+        try:
+            return hashlib.sha256(Path(self.requests.source.path).read_bytes()).digest()
+        except (OSError, ValueError):
+            return b""
+
+    # --- saying so --------------------------------------------------------------------------------------------------
+
+    def _profile_names(self) -> list[str]:
+        return [profile.name for profile in self.assembly.settings.profiles]
+
+    def _record(self, type_: str, note: str) -> None:
+        settings = self.assembly.settings
+        component = settings.config.profiles[0].scheduler_name
+        self.assembly.recorder.record_on_lease(
+            reloaded(settings.config.leader_election, note, component=component, is_failure=type_ == "Warning")
+        )
+
+
+def keep_fixed(former: SchedulerConfig, new: SchedulerConfig) -> tuple[SchedulerConfig, list[str]]:
+    """*new* with the fields of *former* that cannot change, and the names of those that would have."""
+    changed = [name for name in _FIXED if getattr(former, name) != getattr(new, name)]
+    return evolve(new, **{name: getattr(former, name) for name in changed}), [_FIXED[name] for name in changed]
+
+
+async def _pass_trial(tasks: BackgroundTasks) -> None:
+    """Wait whether a background task fails right after its start.
+
+    Raises:
+        PluginTaskFailed: one does.
+    """
+    if tasks.hooks:
+        await trio.sleep(RELOAD_TRIAL_SECONDS)
+    tasks.is_on_trial = False
+    if tasks.failure is not None:
+        raise tasks.failure
+
+
+def _identity(path: str) -> tuple[int, int, int, int] | None:
+    """What is different when the file has changed; None if it is not there."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _present(fields: dict[str, str]) -> dict[str, str]:
+    return {name: text.encode("utf-8", "backslashreplace").decode() for name, text in fields.items() if text}
