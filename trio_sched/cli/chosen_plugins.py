@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from attrs import frozen
+from attrs import field, frozen
 
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.resolved_profile import ResolvedProfile
@@ -36,10 +36,15 @@ class PointsByPlugin(Mapping[str, frozenset[str]]):
     """
 
     registry: PluginRegistry
+    _known: dict[str, frozenset[str]] = field(factory=dict, init=False)
 
     def __getitem__(self, name: str) -> frozenset[str]:
-        known = KNOWN_PLUGINS.get(name)
-        return points_of(self.registry.load(name)) if known is None or name in self.registry else known
+        points = self._known.get(name)
+        if points is None:
+            known = KNOWN_PLUGINS.get(name)
+            points = points_of(self.registry.load(name)) if known is None or name in self.registry else known
+            self._known[name] = points
+        return points
 
     def __contains__(self, name: object) -> bool:
         if isinstance(name, str) and name not in KNOWN_PLUGINS:

@@ -7,7 +7,6 @@ from attrs import frozen
 
 from trio_sched.cli.flags import Flags
 from trio_sched.cli.legacy_flags import LEGACY_NAMES
-from trio_sched.cli.policy_config_map import fetch_policy
 from trio_sched.config.errors import ConfigError, Problem
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.flag_overrides import FlagOverrides
@@ -170,6 +169,8 @@ def _read_policy(source: PolicySource, flags: Flags, kubeconfig: str, *, connect
     if not connected:
         where = f"{source.namespace}/{source.name}"
         raise ConfigError.of(f"the policy in ConfigMap {where} cannot be read without its cluster; put it into a file")
+    from trio_sched.cli.policy_config_map import fetch_policy  # nobody else needs a connection that early
+
     return fetch_policy(source, load_kubeconfig(kubeconfig, master=flags.master))
 
 

@@ -18,7 +18,7 @@ from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.watched_kinds import wanted_kinds
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.likely_mistakes import likely_mistakes
-from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.plugin_registry import PluginRegistry, is_built_in
 from trio_sched.engine.profile import build_profile
 from trio_sched.engine.scheduler import PreparedProfiles, Scheduler
 from trio_sched.kube_client.connection import KubeClient
@@ -93,6 +93,7 @@ class ProfileLoader:
 
 def _log_likely_mistakes(registry: PluginRegistry, plugins: Iterable[str]) -> None:
     for name in sorted(plugins):
-        for mistake in likely_mistakes(registry.load(name)):
+        plugin = registry.load(name)
+        for mistake in [] if is_built_in(plugin) else likely_mistakes(plugin):
             source = registry.source(name)
             log.warning("plugin %s from %s: %s", name, source, mistake, extra={"plugin": name, "distribution": source})

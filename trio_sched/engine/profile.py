@@ -19,7 +19,7 @@ from trio_sched.engine.hook_failure import describe_error
 from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_sign
 from trio_sched.engine.plugin_errors import BadPlugin
-from trio_sched.engine.plugin_registry import PluginRegistry, check_attributes, hooks_of
+from trio_sched.engine.plugin_registry import PluginRegistry, check_attributes, hooks_of, is_built_in
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.extension_points import PROJECT, ExtensionPoints
 from trio_sched.plugin_api.handle import Handle
@@ -146,7 +146,7 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
         for plugin, instance in instances.items()
         if getattr(instance, "depends_on", None) is not None and "sign" in hooks[plugin]
     }
-    built_in = {plugin for plugin, one in instances.items() if type(one).__module__.startswith("plugins_builtin.")}
+    built_in = {plugin for plugin, one in instances.items() if is_built_in(type(one))}
     selected = {point: [ref.name for ref in refs] for point, refs in points.items()}
 
     def bound(plugin: str, hook: str) -> BoundHook | None:
