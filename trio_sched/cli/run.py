@@ -2,10 +2,11 @@
 
 import logging
 import os
+import signal
 import socket
 import sys
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -134,14 +135,17 @@ def _reload_requests(prepared: Prepared) -> ReloadRequests | None:
 
 async def _run_until_signal(prepared: Prepared, settings: DaemonSettings) -> None:
     stop, reload = trio.Event(), _reload_requests(prepared)
-    # A closed terminal sends SIGHUP to what runs in it, and that is to end with it.
-    on_hangup = None if reload is None or sys.stderr.isatty() else reload.requested.set
+    actions: dict[signal.Signals, Callable[[], None]] = {}
+    if reload is not None and not sys.stderr.isatty():
+        # A closed terminal sends SIGHUP to what runs in it, and that is to end with it.
+        actions[signal.SIGHUP] = reload.requested.set
     async with trio.open_nursery() as nursery:
-        await nursery.start(stop_on_signal, stop, on_hangup)
+        await nursery.start(stop_on_signal, stop, actions)
         if (handler := line_handler(log)) is not None:
             nursery.start_soon(handler.run)
         async with _clients(prepared) as clients:
             assembly = assemble(settings, clients, random=Random(), wall_clock=partial(datetime.now, UTC))
+            actions[signal.SIGUSR2] = assembly.cache_checks.requested.set
             nursery.start_soon(_exit_if_overdue, assembly.ending)
             await run_daemon(assembly, stop=stop, reload=reload)
         nursery.cancel_scope.cancel()

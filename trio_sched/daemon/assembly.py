@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
@@ -71,6 +72,18 @@ class ReloadCounters:
         self.finished = trio.Event()
 
 
+@define(eq=False)
+class CacheChecks:
+    """Comparisons of the cache with the API server."""
+
+    requested: WakeUp = field(factory=WakeUp)
+    """Set on SIGUSR2, for a comparison at once and a dump."""
+    count: int = 0
+    """How many are over."""
+    drift: Counter[str] = field(factory=Counter)
+    """How many objects differed, by what was wrong."""
+
+
 @define(eq=False, kw_only=True)
 class Assembly:
     """The parts that the supervisor starts and stops."""
@@ -104,6 +117,7 @@ class Assembly:
     loaded: LoadedProfiles
     """What is scheduled with; a reload replaces it."""
     reloads: ReloadCounters = field(factory=ReloadCounters)
+    cache_checks: CacheChecks = field(factory=CacheChecks)
     ending: trio.Event = field(factory=trio.Event)
     """Set when the end has begun."""
 
@@ -186,6 +200,7 @@ def assemble(
         object_cache=object_cache,
         wake=wake,
         reject_waiting=waiting.reject_deleted,
+        is_set_aside=(lambda _key: False) if extender_scheduling is None else extender_scheduling.waits,
         declared_features=gates.enabled("NodeDeclaredFeatures"),
     )
     schedule_one = ScheduleOne(

@@ -44,6 +44,8 @@ class EventHandlers:
     """Called after every batch: it may have put pods into the queue, or made a plugin fail."""
     reject_waiting: Callable[[str], bool]
     """Rejects the pod with this UID if it waits on permit and has no outcome yet; returns whether that was so."""
+    is_set_aside: Callable[[str], bool] = lambda _key: False
+    """Whether the pod called ``namespace/name`` waits for extenders."""
     declared_features: bool = True
     """Gate NodeDeclaredFeatures."""
     wanted_kinds: Mapping[str, tuple[str, Action]] = field(factory=dict)
@@ -94,6 +96,45 @@ class EventHandlers:
                 self.unassigned.put(pod)
                 if not self.scheduler.cache.is_assumed(pod.uid):
                     queue.add(pod, now=now)
+
+    def take_up_if_missed(self, pod: Pod) -> bool:
+        """Take up *pod*, which the watch has shown, if the cache or the queue should have it and does not.
+
+        Returns:
+            Whether that was so.
+
+        Raises:
+            QuantityError: it cannot be taken up.
+        """
+        cache, queue = self.scheduler.cache, self.scheduler.queue
+        cached = cache.get(pod.uid)
+        if pod.node_name:
+            if cached is not None and not cached.assumed and not _differ(cached.pod, pod):
+                return False
+            if cached is not None and not cached.assumed:
+                cache.update(pod)
+            else:
+                cache.add(pod)
+            self.unassigned.drop(pod)
+            queue.delete(pod)
+            return True
+        if not self._responsible_for_pod(pod):
+            return False
+        known = self.unassigned.get(pod.key)
+        # Nobody schedules a pod that is being deleted.
+        has_place = (
+            cached is not None
+            or pod.metadata.deletion_timestamp is not None
+            or pod.uid in queue.in_flight
+            or queue.find(pod.key) is not None
+            or self.is_set_aside(pod.key)
+        )
+        if has_place and known is not None and known.uid == pod.uid:
+            return False
+        self.unassigned.put(pod)
+        if not has_place:
+            queue.add(pod, now=trio.current_time())
+        return True
 
     def _pod_added(self, pod: Pod, now: float) -> None:
         if pod.node_name:
@@ -236,6 +277,12 @@ class EventHandlers:
 def _changes(batch: Listed[K] | Changes[K]) -> list[Change[K]]:
     """A batch as changes: what was listed first was added."""
     return [Change("ADDED", None, one) for one in batch.objects] if isinstance(batch, Listed) else batch.changes
+
+
+def _differ(one: Pod, other: Pod) -> bool:
+    """Whether two versions of a pod differ in more than their versions."""
+    a, b = one.metadata, other.metadata
+    return a.resource_version != b.resource_version and bool(_without_version(one) != _without_version(other))
 
 
 def _matters(change: Change[Any]) -> bool:

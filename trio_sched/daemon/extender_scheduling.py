@@ -57,6 +57,10 @@ class ExtenderScheduling:
             self._wake_up.set()
         return True
 
+    def waits(self, key: str) -> bool:
+        """Whether the pod called *key* waits for its turn."""
+        return key in self._queue
+
     @property
     def queued_count(self) -> int:
         """How many pods wait for their turn."""

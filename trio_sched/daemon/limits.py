@@ -53,6 +53,16 @@ FLUSH_UNSCHEDULABLE_SECONDS: Final = 30.0
 MIN_TIMER_SECONDS: Final = 0.05
 """The shortest pause of the queue's timers."""
 
+# --- comparing the cache with the API server
+CACHE_CHECK_SECONDS: Final = 600.0
+"""The pause between two comparisons."""
+CACHE_CHECK_SETTLE_SECONDS: Final = 5.0
+"""How long a watch may take to show what a list has shown."""
+MAX_CONFIRMED_BY_GET: Final = 20
+"""Objects that are read one by one to confirm a difference; where more differ, these are a sample."""
+MAX_LOGGED_DRIFT: Final = 20
+"""Objects that the log names for each difference."""
+
 # --- reloading the configuration
 RELOAD_POLL_SECONDS: Final = 5.0
 """How often it is looked whether the configuration file has changed."""

@@ -1,14 +1,14 @@
 """What signals do to the daemon: stop it in order, end it at once, have it reload its configuration, or nothing.
 
 The first SIGTERM or SIGINT stops it in order, a further one ends the process. SIGHUP reloads the configuration; where
-there is none to reload, or a terminal may be what was hung up, it stops the daemon, too. SIGUSR1 and SIGUSR2
-are logged: kube-scheduler compares and dumps its cache on SIGUSR2, so that operators send it.
+there is none to reload, or a terminal may be what was hung up, it stops the daemon, too. SIGUSR2 has the cache compared
+and dumped. SIGUSR1 is logged.
 """
 
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import FrameType
 from typing import Final
 
@@ -22,11 +22,12 @@ EXIT_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 """After it, these end the process; not SIGHUP, of which a closed terminal and its shell send one each."""
 HARMLESS_SIGNALS: Final = (signal.SIGUSR1, signal.SIGUSR2)
 SECOND_SIGNAL_EXIT_CODE: Final = 1
+NO_ACTIONS: Final[Mapping[signal.Signals, Callable[[], None]]] = {}
 
 
 async def stop_on_signal(
     stop: trio.Event,
-    reload: Callable[[], None] | None = None,
+    actions: Mapping[signal.Signals, Callable[[], None]] = NO_ACTIONS,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -34,7 +35,8 @@ async def stop_on_signal(
 
     Args:
         stop: set on the first signal.
-        reload: called on SIGHUP; None: SIGHUP stops as well.
+        actions: what is called on SIGHUP, SIGUSR1 and SIGUSR2; without an action SIGHUP stops as well, and the others
+            are logged.
         task_status: see below.
 
     Reports started once signals are caught. A SIGHUP that the process has been started to ignore, by nohup for
@@ -47,7 +49,7 @@ async def stop_on_signal(
     ]
     with trio.open_signal_receiver(*received) as signals:
         task_status.started()
-        number = await _first_stop_signal(signals, reload)
+        number = await _first_stop_signal(signals, actions)
     # From here on the handlers must not need the event loop: a second signal is sent because the loop is stuck.
     handlers = {one: _exit_at_once if one in EXIT_SIGNALS else _do_nothing for one in received}
     previous = {one: signal.signal(one, handler) for one, handler in handlers.items()}
@@ -60,17 +62,20 @@ async def stop_on_signal(
             signal.signal(one, former)
 
 
-async def _first_stop_signal(signals: AsyncIterator[int], reload: Callable[[], None] | None) -> signal.Signals:
-    """The first signal that stops; the harmless ones before it are logged."""
+async def _first_stop_signal(
+    signals: AsyncIterator[int], actions: Mapping[signal.Signals, Callable[[], None]]
+) -> signal.Signals:
+    """The first signal that stops; for those before it, what *actions* say is done."""
     while True:
         number = signal.Signals(await anext(signals))
-        if number == signal.SIGHUP and reload is not None:
-            log.info("Reloading the configuration", extra={"signal": number.name})
-            reload()
+        action = actions.get(number)
+        if action is not None:
+            log.info("Signal received", extra={"signal": number.name})
+            action()
             continue
         if number in STOP_SIGNALS:
             return number
-        log.info("Signal has no effect yet; kube-scheduler dumps its cache on SIGUSR2", extra={"signal": number.name})
+        log.info("Signal has no effect", extra={"signal": number.name})
 
 
 def _exit_at_once(_number: int, _frame: FrameType | None) -> None:

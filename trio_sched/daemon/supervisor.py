@@ -5,7 +5,7 @@
     services                                  until everything is over
     ├── event recorder, connections to extenders
     ├── watches: nodes, watched kinds, pods → event handlers → cache and queue
-    ├── queue timers
+    ├── queue timers, comparisons of the cache with fresh lists
     ├── background tasks of plugins
     ├── reloads of the configuration
     └── leading                               while this process leads (without an election: at once)
@@ -30,6 +30,7 @@ import trio
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.background_tasks import BackgroundTasks
+from trio_sched.daemon.cache_check import CacheCheck
 from trio_sched.daemon.leader_election import LeaderElector
 from trio_sched.daemon.limits import EVENT_FLUSH_SECONDS, SHUTDOWN_GRACE_SECONDS
 from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
@@ -128,6 +129,7 @@ async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, re
     freeze_garbage_collector()
     log.info("Sync completed")
     queue = assembly.scheduler.queue
+    services.start_soon(CacheCheck(assembly=assembly).run)
     services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)
     tasks = BackgroundTasks(assembly.loaded.background_tasks)
     services.start_soon(tasks.run)

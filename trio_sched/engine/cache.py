@@ -201,6 +201,15 @@ class Cache:
             self.table.add_node(node, self._pods_of_missing_nodes.get(node.name, {}).values())
             self._pods_of_missing_nodes.pop(node.name, None)
 
+    def rebuild_node(self, name: str) -> None:
+        """Make the row of a node anew, from the node and its pods; they are counted as their objects say now."""
+        row = self.table.row_of[name]
+        node = self.table.nodes[row]
+        pods = self.table.remove_node(name)
+        for pod_info in pods:
+            pod_info.resources = pod_resources(pod_info.pod, self.options)
+        self.table.add_node(node, pods)
+
     def remove_node(self, name: str) -> None:
         """A node is gone; its pods stay in the cache until they are gone too.
 

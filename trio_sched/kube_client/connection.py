@@ -57,6 +57,7 @@ JSON = b"Content-Type: application/json\r\n"
 STRATEGIC_MERGE_PATCH = b"Content-Type: application/strategic-merge-patch+json\r\n"
 MERGE_PATCH = b"Content-Type: application/merge-patch+json\r\n"
 GZIP = b"Accept-Encoding: gzip\r\n"
+METADATA_ONLY = b"Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json\r\n"
 
 
 def user_agent(component: str) -> str:

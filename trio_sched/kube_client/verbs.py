@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import msgspec
 import trio
 
-from trio_sched.kube_client.connection import JSON, MERGE_PATCH, KubeClient
+from trio_sched.kube_client.connection import JSON, MERGE_PATCH, METADATA_ONLY, KubeClient
 from trio_sched.kube_client.decoding import Codec, Page
 from trio_sched.kube_client.errors import ConnectionFailed, Expired, UndecodableObject
 from trio_sched.kube_client.http1 import Reply
@@ -34,16 +34,26 @@ async def list_pages(
     *,
     namespace: str = "",
     codec: Codec[T] | None = None,
+    metadata_only: bool = False,
 ) -> None:
     """List all objects as they are now and pass them to *take* in pages of :data:`PAGE_LIMIT`, compressed in transit.
 
     If the continue token expires before the last page, one page with all objects follows, marked ``starts_over``.
 
+    Args:
+        client: of the API server.
+        kind: what to list.
+        take: called with every page.
+        namespace: of the objects; empty: all namespaces.
+        codec: of the kind.
+        metadata_only: ask for nothing but the metadata; *kind* has a type that needs no more.
+
     Raises:
         ApiError: the server refused.
         ConnectionFailed: there is no complete response.
     """
-    await _list_rest(client, codec or Codec(kind), take, namespace, None)
+    headers = client.list_headers + (METADATA_ONLY if metadata_only else b"")
+    await _list_rest(client, codec or Codec(kind), take, namespace, None, headers)
 
 
 async def list_from_cache(
@@ -88,17 +98,22 @@ async def list_from_cache(
         client.check(b"GET", target, Reply(stream.status, stream.headers, body.rest))  # a page of a web server?
         raise
     if metadata.continue_:
-        await _list_rest(client, codec, take, namespace, metadata.continue_)
+        await _list_rest(client, codec, take, namespace, metadata.continue_, client.list_headers)
 
 
 async def _list_rest(
-    client: KubeClient, codec: Codec[T], take: Callable[[Page[T]], None], namespace: str, token: str | None
+    client: KubeClient,
+    codec: Codec[T],
+    take: Callable[[Page[T]], None],
+    namespace: str,
+    token: str | None,
+    headers: bytes,
 ) -> None:
     """Read the pages from *token* on; all of them if it is None."""
 
     async def read(**query: str | int) -> Page[T]:
         target = _list_target(codec.kind, namespace, **query)
-        return codec.page(await client.call(b"GET", target, headers=client.list_headers))
+        return codec.page(await client.call(b"GET", target, headers=headers))
 
     while token is None or token:
         try:

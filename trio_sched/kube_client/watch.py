@@ -151,6 +151,8 @@ class Reflector(Generic[T]):
     _must_list: bool = field(init=False, default=True)
     _is_first_try: bool = field(init=False, default=True)
     _listed_at: float = field(init=False, default=-math.inf)
+    _watching: trio.CancelScope | None = field(init=False, default=None)
+    """Around the watch that is open."""
 
     def __attrs_post_init__(self) -> None:
         self._codec = Codec(self.kind)
@@ -166,7 +168,8 @@ class Reflector(Generic[T]):
                     if is_first:
                         is_first = False
                         task_status.started()
-                await self._watch()
+                with trio.CancelScope() as self._watching:
+                    await self._watch()
                 continue  # the server ends every watch after some minutes: watch again from where it stopped
             except Expired as error:
                 # Normal after a long silence or a restart of the server: it no longer has the changes since then.
@@ -185,6 +188,16 @@ class Reflector(Generic[T]):
     def objects(self) -> Collection[T]:
         """All objects as they were delivered last."""
         return () if self._known is None else self._known.values()
+
+    def known(self, namespace: str, name: str) -> T | None:
+        """One object as it was delivered last; None if there is none."""
+        return None if self._known is None else self._known.get((namespace, name))
+
+    def list_again(self) -> None:
+        """List all objects anew, and deliver what differs from what was delivered."""
+        self._must_list = True
+        if self._watching is not None:
+            self._watching.cancel()
 
     @property
     def is_up_to_date(self) -> bool:

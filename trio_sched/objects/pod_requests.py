@@ -58,6 +58,15 @@ class ResourceAmounts(Struct, frozen=True, gc=False):
     ephemeral_storage_bytes: int = 0
     scalars: tuple[tuple[str, int], ...] = ()
 
+    def amounts(self) -> tuple[tuple[str, int], ...]:
+        """All of them, by the names of the resources."""
+        return (
+            ("cpu", self.cpu_milli),
+            ("memory", self.memory_bytes),
+            ("ephemeral-storage", self.ephemeral_storage_bytes),
+            *self.scalars,
+        )
+
     def amount(self, resource: str) -> int:
         """The amount of *resource*; 0 if there is none."""
         match resource:

@@ -334,6 +334,22 @@ class NodeTable:
             self.volumes.remove(row, pod_info.pod)
         return pod_info
 
+    def sums_are_right(self, row: int, pods: Sequence[PodResources]) -> bool:
+        """Whether the columns of *row* are the sums over *pods*."""
+        requested = np.zeros(len(self.resources), dtype=np.int64)
+        for resources in pods:
+            for name, amount in resources.requested.amounts():
+                resource = self.resources.get(name)
+                if resource is not None:
+                    requested[resource] += amount
+        views = self.views
+        nonzero = (sum(one.nonzero_cpu_milli for one in pods), sum(one.nonzero_memory_bytes for one in pods))
+        return (
+            len(pods) == views.pod_count[row]
+            and nonzero == tuple(views.nonzero_requested[:, row])
+            and bool(np.array_equal(requested, views.requested[:, row]))
+        )
+
     def update_pod(self, row: int, pod_info: PodInfo, pod: Pod) -> None:
         """*pod_info* is now *pod*, another version of the same pod with the same resources."""
         old, pod_info.pod = pod_info.pod, pod
