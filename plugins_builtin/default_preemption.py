@@ -43,6 +43,7 @@ class DefaultPreemption:
     name: ClassVar[str] = NAME
     Args: ClassVar[type[DefaultPreemptionArgs]] = DefaultPreemptionArgs
     watches: ClassVar[tuple[str, ...]] = ("PodDisruptionBudget",)
+    writes: ClassVar[Mapping[str, tuple[str, ...]]] = {"Pod": ("delete",)}
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         self._args = args

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -64,6 +64,10 @@ class VolumeBinding:
 
     name: ClassVar[str] = _NAME
     Args: ClassVar[type[VolumeBindingArgs]] = VolumeBindingArgs
+    writes: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "PersistentVolume": ("patch",),
+        "PersistentVolumeClaim": ("patch",),
+    }
     depends_on: ClassVar[frozenset[Input]] = frozenset()  # answers about pods with claims are not cached
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:

@@ -1,50 +1,329 @@
+"""The manifests, the chart and the image in contrib/deploy."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from trio_sched.daemon.metrics.client_families import CLIENT_FAMILIES
+from trio_sched.daemon.metrics.component_families import COMPONENT_FAMILIES
+from trio_sched.daemon.metrics.families import by_name
+from trio_sched.daemon.metrics.own_families import OWN_FAMILIES
+from trio_sched.daemon.metrics.scheduler_families import SCHEDULER_FAMILIES
 
 from trio_sched.cli.flags import parse_flags
-from trio_sched.cli.prepare import prepare
+from trio_sched.cli.prepare import Prepared, prepare
 from trio_sched.kube_client.settings import ConnectionSettings
 
-BASE = Path(__file__).parents[2] / "contrib" / "deploy"
+FAMILIES = by_name(CLIENT_FAMILIES, COMPONENT_FAMILIES, OWN_FAMILIES, SCHEDULER_FAMILIES)
+FUNCTIONS = ("histogram_quantile", "label_values")
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "contrib" / "deploy"
+BASE = DEPLOY / "kustomize"
+CHART = DEPLOY / "helm" / "trio-sched"
+HELM = Path(sys.executable).parent / "helm"
+KUBERNETES = "1.36"
+OF_THE_OPERATOR = ("PodMonitor", "PrometheusRule")
+"""Custom resources, of which Kubernetes has no schema."""
+
+Objects = dict[tuple[str, str], dict[str, Any]]
+
+VALUES = {
+    "default": {},
+    "bin-packing": {"preset": "bin-packing", "schedulerName": "packing", "leaseName": "packing"},
+    "spread": {
+        "preset": "spread",
+        "replicaCount": 3,
+        "logFormat": "json",
+        "extraArgs": ["--kube-api-qps=9"],
+    },
+    "monitored": {"monitoring": {"podMonitor": True, "rules": True, "labels": {"release": "prometheus"}}},
+    "everything": {
+        "configuration": {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"resourceName": "mine", "resourceNamespace": "leases"},
+            "profiles": [{"schedulerName": "one"}, {"schedulerName": "two"}],
+        },
+        "image": {"repository": "registry.example/trio-sched", "tag": "1", "pullPolicy": "Always"},
+        "imagePullSecrets": [{"name": "pull"}],
+        "env": [{"name": "A", "value": "b"}],
+        "rbac": {"extraRules": [{"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get"]}]},
+        "serviceAccount": {"name": "other", "annotations": {"a": "b"}},
+        "priorityClassName": "",
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+        "podAnnotations": {"a": "b"},
+        "podLabels": {"team": "t"},
+        "podDisruptionBudget": {"enabled": False},
+    },
+}
 
 
-@pytest.fixture(scope="module")
-def objects() -> dict[tuple[str, str], dict[str, Any]]:
-    """Every object that the kustomization lists, by kind and name."""
-    kustomization = yaml.safe_load((BASE / "kustomization.yaml").read_text())
-    found = [one for name in kustomization["resources"] for one in yaml.safe_load_all((BASE / name).read_text())]
+def by_kind_and_name(text: str) -> Objects:
+    found = [one for one in yaml.safe_load_all(text) if one is not None]
+    assert len({(one["kind"], one["metadata"]["name"]) for one in found}) == len(found)
     return {(one["kind"], one["metadata"]["name"]): one for one in found}
 
 
-def test_the_kustomization_lists_every_file() -> None:
-    kustomization = yaml.safe_load((BASE / "kustomization.yaml").read_text())
-    generated = [file for one in kustomization["configMapGenerator"] for file in one["files"]]
-    present = {path.name for path in BASE.iterdir()} - {"kustomization.yaml"}
-    assert present == {*kustomization["resources"], *generated}
+@cache
+def kustomized(folder: str = ".") -> Objects:
+    command = ["kubectl", "kustomize", str(BASE / folder)]
+    return by_kind_and_name(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def test_bindings_name_the_service_account_of_the_deployment(objects: dict[tuple[str, str], dict[str, Any]]) -> None:
-    pod = objects["Deployment", "trio-sched"]["spec"]["template"]["spec"]
-    assert ("ServiceAccount", pod["serviceAccountName"]) in objects
-    bindings = [one for (kind, _name), one in objects.items() if kind.endswith("Binding")]
-    assert len(bindings) == 3
-    for binding in bindings:
-        (subject,) = binding["subjects"]
-        assert (subject["kind"], subject["name"]) == ("ServiceAccount", pod["serviceAccountName"])
+def template(values: dict[str, Any], tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    command = [str(HELM), "template", "sched", str(CHART), "--namespace=scheduling", f"--values={file}"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_the_daemon_accepts_its_arguments_and_the_lease_is_the_one_the_role_allows(
-    objects: dict[tuple[str, str], dict[str, Any]],
-) -> None:
-    (container,) = objects["Deployment", "trio-sched"]["spec"]["template"]["spec"]["containers"]
+@pytest.fixture(params=VALUES)
+def rendered(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Objects]:
+    answer = template(VALUES[request.param], tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    return request.param, by_kind_and_name(answer.stdout)
+
+
+def deployment(objects: Objects) -> dict[str, Any]:
+    (found,) = (one for (kind, _), one in objects.items() if kind == "Deployment")
+    return found
+
+
+def started(objects: Objects, tmp_path: Path) -> Prepared:
+    """What the daemon makes of the arguments and the configuration of the deployment."""
+    (container,) = deployment(objects)["spec"]["template"]["spec"]["containers"]
     (mount,) = container["volumeMounts"]
-    arguments = [one.replace(mount["mountPath"], str(BASE)) for one in container["args"]]
-    prepared = prepare(parse_flags(arguments), connection=ConnectionSettings(server="https://cluster.test"))
+    (volume,) = deployment(objects)["spec"]["template"]["spec"]["volumes"]
+    assert volume["name"] == mount["name"]
+    for name, text in objects["ConfigMap", volume["configMap"]["name"]]["data"].items():
+        (tmp_path / name).write_text(text)
+    arguments = [one.replace(mount["mountPath"], str(tmp_path)) for one in container["args"]]
+    return prepare(parse_flags(arguments), connection=ConnectionSettings(server="https://cluster.test"))
+
+
+def check_schemas(objects: Objects) -> None:
+    for (kind, _), one in objects.items():
+        if kind not in OF_THE_OPERATOR:
+            kubernetes_validate.validate(one, KUBERNETES, strict=True)
+
+
+def check_lease(objects: Objects, prepared: Prepared) -> None:
+    """The role is where the lease is, and allows it."""
     election = prepared.config.leader_election
-    assert election.leader_elect
-    names = [rule.get("resourceNames") for rule in objects["Role", "trio-sched-leader-election"]["rules"]]
-    assert [election.resource_name] in names
-    assert objects["Deployment", "trio-sched"]["spec"]["replicas"] == 2
+    (role,) = (one for (kind, name), one in objects.items() if kind == "Role" and name.endswith("-leader-election"))
+    assert role["metadata"]["namespace"] == election.resource_namespace
+    assert [election.resource_name] in [rule.get("resourceNames") for rule in role["rules"]]
+
+
+def check_service_account(objects: Objects, namespace: str) -> None:
+    name = deployment(objects)["spec"]["template"]["spec"]["serviceAccountName"]
+    assert ("ServiceAccount", name) in objects
+    bindings = [one for (kind, _), one in objects.items() if kind.endswith("Binding")]
+    subjects = [subject for one in bindings for subject in one["subjects"] if not subject["name"].endswith("-metrics")]
+    assert len(subjects) == 3
+    for subject in subjects:
+        assert subject == {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
+def check_hardening(objects: Objects) -> None:
+    pod = deployment(objects)["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    port = {"port": "https", "scheme": "HTTPS"}
+    assert container["livenessProbe"]["httpGet"] == {"path": "/livez", **port}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", **port}
+
+
+# --- kustomize ------------------------------------------------------------------------------------------------------
+
+
+def test_the_base_is_valid_and_fits_together(tmp_path: Path) -> None:
+    objects = kustomized()
+    check_schemas(objects)
+    check_service_account(objects, "kube-system")
+    check_hardening(objects)
+    prepared = started(objects, tmp_path)
+    check_lease(objects, prepared)
+    assert prepared.config.leader_election.leader_elect
+    assert deployment(objects)["spec"]["replicas"] == 2
+    labels = deployment(objects)["spec"]["template"]["metadata"]["labels"]
+    assert objects["PodDisruptionBudget", "trio-sched"]["spec"]["selector"]["matchLabels"].items() <= labels.items()
+
+
+def test_every_file_is_listed() -> None:
+    for folder in (BASE, BASE / "monitoring"):
+        kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
+        generated = [file for one in kustomization.get("configMapGenerator", ()) for file in one["files"]]
+        present = {path.name for path in folder.iterdir() if path.is_file()} - {"kustomization.yaml"}
+        assert present == {*kustomization["resources"], *generated}
+
+
+def printed_roles(*arguments: str) -> str:
+    command = [sys.executable, "-m", "trio_sched", "rbac", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_roles_are_those_that_the_configuration_needs() -> None:
+    first, _, rest = (BASE / "rbac.yaml").read_text().partition("\n")
+    assert first.startswith("#")
+    assert rest == printed_roles("--config", str(BASE / "scheduler.yaml"))
+    assert (CHART / "files" / "rules.yaml").read_text() == printed_roles("--rules")
+
+
+# --- the chart ------------------------------------------------------------------------------------------------------
+
+
+def test_the_chart_is_valid_and_fits_together(rendered: tuple[str, Objects], tmp_path: Path) -> None:
+    name, objects = rendered
+    check_schemas(objects)
+    check_service_account(objects, "scheduling")
+    check_hardening(objects)
+    prepared = started(objects, tmp_path)
+    check_lease(objects, prepared)
+    pod_labels = deployment(objects)["spec"]["template"]["metadata"]["labels"]
+    selectors = [
+        one["spec"]["selector"]["matchLabels"]
+        for (kind, _), one in objects.items()
+        if kind in ("Deployment", "PodDisruptionBudget", "PodMonitor")
+    ]
+    assert len(selectors) == {"everything": 1, "monitored": 3}.get(name, 2)
+    for selector in selectors:
+        assert selector.items() <= pod_labels.items()
+
+
+@pytest.mark.parametrize(("preset", "strategy"), [("bin-packing", "MostAllocated"), ("spread", "LeastAllocated")])
+def test_the_presets_score_as_they_say(preset: str, strategy: str, tmp_path: Path) -> None:
+    answer = template({"preset": preset}, tmp_path)
+    prepared = started(by_kind_and_name(answer.stdout), tmp_path)
+    (profile,) = prepared.profiles
+    weights = {ref.name: ref.weight for ref in profile.points["score"]}
+    assert (
+        max(weights, key=lambda name: weights[name])
+        == {
+            "bin-packing": "NodeResourcesFit",
+            "spread": "PodTopologySpread",
+        }[preset]
+    )
+    assert profile.arguments["NodeResourcesFit"].scoring_strategy.type == strategy
+    assert profile.name == "trio-sched"
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"prset": "spread"}, "prset"),
+        ({"preset": "packing"}, "preset"),
+        ({"replicaCount": 0}, "replicaCount"),
+        ({"extraArgs": ["v=2"]}, "extraArgs"),
+        ({"serviceAccount": {"create": False}}, "serviceAccount.name is needed"),
+    ],
+)
+def test_wrong_values_are_named(values: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    answer = template(values, tmp_path)
+    assert answer.returncode != 0
+    assert problem in answer.stderr
+
+
+def test_the_schema_knows_every_value() -> None:
+    schema = yaml.safe_load((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+
+    def check(part: dict[str, Any], known: dict[str, Any]) -> None:
+        assert part.keys() == known["properties"].keys() - {"global"}
+        for name, value in part.items():
+            if isinstance(value, dict) and "properties" in known["properties"][name]:
+                check(value, known["properties"][name])
+
+    check(values, schema)
+
+
+# --- the image ------------------------------------------------------------------------------------------------------
+
+
+def test_the_image_pins_every_dependency_with_hashes() -> None:
+
+    wanted = [
+        Requirement(one) for one in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    ]
+    pinned = dict(re.findall(r"^([A-Za-z0-9_.-]+)==(\S+)", (DEPLOY / "requirements.txt").read_text(), re.MULTILINE))
+    versions = {canonicalize_name(name): version for name, version in pinned.items()}
+    for requirement in wanted:
+        assert versions[canonicalize_name(requirement.name)] in requirement.specifier
+    blocks = re.split(r"\n(?=[A-Za-z0-9])", (DEPLOY / "requirements.txt").read_text())
+    assert all("--hash=sha256:" in block for block in blocks if "==" in block.split("\n")[0])
+
+
+def test_the_image_runs_as_nobody_special() -> None:
+    text = (DEPLOY / "Dockerfile").read_text()
+    assert re.search(r"^USER [1-9][0-9]*$", text, re.MULTILINE)
+    assert text.count("FROM ") == 2
+
+
+# --- monitoring -----------------------------------------------------------------------------------------------------
+
+
+def test_the_monitoring_component_fits_the_base(tmp_path: Path) -> None:
+    overlay = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": "kube-system",
+        "resources": ["base"],
+        "components": ["base/monitoring"],
+    }
+    shutil.copytree(BASE, tmp_path / "base")
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    command = ["kubectl", "kustomize", str(tmp_path)]
+    objects = by_kind_and_name(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    check_schemas(objects)
+    monitor, pod = objects["PodMonitor", "trio-sched"]["spec"], deployment(objects)["spec"]["template"]
+    assert monitor["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    (endpoint,) = monitor["podMetricsEndpoints"]
+    assert endpoint["port"] in [port["name"] for port in pod["spec"]["containers"][0]["ports"]]
+    secret = objects["Secret", endpoint["authorization"]["credentials"]["name"]]
+    assert secret["metadata"]["namespace"] == "kube-system"
+    assert ("ServiceAccount", secret["metadata"]["annotations"]["kubernetes.io/service-account.name"]) in objects
+    (group,) = objects["PrometheusRule", "trio-sched"]["spec"]["groups"]
+    assert {"groups": [group]} == yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())
+
+
+def _expressions() -> list[str]:
+    dashboard = json.loads((ROOT / "contrib" / "dashboards" / "trio_sched.json").read_text())
+    shown = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
+    shown += [one["query"] for one in dashboard["templating"]["list"] if one["type"] == "query"]
+    (group,) = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"]
+    return [*shown, *(rule["expr"] for rule in group["rules"])]
+
+
+@pytest.mark.parametrize("expression", _expressions())
+def test_every_metric_of_the_dashboard_and_the_alerts_exists_with_its_labels(expression: str) -> None:
+    named = re.findall(r"\b([a-z_]+_[a-z_]+)\s*(?:\{([^}]*)\})?", re.sub(r'"[^"]*"', '""', expression))
+    metrics = [(name, labels) for name, labels in named if name not in FUNCTIONS]
+    assert metrics
+    by = {label.strip() for group in re.findall(r"by \(([^)]*)\)", expression) for label in group.split(",")}
+    known = {"le", "instance", "pod", "namespace"}
+    for name, labels in metrics:
+        if name in by:
+            continue
+        family = FAMILIES.get(name) or FAMILIES[re.sub(r"_(bucket|sum|count)$", "", name)]
+        assert family.name == name or family.type.value == "histogram"
+        known |= set(family.labels)
+        assert {one.split("=")[0].split("!")[0].strip() for one in labels.split(",") if one.strip()} <= known
+    assert by <= known

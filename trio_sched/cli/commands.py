@@ -30,6 +30,7 @@ class LazyCommand(NamedTuple):
 COMMANDS: Final = {
     "simulate": LazyCommand("simulate", "simulate", "Schedule a cluster from files on an embedded API server."),
     "plugins": LazyCommand("plugins", "plugins", "List the installed plugins."),
+    "rbac": LazyCommand("rbac", "rbac", "Print the roles that a configuration needs."),
     "convert-config": LazyCommand(
         "convert_config", "convert_config", "Print a configuration of a former version in v1."
     ),

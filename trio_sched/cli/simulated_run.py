@@ -76,7 +76,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
         await controllers.start(run_kubelets, server)
         await controllers.start(volumes.run)
         controllers.start_soon(arrivals.run, server)
-        async with _clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
+        async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
             await scheduling.start(partial(run_daemon, assembly, stop=stop))
             with activity.followed(progress):
@@ -116,7 +116,7 @@ async def serve_until_signal(plan: Plan, host: str, port: int, announce: Callabl
         await cluster.start(run_kubelets, server)
         await cluster.start(VolumeController(server).run)
         cluster.start_soon(arrivals.run, server)
-        async with _clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
+        async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
             await scheduling.start(partial(run_daemon, assembly, stop=stop))
             announce(url)
@@ -193,7 +193,8 @@ class Activity:
 
 
 @asynccontextmanager
-async def _clients(server: ApiServer, settings: DaemonSettings) -> AsyncGenerator[Clients, None]:
+async def in_process_clients(server: ApiServer, settings: DaemonSettings) -> AsyncGenerator[Clients, None]:
+    """Connections to *server*, limited as *settings* say."""
     limits: ClientConnection = settings.config.client_connection
     open_client = partial(connect, EMBEDDED, qps=limits.qps, burst=limits.burst, transport=InProcessTransport(server))
     async with open_client() as main, open_client() as events, open_client() as leases:

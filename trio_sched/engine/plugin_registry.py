@@ -7,7 +7,7 @@ point group.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from typing import Any, Final
 
@@ -231,22 +231,40 @@ def _check_constructor(name: str, source: str, plugin: type[Any]) -> None:
 
 
 def check_attributes(name: str, source: str, plugin: object) -> None:
-    """Check ``depends_on`` and ``watches`` of a class, or of an instance: its constructor may have set them.
+    """Check ``depends_on``, ``watches`` and ``writes`` of a class, or of an instance: a constructor may set them.
 
     Raises:
         BadPlugin: one is no collection of what it must hold, a text for instance.
     """
     _check_attribute(name, source, plugin, "depends_on", Input, "members of Input")
     _check_attribute(name, source, plugin, "watches", str, 'names of kinds: ("Service",) for instance')
+    _check_writes(name, source, plugin)
+
+
+def _check_writes(name: str, source: str, plugin: object) -> None:
+    value = _value(plugin, "writes")
+    if value is None:
+        return
+    if not isinstance(value, Mapping) or not all(
+        isinstance(kind, str)
+        and isinstance(verbs, tuple | list | set | frozenset)
+        and all(isinstance(verb, str) for verb in verbs)
+        for kind, verbs in value.items()
+    ):
+        what = 'verbs by kind: {"PersistentVolume": ("patch",)} for instance'
+        raise BadPlugin(name, source, f"its writes must be {what}; it is {value!r}")
+
+
+def _value(plugin: object, attribute: str) -> Any:
+    """The attribute of a class or an instance; None for a property of a class, which only instances have."""
+    if not inspect.isclass(plugin):
+        return getattr(plugin, attribute, None)
+    value = inspect.getattr_static(plugin, attribute, None)
+    return None if inspect.isdatadescriptor(value) else value
 
 
 def _check_attribute(name: str, source: str, plugin: object, attribute: str, of: type[Any], what: str) -> None:
-    if inspect.isclass(plugin):
-        value = inspect.getattr_static(plugin, attribute, None)
-        if inspect.isdatadescriptor(value):  # a property, which has its value for instances only
-            return
-    else:
-        value = getattr(plugin, attribute, None)
+    value = _value(plugin, attribute)
     if value is None:
         return
     if not isinstance(value, tuple | list | set | frozenset) or not all(isinstance(part, of) for part in value):

@@ -1,0 +1,83 @@
+"""What the scheduler has to be allowed, from what its plugins read and write: the rules of its roles."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from trio_sched.daemon.loaded_profiles import LoadedProfiles
+from trio_sched.daemon.watched_kinds import kind_of
+from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
+
+_READ = ("get", "list", "watch")
+_WATCHED_ANYWAY: Mapping[str, Kind[Any]] = {"Node": NODE_KIND, "Pod": POD_KIND}
+
+
+@frozen
+class Rule:
+    """A PolicyRule of RBAC."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    """The only objects that it allows; none: all."""
+
+    def as_manifest(self) -> dict[str, Any]:
+        """As in a Role or ClusterRole."""
+        names = {"resourceNames": list(self.names)} if self.names else {}
+        return {"apiGroups": [self.group], "resources": list(self.resources), **names, "verbs": list(self.verbs)}
+
+
+def cluster_rules(loaded: LoadedProfiles) -> list[Rule]:
+    """For the ClusterRole: pods and nodes, events, authentication of requests, and what the plugins read and write."""
+    allowed: dict[tuple[str, str], set[str]] = {}
+
+    def allow(group: str, resource: str, verbs: Iterable[str]) -> None:
+        allowed.setdefault((group, resource), set()).update(verbs)
+
+    allow("", "nodes", _READ)
+    allow("", "pods", _READ)
+    allow("", "pods/binding", ("create",))
+    allow("", "pods/status", ("patch",))
+    for group in ("", "events.k8s.io"):
+        allow(group, "events", ("create", "patch"))
+    allow("authentication.k8s.io", "tokenreviews", ("create",))
+    allow("authorization.k8s.io", "subjectaccessreviews", ("create",))
+    for resource in loaded.wanted_kinds:
+        found = kind_of(resource)
+        if found is not None:
+            allow(found[1].group, found[1].plural, _READ)
+    for written, verbs in _writes(loaded):
+        allow(written.group, written.plural, verbs)
+    return _merged(allowed)
+
+
+def election_rules(lease: str) -> list[Rule]:
+    """For the Role in the namespace of the *lease*."""
+    return [
+        Rule("coordination.k8s.io", ("leases",), ("create",)),
+        Rule("coordination.k8s.io", ("leases",), ("get", "list", "update", "watch"), (lease,)),
+    ]
+
+
+def _writes(loaded: LoadedProfiles) -> Iterator[tuple[Kind[Any], Collection[str]]]:
+    """What plugins say that they write."""
+    for profile in loaded.prepared.profiles.values():
+        for plugin in profile.plugins.values():
+            writes: Mapping[str, Collection[str]] = getattr(plugin, "writes", None) or {}
+            for name, verbs in writes.items():
+                if name in _WATCHED_ANYWAY:
+                    yield _WATCHED_ANYWAY[name], verbs
+                elif (found := kind_of(name)) is not None:
+                    yield found[1], verbs
+
+
+def _merged(allowed: Mapping[tuple[str, str], Iterable[str]]) -> list[Rule]:
+    """One rule for all resources of a group with the same verbs, in a fixed order."""
+    together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (group, resource), verbs in sorted(allowed.items()):
+        together.setdefault((group, tuple(sorted(verbs))), []).append(resource)
+    return [Rule(group, tuple(resources), verbs) for (group, verbs), resources in sorted(together.items())]
