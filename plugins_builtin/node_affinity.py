@@ -19,6 +19,7 @@ from trio_sched.plugin_api import (
     Node,
     NodeAffinityArgs,
     NodeColumns,
+    NodeSelector,
     Pod,
     PreferredSchedulingTerm,
     PreFilterResult,
@@ -69,18 +70,9 @@ class NodeAffinity:
         required = required_node_selector(pod)
         if required is None and self._added_required is None and pod.spec.node_selector is None:
             return SKIP
-        if required is None or not required.node_selector_terms:
+        names = _named_nodes(required)
+        if names is None:
             return None
-        names: set[str] = set()
-        for term in required.node_selector_terms:
-            named: set[str] | None = None
-            for requirement in term.match_fields or ():
-                if requirement.key == "metadata.name" and requirement.operator == "In":
-                    values = set(requirement.values or ())
-                    named = values if named is None else named & values
-            if named is None:
-                return None
-            names |= named
         return PreFilterResult(frozenset(names)) if names else unresolvable(REASON_CONFLICT)
 
     @hookimpl
@@ -122,8 +114,10 @@ class NodeAffinity:
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable:
-        """The node selector and the node affinity."""
+        """The node selector and the node affinity; none for a pod of a DaemonSet, which no other pod is like."""
         selector, affinity = pod.spec.node_selector, pod.spec.affinity
+        if affinity is not None and _named_nodes(required_node_selector(pod)) is not None:
+            return None
         return (
             tuple(selector.items()) if selector is not None else None,
             affinity.node_affinity if affinity is not None else None,
@@ -142,6 +136,23 @@ class NodeAffinity:
         ):
             return Hint.SKIP
         return Hint.QUEUE
+
+
+def _named_nodes(required: NodeSelector | None) -> set[str] | None:
+    """The names of the only nodes that can match, if every term names nodes; else None."""
+    if required is None or not required.node_selector_terms:
+        return None
+    names: set[str] = set()
+    for term in required.node_selector_terms:
+        named: set[str] | None = None
+        for requirement in term.match_fields or ():
+            if requirement.key == "metadata.name" and requirement.operator == "In":
+                values = set(requirement.values or ())
+                named = values if named is None else named & values
+        if named is None:
+            return None
+        names |= named
+    return names
 
 
 def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...] | None:

@@ -600,3 +600,29 @@ def test_large_pods_push_others_out_of_the_cache_but_can_use_it_themselves(monke
     assert entries.get(("larger",)) == 1
     entries.put(("usual",), 2, pod("q"), 200)
     assert (entries.get(("larger",)), entries.get(("usual",))) == (None, 2)
+
+
+def test_pods_of_a_daemon_set_are_decided_from_one_evaluation() -> None:
+    cached = cache_for("NodeAffinity", "NodeResourcesFit", Asked)
+    asked: list[int] = cached.profile.plugins["Asked"].asked
+    for i in range(20):
+        pinned = pod(f"p{i}", cpu=1, affinity=node_affinity(term(fields=[f"metadata.name In node-{i}"])))
+        decided = decide(cached, pinned)
+        assert isinstance(decided, ScheduleResult)
+        assert (decided.node_name, decided.evaluated_nodes, decided.feasible_nodes) == (f"node-{i}", 1, 1)
+        cached.table.add_pod(cached.table.row_of[f"node-{i}"], pod_info(pinned))
+    assert asked == [20, *[1] * 19]
+
+
+@pytest.mark.parametrize("fields", [["metadata.name In node-1,node-2"], ["metadata.name In nowhere"]])
+def test_pods_that_name_several_nodes_or_none_that_exists_are_evaluated_plainly(fields: list[str]) -> None:
+    cached = cache_for("NodeAffinity", Asked)
+    assert decide(cached, pod("p", affinity=node_affinity(term(fields=fields)))) is None
+
+
+def test_a_pod_that_does_not_fit_on_its_only_node_is_evaluated_plainly() -> None:
+    cached = cache_for("NodeAffinity", "NodeResourcesFit")
+    affinity = node_affinity(term(fields=["metadata.name In node-1"]))
+    assert decide(cached, pod("p", cpu=1000, affinity=affinity)) is None
+    wrong_zone = node_affinity(term("zone In nowhere", fields=["metadata.name In node-1"]))
+    assert decide(cached, pod("q", cpu=1, affinity=wrong_zone)) is None

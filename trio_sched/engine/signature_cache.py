@@ -148,13 +148,8 @@ class SignatureCache:
                 return None
             if any(hook.plugin not in state.skip_filter for hook in evaluation.uncached_filters):
                 return None
-            if node_name in nominated:
-                kept = evaluation.nominated_statuses_for(state)
-                (status,) = statuses_with_nominated(
-                    self.profile, pod, state, nominated, [node_name], self.nominated_rows, kept
-                )
-                if status is not None:
-                    return None
+            if not self._fits_beside_nominated(evaluation, pod, nominated, state, node_name):
+                return None
         except HookFailed:
             self._evaluations.drop(signature)
             return None
@@ -188,8 +183,11 @@ class SignatureCache:
             HookFailed: a plugin failed.
         """
         table, state = self.table, evaluation.state.fork(without=evaluation.keys_per_pod)
-        if _restricts(run_pre_filters(evaluation.uncached_pre_filters, pod, NodeColumns(table), state)):
+        narrowed = run_pre_filters(evaluation.uncached_pre_filters, pod, NodeColumns(table), state)
+        if narrowed.rejected is not None:
             raise NotCached
+        if narrowed.node_names is not None:
+            return self._decide_on_one(evaluation, pod, nominated, state, narrowed.node_names)
         passes = _passes(evaluation, pod, nominated, state, self.nominated_rows)
         is_cached = passes is evaluation.passes
         positions = evaluation.feasible if is_cached else np.flatnonzero(passes)
@@ -210,6 +208,52 @@ class SignatureCache:
         totals = totals + run_scores(uncached, pod, nodes, state).totals
         row = int(positions[select_host(totals, rng)])
         return ScheduleResult(table.names[row], state, table.count, len(positions), self.profile)
+
+    def _decide_on_one(
+        self,
+        evaluation: IncrementalEvaluation,
+        pod: Pod,
+        nominated: NominatedPods,
+        state: CycleState,
+        names: frozenset[str],
+    ) -> ScheduleResult:
+        """Decide on *pod* if a pre_filter has left one node, as for every pod of a DaemonSet, and it fits there.
+
+        Raises:
+            NotCached: there are more nodes, or it does not fit: the texts come from the plain evaluation.
+            HookFailed: a plugin failed.
+        """
+        (name, *others) = names
+        row = self.table.row_of.get(name)
+        if others or row is None or evaluation.per_node or not evaluation.passes[row]:
+            raise NotCached
+        node = NodeColumns(self.table).take(slice(row, row + 1))
+        for hook in evaluation.uncached_filters:
+            if hook.plugin in state.skip_filter:
+                continue
+            verdicts = call_filter(hook, pod, node, state)
+            if verdicts.may_fail:
+                check_nodes(hook, verdicts, verdicts.passes)
+            if not verdicts.passes[0]:
+                raise NotCached
+        if not self._fits_beside_nominated(evaluation, pod, nominated, state, name):
+            raise NotCached
+        return ScheduleResult(name, state, 1, 1, self.profile)
+
+    def _fits_beside_nominated(
+        self, evaluation: IncrementalEvaluation, pod: Pod, nominated: NominatedPods, state: CycleState, name: str
+    ) -> bool:
+        """Whether *pod*, which fits on the node *name*, fits there beside the pods nominated to it as well.
+
+        Raises:
+            HookFailed: a plugin failed.
+        """
+        if name not in nominated:
+            return True
+        kept = evaluation.nominated_statuses_for(state)
+        rows = self.nominated_rows
+        (status,) = statuses_with_nominated(self.profile, pod, state, nominated, [name], rows, kept)
+        return status is None
 
     def _look_up(self, signature: Signature) -> tuple[IncrementalEvaluation | None, bool]:
         """The valid evaluation, if there is one; and whether there is to be none."""
