@@ -31,9 +31,6 @@ _TLS_VERSIONS: Final = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "Ver
 _FLAGS: Final = {flag.name: flag for flags in SECTIONS.values() for flag in flags}
 
 _LATER: Final = {
-    "serving HTTPS": tuple(flag.name for flag in SECTIONS["Secure serving"] if flag.name != "secure-port"),
-    "authentication of requests": tuple(flag.name for flag in SECTIONS["Authentication"]),
-    "authorization of requests": tuple(flag.name for flag in SECTIONS["Authorization"]),
     "choosing metrics": tuple(flag.name for flag in SECTIONS["Metrics"]),
     "logging in this way": tuple(flag.name for flag in SECTIONS["Logs"] if flag.name not in ("v", "logging-format")),
 }
@@ -200,21 +197,15 @@ def serving_problem(flags: Flags) -> Problem | None:
 def refuse_unsupported(flags: Flags) -> None:
     """Refuse flags whose feature does not exist yet, rather than ignore them.
 
-    With ``--secure-port=0`` nothing is served, so that flags about serving are ignored.
-
     Raises:
         MissingFeatureError: naming the flags and the feature.
     """
     for feature, names in _LATER.items():
-        serving = feature.endswith(("HTTPS", "requests"))
-        if serving and not flags["secure-port"]:
-            continue
         asked = [f"--{name}" for name in names if flags[name] != _FLAGS[name].default]
         if asked:
             raise MissingFeatureError(
                 f"{', '.join(asked)}: {feature} is not supported yet; leave out "
                 + ("these flags" if len(asked) > 1 else "this flag")
-                + (" or set --secure-port=0" if serving else "")
             )
 
 

@@ -54,8 +54,6 @@ def run(flags: Flags) -> ExitCode:
             return ExitCode.OK
         settings = daemon_settings(prepared, registry)
         log.info("Starting trio-sched", extra={"version": trio_sched.__version__, "standsInFor": KUBERNETES})
-        if flags["secure-port"]:
-            log.warning("health checks and metrics are not served yet; --secure-port has no effect")
         if prepared.config.leader_election.leader_elect:
             check_elector(prepared.config.leader_election)
         trio.run(_run_until_signal, prepared, settings)
@@ -101,6 +99,7 @@ def daemon_settings(prepared: Prepared, registry: PluginRegistry) -> DaemonSetti
         registry=registry,
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
         max_in_unschedulable_seconds=prepared.flags["pod-max-in-unschedulable-pods-duration"] / SECOND_NS,
+        serving=prepared.serving,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from random import Random
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import define, field
@@ -51,6 +52,9 @@ from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.plugin_api.cluster_events import Action
 from trio_sched.snapshot.node_columns import NodeColumns
 
+if TYPE_CHECKING:
+    from trio_sched.daemon.serving.pages import MetricsPages
+
 log = logging.getLogger(__name__)
 
 
@@ -86,6 +90,10 @@ class Assembly:
     watch_reconnect: WatchReconnect = field(factory=WatchReconnect)
     ending: trio.Event = field(factory=trio.Event)
     """Set when the end has begun."""
+    synced: trio.Event = field(factory=trio.Event)
+    """Set when the caches are filled."""
+    metrics_pages: MetricsPages | None = None
+    """What is served at ``/metrics``; None: nothing."""
 
 
 def assemble(

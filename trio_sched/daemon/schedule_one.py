@@ -42,9 +42,19 @@ class ScheduleOne:
     """Set when the active queue may have got a pod."""
     extender_scheduling: ExtenderScheduling | None = None
     """Schedules the pods in which extenders are interested; None without extenders."""
+    is_running: bool = False
+    slices: int = 0
+    """How often some pods were scheduled: it goes on while the loop makes progress."""
 
     async def run(self, nursery: trio.Nursery) -> None:
         """Schedule for ever; pods that need tasks of their own get them in *nursery*."""
+        self.is_running = True
+        try:
+            await self._run_loops(nursery)
+        finally:
+            self.is_running = False
+
+    async def _run_loops(self, nursery: trio.Nursery) -> None:
         if self.extender_scheduling is None:
             await self._run(nursery)
             return
@@ -55,6 +65,7 @@ class ScheduleOne:
     async def _run(self, nursery: trio.Nursery) -> None:
         while True:
             may_have_more = await self._schedule_slice(nursery)
+            self.slices += 1
             log_plugin_failures(self.scheduler.plugin_failures)  # they may be the reason why there is nothing to do
             if may_have_more:
                 await trio.lowlevel.checkpoint()

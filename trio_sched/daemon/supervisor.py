@@ -4,6 +4,7 @@
 
     services                                  until everything is over
     ├── event recorder, connections to extenders
+    ├── HTTPS endpoints                       also while another process leads; first to end
     ├── watches: nodes, watched kinds, pods → event handlers → cache and queue
     ├── queue timers
     ├── background tasks of plugins
@@ -21,6 +22,7 @@ the lease is released: no write of this process may follow the release. Then the
 from __future__ import annotations
 
 import gc
+import importlib
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -33,6 +35,7 @@ from trio_sched.daemon.leader_election import LeaderElector
 from trio_sched.daemon.limits import EVENT_FLUSH_SECONDS, SHUTDOWN_GRACE_SECONDS
 from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
 from trio_sched.daemon.queue_timers import run_queue_timers
+from trio_sched.daemon.serving.listener import open_listener
 from trio_sched.daemon.watches import run_watches
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.hook_failure import describe_error
@@ -86,6 +89,7 @@ async def _run(assembly: Assembly, stop: trio.Event, task_status: trio.TaskStatu
     )
     async with trio.open_nursery() as services:
         services.start_soon(_tell_end, stop, assembly.ending)
+        served = _serve(assembly, services, stop)
         services.start_soon(assembly.recorder.run)
         if assembly.extenders is not None:
             services.start_soon(assembly.extenders.close_on_exit)
@@ -102,7 +106,31 @@ async def _run(assembly: Assembly, stop: trio.Event, task_status: trio.TaskStatu
                 await work()
         with trio.move_on_after(EVENT_FLUSH_SECONDS):
             await assembly.recorder.drained()
+        await served.wait()
         services.cancel_scope.cancel()
+
+
+def _serve(assembly: Assembly, services: trio.Nursery, stop: trio.Event) -> trio.Event:
+    """Listen at once, and serve the endpoints as soon as what they need is loaded; returns what is set at their end.
+
+    Raises:
+        ServingError: the address cannot be used.
+    """
+    over = trio.Event()
+    settings = assembly.settings.serving
+    if settings is None:
+        over.set()
+        return over
+    listener = open_listener(settings)
+
+    async def serve_until_stop() -> None:
+        # In a thread: Hypercorn and OpenSSL take a tenth of a second to import, in which the first lists are read.
+        server = await trio.to_thread.run_sync(importlib.import_module, "trio_sched.daemon.serving.server")
+        await server.serve(listener, settings, assembly, stop)
+        over.set()
+
+    services.start_soon(serve_until_stop)
+    return over
 
 
 async def _fill_then(
@@ -136,6 +164,7 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
     if not is_filled:
         return False
     freeze_garbage_collector()
+    assembly.synced.set()
     log.info("Sync completed")
     queue = assembly.scheduler.queue
     services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)

@@ -1,0 +1,79 @@
+"""``/metrics`` and its neighbours: who renders them, and how they are sent."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from functools import partial
+from typing import Final, Protocol
+
+import trio
+from attrs import define, field, frozen
+
+from trio_sched.daemon.serving.health import RecordCheck
+from trio_sched.daemon.serving.messages import Request, Response, plain
+
+_GZIP_FROM: Final = 1024
+"""Bytes below which compression gains nothing."""
+
+
+class MetricsPage(Protocol):
+    """Metrics that can be read, and reset."""
+
+    async def render(self, accept: str) -> tuple[str, bytes]:
+        """The content type and the body, in the form that the ``Accept`` header *accept* prefers.
+
+        An empty content type means none.
+        """
+
+    def reset(self) -> None:
+        """Begin to count anew."""
+
+
+def _record_nothing(_type: str, _name: str, _status: str) -> None:
+    pass
+
+
+@frozen(kw_only=True)
+class MetricsPages:
+    """The pages at ``/metrics``, ``/metrics/resources`` and ``/metrics/slis``."""
+
+    metrics: MetricsPage
+    resources: MetricsPage
+    slis: MetricsPage
+    record_check: RecordCheck = _record_nothing
+    """Is told the outcome of every health check."""
+
+
+@define(eq=False)
+class MetricsHandler:
+    """Serves one page."""
+
+    page: MetricsPage
+    started: int = field(factory=lambda: int(time.time()))
+    _rendering: trio.Lock = field(init=False, factory=trio.Lock)
+    """One at a time: each takes memory and turns of the event loop."""
+
+    async def __call__(self, request: Request) -> Response:
+        """The metrics; DELETE resets them."""
+        if request.method == "DELETE":
+            self.page.reset()
+            return plain("metrics reset\n", nosniff=False)
+        async with self._rendering:
+            content_type, body = await self.page.render(request.header("accept"))
+            response = Response(body=body)
+            if not content_type:
+                return response
+            response.headers += [("content-type", content_type), ("process-start-time-unix", str(self.started))]
+            if len(body) >= _GZIP_FROM and _accepts_gzip(request.header("accept-encoding")):
+                response.body = await trio.to_thread.run_sync(partial(gzip.compress, body, compresslevel=1, mtime=0))
+                response.headers.append(("content-encoding", "gzip"))
+            return response
+
+
+def _accepts_gzip(header: str) -> bool:
+    for part in header.lower().split(","):
+        name, _, parameters = part.partition(";")
+        if name.strip() in ("gzip", "*"):
+            return parameters.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
