@@ -109,7 +109,7 @@ async def _run_until_signal(prepared: Prepared, settings: DaemonSettings) -> Non
         await nursery.start(stop_on_signal, stop)
         if (handler := line_handler(log)) is not None:
             nursery.start_soon(handler.run)
-        async with _clients(prepared) as clients:
+        async with open_clients(prepared) as clients:
             assembly = assemble(settings, clients, random=Random(), wall_clock=partial(datetime.now, UTC))
             nursery.start_soon(_exit_if_overdue, assembly.ending)
             await run_daemon(assembly, stop=stop)
@@ -123,7 +123,8 @@ async def _exit_if_overdue(ending: trio.Event) -> None:
 
 
 @asynccontextmanager
-async def _clients(prepared: Prepared) -> AsyncGenerator[Clients, None]:
+async def open_clients(prepared: Prepared) -> AsyncGenerator[Clients, None]:
+    """The connections of the daemon; they are closed when the block is left."""
     config = prepared.config
     limits = config.client_connection
     open_client = partial(connect, prepared.connection, qps=limits.qps, burst=limits.burst)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
 
 import trio
 from attrs import define, field
@@ -24,6 +23,7 @@ from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.hook_time_limit import HookScopes
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
+from trio_sched.daemon.metrics_pages import MetricsPages
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.plugin_handle import PluginHandle
 from trio_sched.daemon.pod_status import PodStatusWriter
@@ -51,9 +51,6 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.plugin_api.cluster_events import Action
 from trio_sched.snapshot.node_columns import NodeColumns
-
-if TYPE_CHECKING:
-    from trio_sched.daemon.serving.pages import MetricsPages
 
 log = logging.getLogger(__name__)
 

@@ -48,9 +48,7 @@ class Application:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        connection: Connection = scope["state"][STATE_KEY] if "state" in scope else None
-        if connection is None or scope["type"] not in ("http", "websocket"):
-            return
+        connection: Connection = scope["state"][STATE_KEY]
         connection.request_begins()
         try:
             await self._answer(scope, receive, send, connection)

@@ -34,6 +34,10 @@ NAME: Final = "extension-apiserver-authentication"
 _KIND: Final = evolve(CONFIG_MAP_KIND, field_selector=f"metadata.name={NAME}")
 _CLIENT_CA: Final = "client-ca-file"
 _PROXY_CA: Final = "requestheader-client-ca-file"
+_MISSING_ROLE: Final = (
+    "Unable to get configmap/%s in %s.  Usually fixed by 'kubectl create rolebinding -n %s ROLEBINDING_NAME "
+    "--role=extension-apiserver-authentication-reader --serviceaccount=YOUR_NS:YOUR_SA': %s: %s"
+)
 
 
 @define(eq=False, kw_only=True)
@@ -188,12 +192,4 @@ class _QuietLog:
         now = trio.current_time()
         if now - self._logged_at >= 6 * LOG_INTERVAL_SECONDS:
             self._logged_at = now
-            log.warning(
-                'Unable to get configmap/%s in %s.  Usually fixed by "kubectl create rolebinding -n %s ROLEBINDING_NAME '
-                '--role=extension-apiserver-authentication-reader --serviceaccount=YOUR_NS:YOUR_SA": %s: %s',
-                NAME,
-                NAMESPACE,
-                NAMESPACE,
-                plural,
-                error,
-            )
+            log.warning(_MISSING_ROLE, NAME, NAMESPACE, NAMESPACE, plural, error)

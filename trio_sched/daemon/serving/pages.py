@@ -1,48 +1,21 @@
-"""``/metrics`` and its neighbours: who renders them, and how they are sent."""
+"""``/metrics`` and its neighbours: how they are sent."""
 
 from __future__ import annotations
 
 import gzip
 import time
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, field
 
-from trio_sched.daemon.serving.health import RecordCheck
+from trio_sched.daemon.metrics_pages import MetricsPage as MetricsPage
+from trio_sched.daemon.metrics_pages import MetricsPages as MetricsPages
 from trio_sched.daemon.serving.messages import Request, Response, plain
 
 _GZIP_FROM: Final = 1024
 """Bytes below which compression gains nothing."""
-
-
-class MetricsPage(Protocol):
-    """Metrics that can be read, and reset."""
-
-    async def render(self, accept: str) -> tuple[str, bytes]:
-        """The content type and the body, in the form that the ``Accept`` header *accept* prefers.
-
-        An empty content type means none.
-        """
-
-    def reset(self) -> None:
-        """Begin to count anew."""
-
-
-def _record_nothing(_type: str, _name: str, _status: str) -> None:
-    pass
-
-
-@frozen(kw_only=True)
-class MetricsPages:
-    """The pages at ``/metrics``, ``/metrics/resources`` and ``/metrics/slis``."""
-
-    metrics: MetricsPage
-    resources: MetricsPage
-    slis: MetricsPage
-    record_check: RecordCheck = _record_nothing
-    """Is told the outcome of every health check."""
 
 
 @define(eq=False)

@@ -26,14 +26,12 @@ class Sampler:
 
     async def run(self, seconds: float) -> str:
         """Sample for *seconds*; returns collapsed stacks, a line for each with its count, the most frequent first."""
-        thread = threading.Thread(target=self._sample, name="profiler", daemon=True)
-        thread.start()
-        try:
-            await trio.sleep(seconds)
-        finally:
-            self._stop.set()
-        while thread.is_alive():
-            await trio.sleep(1 / PROFILE_SAMPLES_PER_SECOND)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, self._sample)
+            try:
+                await trio.sleep(seconds)
+            finally:
+                self._stop.set()
         return "".join(f"{stack} {count}\n" for stack, count in self._counts.most_common())
 
     def _sample(self) -> None:
@@ -57,7 +55,7 @@ class Sampler:
 
 def collapsed(thread: str, frame: FrameType | None) -> str:
     """The stack of *frame*, outermost function first, separated by semicolons."""
-    functions = []
+    functions: list[str] = []
     while frame is not None and len(functions) < MAX_STACK_FRAMES:
         code = frame.f_code
         functions.append(f"{frame.f_globals.get('__name__', '?')}:{code.co_qualname}".replace(";", ","))

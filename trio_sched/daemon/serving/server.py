@@ -7,10 +7,12 @@ import socket
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import cast
 
 import trio
 from attrs import define, field
 from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ASGIFramework
 
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.serving.access import AccessControl
@@ -122,6 +124,7 @@ class Server:
     max_streams: int = 0
     connections: dict[Connection, None] = field(init=False, factory=dict)
     """In the order in which they were opened."""
+    _one_ended: trio.Event = field(init=False, factory=trio.Event)
     _handshakes: TokenBucket = field(init=False, factory=lambda: TokenBucket(HANDSHAKES_PER_SECOND, HANDSHAKE_BURST))
 
     async def run(self, stop: trio.Event) -> None:
@@ -149,11 +152,14 @@ class Server:
             if connection.is_idle:
                 connection.drop()
         while self.connections:
-            await trio.sleep(0.02)
+            self._one_ended = trio.Event()
+            await self._one_ended.wait()
 
     async def _accept(self, context: WorkerContext, nursery: trio.Nursery, scope: trio.CancelScope) -> None:
         listener = trio.socket.from_stdlib_socket(self.listener)
-        start = partial(Connection, self.application, configuration(max_streams=self.max_streams), context)
+        start = partial(
+            Connection, cast("ASGIFramework", self.application), configuration(max_streams=self.max_streams), context
+        )
         with scope:
             while True:
                 try:
@@ -181,3 +187,4 @@ class Server:
             await connection.serve()
         finally:
             self.connections.pop(connection, None)
+            self._one_ended.set()

@@ -19,5 +19,5 @@ async def in_slices(items: Iterable[T]) -> AsyncGenerator[T, None]:
     for item in items:
         yield item
         if time.perf_counter() > ends:
-            await trio.sleep(0)
+            await trio.lowlevel.checkpoint()
             ends = time.perf_counter() + RENDER_SLICE_SECONDS

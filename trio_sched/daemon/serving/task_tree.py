@@ -38,4 +38,5 @@ def _frames(task: trio.lowlevel.Task) -> Iterator[str]:
         yield "(running)"
         return
     for frame, line in task.iter_await_frames():
-        yield f"{frame.f_code.co_qualname if hasattr(frame.f_code, 'co_qualname') else frame.f_code.co_name} ({frame.f_code.co_filename}:{line})"
+        code = frame.f_code
+        yield f"{code.co_qualname} ({code.co_filename}:{line})"

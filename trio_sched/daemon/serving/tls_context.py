@@ -85,8 +85,9 @@ def _set_curves(context: SSL.Context, curves: Sequence[int]) -> None:
         return
     names = ":".join(CURVES[number] for number in curves)
     # pyOpenSSL binds this function of OpenSSL and offers only one that takes a single curve.
-    if SSL._lib.SSL_CTX_set1_curves_list(context._context, names.encode()) != 1:
-        SSL._lib.ERR_clear_error()
+    library: Any = vars(SSL)["_lib"]
+    if library.SSL_CTX_set1_curves_list(context._context, names.encode()) != 1:
+        library.ERR_clear_error()
         raise ServingError(f"--tls-curve-preferences: OpenSSL lacks one of {names}; leave it out")
 
 

@@ -77,7 +77,7 @@ def flagz(flags: Mapping[str, str]) -> ZPage:
 
     def text() -> str:
         lines = [f"{name}{separator}{value}" for name, value in shown.items()]
-        return "\n".join(["", f"{COMPONENT} flagz", _WARNING, "", *lines, ""])
+        return "\n".join(["", f"{COMPONENT} flagz", _WARNING, "", *lines])
 
     return ZPage("Flagz", text, lambda: {"flags": shown})
 
