@@ -156,7 +156,7 @@ async def running_servers(setup: Json, folder: Path) -> AsyncIterator[HttpServer
                 schedulers.start_soon(servers.run, name, registry, stop)
                 refused = "{weak-kubeconfig}" in server["config"]
                 with trio.fail_after(30):
-                    while not (refused or _is_ready(servers, name)):
+                    while not (refused or _is_ready(servers, name)):  # noqa: ASYNC110  # nothing tells when it leads
                         await trio.sleep(0.02)
             yield servers
             stop.set()

@@ -48,7 +48,6 @@ def serving_settings(
     return ServingSettings(
         bind_address=flags["bind-address"],
         port=flags["secure-port"],
-        share_address=flags["permit-address-sharing"],
         share_port=flags["permit-port-sharing"],
         http2=not flags["disable-http2-serving"],
         max_streams=flags["http2-max-streams-per-connection"],

@@ -82,7 +82,6 @@ class ServingSettings:
 
     bind_address: str = "0.0.0.0"
     port: int = 10259
-    share_address: bool = False
     share_port: bool = False
     http2: bool = True
     max_streams: int = 0

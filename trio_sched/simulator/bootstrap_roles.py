@@ -20,7 +20,7 @@ _EVERYTHING: Final = "system:masters"
 def allows_by_bootstrap_roles(spec: Json) -> bool:
     """Decides the access review *spec*; give this to `ApiServer` as *allows*.
 
-    Administrators may do everything, the groups above read their paths; about resources nobody else is allowed anything.
+    Administrators may do everything, the groups above read their paths; about resources nobody else may do anything.
     """
     groups = spec.get("groups") or ()
     if _EVERYTHING in groups:

@@ -54,6 +54,7 @@ class Application:
             await self._answer(scope, receive, send, connection)
         finally:
             connection.request_ends()
+        await connection.request_is_answered()
 
     async def _answer(self, scope: Message, receive: Receive, send: Send, connection: Connection) -> None:
         begun = time.perf_counter()
@@ -68,7 +69,6 @@ class Application:
             return
         except _TooLarge:
             response = refusal("http: request body too large", 413)
-            response.closes = True
             async with trio.open_nursery() as nursery:  # Hypercorn stalls if nobody takes what still arrives
                 nursery.start_soon(_discard, receive)
                 await _respond(send, response, with_body=True)
@@ -81,9 +81,11 @@ class Application:
         response = (
             plain("400 Bad Request", status=400, nosniff=False) if request is None else await self._handle(request)
         )
+        if response.closes and scope.get("http_version") == "2":
+            connection.is_ending = True
         with trio.move_on_after(RESPONSE_SECONDS) as limit:
             await _respond(send, response, with_body=scope.get("method") != "HEAD", is_websocket=is_websocket)
-        if limit.cancelled_caught or (response.closes and scope.get("http_version") == "2"):
+        if limit.cancelled_caught:
             connection.drop()
         if request is not None and log.isEnabledFor(logging.DEBUG):
             _log_access(request, response, time.perf_counter() - begun)

@@ -98,7 +98,11 @@ class ServingCertificates:
             return self._pair(None, pair)
         folder = Path(tls.directory)
         certificate, key = folder / f"{_PAIR_NAME}.crt", folder / f"{_PAIR_NAME}.key"
-        if not (certificate.exists() and key.exists()):
+        present = [file for file in (certificate, key) if file.exists()]
+        if len(present) == 1:
+            missing = key if present == [certificate] else certificate
+            raise ServingError(f"error reading {missing}, certificate and key must be supplied as a pair")
+        if not present:
             try:
                 write_pair(certificate, key, self_signed(self.settings.bind_address))
             except OSError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import trio
@@ -25,6 +24,7 @@ from trio_sched.daemon.serving.tls_stream import TlsStream
 
 log = logging.getLogger(__name__)
 
+_TURNS_TO_FINISH = 5
 STATE_KEY = "connection"
 """Where the application finds the connection in the state of its scope."""
 
@@ -67,15 +67,15 @@ def configuration(*, max_streams: int) -> Config:
 class Connection(TCPServer):
     """A client's connection, from its handshake to its end."""
 
-    def __init__(
-        self, app: ASGIFramework, config: Config, context: WorkerContext, stream: trio.SocketStream, tls: SSL.Context
-    ) -> None:
+    def __init__(self, app: ASGIFramework, config: Config, stream: trio.SocketStream, tls: SSL.Context) -> None:
         secured = TlsStream(stream, tls)
         wrapper = ASGIWrapper(app)
-        super().__init__(wrapper, config, context, {STATE_KEY: self}, secured)  # type: ignore[arg-type]
+        super().__init__(wrapper, config, WorkerContext(None), {STATE_KEY: self}, secured)  # type: ignore[arg-type]
         self.tls = secured
         self.requests = 0
         """How many are under way, those whose stream was reset included."""
+        self.is_ending = False
+        """Whether it is to end once no request is under way."""
         self._scope = trio.CancelScope()
 
     @property
@@ -105,10 +105,34 @@ class Connection(TCPServer):
         """The opposite."""
         self.requests -= 1
 
+    async def end(self) -> None:
+        """End it as soon as no request is under way."""
+        self.is_ending = True
+        if self.is_idle:
+            await self._end_now()
+
+    async def request_is_answered(self) -> None:
+        """To be called after a response: ends the connection if it was the last one."""
+        if self.is_ending and self.is_idle:
+            for _ in range(_TURNS_TO_FINISH):  # Hypercorn's sender marks the end of a stream after the response is sent
+                await trio.lowlevel.checkpoint()
+            async with self.send_lock:
+                pass
+            await self._end_now()
+
+    async def _end_now(self) -> None:
+        await self.context.terminated.set()
+
     def drop(self) -> None:
         """End it at once."""
         self.tls.drop()
         self._scope.cancel()
+
+    async def _read_data(self) -> None:
+        try:
+            await super()._read_data()
+        finally:
+            self._scope.cancel()  # the client has gone
 
     async def _close(self) -> None:
         # Hypercorn's tasks may wait for each other: for a body that nobody reads any more, for instance.
@@ -116,6 +140,3 @@ class Connection(TCPServer):
             await super()._close()
         finally:
             self._scope.cancel()
-
-
-StartConnection = Callable[[trio.SocketStream], Connection]

@@ -49,7 +49,8 @@ def _listen(host: str, port: int, *, share_port: bool) -> socket.socket:
 def _bind(family: socket.AddressFamily, host: str, port: int, share_port: bool) -> socket.socket:
     opened = socket.socket(family, socket.SOCK_STREAM | getattr(socket, "SOCK_CLOEXEC", 0))
     try:
-        # Go sets this always: connections in TIME_WAIT must not keep a restarted scheduler from its port.
+        # With or without --permit-address-sharing, as in Go: connections in TIME_WAIT must not keep a new scheduler
+        # from its port.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if share_port:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -68,11 +69,6 @@ def shown_address(listener: socket.socket) -> str:
     """``[::]:10259``."""
     host, port = listener.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def is_out_of_files(error: OSError) -> bool:
-    """Whether accepting failed because too many files are open, which passes."""
-    return error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 def describe(error: OSError) -> str:

@@ -65,7 +65,7 @@ class Response:
     headers: list[Header] = field(factory=list)
     body: bytes = b""
     closes: bool = False
-    """End the connection afterwards."""
+    """End the connection afterwards, if it is HTTP/2: many requests of strangers could come over it."""
 
 
 Handler = Callable[[Request], Awaitable[Response]]

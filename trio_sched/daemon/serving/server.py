@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import cast
 
 import trio
 from attrs import define, field
-from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework
 
 from trio_sched.daemon.assembly import Assembly
@@ -59,7 +58,11 @@ async def serve(listener: socket.socket, settings: ServingSettings, assembly: As
         nursery = await resources.enter_async_context(trio.open_nursery())
         clients = await resources.enter_async_context(_review_clients(settings))
         liveness = Liveness(assembly)
-        authentication = await _authentication(settings, assembly, nursery, clients[0])
+        lookup = AuthenticationLookup(settings=settings.authentication)
+        lookup.read_files()
+        await _unless(stop, partial(lookup.look_up, clients[0]))
+        nursery.start_soon(lookup.follow, clients[0], assembly.random)
+        authentication = _authentication(settings, assembly, nursery, lookup, clients[0])
         authorization = _authorization(settings, assembly, clients[1])
         access = AccessControl(authentication, authorization, build_routes(settings, assembly, liveness))
         nursery.start_soon(certificates.follow_files)
@@ -86,15 +89,28 @@ async def _review_clients(
         yield await client(settings.authentication.connection), await client(settings.authorization.connection)
 
 
-async def _authentication(
-    settings: ServingSettings, assembly: Assembly, nursery: trio.Nursery, client: KubeClient | None
+async def _unless(stop: trio.Event, work: Callable[[], Awaitable[None]]) -> None:
+    """Do *work*, but not any longer once *stop* is set."""
+    async with trio.open_nursery() as nursery:
+
+        async def give_up() -> None:
+            await stop.wait()
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(give_up)
+        await work()
+        nursery.cancel_scope.cancel()
+
+
+def _authentication(
+    settings: ServingSettings,
+    assembly: Assembly,
+    nursery: trio.Nursery,
+    lookup: AuthenticationLookup,
+    client: KubeClient | None,
 ) -> Authentication:
     gates, random = assembly.settings.gates, assembly.random
-    lookup = AuthenticationLookup(settings=settings.authentication)
     lookup.proxies.reads_uid = gates.enabled("RemoteRequestHeaderUID")
-    lookup.read_files()
-    await lookup.look_up(client)
-    nursery.start_soon(lookup.follow, client, random)
     by_certificate = CertificateAuthenticator(lookup.clients, gates.enabled("AllowParsingUserUIDFromCertAuth"))
     authenticators: list[Authenticator] = [lookup.proxies, by_certificate]
     if client is not None:
@@ -130,35 +146,34 @@ class Server:
     async def run(self, stop: trio.Event) -> None:
         """Serve until *stop*; then close the listener, and give requests under way some time."""
         address = shown_address(self.listener)
-        context = WorkerContext(None)
         accepting = trio.CancelScope()
         async with trio.open_nursery() as nursery:
             log.info("Serving securely on %s", address)
-            nursery.start_soon(self._accept, context, nursery, accepting)
-            await stop.wait()
-            accepting.cancel()
-            self.listener.close()
-            log.info("Stopped listening on %s", address)
-            log.info("[graceful-termination] secure server has stopped listening")
-            await context.terminated.set()
-            with trio.move_on_after(DRAIN_SECONDS):
-                await self._drained()
-            for connection in list(self.connections):
-                connection.drop()
+            nursery.start_soon(self._accept, nursery, accepting)
+            try:
+                await stop.wait()
+                accepting.cancel()
+                self.listener.close()
+                log.info("Stopped listening on %s", address)
+                log.info("[graceful-termination] secure server has stopped listening")
+                with trio.move_on_after(DRAIN_SECONDS):
+                    await self._drained()
+            finally:  # also when the lease is lost: Hypercorn shields what it sends from being cancelled
+                for connection in list(self.connections):
+                    connection.drop()
         log.info("[graceful-termination] secure server is exiting")
 
     async def _drained(self) -> None:
         for connection in list(self.connections):
-            if connection.is_idle:
-                connection.drop()
+            await connection.end()
         while self.connections:
             self._one_ended = trio.Event()
             await self._one_ended.wait()
 
-    async def _accept(self, context: WorkerContext, nursery: trio.Nursery, scope: trio.CancelScope) -> None:
+    async def _accept(self, nursery: trio.Nursery, scope: trio.CancelScope) -> None:
         listener = trio.socket.from_stdlib_socket(self.listener)
         start = partial(
-            Connection, cast("ASGIFramework", self.application), configuration(max_streams=self.max_streams), context
+            Connection, cast("ASGIFramework", self.application), configuration(max_streams=self.max_streams)
         )
         with scope:
             while True:
