@@ -64,9 +64,7 @@ async def serving(handler: Handler = say_ok, **settings: Any) -> AsyncIterator[S
     certificates = ServingCertificates(chosen)
     certificates.load()
     listener = open_listener(chosen)
-    stage = Stage(
-        listener.getsockname()[1], Server(listener, certificates, Application(handler), chosen.max_streams)
-    )
+    stage = Stage(listener.getsockname()[1], Server(listener, certificates, Application(handler), chosen.max_streams))
     with listener, trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stage.server.run, stage.stop)

@@ -36,7 +36,10 @@ class ReviewClient:
         Raises:
             ReviewFailed: there is no usable response.
         """
-        body = msgspec.json.encode(review)
+        try:
+            body = msgspec.json.encode(review)
+        except UnicodeEncodeError as error:  # half of a surrogate pair
+            raise ReviewFailed("the review is no text") from error
         with trio.move_on_after(REVIEW_TOTAL_SECONDS):
             content = await self._post(target, body)
             try:

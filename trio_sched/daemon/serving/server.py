@@ -29,6 +29,7 @@ from trio_sched.daemon.serving.limits import (
     HANDSHAKE_BURST,
     HANDSHAKES_PER_SECOND,
     MAX_CONNECTIONS,
+    RELOAD_SECONDS,
     REVIEW_BURST,
     REVIEW_QPS,
     REVIEW_SECONDS,
@@ -38,6 +39,7 @@ from trio_sched.daemon.serving.liveness import Liveness
 from trio_sched.daemon.serving.reviews import ReviewClient
 from trio_sched.daemon.serving.tokens import TokenAuthenticator
 from trio_sched.daemon.serving_settings import ServingSettings
+from trio_sched.engine.hook_failure import describe_error
 from trio_sched.kube_client.connection import KubeClient, connect
 from trio_sched.kube_client.rate_limit import TokenBucket
 from trio_sched.kube_client.settings import ConnectionSettings
@@ -54,6 +56,8 @@ async def serve(listener: socket.socket, settings: ServingSettings, assembly: As
     certificates = ServingCertificates(settings)
     async with AsyncExitStack() as resources:
         resources.callback(listener.close)
+        if stop.is_set():
+            return
         await trio.to_thread.run_sync(certificates.load)
         nursery = await resources.enter_async_context(trio.open_nursery())
         clients = await resources.enter_async_context(_review_clients(settings))
@@ -61,12 +65,12 @@ async def serve(listener: socket.socket, settings: ServingSettings, assembly: As
         lookup = AuthenticationLookup(settings=settings.authentication)
         lookup.read_files()
         await _unless(stop, partial(lookup.look_up, clients[0]))
-        nursery.start_soon(lookup.follow, clients[0], assembly.random)
+        nursery.start_soon(_keep_running, partial(lookup.follow, clients[0], assembly.random))
         authentication = _authentication(settings, assembly, nursery, lookup, clients[0])
         authorization = _authorization(settings, assembly, clients[1])
         access = AccessControl(authentication, authorization, build_routes(settings, assembly, liveness))
-        nursery.start_soon(certificates.follow_files)
-        nursery.start_soon(liveness.run)
+        nursery.start_soon(_keep_running, certificates.follow_files)
+        nursery.start_soon(_keep_running, liveness.run)
         server = Server(listener, certificates, Application(access), settings.max_streams)
         await server.run(stop)
         nursery.cancel_scope.cancel()
@@ -87,6 +91,16 @@ async def _review_clients(
             )
 
         yield await client(settings.authentication.connection), await client(settings.authorization.connection)
+
+
+async def _keep_running(work: Callable[[], Awaitable[None]]) -> None:
+    """Run *work*, and begin it again after a failure: what no library can read must not end the process."""
+    while True:
+        try:
+            await work()
+        except Exception as error:
+            log.error("serving goes on without it for a while: %s", describe_error(error))
+        await trio.sleep(RELOAD_SECONDS)
 
 
 async def _unless(stop: trio.Event, work: Callable[[], Awaitable[None]]) -> None:
@@ -146,14 +160,15 @@ class Server:
     async def run(self, stop: trio.Event) -> None:
         """Serve until *stop*; then close the listener, and give requests under way some time."""
         address = shown_address(self.listener)
+        listener = trio.socket.from_stdlib_socket(self.listener)
         accepting = trio.CancelScope()
         async with trio.open_nursery() as nursery:
             log.info("Serving securely on %s", address)
-            nursery.start_soon(self._accept, nursery, accepting)
+            nursery.start_soon(self._accept, listener, nursery, accepting)
             try:
                 await stop.wait()
                 accepting.cancel()
-                self.listener.close()
+                listener.close()
                 log.info("Stopped listening on %s", address)
                 log.info("[graceful-termination] secure server has stopped listening")
                 with trio.move_on_after(DRAIN_SECONDS):
@@ -170,8 +185,7 @@ class Server:
             self._one_ended = trio.Event()
             await self._one_ended.wait()
 
-    async def _accept(self, nursery: trio.Nursery, scope: trio.CancelScope) -> None:
-        listener = trio.socket.from_stdlib_socket(self.listener)
+    async def _accept(self, listener: trio.socket.SocketType, nursery: trio.Nursery, scope: trio.CancelScope) -> None:
         start = partial(
             Connection, cast("ASGIFramework", self.application), configuration(max_streams=self.max_streams)
         )

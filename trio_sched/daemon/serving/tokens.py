@@ -131,16 +131,18 @@ class TokenAuthenticator:
     async def _look_up(self, key: bytes, token: str, lookup: _Lookup) -> None:
         try:
             status = await self._review(token)
-        except ReviewFailed as error:
-            lookup.problem = str(error)
-            self._log(error)
-        else:
             if status.authenticated:
                 lookup.user = _user(status.user)
             else:
                 lookup.problem = status.error
             if not status.error:  # an error may pass, for instance in one of several authenticators behind the review
                 self._cache.put(key, lookup, self.ttl_seconds)
+        except ReviewFailed as error:
+            lookup.problem = str(error)
+            self._log(error)
+        except Exception as error:  # this task is nobody's: what it raises would end the process
+            lookup.problem = type(error).__name__
+            log.error("a token cannot be reviewed: %s", lookup.problem)
         finally:
             del self._under_way[key]
             lookup.done.set()
