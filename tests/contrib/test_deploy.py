@@ -30,7 +30,7 @@ def test_bindings_name_the_service_account_of_the_deployment(objects: dict[tuple
     pod = objects["Deployment", "trio-sched"]["spec"]["template"]["spec"]
     assert ("ServiceAccount", pod["serviceAccountName"]) in objects
     bindings = [one for (kind, _name), one in objects.items() if kind.endswith("Binding")]
-    assert len(bindings) == 3
+    assert len(bindings) == 5
     for binding in bindings:
         (subject,) = binding["subjects"]
         assert (subject["kind"], subject["name"]) == ("ServiceAccount", pod["serviceAccountName"])

@@ -32,7 +32,12 @@ import trio
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.hook_calls import run_in_background
 from trio_sched.daemon.leader_election import LeaderElector
-from trio_sched.daemon.limits import EVENT_FLUSH_SECONDS, SHUTDOWN_GRACE_SECONDS
+from trio_sched.daemon.limits import (
+    EVENT_FLUSH_SECONDS,
+    FIRST_PODS_SECONDS,
+    SERVING_DELAY_SECONDS,
+    SHUTDOWN_GRACE_SECONDS,
+)
 from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
 from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.serving.listener import open_listener
@@ -111,7 +116,7 @@ async def _run(assembly: Assembly, stop: trio.Event, task_status: trio.TaskStatu
 
 
 def _serve(assembly: Assembly, services: trio.Nursery, stop: trio.Event) -> trio.Event:
-    """Listen at once, and serve the endpoints as soon as what they need is loaded; returns what is set at their end.
+    """Listen at once, and serve the endpoints a moment later; returns what is set at their end.
 
     Raises:
         ServingError: the address cannot be used.
@@ -124,13 +129,27 @@ def _serve(assembly: Assembly, services: trio.Nursery, stop: trio.Event) -> trio
     listener = open_listener(settings)
 
     async def serve_until_stop() -> None:
-        # In a thread: Hypercorn and OpenSSL take a tenth of a second to import, in which the first lists are read.
+        await _first_pods(assembly, stop)
         server = await trio.to_thread.run_sync(importlib.import_module, "trio_sched.daemon.serving.server")
         await server.serve(listener, settings, assembly, stop)
         over.set()
 
     services.start_soon(serve_until_stop)
     return over
+
+
+async def _first_pods(assembly: Assembly, stop: trio.Event) -> None:
+    """Wait until the first pods may have been scheduled, but not long.
+
+    What serving needs takes a third of a second to import and to make; connections wait in the listener meanwhile, pods
+    should not.
+    """
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_cancel_on, stop, nursery.cancel_scope)
+        with trio.move_on_after(SERVING_DELAY_SECONDS):
+            await assembly.synced.wait()
+            await trio.sleep(FIRST_PODS_SECONDS)
+        nursery.cancel_scope.cancel()
 
 
 async def _fill_then(

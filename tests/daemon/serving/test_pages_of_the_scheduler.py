@@ -10,6 +10,7 @@ from attrs import define, evolve
 
 from trio_sched.config.load import load_configuration
 from trio_sched.daemon.metrics_pages import MetricsPages
+from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.serving import scheduler_pages
 from trio_sched.daemon.serving.configz import Configz
 from trio_sched.daemon.serving.endpoints import build_routes
@@ -18,7 +19,7 @@ from trio_sched.daemon.serving.messages import Request, Response
 from trio_sched.daemon.serving.pages import MetricsHandler
 from trio_sched.daemon.serving.routes import Routes
 from trio_sched.daemon.serving_settings import ServingSettings
-from trio_sched.plugin_api import hookimpl, wait
+from trio_sched.plugin_api import Wait, hookimpl
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
@@ -35,7 +36,7 @@ class Patient:
 
     @hookimpl
     def permit(self, pod: Any, node_name: str) -> Any:
-        return wait(600.0) if pod.name == "patient" else None
+        return Wait(600.0) if pod.name == "patient" else None
 
 
 @define(eq=False)
@@ -163,12 +164,16 @@ async def livez(running: Running) -> tuple[int, str]:
 
 
 async def test_a_loop_that_stands_still_although_pods_wait_is_not_alive(
-    running: Running, autojump_clock: object
+    running: Running, monkeypatch: pytest.MonkeyPatch, autojump_clock: object
 ) -> None:
-    assembly = running.cluster.scheduler.assembly
     await trio.sleep(1)
     assert await livez(running) == (200, "[+]ping ok\nlivez check passed\n")
-    assembly.schedule_one.pods_available.set = lambda: None  # type: ignore[method-assign]  # nothing wakes the loop
+
+    async def hang(_self: ScheduleOne, _nursery: trio.Nursery) -> bool:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr(ScheduleOne, "_schedule_slice", hang)
     await running.cluster.create(pod("p"))
     await trio.sleep(100)
     assert (await livez(running))[0] == 200

@@ -109,7 +109,7 @@ class SchedulerPages:
     async def _in_flight(self, _request: Request) -> dict[str, Any]:
         assembly, in_flight = self.assembly, self.assembly.scheduler.queue.in_flight
         content = list(islice(in_flight, 2 * MAX_PAGE_ITEMS))
-        pods = [{"pod": one[1], "uid": one[0]} for one in content if isinstance(one, tuple)]
+        pods = [{"pod": one[0], "uid": one[1]} for one in content if isinstance(one, tuple)]
         events = [str(one) for one in content if isinstance(one, ClusterEvent)]
         return {
             "pods": {"count": len(in_flight), "items": pods, "leftOut": len(in_flight) - len(pods)},
