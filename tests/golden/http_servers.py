@@ -165,7 +165,7 @@ async def running_servers(setup: Json, folder: Path) -> AsyncIterator[HttpServer
 
 def _is_ready(servers: HttpServers, name: str) -> bool:
     assembly = servers.assemblies.get(name)
-    return assembly is not None and assembly.synced.is_set() and (name != "leader" or assembly.schedule_one.is_running)
+    return assembly is not None and assembly.synced.is_set() and (name == "standby" or assembly.schedule_one.is_running)
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:

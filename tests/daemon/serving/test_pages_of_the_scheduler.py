@@ -251,6 +251,14 @@ async def test_delete_resets_metrics() -> None:
     assert (got.body, page.resets) == (b"metrics reset\n", 1)
 
 
+async def test_what_is_not_shown_is_empty_and_not_reset() -> None:
+    page = Page()
+    handler = MetricsHandler(page, lambda: False)
+    for method in ("GET", "DELETE"):
+        got = await handler(request(method))
+        assert (got.status, got.headers, got.body, page.resets) == (200, [], b"", 0)
+
+
 async def test_checks_are_counted(running: Running) -> None:
     seen: list[tuple[str, str, str]] = []
     page = Page()

@@ -25,7 +25,10 @@ def build_routes(settings: ServingSettings, assembly: Assembly, liveness: Livene
     pages = assembly.metrics_pages
     if pages is not None:
         routes.exact["/metrics"] = MetricsHandler(pages.metrics)
-        routes.exact["/metrics/resources"] = MetricsHandler(pages.resources)
+        routes.exact["/metrics/resources"] = MetricsHandler(
+            pages.resources,
+            lambda: assembly.schedule_one.is_running,  # kube-scheduler shows them on the leader only
+        )
         routes.exact["/metrics/slis"] = MetricsHandler(pages.slis)
     if gates.enabled("ComponentFlagz"):
         routes.exact["/flagz"] = flagz(settings.flags)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -23,12 +24,16 @@ class MetricsHandler:
     """Serves one page."""
 
     page: MetricsPage
+    is_shown: Callable[[], bool] = lambda: True
+    """Whether there is anything to show now; else the response is empty, and nothing is reset."""
     started: int = field(factory=lambda: int(time.time()))
     _rendering: trio.Lock = field(init=False, factory=trio.Lock)
     """One at a time: each takes memory and turns of the event loop."""
 
     async def __call__(self, request: Request) -> Response:
         """The metrics; DELETE resets them."""
+        if not self.is_shown():
+            return Response()
         if request.method == "DELETE":
             self.page.reset()
             return plain("metrics reset\n", nosniff=False)
