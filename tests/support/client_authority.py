@@ -51,7 +51,7 @@ class ClientAuthority:
 
 def client_context(folder: Path, pair: tuple[bytes, bytes] | None = None, *, alpn: str = "http/1.1") -> ssl.SSLContext:
     """A context that trusts any server and presents *pair*."""
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols([alpn])
