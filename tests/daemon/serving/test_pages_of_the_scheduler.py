@@ -147,6 +147,30 @@ async def test_threads_are_shown(running: Running) -> None:
     assert b"MainThread;" in (await running.ask("/debug/pprof/threadcreate?debug=1")).body
 
 
+async def test_stacks_are_sampled(running: Running) -> None:
+    counted, listed = "", ""
+    with trio.fail_after(600):
+        counted = (await running.ask("/debug/pprof/profile?seconds=1")).body.decode()
+        listed = (await running.ask("/debug/pprof/trace")).body.decode()
+    assert counted.splitlines()[0].rpartition(" ")[2].isdigit()
+    assert "MainThread;" in counted
+    assert float(listed.splitlines()[0].partition(" ")[0]) >= 0.0
+
+
+async def test_hooks_that_keep_the_loop_busy_are_listed(running: Running) -> None:
+    times = running.cluster.scheduler.assembly.blocking_hooks.hook_times
+    times.totals["Patient", "permit"] = (1.5, 3)
+    assert b"    1.500000          3 permit of Patient\n" in (await running.ask("/debug/pprof/block?debug=1")).body
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [("heap?seconds=x", 400), ("heap?seconds=0", 400), ("nothing", 404), ("nothing?seconds=0", 404), ("mutex", 200)],
+)
+async def test_profiles_that_cannot_be_had(running: Running, target: str, status: int) -> None:
+    assert (await running.ask(f"/debug/pprof/{target}")).status == status
+
+
 async def test_without_profiling_there_are_no_profiles(running: Running) -> None:
     assembly = running.cluster.scheduler.assembly
     config = evolve(assembly.settings.config, enable_profiling=False)

@@ -19,35 +19,48 @@ _OTHERS: Final = "(further stacks)"
 
 @define(eq=False)
 class Sampler:
-    """Counts stacks while it runs."""
+    """Looks at stacks while it runs: counts them, or lists them one after the other."""
 
+    in_order: bool = False
     _counts: Counter[str] = field(init=False, factory=Counter)
     _stop: threading.Event = field(init=False, factory=threading.Event)
 
+    _listed: list[str] = field(init=False, factory=list)
+
     async def run(self, seconds: float) -> str:
-        """Sample for *seconds*; returns collapsed stacks, a line for each with its count, the most frequent first."""
+        """Sample for *seconds*; returns a line for each collapsed stack.
+
+        They end in their counts, the most frequent first; or in order they begin with the time in milliseconds.
+        """
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.to_thread.run_sync, self._sample)
             try:
                 await trio.sleep(seconds)
             finally:
                 self._stop.set()
+        if self.in_order:
+            return "".join(self._listed)
         return "".join(f"{stack} {count}\n" for stack, count in self._counts.most_common())
 
     def _sample(self) -> None:
         own = threading.get_ident()
         period = 1 / PROFILE_SAMPLES_PER_SECOND
-        due = time.monotonic()
-        while not self._stop.is_set():
+        began = due = time.monotonic()
+        while True:
             names = {thread.ident: thread.name for thread in threading.enumerate()}
             for ident, frame in sys._current_frames().items():
                 if ident != own:
-                    self._count(names.get(ident, str(ident)), frame)
+                    stack = collapsed(names.get(ident, str(ident)), frame)
+                    self._list(stack, time.monotonic() - began) if self.in_order else self._count(stack)
             due = max(due + period, time.monotonic())
-            self._stop.wait(due - time.monotonic())
+            if self._stop.wait(due - time.monotonic()):
+                return
 
-    def _count(self, thread: str, frame: FrameType) -> None:
-        stack = collapsed(thread, frame)
+    def _list(self, stack: str, seconds: float) -> None:
+        if len(self._listed) < MAX_PROFILE_STACKS:
+            self._listed.append(f"{seconds * 1e3:.1f} {stack}\n")
+
+    def _count(self, stack: str) -> None:
         if stack not in self._counts and len(self._counts) >= MAX_PROFILE_STACKS:
             stack = _OTHERS
         self._counts[stack] += 1
