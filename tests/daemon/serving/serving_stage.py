@@ -29,6 +29,8 @@ class Stage:
     port: int
     server: Server
     stop: trio.Event = field(factory=trio.Event)
+    scope: trio.CancelScope = field(factory=trio.CancelScope)
+    """Of the server: cancelled when the lease is lost."""
     folder: Path = field(factory=Path)
     opened: list[trio.SocketStream] = field(factory=list)
     """What is closed in the end."""
@@ -67,6 +69,7 @@ async def serving(handler: Handler = say_ok, **settings: Any) -> AsyncIterator[S
     stage = Stage(listener.getsockname()[1], Server(listener, certificates, Application(handler), chosen.max_streams))
     with listener, trio.fail_after(60):
         async with trio.open_nursery() as nursery:
+            stage.scope = nursery.cancel_scope
             nursery.start_soon(stage.server.run, stage.stop)
             try:
                 yield stage
