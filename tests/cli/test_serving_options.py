@@ -40,6 +40,10 @@ def test_the_defaults_serve_everybody_nothing_but_health() -> None:
         (["--tls-curve-preferences=0"], "curve preference 0 is out of range (must be 1-65535)"),
         (["--tls-curve-preferences=23,29,23"], "duplicate curve preference 23"),
         (["--tls-curve-preferences=7"], "curve preference 7 is not supported by the current Go version"),
+        (["--tls-cert-file=nope"], "missing filename for serving cert"),
+        (["--tls-min-version=foo"], 'unknown tls version "foo"'),
+        (["--authorization-always-allow-paths=a*b"], 'only trailing * allowed in "a*b"'),
+        (["--tls-min-version=foo", "--tls-cipher-suites=bar"], "Cipher suite bar not supported or doesn't exist"),
         (["--tls-cert-file=nope", "--tls-private-key-file=nope"], "open nope: no such file or directory"),
         (["--client-ca-file=nope"], "unable to load client CA provider: open nope: no such file or directory"),
         (
@@ -61,6 +65,19 @@ def test_what_cannot_be_served_is_refused_with_the_text_of_kube_scheduler(flags:
     with pytest.raises(ConfigError) as refused:
         settings(*flags)
     assert str(refused.value) == error
+
+
+def test_a_file_without_authorities_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "ca.crt"
+    file.write_text("junk")
+    problem = "data does not contain any valid RSA or ECDSA certificates"
+    for flag, prefix, bundle in (
+        ("client-ca-file", "unable to load client CA provider", "client-ca-bundle"),
+        ("requestheader-client-ca-file", "unable to create request header authentication config", "request-header"),
+    ):
+        with pytest.raises(ConfigError) as refused:
+            settings(f"--{flag}={file}")
+        assert str(refused.value) == f'{prefix}: error loading CA bundle for "{bundle}::{file}": {problem}'
 
 
 def test_a_kubeconfig_names_the_server_that_reviews(tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ _PREVIOUS_MINOR: Final = "1.35"
 _METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _METRIC_LABEL: Final = re.compile(f"{_METRIC},{_LABEL}")
-_TLS_VERSIONS: Final = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 _FLAGS: Final = {flag.name: flag for flags in SECTIONS.values() for flag in flags}
 
 _LATER: Final = {
@@ -180,20 +179,6 @@ def option_problems(flags: Flags) -> Iterator[Problem]:
         yield invalid("metrics.allowListMapping", labels, detail)
 
 
-def serving_problem(flags: Flags) -> Problem | None:
-    """The first thing wrong with how HTTPS is to be served, if it is to be served."""
-    if not flags["secure-port"]:
-        return None
-    if bool(flags["tls-cert-file"]) != bool(flags["tls-private-key-file"]):
-        return Problem("", "missing filename for serving cert")
-    if flags["tls-min-version"] not in _TLS_VERSIONS:
-        return Problem("", f"unknown tls version {quote(flags['tls-min-version'])}")
-    for path in flags["authorization-always-allow-paths"]:
-        if "*" in path[:-1]:
-            return Problem("", f"only trailing * allowed in {quote(path)}")
-    return None
-
-
 def refuse_unsupported(flags: Flags) -> None:
     """Refuse flags whose feature does not exist yet, rather than ignore them.
 
@@ -221,6 +206,5 @@ __all__ = [
     "option_problems",
     "parse_flags",
     "refuse_unsupported",
-    "serving_problem",
     "split_arguments",
 ]

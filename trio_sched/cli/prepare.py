@@ -15,7 +15,6 @@ from trio_sched.cli.flags import (
     logging_problems,
     option_problems,
     refuse_unsupported,
-    serving_problem,
 )
 from trio_sched.cli.plugin_places import PluginPlaces
 from trio_sched.cli.serving_options import serving_settings
@@ -106,8 +105,6 @@ def prepare(
     config = source.load(flags.overrides(), gates)
     if connection is None:
         connection = load_kubeconfig(config.client_connection.kubeconfig, master=flags.master)
-    if problem := serving_problem(flags):
-        raise ConfigError((problem,))
     serving = serving_settings(flags)
     _check_client(config)
     for extender in config.extenders:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
 from trio_sched.cli.flag_values import shown_values
 from trio_sched.cli.flags import Flags
 from trio_sched.config.errors import ConfigError
-from trio_sched.daemon.serving.tls_names import cipher_suite_problem, curve_problem
+from trio_sched.daemon.serving.tls_names import VERSIONS, cipher_suite_problem, curve_problem
 from trio_sched.daemon.serving_settings import (
     AuthenticationSettings,
     AuthorizationSettings,
@@ -19,6 +20,7 @@ from trio_sched.daemon.serving_settings import (
     ServingSettings,
     TlsServerSettings,
 )
+from trio_sched.documents.go_text import quote
 from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.files import UNREADABLE, describe_os_error, read_file
 from trio_sched.kube_client.in_cluster import SERVICE_ACCOUNT, in_cluster_settings
@@ -61,11 +63,14 @@ def serving_settings(
 def _tls(flags: Flags) -> TlsServerSettings:
     certificate, key = flags["tls-cert-file"], flags["tls-private-key-file"]
     files = CertificateFiles(certificate=certificate, key=key) if certificate or key else None
-    if files is not None:
-        _check_readable(certificate, key)
+    if bool(certificate) != bool(key):
+        raise ConfigError.of("missing filename for serving cert")
+    _check_readable(certificate, key)
     problem = cipher_suite_problem(flags["tls-cipher-suites"]) or curve_problem(flags["tls-curve-preferences"])
     if problem:
         raise ConfigError.of(problem)
+    if flags["tls-min-version"] not in VERSIONS:
+        raise ConfigError.of(f"unknown tls version {quote(flags['tls-min-version'])}")
     sni = tuple(
         CertificateFiles(certificate=cert, key=own_key, names=names)
         for cert, own_key, names in flags["tls-sni-cert-key"]
@@ -87,12 +92,12 @@ def _tls(flags: Flags) -> TlsServerSettings:
 
 def _authentication(flags: Flags, environ: Mapping[str, str], service_account: Path) -> AuthenticationSettings:
     connection = _connection(flags["authentication-kubeconfig"], "authentication", environ, service_account)
-    for flag, what in (
-        ("client-ca-file", "unable to load client CA provider"),
-        ("requestheader-client-ca-file", "unable to create request header authentication config"),
+    for flag, bundle, what in (
+        ("client-ca-file", "client-ca-bundle", "unable to load client CA provider"),
+        ("requestheader-client-ca-file", "request-header", "unable to create request header authentication config"),
     ):
         try:
-            _check_readable(flags[flag])
+            _check_authorities(flags[flag], bundle)
         except ConfigError as error:
             raise ConfigError.of(f"{what}: {error}") from error
     return AuthenticationSettings(
@@ -113,8 +118,12 @@ def _authentication(flags: Flags, environ: Mapping[str, str], service_account: P
 
 
 def _authorization(flags: Flags, environ: Mapping[str, str], service_account: Path) -> AuthorizationSettings:
+    connection = _connection(flags["authorization-kubeconfig"], "authorization", environ, service_account)
+    for path in flags["authorization-always-allow-paths"]:
+        if "*" in path[:-1]:
+            raise ConfigError.of(f"only trailing * allowed in {quote(path)}")
     return AuthorizationSettings(
-        connection=_connection(flags["authorization-kubeconfig"], "authorization", environ, service_account),
+        connection=connection,
         always_allow_paths=flags["authorization-always-allow-paths"],
         allowed_ttl_seconds=flags["authorization-webhook-cache-authorized-ttl"] / SECOND_NS,
         denied_ttl_seconds=flags["authorization-webhook-cache-unauthorized-ttl"] / SECOND_NS,
@@ -148,6 +157,18 @@ def _load(path: str, purpose: str) -> ConnectionSettings:
         return load_kubeconfig(path)
     except KubeconfigError as error:
         raise ConfigError.of(f"{failed}{error}") from error
+
+
+def _check_authorities(path: str, bundle: str) -> None:
+    _check_readable(path)
+    try:
+        if path:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
+    except OSError as error:  # ssl's own errors among them
+        raise ConfigError.of(
+            f"error loading CA bundle for {quote(f'{bundle}::{path}')}: "
+            "data does not contain any valid RSA or ECDSA certificates"
+        ) from error
 
 
 def _check_readable(*paths: str) -> None:

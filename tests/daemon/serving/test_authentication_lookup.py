@@ -130,5 +130,5 @@ def test_a_file_without_certificates_ends_the_start(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("nothing")
     lookup = AuthenticationLookup(settings=AuthenticationSettings(client_ca_file=str(file)))
-    with pytest.raises(ServingError, match="data contains no certificates"):
+    with pytest.raises(ServingError, match="data does not contain any valid certificates"):
         lookup.read_files()

@@ -62,7 +62,7 @@ class AuthenticationLookup:
             except KubeconfigError as error:
                 raise ServingError(f"{what}: {error}") from error
             except ValueError as error:
-                raise ServingError(f'{what}: error loading {file}: "{file}": data contains no certificates') from error
+                raise ServingError(f"{what}: data does not contain any valid certificates", place=file) from error
 
     async def look_up(self, client: KubeClient | None) -> None:
         """Read the ConfigMap for the first time, if it is needed.

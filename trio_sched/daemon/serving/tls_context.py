@@ -92,16 +92,15 @@ def _set_curves(context: SSL.Context, curves: Sequence[int]) -> None:
 
 
 def _use_pair(context: SSL.Context, certificate: bytes, key: bytes, file: str) -> None:
-    where = f"{file}: " if file else ""
     try:
         own, *issuers = x509.load_pem_x509_certificates(certificate)
         context.use_certificate(own)
         for issuer in issuers:
             context.add_extra_chain_cert(issuer)
     except (ValueError, SSL.Error) as error:
-        raise ServingError(f"{where}tls: failed to find any PEM data in certificate input") from error
+        raise ServingError("tls: failed to find any PEM data in certificate input", place=file) from error
     try:
         context.use_privatekey(load_pem_private_key(key, password=None))  # type: ignore[arg-type]  # or TypeError
         context.check_privatekey()
     except (ValueError, TypeError, UnsupportedAlgorithm, SSL.Error) as error:
-        raise ServingError(f"{where}tls: private key does not match public key") from error
+        raise ServingError("tls: private key does not match public key", place=file) from error

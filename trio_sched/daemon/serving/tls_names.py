@@ -51,6 +51,9 @@ CURVES: Final[Mapping[int, str]] = {
 }
 """Key exchange mechanisms by their IANA numbers."""
 
+VERSIONS: Final = frozenset({"", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"})
+"""The oldest versions that can be asked for; empty: 1.2."""
+
 _MAX_CURVE: Final = (1 << 16) - 1
 
 
