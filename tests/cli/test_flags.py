@@ -9,7 +9,6 @@ from trio_sched.cli.flags import (
     option_problems,
     parse_flags,
     refuse_unsupported,
-    serving_problem,
 )
 from trio_sched.config.feature_gates import DEFAULT_GATES, resolve_feature_gates
 from trio_sched.config.flag_overrides import FlagOverrides
@@ -117,23 +116,8 @@ def test_options_out_of_range_are_named(argv: list[str], problem: str) -> None:
     assert [str(found) for found in option_problems(parse_flags(argv))] == [problem]
 
 
-@pytest.mark.parametrize(
-    ("flag", "problem"),
-    [
-        ("--tls-cert-file=/x", "missing filename for serving cert"),
-        ("--tls-min-version=foo", 'unknown tls version "foo"'),
-        ("--authorization-always-allow-paths=a*b", 'only trailing * allowed in "a*b"'),
-    ],
-)
-def test_how_to_serve_is_judged_only_if_something_is_served(flag: str, problem: str) -> None:
-    assert str(serving_problem(parse_flags([flag]))) == problem
-    assert serving_problem(parse_flags([flag, "--secure-port=0"])) is None
-
-
 def test_flags_whose_feature_is_missing_refuse_the_start_instead_of_being_ignored() -> None:
-    with pytest.raises(MissingFeatureError, match="--client-ca-file: authentication of requests is not supported yet"):
-        refuse_unsupported(parse_flags(["--client-ca-file=/ca.crt"]))
-    refuse_unsupported(parse_flags(["--client-ca-file=/ca.crt", "--secure-port=0"]))
+    refuse_unsupported(parse_flags(["--client-ca-file=/ca.crt"]))
     with pytest.raises(MissingFeatureError, match="--disabled-metrics: choosing metrics"):
         refuse_unsupported(parse_flags(["--disabled-metrics=a", "--secure-port=0"]))
     refuse_unsupported(parse_flags(["--bind-address=0.0.0.0", "-v=3", "--logging-format=json"]))

@@ -2,6 +2,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -287,7 +288,9 @@ def served_cluster(small_cluster: Path) -> Iterator[tuple[str, ApiServer]]:
 
 def _run_until(line: str, flags: list[str], *signals: signal.Signals) -> tuple[int, str]:
     """Run the daemon in a process, send it *signals* once it has logged *line*, and wait for its end."""
-    with subprocess.Popen([sys.executable, "-m", "trio_sched", *flags], stderr=subprocess.PIPE, text=True) as process:
+    # Tests run side by side, and there is one port of that number.
+    command = [sys.executable, "-m", "trio_sched", "--secure-port=0", *flags]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         seen = ""
         for text in process.stderr:
@@ -357,3 +360,50 @@ def test_without_an_election_the_end_is_a_failure_as_kube_scheduler_has_it(
     assert code == ExitCode.FAILURE
     assert '"command failed" err="finished without leader elect"' in said
     assert "Traceback" not in said
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_the_endpoints_are_served_first_and_closed_first(served_cluster: tuple[str, ApiServer], tmp_path: Path) -> None:
+    url, _server = served_cluster
+    port = _free_port()
+    flags = [f"--master={url}", f"--secure-port={port}", "--bind-address=127.0.0.1", f"--cert-dir={tmp_path}"]
+    code, said = _run_until("Serving securely on", flags, signal.SIGTERM)
+    assert code == ExitCode.OK, said
+    steps = [
+        f"Generated self-signed cert ({tmp_path}/kube-scheduler.crt, {tmp_path}/kube-scheduler.key)",
+        f"Serving securely on 127.0.0.1:{port}",
+        f"Stopped listening on 127.0.0.1:{port}",
+        "[graceful-termination] secure server has stopped listening",
+        "[graceful-termination] secure server is exiting",
+    ]
+    found = [said.find(step) for step in steps]
+    assert -1 not in found, said
+    assert found == sorted(found)
+    assert "Traceback" not in said
+    assert (tmp_path / "kube-scheduler.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_port_that_is_taken_ends_the_start(capsys: Capture) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main([MASTER, f"--secure-port={port}", "--bind-address=127.0.0.1"]) == ExitCode.FAILURE
+    where = f"127.0.0.1:{port}"
+    assert command_failed(capsys) == (
+        f"failed to create listener: failed to listen on {where}: listen tcp {where}: bind: address already in use"
+    )
+
+
+def test_a_certificate_that_cannot_be_used_ends_the_start(capsys: Capture, tmp_path: Path) -> None:
+    for name in ("crt", "key"):
+        (tmp_path / name).write_text("junk")
+    files = [f"--tls-cert-file={tmp_path}/crt", f"--tls-private-key-file={tmp_path}/key"]
+    assert main([MASTER, f"--secure-port={_free_port()}", "--bind-address=127.0.0.1", *files]) == ExitCode.FAILURE
+    assert "failed to find any PEM data in certificate input" in command_failed(capsys)

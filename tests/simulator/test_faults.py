@@ -61,3 +61,10 @@ async def test_discovery_and_access_reviews_have_no_faults(api: Api, server: Api
     server.faults.fail_next(100)
     await api("GET", "/apis")
     await api("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}})
+
+
+async def test_reviews_that_servers_ask_for_can_fail(server: ApiServer, api: Api) -> None:
+    server.faults.fail_next(resource="tokenreviews")
+    review = {"spec": {"token": "t"}}
+    await api("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review, expect=500)
+    await api("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)

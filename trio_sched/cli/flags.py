@@ -27,13 +27,9 @@ _PREVIOUS_MINOR: Final = "1.35"
 _METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _METRIC_LABEL: Final = re.compile(f"{_METRIC},{_LABEL}")
-_TLS_VERSIONS: Final = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 _FLAGS: Final = {flag.name: flag for flags in SECTIONS.values() for flag in flags}
 
 _LATER: Final = {
-    "serving HTTPS": tuple(flag.name for flag in SECTIONS["Secure serving"] if flag.name != "secure-port"),
-    "authentication of requests": tuple(flag.name for flag in SECTIONS["Authentication"]),
-    "authorization of requests": tuple(flag.name for flag in SECTIONS["Authorization"]),
     "choosing metrics": tuple(flag.name for flag in SECTIONS["Metrics"]),
     "logging in this way": tuple(flag.name for flag in SECTIONS["Logs"] if flag.name not in ("v", "logging-format")),
 }
@@ -183,38 +179,18 @@ def option_problems(flags: Flags) -> Iterator[Problem]:
         yield invalid("metrics.allowListMapping", labels, detail)
 
 
-def serving_problem(flags: Flags) -> Problem | None:
-    """The first thing wrong with how HTTPS is to be served, if it is to be served."""
-    if not flags["secure-port"]:
-        return None
-    if bool(flags["tls-cert-file"]) != bool(flags["tls-private-key-file"]):
-        return Problem("", "missing filename for serving cert")
-    if flags["tls-min-version"] not in _TLS_VERSIONS:
-        return Problem("", f"unknown tls version {quote(flags['tls-min-version'])}")
-    for path in flags["authorization-always-allow-paths"]:
-        if "*" in path[:-1]:
-            return Problem("", f"only trailing * allowed in {quote(path)}")
-    return None
-
-
 def refuse_unsupported(flags: Flags) -> None:
     """Refuse flags whose feature does not exist yet, rather than ignore them.
-
-    With ``--secure-port=0`` nothing is served, so that flags about serving are ignored.
 
     Raises:
         MissingFeatureError: naming the flags and the feature.
     """
     for feature, names in _LATER.items():
-        serving = feature.endswith(("HTTPS", "requests"))
-        if serving and not flags["secure-port"]:
-            continue
         asked = [f"--{name}" for name in names if flags[name] != _FLAGS[name].default]
         if asked:
             raise MissingFeatureError(
                 f"{', '.join(asked)}: {feature} is not supported yet; leave out "
                 + ("these flags" if len(asked) > 1 else "this flag")
-                + (" or set --secure-port=0" if serving else "")
             )
 
 
@@ -230,6 +206,5 @@ __all__ = [
     "option_problems",
     "parse_flags",
     "refuse_unsupported",
-    "serving_problem",
     "split_arguments",
 ]

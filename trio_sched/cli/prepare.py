@@ -15,9 +15,9 @@ from trio_sched.cli.flags import (
     logging_problems,
     option_problems,
     refuse_unsupported,
-    serving_problem,
 )
 from trio_sched.cli.plugin_places import PluginPlaces
+from trio_sched.cli.serving_options import serving_settings
 from trio_sched.config.dump import dump_configuration
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.expansion import PointsOf, used_profile
@@ -26,6 +26,7 @@ from trio_sched.config.feature_gates import FeatureGates, resolve_feature_gates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import Extender, LeaderElection, SchedulerConfig
+from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.files import read_file
 from trio_sched.kube_client.kubeconfig import load_kubeconfig
@@ -66,6 +67,8 @@ class Prepared:
     profiles: tuple[ResolvedProfile, ...]
     """What each profile is to run."""
     connection: ConnectionSettings
+    serving: ServingSettings | None
+    """None: nothing is served."""
     source: ConfigurationText
     """Where *config* comes from."""
     places: PluginPlaces
@@ -102,8 +105,7 @@ def prepare(
     config = source.load(flags.overrides(), gates)
     if connection is None:
         connection = load_kubeconfig(config.client_connection.kubeconfig, master=flags.master)
-    if problem := serving_problem(flags):
-        raise ConfigError((problem,))
+    serving = serving_settings(flags)
     _check_client(config)
     for extender in config.extenders:
         _check_extender(extender)
@@ -121,6 +123,7 @@ def prepare(
         config=config,
         profiles=profiles,
         connection=connection,
+        serving=serving,
         source=source,
         places=places,
     )

@@ -59,8 +59,6 @@ def run(flags: Flags) -> ExitCode:
             return ExitCode.OK
         settings = daemon_settings(prepared, registry)
         log.info("Starting trio-sched", extra={"version": trio_sched.__version__, "standsInFor": KUBERNETES})
-        if flags["secure-port"]:
-            log.warning("health checks and metrics are not served yet; --secure-port has no effect")
         if prepared.config.leader_election.leader_elect:
             check_elector(prepared.config.leader_election)
         trio.run(_run_until_signal, prepared, settings)
@@ -106,6 +104,7 @@ def daemon_settings(prepared: Prepared, registry: PluginRegistry) -> DaemonSetti
         registry=registry,
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
         max_in_unschedulable_seconds=prepared.flags["pod-max-in-unschedulable-pods-duration"] / SECOND_NS,
+        serving=prepared.serving,
     )
 
 
@@ -143,7 +142,7 @@ async def _run_until_signal(prepared: Prepared, settings: DaemonSettings) -> Non
         await nursery.start(stop_on_signal, stop, actions)
         if (handler := line_handler(log)) is not None:
             nursery.start_soon(handler.run)
-        async with _clients(prepared) as clients:
+        async with open_clients(prepared) as clients:
             assembly = assemble(settings, clients, random=Random(), wall_clock=partial(datetime.now, UTC))
             actions[signal.SIGUSR2] = assembly.cache_checks.requested.set
             nursery.start_soon(_exit_if_overdue, assembly.ending)
@@ -158,7 +157,8 @@ async def _exit_if_overdue(ending: trio.Event) -> None:
 
 
 @asynccontextmanager
-async def _clients(prepared: Prepared) -> AsyncGenerator[Clients, None]:
+async def open_clients(prepared: Prepared) -> AsyncGenerator[Clients, None]:
+    """The connections of the daemon; they are closed when the block is left."""
     config = prepared.config
     limits = config.client_connection
     open_client = partial(connect, prepared.connection, qps=limits.qps, burst=limits.burst)

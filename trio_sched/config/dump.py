@@ -33,7 +33,7 @@ _DOCUMENT_END: Final = "\n...\n"
 
 def dump_configuration(config: SchedulerConfig) -> str:
     """*config* as YAML text."""
-    return write_yaml(_configuration(config))
+    return write_yaml(configuration_tree(config))
 
 
 def write_yaml(value: Any, *, in_order: bool = False) -> str:
@@ -110,7 +110,8 @@ def _natural(key: str) -> list[tuple[int, int, str]]:
     return [*parts, (1, int(digits), digits)] if digits else parts
 
 
-def _configuration(config: SchedulerConfig) -> dict[str, Any]:
+def configuration_tree(config: SchedulerConfig) -> dict[str, Any]:
+    """*config* as mappings, lists, scalars and `Number`, with every default."""
     connection, election = config.client_connection, config.leader_election
     return {
         "apiVersion": API_VERSION,

@@ -25,6 +25,7 @@ from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.hook_time_limit import HookScopes
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
 from trio_sched.daemon.loaded_profiles import LoadedProfiles, ProfileLoader
+from trio_sched.daemon.metrics_pages import MetricsPages
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
@@ -120,6 +121,10 @@ class Assembly:
     cache_checks: CacheChecks = field(factory=CacheChecks)
     ending: trio.Event = field(factory=trio.Event)
     """Set when the end has begun."""
+    synced: trio.Event = field(factory=trio.Event)
+    """Set when the caches are filled."""
+    metrics_pages: MetricsPages | None = None
+    """What is served at ``/metrics``; None: nothing."""
 
     @property
     def settings(self) -> DaemonSettings:

@@ -68,6 +68,12 @@ class BlockingHooks(trio.abc.Instrument):
         self._timing_ends = self.hook_times.clock() + TIME_HOOKS_AT_START_SECONDS
         self.hook_times.switch_on()
 
+    def time_for(self, seconds: float) -> None:
+        """Time hooks for so long at least."""
+        if self.hook_times.has_hooks:
+            self._timing_ends = max(self._timing_ends, self.hook_times.clock() + seconds)
+            self.hook_times.switch_on()
+
     def after_io_wait(self, timeout: float) -> None:
         """A turn of the event loop begins."""
         self._turn_began = self.hook_times.clock()

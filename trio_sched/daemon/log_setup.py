@@ -50,12 +50,17 @@ def set_up_logging(log_format: LogFormat, verbosity: int, stream: IO[str] | None
     for former in list(root.handlers):
         root.removeHandler(former)
     root.addHandler(handler)
-    root.setLevel(logging.DEBUG if verbosity >= OTHERS_DEBUG_FROM else logging.WARNING)
-    ours = logging.DEBUG if verbosity >= DEBUG_FROM else logging.INFO
-    for package in ("trio_sched", "plugins_builtin"):
-        logging.getLogger(package).setLevel(ours)
+    set_verbosity(verbosity)
     logging.captureWarnings(True)
     logging.raiseExceptions = False  # a log that cannot be written must not fill stderr with tracebacks about it
+
+
+def set_verbosity(level: int) -> None:
+    """Log as ``-v`` *level* says from now on."""
+    logging.getLogger().setLevel(logging.DEBUG if level >= OTHERS_DEBUG_FROM else logging.WARNING)
+    ours = logging.DEBUG if level >= DEBUG_FROM else logging.INFO
+    for package in ("trio_sched", "plugins_builtin"):
+        logging.getLogger(package).setLevel(ours)
 
 
 class TextFormatter(logging.Formatter):

@@ -43,13 +43,15 @@ class ScheduleOne:
     """Set when the active queue may have got a pod."""
     extender_scheduling: ExtenderScheduling | None = None
     """Schedules the pods in which extenders are interested; None without extenders."""
-    _is_running: bool = field(default=False, init=False)
+    is_running: bool = False
+    slices: int = 0
+    """How often some pods were scheduled: it goes on while the loop makes progress."""
     _calls: list[Callable[[], None]] = field(factory=list, init=False)
     """To be made between two pods."""
 
     async def call_between_pods(self, function: Callable[[], None]) -> None:
         """Call *function* when no pod is being scheduled, except by extenders."""
-        if not self._is_running:
+        if not self.is_running:
             function()
             return
         called = trio.Event()
@@ -59,6 +61,13 @@ class ScheduleOne:
 
     async def run(self, nursery: trio.Nursery) -> None:
         """Schedule for ever; pods that need tasks of their own get them in *nursery*."""
+        self.is_running = True
+        try:
+            await self._run_loops(nursery)
+        finally:
+            self.is_running = False
+
+    async def _run_loops(self, nursery: trio.Nursery) -> None:
         if self.extender_scheduling is None:
             await self._run(nursery)
             return
@@ -67,12 +76,12 @@ class ScheduleOne:
             await self._run(nursery)
 
     async def _run(self, nursery: trio.Nursery) -> None:
-        self._is_running = True
         while True:
             calls, self._calls = self._calls, []
             for call in calls:
                 call()
             may_have_more = await self._schedule_slice(nursery)
+            self.slices += 1
             log_plugin_failures(self.scheduler.plugin_failures)  # they may be the reason why there is nothing to do
             if may_have_more:
                 await trio.lowlevel.checkpoint()

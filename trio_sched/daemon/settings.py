@@ -9,6 +9,7 @@ from attrs import frozen
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.schema import SchedulerConfig
+from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.queue import MAX_IN_UNSCHEDULABLE_SECONDS
 from trio_sched.kube_client.connection import KubeClient
@@ -28,6 +29,8 @@ class DaemonSettings:
     identity: str
     """``<hostname>_<uuid>``: unique among all candidates for the lease."""
     max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
+    serving: ServingSettings | None = None
+    """None: nothing is served."""
 
 
 @frozen(kw_only=True)

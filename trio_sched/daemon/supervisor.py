@@ -4,6 +4,7 @@
 
     services                                  until everything is over
     ├── event recorder, connections to extenders
+    ├── HTTPS endpoints                       also while another process leads; first to end
     ├── watches: nodes, watched kinds, pods → event handlers → cache and queue
     ├── queue timers, comparisons of the cache with fresh lists
     ├── background tasks of plugins
@@ -22,6 +23,7 @@ the lease is released: no write of this process may follow the release. Then the
 from __future__ import annotations
 
 import gc
+import importlib
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -32,10 +34,16 @@ from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.background_tasks import BackgroundTasks
 from trio_sched.daemon.cache_check import CacheCheck
 from trio_sched.daemon.leader_election import LeaderElector
-from trio_sched.daemon.limits import EVENT_FLUSH_SECONDS, SHUTDOWN_GRACE_SECONDS
+from trio_sched.daemon.limits import (
+    EVENT_FLUSH_SECONDS,
+    FIRST_PODS_SECONDS,
+    SERVING_DELAY_SECONDS,
+    SHUTDOWN_GRACE_SECONDS,
+)
 from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
 from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.reload import Reloader, ReloadRequests
+from trio_sched.daemon.serving.listener import open_listener
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +90,7 @@ async def _run(
     )
     async with trio.open_nursery() as services:
         services.start_soon(_tell_end, stop, assembly.ending)
+        served = _serve(assembly, services, stop)
         services.start_soon(assembly.recorder.run)
         if assembly.extenders is not None:
             services.start_soon(assembly.extenders.close_on_exit)
@@ -99,7 +108,45 @@ async def _run(
                 await work()
         with trio.move_on_after(EVENT_FLUSH_SECONDS):
             await assembly.recorder.drained()
+        await served.wait()
         services.cancel_scope.cancel()
+
+
+def _serve(assembly: Assembly, services: trio.Nursery, stop: trio.Event) -> trio.Event:
+    """Listen at once, and serve the endpoints a moment later; returns what is set at their end.
+
+    Raises:
+        ServingError: the address cannot be used.
+    """
+    over = trio.Event()
+    settings = assembly.settings.serving
+    if settings is None:
+        over.set()
+        return over
+    listener = open_listener(settings)
+
+    async def serve_until_stop() -> None:
+        await _first_pods(assembly, stop)
+        server = await trio.to_thread.run_sync(importlib.import_module, "trio_sched.daemon.serving.server")
+        await server.serve(listener, settings, assembly, stop)
+        over.set()
+
+    services.start_soon(serve_until_stop)
+    return over
+
+
+async def _first_pods(assembly: Assembly, stop: trio.Event) -> None:
+    """Wait until the first pods may have been scheduled, but not long.
+
+    What serving needs takes a third of a second to import and to make; connections wait in the listener meanwhile, pods
+    should not.
+    """
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_cancel_on, stop, nursery.cancel_scope)
+        with trio.move_on_after(SERVING_DELAY_SECONDS):
+            await assembly.synced.wait()
+            await trio.sleep(FIRST_PODS_SECONDS)
+        nursery.cancel_scope.cancel()
 
 
 async def _fill_then(fill: Callable[[], Awaitable[bool]], work: Callable[[], Awaitable[None]]) -> None:
@@ -127,6 +174,7 @@ async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, re
     if not is_filled:
         return False
     freeze_garbage_collector()
+    assembly.synced.set()
     log.info("Sync completed")
     queue = assembly.scheduler.queue
     services.start_soon(CacheCheck(assembly=assembly).run)

@@ -38,6 +38,8 @@ class HookTimes:
     is_on: bool = field(default=False, init=False)
     has_hooks: bool = field(default=False, init=False)
     """Whether there is any hook to time."""
+    totals: dict[tuple[str, str], tuple[float, int]] = field(factory=dict, init=False)
+    """Seconds and calls of everything that was drained, by plugin and hook."""
     _hooks: list[_TimedHook] = field(factory=list, init=False)
     _times: dict[tuple[str, str], HookTime] = field(factory=dict, init=False)
     _nested_seconds: float = field(default=0.0, init=False)
@@ -80,6 +82,9 @@ class HookTimes:
         if not self._times:
             return []
         drained = list(self._times.values())
+        for key, taken in self._times.items():
+            seconds, calls = self.totals.get(key, (0.0, 0))
+            self.totals[key] = (seconds + taken.seconds, calls + taken.calls)
         self._times.clear()
         return drained
 

@@ -204,6 +204,11 @@ class Reflector(Generic[T]):
         """Whether a watch is open, or the list is so fresh that it cannot be yet."""
         return self.connected.is_set() or trio.current_time() - self._listed_at < FRESH_LIST_SECONDS
 
+    @property
+    def has_listed(self) -> bool:
+        """Whether there was a first list."""
+        return self._known is not None
+
     def reconnect_now(self) -> None:
         """End the pause after a failure and try again now."""
         if self._pause is not None:

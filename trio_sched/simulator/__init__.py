@@ -9,6 +9,7 @@ This package shares no code with ``kube_client``, so that one misreading of the 
 """
 
 from trio_sched.simulator.api_server import ApiServer
+from trio_sched.simulator.bootstrap_roles import allows_by_bootstrap_roles
 from trio_sched.simulator.clock import trio_clock, wall_clock
 from trio_sched.simulator.in_process import InProcessTransport
 from trio_sched.simulator.kubelet import KubeletPace, run_kubelets
@@ -34,6 +35,7 @@ __all__ = [
     "PretendExtender",
     "VolumeController",
     "VolumePace",
+    "allows_by_bootstrap_roles",
     "leaving",
     "load_manifests",
     "populate",

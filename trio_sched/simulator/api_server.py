@@ -178,11 +178,15 @@ class ApiServer:
             return _refusal(error)
 
     async def _handle_with_faults(self, request: Request) -> Response:
-        if not _is_resource_request(request) or review_behind(request.path) is not None:
+        review = review_behind(request.path)
+        if review is not None and not review.plural.startswith("self"):  # what users ask about themselves has no faults
+            verb, plural = "create", review.plural
+        elif review is None and _is_resource_request(request):
+            target = resolve(self.state.types, request.method, request.path)
+            verb = "watch" if target.verb == "list" and request.flag("watch") else target.verb
+            plural = target.resource.plural
+        else:
             return self._answer(request)
-        target = resolve(self.state.types, request.method, request.path)
-        verb = "watch" if target.verb == "list" and request.flag("watch") else target.verb
-        plural = target.resource.plural
         seconds = self.faults.latency_seconds(verb, plural)
         if seconds:
             await trio.sleep(seconds)

@@ -1,0 +1,167 @@
+"""The ASGI application: reads requests, hands them to the handler chain, writes responses."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+import trio
+from attrs import define
+
+from trio_sched.daemon.serving.connection import STATE_KEY, Connection
+from trio_sched.daemon.serving.limits import BODY_SECONDS, MAX_BODY_BYTES, RESPONSE_SECONDS
+from trio_sched.daemon.serving.messages import Handler, Request, Response, plain, refusal
+from trio_sched.documents.go_text import printable
+from trio_sched.engine.hook_failure import describe_error
+
+log = logging.getLogger(__name__)
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+_CACHE_CONTROL: Final = (b"cache-control", b"no-cache, private")
+_LENGTH_BELOW: Final = 2048
+"""Go tells the length of a body only if it fits its buffer, and sends larger ones in chunks."""
+_BAD_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_ORIGIN: Final = re.compile(rb"https?://[^/?]*", re.IGNORECASE)
+_LOGGED_TARGET: Final = 200
+
+
+class _TooLarge(Exception):
+    """The body is larger than any that is read here."""
+
+
+class _Gone(Exception):
+    """The client has gone before its request was complete."""
+
+
+@define(eq=False)
+class Application:
+    """What Hypercorn calls for every request."""
+
+    handler: Handler
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        connection: Connection = scope["state"][STATE_KEY]
+        connection.request_begins()
+        try:
+            await self._answer(scope, receive, send, connection)
+        finally:
+            connection.request_ends()
+        await connection.request_is_answered()
+
+    async def _answer(self, scope: Message, receive: Receive, send: Send, connection: Connection) -> None:
+        begun = time.perf_counter()
+        is_websocket = scope["type"] == "websocket"
+        try:
+            with trio.fail_after(BODY_SECONDS):
+                body = b"" if is_websocket else await _read_body(receive)
+        except _Gone:
+            return
+        except trio.TooSlowError:
+            connection.drop()
+            return
+        except _TooLarge:
+            response = refusal("http: request body too large", 413)
+            async with trio.open_nursery() as nursery:  # Hypercorn stalls if nobody takes what still arrives
+                nursery.start_soon(_discard, receive)
+                await _respond(send, response, with_body=True)
+                nursery.cancel_scope.cancel()
+            connection.drop()
+            return
+        if is_websocket:
+            await receive()
+        request = _request(scope, body, connection)
+        response = (
+            plain("400 Bad Request", status=400, nosniff=False) if request is None else await self._handle(request)
+        )
+        if response.closes and scope.get("http_version") == "2":
+            connection.is_ending = True
+        with trio.move_on_after(RESPONSE_SECONDS) as limit:
+            await _respond(send, response, with_body=scope.get("method") != "HEAD", is_websocket=is_websocket)
+        if limit.cancelled_caught:
+            connection.drop()
+        if request is not None and log.isEnabledFor(logging.DEBUG):
+            _log_access(request, response, time.perf_counter() - begun)
+
+    async def _handle(self, request: Request) -> Response:
+        try:
+            return await self.handler(request)
+        except Exception as error:  # one bad request must cost nobody else anything
+            log.error(
+                "request failed",
+                extra={"verb": request.method, "path": request.path[:_LOGGED_TARGET], "err": describe_error(error)},
+            )
+            return refusal("This request caused apiserver to panic. Look in the logs for details.", 500)
+
+
+def _request(scope: Message, body: bytes, connection: Connection) -> Request | None:
+    """None if the target is malformed."""
+    path: bytes = scope["raw_path"]
+    if path[:1] != b"/":
+        path = _ORIGIN.sub(b"", path, count=1) or b"/"
+    if _BAD_ESCAPE.search(path):
+        return None
+    query: bytes = scope["query_string"]
+    target = path + b"?" + query if query else path
+    client = scope.get("client")
+    return Request(
+        method=scope.get("method", "GET"),
+        path=unquote(path.decode("ascii", "replace"), errors="replace"),
+        target=target.decode("ascii", "replace"),
+        query=query.decode("ascii", "replace"),
+        headers=[(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]],
+        body=body,
+        client=client[0] if client else "",
+        certificates=connection.tls.peer_certificates(),
+        is_http2=scope.get("http_version") == "2",
+        is_websocket=scope["type"] == "websocket",
+    )
+
+
+async def _read_body(receive: Receive) -> bytes:
+    pieces, length = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        piece = message.get("body", b"")
+        length += len(piece)
+        if length > MAX_BODY_BYTES:
+            raise _TooLarge
+        pieces.append(piece)
+        if not message.get("more_body"):
+            return b"".join(pieces)
+
+
+async def _discard(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _respond(send: Send, response: Response, *, with_body: bool, is_websocket: bool = False) -> None:
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
+    headers.insert(0, _CACHE_CONTROL)
+    if len(response.body) <= _LENGTH_BELOW:
+        headers.append((b"content-length", str(len(response.body)).encode()))
+    kind = "websocket.http.response" if is_websocket else "http.response"
+    await send({"type": f"{kind}.start", "status": response.status, "headers": headers})
+    await send({"type": f"{kind}.body", "body": response.body if with_body else b""})
+
+
+def _log_access(request: Request, response: Response, seconds: float) -> None:
+    fields = {
+        "verb": request.method,
+        "URI": printable(request.target[:_LOGGED_TARGET]),
+        "latency": f"{seconds * 1000:.3f}ms",
+        "userAgent": request.header("user-agent")[:_LOGGED_TARGET],
+        "srcIP": request.client,
+        "resp": response.status,
+    }
+    log.debug("HTTP", extra=fields)

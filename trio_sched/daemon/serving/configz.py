@@ -1,0 +1,96 @@
+"""``/configz``: the configuration that is in effect, as one line of JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from attrs import define, field
+
+from trio_sched.config.dump import configuration_tree
+from trio_sched.config.schema import SchedulerConfig
+from trio_sched.daemon.serving.messages import JSON, NOSNIFF, Request, Response
+from trio_sched.documents.go_text import json_text
+from trio_sched.documents.tree import Number
+
+_TOP: Final = (
+    "kind",
+    "apiVersion",
+    "parallelism",
+    "leaderElection",
+    "clientConnection",
+    "enableProfiling",
+    "enableContentionProfiling",
+    "percentageOfNodesToScore",
+    "podInitialBackoffSeconds",
+    "podMaxBackoffSeconds",
+    "profiles",
+    "extenders",
+    "delayCacheUntilActive",
+)
+_ORDERS: Final = {
+    "leaderElection": (
+        "leaderElect",
+        "leaseDuration",
+        "renewDeadline",
+        "retryPeriod",
+        "resourceLock",
+        "resourceName",
+        "resourceNamespace",
+    ),
+    "clientConnection": ("kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"),
+    "profiles": ("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"),
+    "plugins": (
+        "preEnqueue",
+        "queueSort",
+        "preFilter",
+        "filter",
+        "postFilter",
+        "preScore",
+        "score",
+        "reserve",
+        "permit",
+        "preBind",
+        "bind",
+        "postBind",
+        "multiPoint",
+        "placementGenerate",
+        "placementScore",
+    ),
+    "pluginConfig": ("name", "args"),
+    "args": ("kind", "apiVersion"),
+}
+"""The order of the fields of kube-scheduler's types; what is not listed stands behind it as it comes."""
+_SECRETS: Final = frozenset({"keyData"})
+
+
+@define(eq=False)
+class Configz:
+    """The page."""
+
+    config: SchedulerConfig
+    _body: bytes | None = field(init=False, default=None)
+
+    async def __call__(self, _request: Request) -> Response:
+        """The same whatever the request."""
+        if self._body is None:
+            tree = _in_order(configuration_tree(self.config), _TOP)
+            self._body = json_text({"componentconfig": tree}).encode()
+        return Response(headers=[JSON, NOSNIFF], body=self._body)
+
+
+def _in_order(fields: dict[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
+    keys = [*(key for key in order if key in fields), *(key for key in fields if key not in order)]
+    return {key: "--- REDACTED ---" if key in _SECRETS else _plain(fields[key], _ORDERS.get(key, ())) for key in keys}
+
+
+def _plain(value: Any, order: tuple[str, ...]) -> Any:
+    match value:
+        case dict():
+            return _in_order(value, order)
+        case list() | tuple():
+            return [_plain(item, order) for item in value]
+        case Number():
+            return json.loads(value.text)
+        case _:
+            return value

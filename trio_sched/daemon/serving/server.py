@@ -1,0 +1,219 @@
+"""Serves the endpoints: from the listener to the handler chain."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import cast
+
+import trio
+from attrs import define, field
+from hypercorn.typing import ASGIFramework
+
+from trio_sched.daemon.assembly import Assembly
+from trio_sched.daemon.serving.access import AccessControl
+from trio_sched.daemon.serving.application import Application
+from trio_sched.daemon.serving.authentication import Authentication, Authenticator
+from trio_sched.daemon.serving.authentication_lookup import AuthenticationLookup
+from trio_sched.daemon.serving.authorization import AlwaysAllowed, Authorization
+from trio_sched.daemon.serving.certificates import ServingCertificates
+from trio_sched.daemon.serving.client_certificates import CertificateAuthenticator
+from trio_sched.daemon.serving.connection import Connection, configuration
+from trio_sched.daemon.serving.endpoints import build_routes
+from trio_sched.daemon.serving.limits import (
+    ACCEPT_PAUSE_SECONDS,
+    DRAIN_SECONDS,
+    HANDSHAKE_BURST,
+    HANDSHAKES_PER_SECOND,
+    MAX_CONNECTIONS,
+    RELOAD_SECONDS,
+    REVIEW_BURST,
+    REVIEW_QPS,
+    REVIEW_SECONDS,
+)
+from trio_sched.daemon.serving.listener import describe, shown_address
+from trio_sched.daemon.serving.liveness import Liveness
+from trio_sched.daemon.serving.reviews import ReviewClient
+from trio_sched.daemon.serving.tokens import TokenAuthenticator
+from trio_sched.daemon.serving_settings import ServingSettings
+from trio_sched.engine.hook_failure import describe_error
+from trio_sched.kube_client.connection import KubeClient, connect
+from trio_sched.kube_client.rate_limit import TokenBucket
+from trio_sched.kube_client.settings import ConnectionSettings
+
+log = logging.getLogger(__name__)
+
+
+async def serve(listener: socket.socket, settings: ServingSettings, assembly: Assembly, stop: trio.Event) -> None:
+    """Answer requests until *stop*, then let those under way end.
+
+    Raises:
+        ServingError: a certificate cannot be used, or the authentication settings of the cluster are missing.
+    """
+    certificates = ServingCertificates(settings)
+    async with AsyncExitStack() as resources:
+        resources.callback(listener.close)
+        if stop.is_set():
+            return
+        await trio.to_thread.run_sync(certificates.load)
+        nursery = await resources.enter_async_context(trio.open_nursery())
+        clients = await resources.enter_async_context(_review_clients(settings))
+        liveness = Liveness(assembly)
+        lookup = AuthenticationLookup(settings=settings.authentication)
+        lookup.read_files()
+        await _unless(stop, partial(lookup.look_up, clients[0]))
+        nursery.start_soon(_keep_running, partial(lookup.follow, clients[0], assembly.random))
+        authentication = _authentication(settings, assembly, nursery, lookup, clients[0])
+        authorization = _authorization(settings, assembly, clients[1])
+        access = AccessControl(authentication, authorization, build_routes(settings, assembly, liveness))
+        nursery.start_soon(_keep_running, certificates.follow_files)
+        nursery.start_soon(_keep_running, liveness.run)
+        server = Server(listener, certificates, Application(access), settings.max_streams)
+        await server.run(stop)
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _review_clients(
+    settings: ServingSettings,
+) -> AsyncGenerator[tuple[KubeClient | None, KubeClient | None], None]:
+    """The connections for authentication and authorization, where they are configured."""
+    async with AsyncExitStack() as opened:
+
+        async def client(connection: ConnectionSettings | None) -> KubeClient | None:
+            if connection is None:
+                return None
+            return await opened.enter_async_context(
+                connect(connection, qps=REVIEW_QPS, burst=REVIEW_BURST, request_seconds=REVIEW_SECONDS)
+            )
+
+        yield await client(settings.authentication.connection), await client(settings.authorization.connection)
+
+
+async def _keep_running(work: Callable[[], Awaitable[None]]) -> None:
+    """Run *work*, and begin it again after a failure: what no library can read must not end the process."""
+    while True:
+        try:
+            await work()
+        except Exception as error:
+            log.error("serving goes on without it for a while: %s", describe_error(error))
+        await trio.sleep(RELOAD_SECONDS)
+
+
+async def _unless(stop: trio.Event, work: Callable[[], Awaitable[None]]) -> None:
+    """Do *work*, but not any longer once *stop* is set."""
+    async with trio.open_nursery() as nursery:
+
+        async def give_up() -> None:
+            await stop.wait()
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(give_up)
+        await work()
+        nursery.cancel_scope.cancel()
+
+
+def _authentication(
+    settings: ServingSettings,
+    assembly: Assembly,
+    nursery: trio.Nursery,
+    lookup: AuthenticationLookup,
+    client: KubeClient | None,
+) -> Authentication:
+    gates, random = assembly.settings.gates, assembly.random
+    lookup.proxies.reads_uid = gates.enabled("RemoteRequestHeaderUID")
+    by_certificate = CertificateAuthenticator(lookup.clients, gates.enabled("AllowParsingUserUIDFromCertAuth"))
+    authenticators: list[Authenticator] = [lookup.proxies, by_certificate]
+    if client is not None:
+        reviews = ReviewClient(client, random)
+        authenticators.append(TokenAuthenticator(reviews, settings.authentication.token_ttl_seconds, nursery))
+    return Authentication(authenticators)
+
+
+def _authorization(settings: ServingSettings, assembly: Assembly, client: KubeClient | None) -> Authorization:
+    if client is None:
+        log.warning("No authorization-kubeconfig provided, so SubjectAccessReview of authorization tokens won't work.")
+    return Authorization(
+        always_allowed=AlwaysAllowed.of(settings.authorization.always_allow_paths),
+        reviews=None if client is None else ReviewClient(client, assembly.random),
+        allowed_ttl_seconds=settings.authorization.allowed_ttl_seconds,
+        denied_ttl_seconds=settings.authorization.denied_ttl_seconds,
+    )
+
+
+@define(eq=False)
+class Server:
+    """Accepts connections."""
+
+    listener: socket.socket
+    certificates: ServingCertificates
+    application: Application
+    max_streams: int = 0
+    connections: dict[Connection, None] = field(init=False, factory=dict)
+    """In the order in which they were opened."""
+    _one_ended: trio.Event = field(init=False, factory=trio.Event)
+    _handshakes: TokenBucket = field(init=False, factory=lambda: TokenBucket(HANDSHAKES_PER_SECOND, HANDSHAKE_BURST))
+
+    async def run(self, stop: trio.Event) -> None:
+        """Serve until *stop*; then close the listener, and give requests under way some time."""
+        address = shown_address(self.listener)
+        listener = trio.socket.from_stdlib_socket(self.listener)
+        accepting = trio.CancelScope()
+        async with trio.open_nursery() as nursery:
+            log.info("Serving securely on %s", address)
+            nursery.start_soon(self._accept, listener, nursery, accepting)
+            try:
+                await stop.wait()
+                accepting.cancel()
+                listener.close()
+                log.info("Stopped listening on %s", address)
+                log.info("[graceful-termination] secure server has stopped listening")
+                with trio.move_on_after(DRAIN_SECONDS):
+                    await self._drained()
+            finally:  # also when the lease is lost: Hypercorn shields what it sends from being cancelled
+                for connection in list(self.connections):
+                    connection.drop()
+        log.info("[graceful-termination] secure server is exiting")
+
+    async def _drained(self) -> None:
+        for connection in list(self.connections):
+            await connection.end()
+        while self.connections:
+            self._one_ended = trio.Event()
+            await self._one_ended.wait()
+
+    async def _accept(self, listener: trio.socket.SocketType, nursery: trio.Nursery, scope: trio.CancelScope) -> None:
+        start = partial(
+            Connection, cast("ASGIFramework", self.application), configuration(max_streams=self.max_streams)
+        )
+        with scope:
+            while True:
+                try:
+                    accepted, _address = await listener.accept()
+                except OSError as error:  # out of files, or a client that is gone already
+                    log.debug("cannot accept a connection: %s", describe(error))
+                    await trio.sleep(ACCEPT_PAUSE_SECONDS)
+                    continue
+                self._make_room()
+                await self._handshakes.take()
+                connection = start(trio.SocketStream(accepted), self.certificates.context)
+                self.connections[connection] = None
+                nursery.start_soon(self._serve, connection)
+
+    def _make_room(self) -> None:
+        """Close the oldest connection without a request if there are too many; those with one if all have one."""
+        if len(self.connections) < MAX_CONNECTIONS:
+            return
+        oldest = next((one for one in self.connections if one.is_idle), None) or next(iter(self.connections))
+        oldest.drop()
+        self.connections.pop(oldest, None)
+
+    async def _serve(self, connection: Connection) -> None:
+        try:
+            await connection.serve()
+        finally:
+            self.connections.pop(connection, None)
+            self._one_ended.set()
