@@ -30,6 +30,7 @@ from trio_sched.engine.cluster_changes import (
 )
 from trio_sched.engine.event_candidates import not_ruled_out
 from trio_sched.engine.in_flight import InFlight, InFlightEvent
+from trio_sched.engine.measurements import Measurements
 from trio_sched.engine.nominator import Nominator
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.pod_heap import PodHeap
@@ -97,6 +98,7 @@ class SchedulingQueue:
         *,
         is_refused: IsRefused | None = None,
         extenders: bool = False,
+        measurements: Measurements | None = None,
     ) -> None:
         """Queue the pods of *profiles*, by schedulerName; to be called once, before the first pod.
 
@@ -105,6 +107,7 @@ class SchedulingQueue:
             sign: signs a pod that has no signature yet.
             is_refused: whether a plugin's filter refuses a pod on a node.
             extenders: whether extenders are configured.
+            measurements: gets the durations of pre_enqueue and hint functions.
 
         Raises:
             BadPlugin: a plugin's events_to_register failed.
@@ -113,24 +116,29 @@ class SchedulingQueue:
             name: ProfileQueueing(
                 profile.pre_enqueue,
                 build_hint_table(
-                    profile, extenders=extenders, plugin_failures=self.plugin_failures, is_refused=is_refused
+                    profile,
+                    extenders=extenders,
+                    plugin_failures=self.plugin_failures,
+                    is_refused=is_refused,
+                    measurements=measurements,
                 ),
             )
             for name, profile in profiles.items()
         }
         first = next(iter(profiles.values()))
-        self.install_queueing(queueing, first.queue_sort[0], sign)
+        self.install_queueing(queueing, first.queue_sort[0], sign, measurements)
 
     def install_queueing(
         self,
         profiles: Mapping[str, ProfileQueueing],
         queue_sort: BoundHook,
         sign: Callable[[QueuedPodInfo], None] | None = None,
+        measurements: Measurements | None = None,
     ) -> None:
         """The same from what the queue needs of each profile."""
         self.profiles, self._sign_pod = profiles, sign
         self._queue_sort = QueueSort(queue_sort, self.plugin_failures)
-        self._pre_enqueue = PreEnqueue(profiles, self.counters, self.plugin_failures)
+        self._pre_enqueue = PreEnqueue(profiles, self.counters, self.plugin_failures, measurements or Measurements())
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -400,6 +408,7 @@ class SchedulingQueue:
     def flush_unschedulable(self, *, now: float) -> None:
         """Move on every pod that has waited for an event too long."""
         overdue = [i for i in self.unschedulable.values() if now - i.timestamp > self.max_in_unschedulable_seconds]
+        self.counters.flushed += len(overdue)
         for info in overdue:
             info.was_flushed = True
         if overdue:

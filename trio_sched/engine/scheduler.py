@@ -23,6 +23,7 @@ from trio_sched.engine.hook_steps import (
     post_filter_steps,
 )
 from trio_sched.engine.kind_dependencies import KindDependencies
+from trio_sched.engine.measurements import SKIPPED, SUCCESS, WAIT, Measurements, ProfileMeasurements, status_label
 from trio_sched.engine.node_refusal import NodeRefusals
 from trio_sched.engine.nominated_index import NominatedIndex
 from trio_sched.engine.nominated_pods import NominatedRows
@@ -52,6 +53,7 @@ class Scheduler:
     rng: Random
     dependencies: KindDependencies = field(factory=KindDependencies)
     """The kinds besides pods and nodes that plugins read; after a change of one call `invalidate_signatures`."""
+    measurements: Measurements = field(factory=Measurements)
     plugin_failures: PluginFailures = field(init=False)
     """Failures of plugins, for the daemon to log; the queue appends to the same list."""
     profiles: Mapping[str, Profile] = field(factory=dict, init=False)
@@ -82,14 +84,35 @@ class Scheduler:
             BadPlugin: a plugin's events_to_register failed.
         """
         self.profiles = profiles
+        for name, profile in profiles.items():
+            self._measure(name, profile)
         self.queue.install_profiles(
-            profiles, self.sign_queued, is_refused=self._is_refused_on_node, extenders=extenders
+            profiles,
+            self.sign_queued,
+            is_refused=self._is_refused_on_node,
+            extenders=extenders,
+            measurements=self.measurements,
         )
         table = self.cache.table
         self._signature_caches = {
             name: SignatureCache(profile, table, self.dependencies, self._nominated_rows)
             for name, profile in profiles.items()
         }
+
+    def _measure(self, name: str, profile: Profile) -> None:
+        normalizing = [scorer.normalize for scorer in profile.score if scorer.normalize is not None]
+        by_point: dict[str, Sequence[BoundHook]] = {
+            "PreFilter": profile.pre_filter,
+            "Filter": profile.filter,
+            "PreScore": profile.pre_score,
+            "Score": profile.score,
+        }
+        self.measurements.add_profile(
+            name,
+            in_decision=[*(hook for hooks in by_point.values() for hook in hooks), *normalizing],
+            after_decision=[*profile.reserve, *profile.permit, *profile.pre_bind_pre_flight],
+            plugins={point: tuple(hook.plugin for hook in hooks) for point, hooks in by_point.items()},
+        )
 
     @property
     def hooks(self) -> list[BoundHook]:
@@ -127,13 +150,26 @@ class Scheduler:
 
     def decide(self, info: QueuedPodInfo) -> Decision:
         """Find a node for a popped pod."""
+        measured = self.measurements.profiles[info.pod.scheduler_name]
+        if not measured.is_sampled():
+            return self._decide(info, measured)
+        with measured.timing(measured.in_decision):
+            decision = self._decide(info, measured)
+        if decision.state is not None:
+            decision.state.record_plugin_metrics = True
+        return decision
+
+    def _decide(self, info: QueuedPodInfo, measured: ProfileMeasurements) -> Decision:
+        began = measured.clock()
         pod = info.pod
         nominated = self._nominated.for_pod(pod)
         if info.signature_epoch != self.signature_epoch:
             self.sign_queued(info)
         cycle = self._plain_cycle(pod, nominated)
         cache = self._signature_caches[pod.scheduler_name]
-        if info.signature is not None:
+        if info.signature is None:
+            measured.unsigned_decisions += 1
+        else:
             node_name = cycle.nominated_node_name
             decision = (
                 cache.decide_on_nominated_node(pod, info.signature, nominated, node_name)
@@ -141,7 +177,14 @@ class Scheduler:
                 else cache.decide(pod, info.signature, nominated, self.rng)
             )
             if decision is not None:
+                state = decision.state
+                assert state is not None  # it is a copy of the state of the cached evaluation
+                is_scored = isinstance(decision, ScheduleResult) and decision.feasible_nodes > 1
+                measured.decided_from_cache(
+                    measured.clock() - began, state.skip_filter, state.skip_score if is_scored else None
+                )
                 return decision
+            measured.plain_decisions += 1
             cycle.evaluation = cache.evaluation(info.signature)
         decision = cycle.decide(self.rng)
         if isinstance(decision, ScheduleResult):
@@ -170,6 +213,7 @@ class Scheduler:
         profile = self.profiles[info.pod.scheduler_name]
         if unplaced.diagnosis is None or not profile.post_filter:
             return None
+        self.measurements.post_filters += 1
         return post_filter_steps(profile, info.pod, unplaced, self.plugin_failures)
 
     def dry_run_preemption(
@@ -205,6 +249,7 @@ class Scheduler:
             self._next_start_node_index,
             self.queue.nominator.node_of(pod.uid),  # the pod's status shows a nomination later than the nominator
             self._nominated_rows,
+            measured=self.measurements.profiles[pod.scheduler_name],
         )
 
     def _is_refused_on_node(self, info: QueuedPodInfo, plugin: str, node_name: str) -> bool:
@@ -232,24 +277,55 @@ class Scheduler:
         Raises:
             CacheError: the pod is on a node already.
         """
-        profile = self.profiles[pod.scheduler_name]
         self.cache.assume(pod, placed.node_name)
         nominated = self.queue.nominator.node_of(pod.uid)
         self.queue.nominator.delete(pod.uid)
         if nominated and nominated != placed.node_name:
             self.queue.nomination_ended(pod, nominated, now=now)
+        measured = self.measurements.profiles[pod.scheduler_name]
+        if placed.state.record_plugin_metrics:
+            with measured.timing(measured.after_decision):
+                outcome = self._reserve_and_permit(pod, placed, measured)
+        else:
+            outcome = self._reserve_and_permit(pod, placed, measured)
+        if isinstance(outcome, SchedulingFailure):
+            self.unreserve_and_forget(pod, placed)
+        return outcome
+
+    def _reserve_and_permit(
+        self, pod: Pod, placed: ScheduleResult, measured: ProfileMeasurements
+    ) -> PermitWait | SchedulingFailure | None:
+        profile = self.profiles[pod.scheduler_name]
+        began = measured.clock()
         refused = run_reserve(profile, pod, placed.node_name, placed.state)
-        if refused is None:
-            permitted = run_permit(profile, pod, placed.node_name, placed.state)
-            if not isinstance(permitted, SchedulingFailure):
-                return permitted
-            refused = permitted
-        self.unreserve_and_forget(pod, placed)
-        return refused
+        reserved = measured.clock()
+        if refused is not None:
+            measured.observe("Reserve", status_label(refused.status), reserved - began)
+            return refused
+        measured.observe("Reserve", SUCCESS, reserved - began)
+        outcome = run_permit(profile, pod, placed.node_name, placed.state)
+        if isinstance(outcome, SchedulingFailure):
+            status = status_label(outcome.status)
+        else:
+            status = SUCCESS if outcome is None else WAIT
+        measured.observe("Permit", status, measured.clock() - reserved)
+        return outcome
 
     def plan_pre_bind(self, pod: Pod, placed: ScheduleResult) -> PreBindPlan | SchedulingFailure:
         """Run pre_bind_pre_flight; see `trio_sched.engine.hook_steps.plan_pre_bind`."""
-        return plan_pre_bind(self.profiles[pod.scheduler_name], pod, placed)
+        profile, measured = self.profiles[pod.scheduler_name], self.measurements.profiles[pod.scheduler_name]
+        began = measured.clock()
+        if placed.state.record_plugin_metrics:
+            with measured.timing(measured.after_decision):
+                plan = plan_pre_bind(profile, pod, placed)
+        else:
+            plan = plan_pre_bind(profile, pod, placed)
+        if isinstance(plan, SchedulingFailure):
+            status = status_label(plan.status)
+        else:
+            status = SUCCESS if plan.groups else SKIPPED
+        measured.observe("PreBindPreFlight", status, measured.clock() - began)
+        return plan
 
     def bind_steps(self, pod: Pod, placed: ScheduleResult) -> HookSteps[SchedulingFailure | None]:
         """The calls of bind; see `trio_sched.engine.hook_steps.bind_steps`."""
@@ -266,7 +342,8 @@ class Scheduler:
         Raises:
             CacheError: the API server has confirmed it already.
         """
-        run_unreserve(self.profiles[pod.scheduler_name], pod, placed.node_name, placed.state, self.plugin_failures)
+        with self.measurements.profiles[pod.scheduler_name].point("Unreserve"):
+            run_unreserve(self.profiles[pod.scheduler_name], pod, placed.node_name, placed.state, self.plugin_failures)
         self.cache.forget(pod.uid)
 
     def activate_collected(self, placed: ScheduleResult, *, now: float) -> bool:

@@ -1,0 +1,309 @@
+"""What the engine measures about its cycles; the daemon gives it a clock, and names what was measured.
+
+Extension points are timed in every cycle, single plugins in a sample of the cycles: timing these costs so much more.
+
+A decision from the signature cache calls plugins only for nodes that have changed, filters and scores in one go. It
+counts once at each of PreFilter, Filter, PreScore and Score, so that the counts are attempts; its whole duration counts
+at Filter, and the others take no time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from attrs import define, field
+
+from trio_sched.engine.bound_hooks import BoundHook, HookFunction
+from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.histogram import Histogram, exponential_buckets
+from trio_sched.plugin_api.status import Code, Status
+from trio_sched.plugin_api.verdicts import PostFilterResult, Verdicts, Wait
+
+Clock = Callable[[], float]
+"""Returns seconds; only differences matter."""
+
+POINT_BUCKETS: Final = exponential_buckets(0.0001, 2, 12)
+PLUGIN_BUCKETS: Final = exponential_buckets(0.00001, 1.5, 20)
+
+SUCCESS: Final = Code.SUCCESS.label
+ERROR: Final = Code.ERROR.label
+SKIPPED: Final = Code.SKIP.label
+WAIT: Final = Code.WAIT.label
+SAMPLE_GAP: Final = 10
+"""One of so many cycles has its plugins timed."""
+MAX_SKIP_SETS: Final = 1024
+"""Different sets of skipped plugins that are counted before they are added up by plugin."""
+
+
+def status_label(status: Status | None) -> str:
+    """The name of the code of *status* in metrics."""
+    return SUCCESS if status is None else status.code.label
+
+
+def label_of_returned(returned: object) -> str:
+    """The status that a hook has returned, whatever it returns, as plugins are timed by it.
+
+    A filter judges all nodes at once: Success if any of them passes.
+    """
+    if isinstance(returned, Status):
+        return returned.code.label
+    if isinstance(returned, Verdicts):
+        return SUCCESS if not len(returned.codes) or returned.passes.any() else Code.UNSCHEDULABLE.label
+    if isinstance(returned, Wait):
+        return Code.WAIT.label
+    return status_label(returned.status) if isinstance(returned, PostFilterResult) else SUCCESS
+
+
+@define(eq=False)
+class PluginTimes:
+    """Durations of single hooks in the sampled cycles, of all profiles."""
+
+    clock: Clock = field(default=lambda: 0.0)
+    by_hook: dict[tuple[str, str, str], Histogram] = field(factory=dict)
+    """(plugin, hook, status) → seconds."""
+
+    def observe(self, hook: BoundHook, status: str, seconds: float) -> None:
+        """*hook* has returned *status*."""
+        key = hook.plugin, hook.hook, status
+        histogram = self.by_hook.get(key)
+        if histogram is None:
+            histogram = self.by_hook[key] = Histogram(PLUGIN_BUCKETS)
+        histogram.observe(seconds)
+
+
+@define(eq=False)
+class TimedHook:
+    """Stands in for the function of a hook while that is timed."""
+
+    hook: BoundHook
+    times: PluginTimes
+    function: HookFunction = field(init=False)
+
+    def __call__(self, *args: object) -> object:
+        """Call the function, and note how long it took."""
+        began, status = self.times.clock(), ERROR
+        try:
+            returned = self.function(*args)
+            status = _label_or_error(returned)
+            return returned
+        finally:
+            self.times.observe(self.hook, status, self.times.clock() - began)
+
+
+def _label_or_error(returned: object) -> str:
+    try:
+        return label_of_returned(returned)
+    except Exception:  # an object of a plugin; who reads it next finds out what is wrong with it
+        return ERROR
+
+
+@define(eq=False)
+class PointTimer:
+    """One run of one extension point; *status* is what came of it."""
+
+    status: str = SUCCESS
+
+
+@define(eq=False, kw_only=True)
+class ProfileMeasurements:
+    """What is measured about the cycles of one profile."""
+
+    clock: Clock
+    sample_gap: Callable[[], int]
+    in_decision: Sequence[TimedHook] = ()
+    """The hooks of a decision: from pre_filter to normalize_score."""
+    after_decision: Sequence[TimedHook] = ()
+    """Those from reserve to pre_bind_pre_flight."""
+    plugins: dict[str, tuple[str, ...]] = field(factory=dict)
+    """PreFilter, Filter, PreScore and Score → their plugins, in order."""
+    points: dict[tuple[str, str], Histogram] = field(factory=dict)
+    """(extension point, status) → seconds."""
+    evaluations: Counter[tuple[str, str]] = field(factory=Counter)
+    """(extension point, plugin) → attempts, as of the last `fold`."""
+    cached_decisions: int = 0
+    """Decisions from the signature cache."""
+    plain_decisions: int = 0
+    """Decisions by plain evaluation although the pod has a signature."""
+    unsigned_decisions: int = 0
+    """Decisions about pods without a signature."""
+    cache_seconds: Histogram = field(factory=lambda: Histogram(exponential_buckets(0.00001, 2, 12)))
+    """Of decisions from the signature cache."""
+    _filtered: Counter[frozenset[str]] = field(factory=Counter, init=False)
+    """Plugins skipped at Filter → attempts."""
+    _scored: Counter[frozenset[str]] = field(factory=Counter, init=False)
+    """Plugins skipped at Score → attempts."""
+    _filter: Histogram = field(init=False)
+    _unfolded: list[int] = field(factory=lambda: [0, 0], init=False)
+    """Decisions from the cache that are not in *points* yet: without scores, and with scores."""
+    _until_sample: int = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._filter = self.histogram("Filter", SUCCESS)
+        self._until_sample = self.sample_gap()
+
+    def histogram(self, point: str, status: str) -> Histogram:
+        """The durations of *point* with *status*."""
+        found = self.points.get((point, status))
+        if found is None:
+            found = self.points[point, status] = Histogram(POINT_BUCKETS)
+        return found
+
+    def observe(self, point: str, status: str, seconds: float) -> None:
+        """An extension point was run."""
+        self.histogram(point, status).observe(seconds)
+
+    @contextmanager
+    def point(self, point: str) -> Generator[PointTimer]:
+        """Time what is in the block as one run of *point*; a hook that fails makes it an Error."""
+        timer, began = PointTimer(), self.clock()
+        try:
+            yield timer
+        except HookFailed:
+            timer.status = ERROR
+            raise
+        finally:
+            self.observe(point, timer.status, self.clock() - began)
+
+    # --- decisions --------------------------------------------------------------------------------------------------
+
+    def decided_from_cache(
+        self, seconds: float, skip_filter: frozenset[str], skip_score: frozenset[str] | None
+    ) -> None:
+        """A decision came from the signature cache.
+
+        Args:
+            seconds: what it took.
+            skip_filter: plugins skipped at Filter.
+            skip_score: plugins skipped at Score; None if no nodes were scored.
+        """
+        self.cached_decisions += 1
+        self._filter.observe(seconds)
+        self.cache_seconds.observe(seconds)
+        self._unfolded[skip_score is not None] += 1
+        self.filtered(skip_filter)
+        if skip_score is not None:
+            self.scored(skip_score)
+
+    def filtered(self, skipped: frozenset[str]) -> None:
+        """All pre_filters were called, and the filters of all plugins but *skipped*."""
+        self._filtered[skipped] += 1
+        if len(self._filtered) > MAX_SKIP_SETS:
+            self.fold()
+
+    def scored(self, skipped: frozenset[str]) -> None:
+        """All pre_scores were called, and the scores of all plugins but *skipped*."""
+        self._scored[skipped] += 1
+        if len(self._scored) > MAX_SKIP_SETS:
+            self.fold()
+
+    def rejected_by_pre_filter(self, status: Status) -> None:
+        """The pre_filters were called up to the one that ended the cycle."""
+        plugins = self.plugins.get("PreFilter", ())
+        if status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE and status.plugin in plugins:
+            plugins = plugins[: plugins.index(status.plugin) + 1]
+        for plugin in plugins:
+            self.evaluations["PreFilter", plugin] += 1
+
+    def fold(self) -> None:
+        """Add up by extension point and plugin what was counted in shorter ways; to be called before reading."""
+        for pre, point, counted in (("PreFilter", "Filter", self._filtered), ("PreScore", "Score", self._scored)):
+            for skipped, count in counted.items():
+                self._count(pre, frozenset(), count)
+                self._count(point, skipped, count)
+            counted.clear()
+        without, scored = self._unfolded
+        self._unfolded[:] = [0, 0]
+        for point, count in (("PreFilter", without + scored), ("PreScore", scored), ("Score", scored)):
+            if count:
+                self.histogram(point, SUCCESS).observe_many(0.0, count)
+
+    def _count(self, point: str, skipped: frozenset[str], count: int) -> None:
+        for plugin in self.plugins.get(point, ()):
+            if plugin not in skipped:
+                self.evaluations[point, plugin] += count
+
+    # --- single plugins ---------------------------------------------------------------------------------------------
+
+    def is_sampled(self) -> bool:
+        """Whether the cycle that begins now is one of the sample."""
+        self._until_sample -= 1
+        if self._until_sample > 0:
+            return False
+        self._until_sample = self.sample_gap()
+        return True
+
+    @contextmanager
+    def timing(self, hooks: Sequence[TimedHook]) -> Generator[None]:
+        """Time the calls of *hooks* inside the block, in which nothing waits: no other cycle must come in between."""
+        for timed in hooks:
+            timed.function = timed.hook.function
+            timed.hook.function = timed
+        try:
+            yield
+        finally:
+            for timed in hooks:
+                timed.hook.function = timed.function
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.fold()
+        self.evaluations.clear()
+        self.cached_decisions = self.plain_decisions = self.unsigned_decisions = 0
+        self.cache_seconds.reset()
+        for histogram in self.points.values():
+            histogram.reset()
+
+
+@define(eq=False)
+class Measurements:
+    """What is measured about all cycles; without a clock every duration is 0."""
+
+    clock: Clock = field(default=lambda: 0.0)
+    sample_gap: Callable[[], int] = field(default=lambda: SAMPLE_GAP)
+    """How many cycles on the next one is sampled."""
+    profiles: dict[str, ProfileMeasurements] = field(factory=dict)
+    hints: dict[tuple[str, str, str], Histogram] = field(factory=dict)
+    """(plugin, event, hint) → seconds."""
+    post_filters: int = 0
+    """Pods for which post_filter was called: attempts to preempt."""
+    plugin_times: PluginTimes = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.plugin_times = PluginTimes(self.clock)
+
+    def add_profile(
+        self,
+        name: str,
+        *,
+        in_decision: Iterable[BoundHook] = (),
+        after_decision: Iterable[BoundHook] = (),
+        plugins: dict[str, tuple[str, ...]] | None = None,
+    ) -> ProfileMeasurements:
+        """Begin to measure the profile *name*; see `ProfileMeasurements`."""
+        found = self.profiles[name] = ProfileMeasurements(
+            clock=self.clock,
+            sample_gap=self.sample_gap,
+            in_decision=[TimedHook(hook, self.plugin_times) for hook in in_decision],
+            after_decision=[TimedHook(hook, self.plugin_times) for hook in after_decision],
+            plugins=plugins or {},
+        )
+        return found
+
+    def observe_hint(self, plugin: str, event: str, hint: str, seconds: float) -> None:
+        """A hint function has returned."""
+        key = plugin, event, hint
+        histogram = self.hints.get(key)
+        if histogram is None:
+            histogram = self.hints[key] = Histogram(PLUGIN_BUCKETS)
+        histogram.observe(seconds)
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.hints.clear()
+        self.plugin_times.by_hook.clear()
+        self.post_filters = 0
+        for profile in self.profiles.values():
+            profile.reset()
