@@ -23,6 +23,8 @@ from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.hook_time_limit import HookScopes
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
+from trio_sched.daemon.metrics.collection import Metrics
+from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.plugin_handle import PluginHandle
 from trio_sched.daemon.pod_status import PodStatusWriter
@@ -40,6 +42,7 @@ from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.hook_times import HookTimes
 from trio_sched.engine.likely_mistakes import likely_mistakes
+from trio_sched.engine.measurements import SAMPLE_GAP, Measurements
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.profile import build_profile
 from trio_sched.engine.queue import SchedulingQueue
@@ -81,6 +84,7 @@ class Assembly:
     pod_kind: Kind[Pod]
     extenders: Extenders | None
     blocking_hooks: BlockingHooks
+    metrics: Metrics
     wanted_kinds: Mapping[str, Action]
     """What to watch besides pods and nodes, and after which changes pods move."""
     watch_reconnect: WatchReconnect = field(factory=WatchReconnect)
@@ -100,7 +104,7 @@ def assemble(
     config, gates = settings.config, settings.gates
     unassigned, waiting, pods_in_pre_bind = UnassignedPods(), WaitingPods(), PodsInPreBind()
     pods_available, backoff_changed = WakeUp(), WakeUp()
-    object_cache = ObjectCache()
+    object_cache, metrics = ObjectCache(), MetricRecorder()
     scheduler = _scheduler(settings, unassigned, object_cache, random)
     queue = scheduler.queue
 
@@ -128,6 +132,7 @@ def assemble(
         recorder=recorder,
         status_writer=status_writer,
         activate=activate,
+        metrics=metrics,
         parallelism=config.parallelism,
     )
     extenders = extender_scheduling = None
@@ -142,6 +147,7 @@ def assemble(
         recorder=recorder,
         status_writer=status_writer,
         requeued=backoff_changed.set,
+        metrics=metrics,
     )
     binding = BindingCycle(
         scheduler=scheduler,
@@ -152,6 +158,7 @@ def assemble(
         status_writer=status_writer,
         failure_handler=failure_handler,
         wake=pods_available.set,
+        metrics=metrics,
         nominate_while_binding=gates.enabled("NominatedNodeNameForExpectation"),
         extenders=extenders,
     )
@@ -162,6 +169,7 @@ def assemble(
         wake=wake,
         reject_waiting=waiting.reject_deleted,
         declared_features=gates.enabled("NodeDeclaredFeatures"),
+        metrics=metrics,
     )
     schedule_one = ScheduleOne(
         scheduler=scheduler,
@@ -170,6 +178,7 @@ def assemble(
         failure_handler=failure_handler,
         recorder=recorder,
         pods_available=pods_available,
+        metrics=metrics,
         extender_scheduling=extender_scheduling,
     )
     binder = Binder(client=clients.main, random=random)
@@ -220,6 +229,21 @@ def assemble(
         pod_kind=pod_kind(config.extenders, profiles),
         extenders=extenders,
         blocking_hooks=BlockingHooks(hook_times),
+        metrics=Metrics(
+            options=settings.metrics,
+            gates=gates,
+            scheduler=scheduler,
+            clients={"main": clients.main, "events": clients.events, "leases": clients.leases},
+            pools={
+                "binding": bind_pool,
+                "pod_status_patch": status_patch_pool,
+                "preemption": preemption_executor.pool,
+            },
+            binding=lambda: binding.under_way,
+            unsent_events=lambda: recorder.unfinished,
+            dropped_events=lambda: recorder.dropped,
+            recorder=metrics,
+        ),
         wanted_kinds=wanted,
     )
 
@@ -251,4 +275,13 @@ def _scheduler(
         groups_skip_hints=gates.enabled("GenericWorkload"),
         resource_options=options,
     )
-    return Scheduler(cache=Cache(options), queue=queue, rng=random, dependencies=object_cache.dependencies)
+    # A random gap, so that a workload which repeats itself is sampled evenly; by a generator of its own, so that the
+    # decisions do not depend on it.
+    sample_gap = partial(Random(0).randrange, 1, 2 * SAMPLE_GAP)
+    return Scheduler(
+        cache=Cache(options),
+        queue=queue,
+        rng=random,
+        dependencies=object_cache.dependencies,
+        measurements=Measurements(time.perf_counter, sample_gap),
+    )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import field, frozen
 
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.schema import SchedulerConfig
+from trio_sched.daemon.metrics.options import MetricsOptions
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.queue import MAX_IN_UNSCHEDULABLE_SECONDS
 from trio_sched.kube_client.connection import KubeClient
@@ -28,6 +29,7 @@ class DaemonSettings:
     identity: str
     """``<hostname>_<uuid>``: unique among all candidates for the lease."""
     max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
+    metrics: MetricsOptions = field(factory=MetricsOptions)
 
 
 @frozen(kw_only=True)

@@ -32,6 +32,7 @@ from trio_sched.daemon.hook_calls import run_in_background
 from trio_sched.daemon.leader_election import LeaderElector
 from trio_sched.daemon.limits import EVENT_FLUSH_SECONDS, SHUTDOWN_GRACE_SECONDS
 from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
+from trio_sched.daemon.metrics.loop_lag import watch_event_loop
 from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.watches import run_watches
 from trio_sched.engine.bound_hooks import BoundHook
@@ -83,10 +84,13 @@ async def _run(assembly: Assembly, stop: trio.Event, task_status: trio.TaskStatu
         wall_clock=assembly.wall_clock,
         random=assembly.random,
         record_event=assembly.recorder.record_on_lease,
+        metrics=assembly.metrics.recorder,
     )
     async with trio.open_nursery() as services:
         services.start_soon(_tell_end, stop, assembly.ending)
         services.start_soon(assembly.recorder.run)
+        if settings.metrics.watch_event_loop:
+            services.start_soon(watch_event_loop, assembly.metrics.recorder)
         if assembly.extenders is not None:
             services.start_soon(assembly.extenders.close_on_exit)
         work = partial(_schedule_while_leading, assembly, stop)
@@ -154,6 +158,7 @@ async def _run_plugin(hook: BoundHook) -> None:
 
 async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
     """Schedule until *stop*, then wait for what is under way."""
+    assembly.metrics.recorder.has_led = True
     async with trio.open_nursery() as writers:
         writers.start_soon(_tell_end, stop, assembly.ending)
         writers.start_soon(assembly.bind_pool.run)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import Any
 
 import trio
@@ -12,7 +11,7 @@ from trio_sched.daemon.assembly import Assembly
 from trio_sched.daemon.watched_kinds import kind_of
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
-from trio_sched.kube_client.watch import Changes, Listed, Reflector, list_and_watch, log_watch_error
+from trio_sched.kube_client.watch import Changes, Listed, Reflector, log_watch_error
 from trio_sched.objects.pod import Pod
 
 log = logging.getLogger(__name__)
@@ -27,6 +26,8 @@ async def run_watches(
     held: list[Listed[Pod] | Changes[Pod]] = []
     pods = Reflector(client, assembly.pod_kind, held.append, random)
     assembly.watch_reconnect.reflectors[:] = [nodes, pods]
+    assembly.metrics.reflectors[:] = [nodes, pods]
+    assembly.metrics.pods = pods
     async with trio.open_nursery() as nursery:
         async with trio.open_nursery() as first_lists:
             first_lists.start_soon(nursery.start, nodes.run)
@@ -71,5 +72,7 @@ async def _start_if_served(
             log.warning("%s cannot be watched, so nothing is known of them: %s", plural, error)
             responded.set()
 
-    nursery.start_soon(partial(list_and_watch, client, kind, handle, random=assembly.random, on_error=on_error))
+    reflector = Reflector(client, kind, handle, assembly.random, on_error=on_error)
+    assembly.metrics.reflectors.append(reflector)
+    nursery.start_soon(reflector.run)
     await responded.wait()

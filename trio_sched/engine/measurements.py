@@ -17,8 +17,8 @@ from typing import Final
 from attrs import define, field
 
 from trio_sched.engine.bound_hooks import BoundHook, HookFunction
-from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.histogram import Histogram, exponential_buckets
+from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.plugin_api.status import Code, Status
 from trio_sched.plugin_api.verdicts import PostFilterResult, Verdicts, Wait
 
@@ -87,13 +87,14 @@ class TimedHook:
         began, status = self.times.clock(), ERROR
         try:
             returned = self.function(*args)
-            status = _label_or_error(returned)
+            status = label_or_error(returned)
             return returned
         finally:
             self.times.observe(self.hook, status, self.times.clock() - began)
 
 
-def _label_or_error(returned: object) -> str:
+def label_or_error(returned: object) -> str:
+    """The same for any object; an invalid one counts as an error."""
     try:
         return label_of_returned(returned)
     except Exception:  # an object of a plugin; who reads it next finds out what is wrong with it

@@ -107,7 +107,9 @@ class HintTable:
         for entry in self.matching(event):
             if entry.is_never or entry.plugin not in rejectors:
                 continue
-            if self._hint(entry, event, info.pod, old, new) == Hint.SKIP or self._is_refused_there(entry, info, old, new):
+            if self._hint(entry, event, info.pod, old, new) == Hint.SKIP or self._is_refused_there(
+                entry, info, old, new
+            ):
                 continue
             if entry.plugin in info.pending_plugins:
                 return QueueingStrategy.IMMEDIATELY
@@ -183,9 +185,7 @@ def build_hint_table(
     if extenders:
         entries.extend(_entries_of(EXTENDER_NAME, None, extra))
     failures = PluginFailures() if plugin_failures is None else plugin_failures
-    return HintTable(
-        tuple(entries), failures, is_refused, Measurements() if measurements is None else measurements
-    )
+    return HintTable(tuple(entries), failures, is_refused, Measurements() if measurements is None else measurements)
 
 
 def _entries_of(plugin: str, hook: BoundHook | None, extra: Iterable[str]) -> list[HintEntry]:

@@ -146,6 +146,10 @@ class Scheduler:
         for cache in self._signature_caches.values():
             cache.clear()
 
+    def cached_signatures(self) -> dict[str, int]:
+        """Profile → signatures whose results are cached."""
+        return {name: len(cache) for name, cache in self._signature_caches.items()}
+
     # --- deciding ---------------------------------------------------------------------------------------------------
 
     def decide(self, info: QueuedPodInfo) -> Decision:

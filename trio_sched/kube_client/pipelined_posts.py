@@ -206,6 +206,8 @@ class _Pipeline:
         self.connection = connection
         self.in_flight: deque[Post] = deque()
         """Sent, in this order, and without a response."""
+        self._sent_at: deque[float] = deque()
+        """When each of these was sent."""
         self.responses = 0
         self._posts = posts
         self._progress_at = trio.current_time()
@@ -263,8 +265,10 @@ class _Pipeline:
             messages.append(pool.message(b"POST", client.path(post.target), headers, post.body))
         if not messages:
             return False
+        now = trio.current_time()
+        self._sent_at.extend([now] * len(messages))
         if len(messages) == len(self.in_flight):
-            self._progress_at = trio.current_time()
+            self._progress_at = now
         with trio.fail_after(client.request_seconds):
             await self.connection.channel.send(b"".join(messages))
         return True
@@ -308,4 +312,19 @@ class _Pipeline:
             raise ProtocolViolation("a response without a request")
         self.responses += 1
         self._is_last = self._is_last or not self._parser.should_keep_alive()
-        self._posts.done(self.in_flight.popleft(), reply)
+        post = self.in_flight.popleft()
+        self._observe(post, reply)
+        self._posts.done(post, reply)
+
+    def _observe(self, post: Post, reply: Reply) -> None:
+        """Tell the observer; the response may have waited here until the next posts were sent."""
+        sent_at, observer = self._sent_at.popleft(), self._posts.client.observer
+        if observer is not None:
+            observer.request_done(
+                b"POST",
+                reply.status,
+                seconds=self._progress_at - sent_at,
+                waited_seconds=0.0,
+                sent_bytes=len(post.body),
+                received_bytes=len(reply.body),
+            )
