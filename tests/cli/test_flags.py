@@ -134,8 +134,8 @@ def test_flags_whose_feature_is_missing_refuse_the_start_instead_of_being_ignore
     with pytest.raises(MissingFeatureError, match="--client-ca-file: authentication of requests is not supported yet"):
         refuse_unsupported(parse_flags(["--client-ca-file=/ca.crt"]))
     refuse_unsupported(parse_flags(["--client-ca-file=/ca.crt", "--secure-port=0"]))
-    with pytest.raises(MissingFeatureError, match="--disabled-metrics: choosing metrics"):
-        refuse_unsupported(parse_flags(["--disabled-metrics=a", "--secure-port=0"]))
+    with pytest.raises(MissingFeatureError, match="--vmodule: logging in this way"):
+        refuse_unsupported(parse_flags(["--vmodule=a=1", "--secure-port=0"]))
     refuse_unsupported(parse_flags(["--bind-address=0.0.0.0", "-v=3", "--logging-format=json"]))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import trio
 from attrs import define, field
@@ -34,6 +34,14 @@ from trio_sched.objects.quantity import QuantityError
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent
 
 log = logging.getLogger(__name__)
+
+# A label is put together each time it is read, and these are read for every event about a pod.
+_POD_ADDED: Final = ASSIGNED_POD_ADD.label
+_POD_UPDATED: Final = ASSIGNED_POD_UPDATE.label
+_POD_DELETED: Final = ASSIGNED_POD_DELETE.label
+_UNASSIGNED_ADDED: Final = UNSCHEDULABLE_POD_ADD.label
+_UNASSIGNED_UPDATED: Final = UNSCHEDULABLE_POD_UPDATE.label
+_UNASSIGNED_DELETED: Final = UNSCHEDULABLE_POD_DELETE.label
 
 K = TypeVar("K")
 
@@ -77,18 +85,18 @@ class EventHandlers:
         if change.type == "ADDED":
             assert new is not None
             self._pod_added(new, now)
-            return ASSIGNED_POD_ADD.label if new.node_name else UNSCHEDULABLE_POD_ADD.label
+            return _POD_ADDED if new.node_name else _UNASSIGNED_ADDED
         if change.type == "MODIFIED":
             assert old is not None
             assert new is not None
             self._pod_updated(old, new, now)
             if old.spec.node_name:
-                return ASSIGNED_POD_UPDATE.label
-            return ASSIGNED_POD_ADD.label if new.node_name else UNSCHEDULABLE_POD_UPDATE.label
+                return _POD_UPDATED
+            return _POD_ADDED if new.node_name else _UNASSIGNED_UPDATED
         last = new if new is not None else old
         assert last is not None
         self._pod_deleted(last, now, was=old)
-        return ASSIGNED_POD_DELETE.label if last.node_name else UNSCHEDULABLE_POD_DELETE.label
+        return _POD_DELETED if last.node_name else _UNASSIGNED_DELETED
 
     def _responsible_for_pod(self, pod: Pod) -> bool:
         return pod.scheduler_name in self.scheduler.profiles

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from trio_sched.daemon.metrics.client_families import CLIENT_FAMILIES
 from trio_sched.daemon.metrics.exposed import Series
+from trio_sched.daemon.metrics.families import by_name
 from trio_sched.daemon.metrics.options import add_values
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.metrics.requests import RequestLog
@@ -15,6 +17,7 @@ from trio_sched.daemon.metrics.scheduler_series import Collected
 from trio_sched.engine.histogram import Histogram
 from trio_sched.kube_client.connection import KubeClient
 
+FAMILIES: Final = by_name(CLIENT_FAMILIES)
 ELECTION: Final = "kube-scheduler"
 """The name of the election in metrics, whatever the lease is called."""
 NO_RESPONSE: Final = "<error>"
@@ -46,6 +49,8 @@ def requests(logs: Iterable[RequestLog]) -> Collected:
     for family, by_labels in merged.items():
         yield family, list(by_labels.items())
     yield "rest_client_exec_plugin_ttl_seconds", [((), math.inf)]
+    rotations = Histogram(FAMILIES["rest_client_exec_plugin_certificate_rotation_age"].buckets)
+    yield "rest_client_exec_plugin_certificate_rotation_age", [((), rotations)]
     yield "rest_client_transport_cert_rotation_gc_calls_total", [((), 0.0)]
 
 
