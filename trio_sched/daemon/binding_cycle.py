@@ -72,7 +72,7 @@ class BindingCycle:
             return
         if waits is None and not plan.groups:
             self.scheduler.binding_starts(info)
-            self._measured(info).observe("PreBind", SUCCESS, 0.0)
+            self._measured(info).nothing_to_pre_bind += 1
             if self.extenders is not None and self.extenders.binds(info.pod):
                 nursery.start_soon(self._bind, info, placed)  # a slow extender must not take up the pool
             else:
@@ -170,12 +170,12 @@ class BindingCycle:
                 self._fail(info, placed, refused)
                 return
         now = trio.current_time()
-        measured.observe("Bind", SUCCESS, now - began)
+        measured.bound.observe(now - began)
         self.metrics.bound(info, now)
         self._record_bound(info, placed)
         steps = self.scheduler.post_bind_steps(info.pod, placed)
         if steps is None:
-            measured.observe("PostBind", SUCCESS, 0.0)
+            measured.nothing_after_bind += 1
         else:
             began = now
             await run_steps(steps, observe)

@@ -10,7 +10,7 @@ at Filter, and the others take no time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Final
 
@@ -65,32 +65,64 @@ class PluginTimes:
     by_hook: dict[tuple[str, str, str], Histogram] = field(factory=dict)
     """(plugin, hook, status) → seconds."""
 
+    def histogram(self, hook: BoundHook, status: str) -> Histogram:
+        """The durations of *hook* when it returned *status*."""
+        key = hook.plugin, hook.hook, status
+        found = self.by_hook.get(key)
+        if found is None:
+            found = self.by_hook[key] = Histogram(PLUGIN_BUCKETS)
+        return found
+
     def observe(self, hook: BoundHook, status: str, seconds: float) -> None:
         """*hook* has returned *status*."""
-        key = hook.plugin, hook.hook, status
-        histogram = self.by_hook.get(key)
-        if histogram is None:
-            histogram = self.by_hook[key] = Histogram(PLUGIN_BUCKETS)
-        histogram.observe(seconds)
+        self.histogram(hook, status).observe(seconds)
+
+    def reset(self) -> None:
+        """Forget everything."""
+        for histogram in self.by_hook.values():
+            histogram.reset()
 
 
-@define(eq=False)
-class TimedHook:
-    """Stands in for the function of a hook while that is timed."""
+class TimedHooks:
+    """Hooks whose calls can be timed: meanwhile other functions stand in for theirs."""
 
-    hook: BoundHook
-    times: PluginTimes
-    function: HookFunction = field(init=False)
+    def __init__(self, hooks: Iterable[BoundHook], times: PluginTimes) -> None:
+        hooks = tuple(hooks)
+        self._times = times
+        # Functions of built-in plugins are never replaced by others, so what stands in for them is made once.
+        self._built_in = [(hook, hook.function, _timed(hook, hook.function, times)) for hook in hooks if hook.built_in]
+        self._others = [hook for hook in hooks if not hook.built_in]
 
-    def __call__(self, *args: object) -> object:
-        """Call the function, and note how long it took."""
-        began, status = self.times.clock(), ERROR
+    @contextmanager
+    def timing(self) -> Generator[None]:
+        """Time the calls inside the block, in which nothing waits: no other cycle must come in between."""
+        originals = [(hook, hook.function) for hook in self._others]
+        for hook, function in originals:
+            hook.function = _timed(hook, function, self._times)
+        for hook, _function, timed in self._built_in:
+            hook.function = timed
         try:
-            returned = self.function(*args)
-            status = label_or_error(returned)
-            return returned
+            yield
         finally:
-            self.times.observe(self.hook, status, self.times.clock() - began)
+            for hook, function, _timed_function in self._built_in:
+                hook.function = function
+            for hook, function in originals:
+                hook.function = function
+
+
+def _timed(hook: BoundHook, function: HookFunction, times: PluginTimes) -> HookFunction:
+    def timed(*args: object) -> object:
+        began = times.clock()
+        try:
+            returned = function(*args)
+        except BaseException:
+            times.observe(hook, ERROR, times.clock() - began)
+            raise
+        seconds = times.clock() - began
+        times.observe(hook, SUCCESS if returned is None else label_or_error(returned), seconds)
+        return returned
+
+    return timed
 
 
 def label_or_error(returned: object) -> str:
@@ -114,9 +146,9 @@ class ProfileMeasurements:
 
     clock: Clock
     sample_gap: Callable[[], int]
-    in_decision: Sequence[TimedHook] = ()
+    in_decision: TimedHooks
     """The hooks of a decision: from pre_filter to normalize_score."""
-    after_decision: Sequence[TimedHook] = ()
+    after_decision: TimedHooks
     """Those from reserve to pre_bind_pre_flight."""
     plugins: dict[str, tuple[str, ...]] = field(factory=dict)
     """PreFilter, Filter, PreScore and Score → their plugins, in order."""
@@ -136,13 +168,28 @@ class ProfileMeasurements:
     """Plugins skipped at Filter → attempts."""
     _scored: Counter[frozenset[str]] = field(factory=Counter, init=False)
     """Plugins skipped at Score → attempts."""
-    _filter: Histogram = field(init=False)
-    _unfolded: list[int] = field(factory=lambda: [0, 0], init=False)
-    """Decisions from the cache that are not in *points* yet: without scores, and with scores."""
+    # The outcomes of nearly every pod, without looking them up.
+    filtered_in: Histogram = field(init=False)
+    reserved: Histogram = field(init=False)
+    permitted: Histogram = field(init=False)
+    pre_flight_skipped: Histogram = field(init=False)
+    bound: Histogram = field(init=False)
+    nothing_to_pre_bind: int = 0
+    """Pods for which PreBind was over at once; not in *points* before `fold`."""
+    nothing_after_bind: int = 0
+    """The same for PostBind."""
+    _unfolded: int = field(default=0, init=False)
+    """Decisions from the cache that are not in *points* yet."""
+    _unfolded_scored: int = field(default=0, init=False)
+    """Those of them for which nodes were scored."""
     _until_sample: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._filter = self.histogram("Filter", SUCCESS)
+        self.filtered_in = self.histogram("Filter", SUCCESS)
+        self.reserved = self.histogram("Reserve", SUCCESS)
+        self.permitted = self.histogram("Permit", SUCCESS)
+        self.pre_flight_skipped = self.histogram("PreBindPreFlight", SKIPPED)
+        self.bound = self.histogram("Bind", SUCCESS)
         self._until_sample = self.sample_gap()
 
     def histogram(self, point: str, status: str) -> Histogram:
@@ -181,11 +228,12 @@ class ProfileMeasurements:
             skip_score: plugins skipped at Score; None if no nodes were scored.
         """
         self.cached_decisions += 1
-        self._filter.observe(seconds)
+        self.filtered_in.observe(seconds)
         self.cache_seconds.observe(seconds)
-        self._unfolded[skip_score is not None] += 1
+        self._unfolded += 1
         self.filtered(skip_filter)
         if skip_score is not None:
+            self._unfolded_scored += 1
             self.scored(skip_score)
 
     def filtered(self, skipped: frozenset[str]) -> None:
@@ -215,38 +263,29 @@ class ProfileMeasurements:
                 self._count(pre, frozenset(), count)
                 self._count(point, skipped, count)
             counted.clear()
-        without, scored = self._unfolded
-        self._unfolded[:] = [0, 0]
-        for point, count in (("PreFilter", without + scored), ("PreScore", scored), ("Score", scored)):
+        for point, count in (
+            ("PreFilter", self._unfolded),
+            ("PreScore", self._unfolded_scored),
+            ("Score", self._unfolded_scored),
+            ("PreBind", self.nothing_to_pre_bind),
+            ("PostBind", self.nothing_after_bind),
+        ):
             if count:
                 self.histogram(point, SUCCESS).observe_many(0.0, count)
+        self._unfolded = self._unfolded_scored = self.nothing_to_pre_bind = self.nothing_after_bind = 0
 
     def _count(self, point: str, skipped: frozenset[str], count: int) -> None:
         for plugin in self.plugins.get(point, ()):
             if plugin not in skipped:
                 self.evaluations[point, plugin] += count
 
-    # --- single plugins ---------------------------------------------------------------------------------------------
-
     def is_sampled(self) -> bool:
-        """Whether the cycle that begins now is one of the sample."""
+        """Whether the cycle that begins now is one of those whose plugins are timed."""
         self._until_sample -= 1
         if self._until_sample > 0:
             return False
         self._until_sample = self.sample_gap()
         return True
-
-    @contextmanager
-    def timing(self, hooks: Sequence[TimedHook]) -> Generator[None]:
-        """Time the calls of *hooks* inside the block, in which nothing waits: no other cycle must come in between."""
-        for timed in hooks:
-            timed.function = timed.hook.function
-            timed.hook.function = timed
-        try:
-            yield
-        finally:
-            for timed in hooks:
-                timed.hook.function = timed.function
 
     def reset(self) -> None:
         """Forget everything."""
@@ -287,8 +326,8 @@ class Measurements:
         found = self.profiles[name] = ProfileMeasurements(
             clock=self.clock,
             sample_gap=self.sample_gap,
-            in_decision=[TimedHook(hook, self.plugin_times) for hook in in_decision],
-            after_decision=[TimedHook(hook, self.plugin_times) for hook in after_decision],
+            in_decision=TimedHooks(in_decision, self.plugin_times),
+            after_decision=TimedHooks(after_decision, self.plugin_times),
             plugins=plugins or {},
         )
         return found
@@ -304,7 +343,7 @@ class Measurements:
     def reset(self) -> None:
         """Forget everything."""
         self.hints.clear()
-        self.plugin_times.by_hook.clear()
+        self.plugin_times.reset()
         self.post_filters = 0
         for profile in self.profiles.values():
             profile.reset()

@@ -23,7 +23,7 @@ from trio_sched.engine.hook_steps import (
     post_filter_steps,
 )
 from trio_sched.engine.kind_dependencies import KindDependencies
-from trio_sched.engine.measurements import SKIPPED, SUCCESS, WAIT, Measurements, ProfileMeasurements, status_label
+from trio_sched.engine.measurements import SUCCESS, WAIT, Measurements, ProfileMeasurements, status_label
 from trio_sched.engine.node_refusal import NodeRefusals
 from trio_sched.engine.nominated_index import NominatedIndex
 from trio_sched.engine.nominated_pods import NominatedRows
@@ -157,7 +157,7 @@ class Scheduler:
         measured = self.measurements.profiles[info.pod.scheduler_name]
         if not measured.is_sampled():
             return self._decide(info, measured)
-        with measured.timing(measured.in_decision):
+        with measured.in_decision.timing():
             decision = self._decide(info, measured)
         if decision.state is not None:
             decision.state.record_plugin_metrics = True
@@ -288,7 +288,7 @@ class Scheduler:
             self.queue.nomination_ended(pod, nominated, now=now)
         measured = self.measurements.profiles[pod.scheduler_name]
         if placed.state.record_plugin_metrics:
-            with measured.timing(measured.after_decision):
+            with measured.after_decision.timing():
                 outcome = self._reserve_and_permit(pod, placed, measured)
         else:
             outcome = self._reserve_and_permit(pod, placed, measured)
@@ -306,13 +306,14 @@ class Scheduler:
         if refused is not None:
             measured.observe("Reserve", status_label(refused.status), reserved - began)
             return refused
-        measured.observe("Reserve", SUCCESS, reserved - began)
+        measured.reserved.observe(reserved - began)
         outcome = run_permit(profile, pod, placed.node_name, placed.state)
-        if isinstance(outcome, SchedulingFailure):
-            status = status_label(outcome.status)
+        seconds = measured.clock() - reserved
+        if outcome is None:
+            measured.permitted.observe(seconds)
         else:
-            status = SUCCESS if outcome is None else WAIT
-        measured.observe("Permit", status, measured.clock() - reserved)
+            status = status_label(outcome.status) if isinstance(outcome, SchedulingFailure) else WAIT
+            measured.observe("Permit", status, seconds)
         return outcome
 
     def plan_pre_bind(self, pod: Pod, placed: ScheduleResult) -> PreBindPlan | SchedulingFailure:
@@ -320,15 +321,17 @@ class Scheduler:
         profile, measured = self.profiles[pod.scheduler_name], self.measurements.profiles[pod.scheduler_name]
         began = measured.clock()
         if placed.state.record_plugin_metrics:
-            with measured.timing(measured.after_decision):
+            with measured.after_decision.timing():
                 plan = plan_pre_bind(profile, pod, placed)
         else:
             plan = plan_pre_bind(profile, pod, placed)
+        seconds = measured.clock() - began
         if isinstance(plan, SchedulingFailure):
-            status = status_label(plan.status)
+            measured.observe("PreBindPreFlight", status_label(plan.status), seconds)
+        elif plan.groups:
+            measured.observe("PreBindPreFlight", SUCCESS, seconds)
         else:
-            status = SUCCESS if plan.groups else SKIPPED
-        measured.observe("PreBindPreFlight", status, measured.clock() - began)
+            measured.pre_flight_skipped.observe(seconds)
         return plan
 
     def bind_steps(self, pod: Pod, placed: ScheduleResult) -> HookSteps[SchedulingFailure | None]:
