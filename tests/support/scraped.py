@@ -9,7 +9,7 @@ from trio_sched.testing.virtual_cluster import VirtualCluster
 
 @frozen
 class Scraped:
-    """Name and labels of every sample, and its value."""
+    """Name and labels of every sample, and its value; the parser appends ``_total`` to the names of all counters."""
 
     samples: tuple[tuple[str, dict[str, str], float], ...]
 
@@ -18,12 +18,12 @@ class Scraped:
         found = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
         return cls(tuple((sample.name, dict(sample.labels), sample.value) for sample in found))
 
-    def __call__(self, name: str, **labels: str) -> float | None:
+    def __call__(self, name: str, /, **labels: str) -> float | None:
         """The sum over all series of *name* with these *labels* (and any others); None if there is none."""
         values = [value for found, given, value in self.samples if found == name and labels.items() <= given.items()]
         return sum(values) if values else None
 
-    def by(self, label: str, name: str, **labels: str) -> dict[str, float]:
+    def by(self, label: str, name: str, /, **labels: str) -> dict[str, float]:
         """The value of *label* → the sum over its series, without zeros."""
         sums: dict[str, float] = {}
         for found, given, value in self.samples:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, cast
 
 from attrs import define, field
 
@@ -48,13 +48,15 @@ def label_of_returned(returned: object) -> str:
 
     A filter judges all nodes at once: Success if any of them passes.
     """
-    if isinstance(returned, Status):
-        return returned.code.label
-    if isinstance(returned, Verdicts):
-        return SUCCESS if not len(returned.codes) or returned.passes.any() else Code.UNSCHEDULABLE.label
-    if isinstance(returned, Wait):
-        return Code.WAIT.label
-    return status_label(returned.status) if isinstance(returned, PostFilterResult) else SUCCESS
+    kind = type(returned)  # not __class__, which an object of a plugin may have overridden
+    if kind is Status:
+        return cast(Status, returned).code.label
+    if kind is Verdicts:
+        verdicts = cast(Verdicts, returned)
+        return SUCCESS if not len(verdicts.codes) or verdicts.passes.any() else Code.UNSCHEDULABLE.label
+    if kind is PostFilterResult:
+        return status_label(cast(PostFilterResult, returned).status)
+    return WAIT if kind is Wait else SUCCESS
 
 
 @define(eq=False)

@@ -134,6 +134,7 @@ class PipelinedPosts:
                 failure = problem
             finally:
                 pipeline.connection.close()
+                pipeline.observe_lost()
                 self._take_back(pipeline.in_flight, refused=failure is not None and not pipeline.responses)
             if failure is not None and not pipeline.responses:  # else the server is there, and ended a connection
                 await self._pause(failure)
@@ -313,18 +314,24 @@ class _Pipeline:
         self.responses += 1
         self._is_last = self._is_last or not self._parser.should_keep_alive()
         post = self.in_flight.popleft()
-        self._observe(post, reply)
+        self._observe(post, reply.status, len(reply.body))
         self._posts.done(post, reply)
 
-    def _observe(self, post: Post, reply: Reply) -> None:
-        """Tell the observer; the response may have waited here until the next posts were sent."""
-        sent_at, observer = self._sent_at.popleft(), self._posts.client.observer
+    def observe_lost(self) -> None:
+        """Tell the observer about the posts that will have no response."""
+        for post in self.in_flight:
+            self._observe(post, 0, 0)
+
+    def _observe(self, post: Post, status: int, received_bytes: int) -> None:
+        """Tell the observer about the next post; the response may have waited until the next ones were sent."""
+        sent_at = self._sent_at.popleft() if self._sent_at else self._progress_at  # not sent when the connection broke
+        observer = self._posts.client.observer
         if observer is not None:
             observer.request_done(
                 b"POST",
-                reply.status,
+                status,
                 seconds=self._progress_at - sent_at,
                 waited_seconds=0.0,
                 sent_bytes=len(post.body),
-                received_bytes=len(reply.body),
+                received_bytes=received_bytes,
             )
