@@ -50,12 +50,12 @@ def label_of_returned(returned: object) -> str:
     """
     kind = type(returned)  # not __class__, which an object of a plugin may have overridden
     if kind is Status:
-        return cast(Status, returned).code.label
+        return cast("Status", returned).code.label
     if kind is Verdicts:
-        verdicts = cast(Verdicts, returned)
+        verdicts = cast("Verdicts", returned)
         return SUCCESS if not len(verdicts.codes) or verdicts.passes.any() else Code.UNSCHEDULABLE.label
     if kind is PostFilterResult:
-        return status_label(cast(PostFilterResult, returned).status)
+        return status_label(cast("PostFilterResult", returned).status)
     return WAIT if kind is Wait else SUCCESS
 
 
