@@ -43,3 +43,16 @@ def test_a_reset_leaves_the_object_in_use() -> None:
     histogram.observe(2.0)
     assert histogram.counts is counts
     assert counts == [0, 1]
+
+
+@given(st.lists(st.floats(0, 10), max_size=20))
+def test_a_finer_histogram_counts_as_its_observations(values: list[float]) -> None:
+    coarse, alone, finer = Histogram((0.2, 3.2)), Histogram((0.2, 3.2)), Histogram((0.1, 0.2, 0.4, 3.2, 6.4))
+    coarse.observe(1.0)
+    alone.observe(1.0)
+    for value in values:
+        finer.observe(value)
+        alone.observe(value)
+    coarse.add_finer(finer)
+    assert coarse.counts == alone.counts
+    assert coarse.count == len(values) + 1

@@ -36,6 +36,14 @@ class Histogram:
         self.counts[bisect_left(self.bounds, value)] += count
         self.sum += value * count
 
+    def add_finer(self, other: Histogram) -> None:
+        """Add the observations of *other*, whose bounds include all of these."""
+        for bound, count in zip(other.bounds, other.counts, strict=False):
+            if count:
+                self.counts[bisect_left(self.bounds, bound)] += count
+        self.counts[-1] += other.counts[-1]
+        self.sum += other.sum
+
     @property
     def count(self) -> int:
         """How many observations there were."""

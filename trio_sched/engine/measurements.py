@@ -28,6 +28,9 @@ Clock = Callable[[], float]
 POINT_BUCKETS: Final = exponential_buckets(0.0001, 2, 12)
 PLUGIN_BUCKETS: Final = exponential_buckets(0.00001, 1.5, 20)
 
+CACHE_BUCKETS: Final = exponential_buckets(0.00001, 2, 12)
+_FINE_BUCKETS: Final = tuple(sorted({*POINT_BUCKETS, *CACHE_BUCKETS}))
+
 SUCCESS: Final = Code.SUCCESS.label
 ERROR: Final = Code.ERROR.label
 SKIPPED: Final = Code.SKIP.label
@@ -36,6 +39,10 @@ SAMPLE_GAP: Final = 10
 """One of so many cycles has its plugins timed."""
 MAX_SKIP_SETS: Final = 1024
 """Different sets of skipped plugins that are counted before they are added up by plugin."""
+
+
+Skipped = tuple[frozenset[str], frozenset[str] | None]
+"""Plugins skipped at Filter, and at Score; None if no nodes were scored."""
 
 
 def status_label(status: Status | None) -> str:
@@ -159,37 +166,35 @@ class ProfileMeasurements:
     evaluations: Counter[tuple[str, str]] = field(factory=Counter)
     """(extension point, plugin) → attempts, as of the last `fold`."""
     cached_decisions: int = 0
-    """Decisions from the signature cache."""
+    """Decisions from the signature cache, as of the last `fold`."""
     plain_decisions: int = 0
     """Decisions by plain evaluation although the pod has a signature."""
     unsigned_decisions: int = 0
     """Decisions about pods without a signature."""
-    cache_seconds: Histogram = field(factory=lambda: Histogram(exponential_buckets(0.00001, 2, 12)))
-    """Of decisions from the signature cache."""
+    cache_seconds: Histogram = field(factory=lambda: Histogram(CACHE_BUCKETS))
+    """Of decisions from the signature cache, as of the last `fold`."""
+    _cached: dict[Skipped, int] = field(factory=dict, init=False)
+    """What was skipped → decisions from the cache."""
+    _cached_seconds: Histogram = field(factory=lambda: Histogram(_FINE_BUCKETS), init=False)
+    """Their durations, in buckets that make up those of both families that show them."""
     _filtered: Counter[frozenset[str]] = field(factory=Counter, init=False)
-    """Plugins skipped at Filter → attempts."""
+    """Plugins skipped at Filter → plain evaluations."""
     _scored: Counter[frozenset[str]] = field(factory=Counter, init=False)
-    """Plugins skipped at Score → attempts."""
+    """Plugins skipped at Score → plain evaluations."""
     # The outcomes of nearly every pod, without looking them up.
-    filtered_in: Histogram = field(init=False)
     reserved: Histogram = field(init=False)
-    permitted: Histogram = field(init=False)
     pre_flight_skipped: Histogram = field(init=False)
     bound: Histogram = field(init=False)
     nothing_to_pre_bind: int = 0
     """Pods for which PreBind was over at once; not in *points* before `fold`."""
     nothing_after_bind: int = 0
     """The same for PostBind."""
-    _unfolded: int = field(default=0, init=False)
-    """Decisions from the cache that are not in *points* yet."""
-    _unfolded_scored: int = field(default=0, init=False)
-    """Those of them for which nodes were scored."""
+    not_asked_to_permit: int = 0
+    """The same for Permit, where no plugin has that hook."""
     _until_sample: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.filtered_in = self.histogram("Filter", SUCCESS)
         self.reserved = self.histogram("Reserve", SUCCESS)
-        self.permitted = self.histogram("Permit", SUCCESS)
         self.pre_flight_skipped = self.histogram("PreBindPreFlight", SKIPPED)
         self.bound = self.histogram("Bind", SUCCESS)
         self._until_sample = self.sample_gap()
@@ -229,14 +234,14 @@ class ProfileMeasurements:
             skip_filter: plugins skipped at Filter.
             skip_score: plugins skipped at Score; None if no nodes were scored.
         """
-        self.cached_decisions += 1
-        self.filtered_in.observe(seconds)
-        self.cache_seconds.observe(seconds)
-        self._unfolded += 1
-        self.filtered(skip_filter)
-        if skip_score is not None:
-            self._unfolded_scored += 1
-            self.scored(skip_score)
+        self._cached_seconds.observe(seconds)
+        skipped = skip_filter, skip_score
+        try:
+            self._cached[skipped] += 1
+        except KeyError:
+            self._cached[skipped] = 1
+            if len(self._cached) > MAX_SKIP_SETS:
+                self.fold()
 
     def filtered(self, skipped: frozenset[str]) -> None:
         """All pre_filters were called, and the filters of all plugins but *skipped*."""
@@ -265,16 +270,31 @@ class ProfileMeasurements:
                 self._count(pre, frozenset(), count)
                 self._count(point, skipped, count)
             counted.clear()
+        cached = scored = 0
+        for (skip_filter, skip_score), count in self._cached.items():
+            cached += count
+            self._count("PreFilter", frozenset(), count)
+            self._count("Filter", skip_filter, count)
+            if skip_score is not None:
+                scored += count
+                self._count("PreScore", frozenset(), count)
+                self._count("Score", skip_score, count)
+        self._cached.clear()
+        self.cached_decisions += cached
+        for shown in (self.cache_seconds, self.histogram("Filter", SUCCESS)):
+            shown.add_finer(self._cached_seconds)
+        self._cached_seconds.reset()
         for point, count in (
-            ("PreFilter", self._unfolded),
-            ("PreScore", self._unfolded_scored),
-            ("Score", self._unfolded_scored),
+            ("PreFilter", cached),
+            ("PreScore", scored),
+            ("Score", scored),
+            ("Permit", self.not_asked_to_permit),
             ("PreBind", self.nothing_to_pre_bind),
             ("PostBind", self.nothing_after_bind),
         ):
             if count:
                 self.histogram(point, SUCCESS).observe_many(0.0, count)
-        self._unfolded = self._unfolded_scored = self.nothing_to_pre_bind = self.nothing_after_bind = 0
+        self.not_asked_to_permit = self.nothing_to_pre_bind = self.nothing_after_bind = 0
 
     def _count(self, point: str, skipped: frozenset[str], count: int) -> None:
         for plugin in self.plugins.get(point, ()):

@@ -16,6 +16,7 @@ from attrs import define, field, fields
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, HookFunction, ScoreHook
 from trio_sched.engine.hook_failure import describe_error
+from trio_sched.engine.measurements import Measurements, ProfileMeasurements
 from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_sign
 from trio_sched.engine.plugin_errors import BadPlugin
@@ -62,6 +63,8 @@ class Profile:
     """Plugins that can reject a pod: at pre_enqueue, pre_filter, filter, reserve or permit."""
     watches: frozenset[str]
     """Kinds of objects that plugins read, besides those whose events they have registered for."""
+    measured: ProfileMeasurements = field(init=False, factory=lambda: Measurements().add_profile(""))
+    """Where its cycles are measured; replaced once it is scheduled with."""
     plugins_with_later_hooks: frozenset[str] = field(init=False)
     """Plugins with hooks after the filters and scores, which may read what their pre_filter or pre_score has stored."""
     _sign_hooks: tuple[BoundHook, ...] = field(init=False)

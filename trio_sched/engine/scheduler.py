@@ -23,7 +23,7 @@ from trio_sched.engine.hook_steps import (
     post_filter_steps,
 )
 from trio_sched.engine.kind_dependencies import KindDependencies
-from trio_sched.engine.measurements import SUCCESS, WAIT, Measurements, ProfileMeasurements, status_label
+from trio_sched.engine.measurements import SUCCESS, WAIT, Measurements, status_label
 from trio_sched.engine.node_refusal import NodeRefusals
 from trio_sched.engine.nominated_index import NominatedIndex
 from trio_sched.engine.nominated_pods import NominatedRows
@@ -107,7 +107,7 @@ class Scheduler:
             "PreScore": profile.pre_score,
             "Score": profile.score,
         }
-        self.measurements.add_profile(
+        profile.measured = self.measurements.add_profile(
             name,
             in_decision=[*(hook for hooks in by_point.values() for hook in hooks), *normalizing],
             after_decision=[*profile.reserve, *profile.permit, *profile.pre_bind_pre_flight],
@@ -154,23 +154,24 @@ class Scheduler:
 
     def decide(self, info: QueuedPodInfo) -> Decision:
         """Find a node for a popped pod."""
-        measured = self.measurements.profiles[info.pod.scheduler_name]
-        if not measured.is_sampled():
-            return self._decide(info, measured)
-        with measured.in_decision.timing():
-            decision = self._decide(info, measured)
+        profile = self.profiles[info.pod.scheduler_name]
+        if not profile.measured.is_sampled():
+            return self._decide(info, profile)
+        with profile.measured.in_decision.timing():
+            decision = self._decide(info, profile)
         if decision.state is not None:
             decision.state.record_plugin_metrics = True
         return decision
 
-    def _decide(self, info: QueuedPodInfo, measured: ProfileMeasurements) -> Decision:
+    def _decide(self, info: QueuedPodInfo, profile: Profile) -> Decision:
+        measured = profile.measured
         began = measured.clock()
         pod = info.pod
         nominated = self._nominated.for_pod(pod)
         if info.signature_epoch != self.signature_epoch:
             self.sign_queued(info)
-        cycle = self._plain_cycle(pod, nominated)
-        cache = self._signature_caches[pod.scheduler_name]
+        cycle = self._plain_cycle(pod, nominated, profile)
+        cache = self._signature_caches[profile.name]
         if info.signature is None:
             measured.unsigned_decisions += 1
         else:
@@ -201,7 +202,8 @@ class Scheduler:
         self, info: QueuedPodInfo, *, nominated_first: bool = True
     ) -> NodesForExtenders | SchedulingFailure:
         """The nodes that extenders are to be asked about before it is decided about a popped pod."""
-        cycle = self._plain_cycle(info.pod, self._nominated.for_pod(info.pod))
+        pod = info.pod
+        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name])
         found = find_feasible_nodes(cycle, nominated_first=nominated_first)
         if isinstance(found, NodesForExtenders):
             self._next_start_node_index += found.evaluated
@@ -209,7 +211,8 @@ class Scheduler:
 
     def select_host_among(self, info: QueuedPodInfo, feasible: NodesForExtenders, result: ExtenderResult) -> Decision:
         """Find a node for a popped pod among those that extenders have left."""
-        cycle = self._plain_cycle(info.pod, self._nominated.for_pod(info.pod))
+        pod = info.pod
+        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name])
         return select_host_among(cycle, feasible, result, self.rng)
 
     def post_filter(self, info: QueuedPodInfo, unplaced: SchedulingFailure) -> HookSteps[SchedulingFailure] | None:
@@ -243,9 +246,9 @@ class Scheduler:
         self.plugin_failures.add_status(found.error, pod.key)
         return found
 
-    def _plain_cycle(self, pod: Pod, nominated: NominatedPods) -> SchedulingCycle:
+    def _plain_cycle(self, pod: Pod, nominated: NominatedPods, profile: Profile) -> SchedulingCycle:
         return SchedulingCycle(
-            self.profiles[pod.scheduler_name],
+            profile,
             self.cache.table,
             pod,
             nominated,
@@ -253,7 +256,6 @@ class Scheduler:
             self._next_start_node_index,
             self.queue.nominator.node_of(pod.uid),  # the pod's status shows a nomination later than the nominator
             self._nominated_rows,
-            measured=self.measurements.profiles[pod.scheduler_name],
         )
 
     def _is_refused_on_node(self, info: QueuedPodInfo, plugin: str, node_name: str) -> bool:
@@ -286,39 +288,20 @@ class Scheduler:
         self.queue.nominator.delete(pod.uid)
         if nominated and nominated != placed.node_name:
             self.queue.nomination_ended(pod, nominated, now=now)
-        measured = self.measurements.profiles[pod.scheduler_name]
+        profile = self.profiles[pod.scheduler_name]
         if placed.state.record_plugin_metrics:
-            with measured.after_decision.timing():
-                outcome = self._reserve_and_permit(pod, placed, measured)
+            with profile.measured.after_decision.timing():
+                outcome = _reserve_and_permit(pod, placed, profile)
         else:
-            outcome = self._reserve_and_permit(pod, placed, measured)
+            outcome = _reserve_and_permit(pod, placed, profile)
         if isinstance(outcome, SchedulingFailure):
             self.unreserve_and_forget(pod, placed)
         return outcome
 
-    def _reserve_and_permit(
-        self, pod: Pod, placed: ScheduleResult, measured: ProfileMeasurements
-    ) -> PermitWait | SchedulingFailure | None:
-        profile = self.profiles[pod.scheduler_name]
-        began = measured.clock()
-        refused = run_reserve(profile, pod, placed.node_name, placed.state)
-        reserved = measured.clock()
-        if refused is not None:
-            measured.observe("Reserve", status_label(refused.status), reserved - began)
-            return refused
-        measured.reserved.observe(reserved - began)
-        outcome = run_permit(profile, pod, placed.node_name, placed.state)
-        seconds = measured.clock() - reserved
-        if outcome is None:
-            measured.permitted.observe(seconds)
-        else:
-            status = status_label(outcome.status) if isinstance(outcome, SchedulingFailure) else WAIT
-            measured.observe("Permit", status, seconds)
-        return outcome
-
     def plan_pre_bind(self, pod: Pod, placed: ScheduleResult) -> PreBindPlan | SchedulingFailure:
         """Run pre_bind_pre_flight; see `trio_sched.engine.hook_steps.plan_pre_bind`."""
-        profile, measured = self.profiles[pod.scheduler_name], self.measurements.profiles[pod.scheduler_name]
+        profile = self.profiles[pod.scheduler_name]
+        measured = profile.measured
         began = measured.clock()
         if placed.state.record_plugin_metrics:
             with measured.after_decision.timing():
@@ -349,8 +332,9 @@ class Scheduler:
         Raises:
             CacheError: the API server has confirmed it already.
         """
-        with self.measurements.profiles[pod.scheduler_name].point("Unreserve"):
-            run_unreserve(self.profiles[pod.scheduler_name], pod, placed.node_name, placed.state, self.plugin_failures)
+        profile = self.profiles[pod.scheduler_name]
+        with profile.measured.point("Unreserve"):
+            run_unreserve(profile, pod, placed.node_name, placed.state, self.plugin_failures)
         self.cache.forget(pod.uid)
 
     def activate_collected(self, placed: ScheduleResult, *, now: float) -> bool:
@@ -444,3 +428,24 @@ class Scheduler:
         if before and before not in (nominated, info.pod.nominated_node_name):  # then no watch will show that it ended
             self.queue.nomination_ended(info.pod, before, now=now)
         return problem
+
+
+def _reserve_and_permit(pod: Pod, placed: ScheduleResult, profile: Profile) -> PermitWait | SchedulingFailure | None:
+    measured = profile.measured
+    began = measured.clock()
+    refused = run_reserve(profile, pod, placed.node_name, placed.state)
+    reserved = measured.clock()
+    if refused is not None:
+        measured.observe("Reserve", status_label(refused.status), reserved - began)
+        return refused
+    measured.reserved.observe(reserved - began)
+    if not profile.permit:
+        measured.not_asked_to_permit += 1
+        return None
+    outcome = run_permit(profile, pod, placed.node_name, placed.state)
+    if isinstance(outcome, SchedulingFailure):
+        status = status_label(outcome.status)
+    else:
+        status = SUCCESS if outcome is None else WAIT
+    measured.observe("Permit", status, measured.clock() - reserved)
+    return outcome

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from random import Random
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, frozen
 
 from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure, fit_failure, no_nodes
 from trio_sched.engine.filtering import FilterOutcome, NominatedPods, node_statuses, run_filters, run_pre_filters
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import select_host
 from trio_sched.engine.incremental_evaluation import IncrementalEvaluation
-from trio_sched.engine.measurements import Measurements, ProfileMeasurements, status_label
+from trio_sched.engine.measurements import Measurements, status_label
 from trio_sched.engine.nominated_pods import NominatedRows, run_filters_with_nominated_pods
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.scoring import Scores, run_pre_scores, run_scores
@@ -63,8 +63,6 @@ class SchedulingCycle:
     """Shared by all cycles; without it rows are copied for this one."""
     evaluation: IncrementalEvaluation | None = None
     """Of pods with the same signature: keeps statuses on nodes with nominated pods."""
-    measured: ProfileMeasurements = field(factory=lambda: Measurements().add_profile(""))
-    """Where durations and attempts are counted."""
 
     @property
     def nominated_node_name(self) -> str:
@@ -88,7 +86,7 @@ class SchedulingCycle:
         if total == 0:
             return no_nodes()
         # A second search of the same attempt, after extenders were called, is not another attempt.
-        measured = self.measured if only is None and nominated_first else Measurements().add_profile("")
+        measured = self.profile.measured if only is None and nominated_first else Measurements().add_profile("")
         with measured.point("PreFilter") as timer:
             narrowed = run_pre_filters(self.profile.pre_filter, self.pod, nodes, self.state)
             timer.status = status_label(narrowed.rejected)
@@ -178,10 +176,10 @@ class SchedulingCycle:
             HookFailed: a plugin failed.
         """
         if self.profile.score:
-            with self.measured.point("PreScore"):
+            with self.profile.measured.point("PreScore"):
                 run_pre_scores(self.profile.pre_score, self.pod, feasible, self.state)
-        self.measured.scored(self.state.skip_score)
-        with self.measured.point("Score"):
+        self.profile.measured.scored(self.state.skip_score)
+        with self.profile.measured.point("Score"):
             return run_scores(self.profile.score, self.pod, feasible, self.state)
 
     def decide(self, rng: Random) -> Decision:

@@ -14,6 +14,7 @@ ATTEMPT_BUCKETS: Final = exponential_buckets(0.001, 2, 15)
 SLI_BUCKETS: Final = exponential_buckets(0.01, 2, 20)
 MAX_ATTEMPTS_LABEL: Final = 15
 """Pods with so many attempts or more are one series, ``15+``."""
+_ATTEMPTS: Final = (*map(str, range(MAX_ATTEMPTS_LABEL)), f"{MAX_ATTEMPTS_LABEL}+")
 
 
 @define(eq=False)
@@ -69,8 +70,7 @@ class MetricRecorder:
         attempts = info.attempts
         self.attempts_until_bound.observe(attempts)
         if info.initial_attempt_timestamp is not None:
-            label = str(attempts) if attempts < MAX_ATTEMPTS_LABEL else f"{MAX_ATTEMPTS_LABEL}+"
-            self.sli.observe(now - info.initial_attempt_timestamp, label)
+            self.sli.observe(now - info.initial_attempt_timestamp, _ATTEMPTS[min(attempts, MAX_ATTEMPTS_LABEL)])
 
     def not_scheduled(self, info: QueuedPodInfo, now: float, *, rejected: bool) -> None:
         """The attempt failed: plugins rejected the pod, or there was an error."""
