@@ -111,6 +111,23 @@ class Profile:
         )
 
 
+def measure(name: str, profile: Profile, measurements: Measurements) -> None:
+    """Have the cycles of *profile* measured under *name* from now on."""
+    normalizing = [scorer.normalize for scorer in profile.score if scorer.normalize is not None]
+    by_point: dict[str, Sequence[BoundHook]] = {
+        "PreFilter": profile.pre_filter,
+        "Filter": profile.filter,
+        "PreScore": profile.pre_score,
+        "Score": profile.score,
+    }
+    profile.measured = measurements.add_profile(
+        name,
+        in_decision=[*(hook for hooks in by_point.values() for hook in hooks), *normalizing],
+        after_decision=[*profile.reserve, *profile.permit, *profile.pre_bind_pre_flight],
+        plugins={point: tuple(hook.plugin for hook in hooks) for point, hooks in by_point.items()},
+    )
+
+
 def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: Handle) -> Profile:
     """Load and instantiate the plugins of one profile and bind their hooks.
 

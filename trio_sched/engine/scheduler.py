@@ -23,16 +23,16 @@ from trio_sched.engine.hook_steps import (
     post_filter_steps,
 )
 from trio_sched.engine.kind_dependencies import KindDependencies
-from trio_sched.engine.measurements import SUCCESS, WAIT, Measurements, status_label
+from trio_sched.engine.measurements import Measurements
 from trio_sched.engine.node_refusal import NodeRefusals
 from trio_sched.engine.nominated_index import NominatedIndex
 from trio_sched.engine.nominated_pods import NominatedRows
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.preemption import DryRunCache, dry_run, is_judged_by_signature
-from trio_sched.engine.profile import Profile
+from trio_sched.engine.profile import Profile, measure
 from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.reservation import PermitWait, run_permit, run_reserve, run_unreserve
+from trio_sched.engine.reservation import PermitWait, reserve_and_permit, run_unreserve
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
 from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.objects.pod import Pod
@@ -85,7 +85,7 @@ class Scheduler:
         """
         self.profiles = profiles
         for name, profile in profiles.items():
-            self._measure(name, profile)
+            measure(name, profile, self.measurements)
         self.queue.install_profiles(
             profiles,
             self.sign_queued,
@@ -98,21 +98,6 @@ class Scheduler:
             name: SignatureCache(profile, table, self.dependencies, self._nominated_rows)
             for name, profile in profiles.items()
         }
-
-    def _measure(self, name: str, profile: Profile) -> None:
-        normalizing = [scorer.normalize for scorer in profile.score if scorer.normalize is not None]
-        by_point: dict[str, Sequence[BoundHook]] = {
-            "PreFilter": profile.pre_filter,
-            "Filter": profile.filter,
-            "PreScore": profile.pre_score,
-            "Score": profile.score,
-        }
-        profile.measured = self.measurements.add_profile(
-            name,
-            in_decision=[*(hook for hooks in by_point.values() for hook in hooks), *normalizing],
-            after_decision=[*profile.reserve, *profile.permit, *profile.pre_bind_pre_flight],
-            plugins={point: tuple(hook.plugin for hook in hooks) for point, hooks in by_point.items()},
-        )
 
     @property
     def hooks(self) -> list[BoundHook]:
@@ -288,34 +273,14 @@ class Scheduler:
         self.queue.nominator.delete(pod.uid)
         if nominated and nominated != placed.node_name:
             self.queue.nomination_ended(pod, nominated, now=now)
-        profile = self.profiles[pod.scheduler_name]
-        if placed.state.record_plugin_metrics:
-            with profile.measured.after_decision.timing():
-                outcome = _reserve_and_permit(pod, placed, profile)
-        else:
-            outcome = _reserve_and_permit(pod, placed, profile)
+        outcome = reserve_and_permit(self.profiles[pod.scheduler_name], pod, placed)
         if isinstance(outcome, SchedulingFailure):
             self.unreserve_and_forget(pod, placed)
         return outcome
 
     def plan_pre_bind(self, pod: Pod, placed: ScheduleResult) -> PreBindPlan | SchedulingFailure:
         """Run pre_bind_pre_flight; see `trio_sched.engine.hook_steps.plan_pre_bind`."""
-        profile = self.profiles[pod.scheduler_name]
-        measured = profile.measured
-        began = measured.clock()
-        if placed.state.record_plugin_metrics:
-            with measured.after_decision.timing():
-                plan = plan_pre_bind(profile, pod, placed)
-        else:
-            plan = plan_pre_bind(profile, pod, placed)
-        seconds = measured.clock() - began
-        if isinstance(plan, SchedulingFailure):
-            measured.observe("PreBindPreFlight", status_label(plan.status), seconds)
-        elif plan.groups:
-            measured.observe("PreBindPreFlight", SUCCESS, seconds)
-        else:
-            measured.pre_flight_skipped.observe(seconds)
-        return plan
+        return plan_pre_bind(self.profiles[pod.scheduler_name], pod, placed)
 
     def bind_steps(self, pod: Pod, placed: ScheduleResult) -> HookSteps[SchedulingFailure | None]:
         """The calls of bind; see `trio_sched.engine.hook_steps.bind_steps`."""
@@ -428,24 +393,3 @@ class Scheduler:
         if before and before not in (nominated, info.pod.nominated_node_name):  # then no watch will show that it ended
             self.queue.nomination_ended(info.pod, before, now=now)
         return problem
-
-
-def _reserve_and_permit(pod: Pod, placed: ScheduleResult, profile: Profile) -> PermitWait | SchedulingFailure | None:
-    measured = profile.measured
-    began = measured.clock()
-    refused = run_reserve(profile, pod, placed.node_name, placed.state)
-    reserved = measured.clock()
-    if refused is not None:
-        measured.observe("Reserve", status_label(refused.status), reserved - began)
-        return refused
-    measured.reserved.observe(reserved - began)
-    if not profile.permit:
-        measured.not_asked_to_permit += 1
-        return None
-    outcome = run_permit(profile, pod, placed.node_name, placed.state)
-    if isinstance(outcome, SchedulingFailure):
-        status = status_label(outcome.status)
-    else:
-        status = SUCCESS if outcome is None else WAIT
-    measured.observe("Permit", status, measured.clock() - reserved)
-    return outcome

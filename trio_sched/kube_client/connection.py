@@ -191,15 +191,7 @@ class KubeClient:
                 wait = BROKEN_READ_RETRY_SECONDS
             finally:
                 self._waiting.end(number, answered=answered)
-                if self.observer is not None:
-                    self.observer.request_done(
-                        method,
-                        status,
-                        seconds=trio.current_time() - sent_at,
-                        waited_seconds=delay,
-                        sent_bytes=len(body),
-                        received_bytes=received,
-                    )
+                self._observe(method, status, sent_at, waited=delay, sent=len(body), received=received)
             if answered:
                 if reply.status < 400:
                     return reply
@@ -239,17 +231,22 @@ class KubeClient:
                 answered, status = True, stream.status
             finally:
                 self._waiting.end(number, answered=answered)
-                if self.observer is not None:
-                    seconds = trio.current_time() - sent_at
-                    self.observer.request_done(
-                        b"GET", status, seconds=seconds, waited_seconds=0.0, sent_bytes=0, received_bytes=0
-                    )
+                self._observe(b"GET", status, sent_at)
             if stream.status != 200 or is_html(_content_type(stream.headers), b""):
                 reply = Reply(stream.status, stream.headers, await self._begin_of_body(stream))
                 if stream.status == 401:
                     await self._credentials.refused(sent_at)
                 self.check(b"GET", target, reply)
             yield stream
+
+    def _observe(
+        self, method: bytes, status: int, sent_at: float, *, waited: float = 0.0, sent: int = 0, received: int = 0
+    ) -> None:
+        if self.observer is not None:
+            seconds = trio.current_time() - sent_at
+            self.observer.request_done(
+                method, status, seconds=seconds, waited_seconds=waited, sent_bytes=sent, received_bytes=received
+            )
 
     async def _begin_of_body(self, stream: ByteStream) -> bytes:
         """What there is of the body within the timeout of a request, and up to :data:`MAX_ERROR_BYTES`."""
