@@ -3,7 +3,7 @@
 from attrs import frozen
 from prometheus_client.parser import text_string_to_metric_families
 
-from trio_sched.daemon.metrics.collection import Metrics
+from trio_sched.daemon.metrics.metrics import Metrics
 from trio_sched.testing.virtual_cluster import VirtualCluster
 
 

@@ -10,7 +10,7 @@ from stage import Assemble, MakeStage
 from trio.testing import MockClock
 
 from trio_sched.daemon.metrics import pages, slices
-from trio_sched.daemon.metrics.collection import Metrics
+from trio_sched.daemon.metrics.metrics import Metrics
 from trio_sched.daemon.metrics.options import MetricsOptions
 from trio_sched.daemon.metrics.pages import ResourcesPage
 from trio_sched.objects.pod import Pod

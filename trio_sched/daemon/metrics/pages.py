@@ -141,4 +141,11 @@ def _pieces(exposed: Iterable[Exposed], format_: Format) -> Iterator[bytes]:
         return chain.from_iterable(map(protobuf_format.messages, exposed))
     if format_ is Format.OPEN_METRICS:
         return chain(map(open_metrics.text, exposed), [open_metrics.END])
-    return (line.encode("utf-8", "replace") for one in exposed for line in text_format.lines(one))
+    return _lines(exposed)
+
+
+def _lines(exposed: Iterable[Exposed]) -> Iterator[bytes]:
+    for one in exposed:
+        yield b""  # a place to pause, also where there is nothing to show
+        for line in text_format.lines(one):
+            yield line.encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What the daemon observes about attempts, events, preemptions and its lease; plain numbers, named by `sources`."""
+"""What the daemon observes about attempts, events, preemptions and its lease; `scheduler_series` names it."""
 
 from __future__ import annotations
 
