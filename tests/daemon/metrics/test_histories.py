@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from trio_sched.daemon.metrics.collection import FAMILIES, Collection
 from trio_sched.plugin_api import CycleState, Pod, Status, Wait, hookimpl, unschedulable
-from trio_sched.simulator import KubeletPace
+from trio_sched.simulator import KubeletPace, PretendExtender
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
@@ -264,3 +264,28 @@ async def test_a_daemon_shows_only_families_that_are_documented(autojump_clock: 
     assert unlabelled - {one.family.name for one in shown if one.series} <= {
         "scheduler_podgroup_scheduling_algorithm_duration_seconds"
     }
+
+
+EXTENDED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders:
+- {urlPrefix: "http://extender.test", filterVerb: filter, nodeCacheCapable: true}
+"""
+
+
+async def test_an_attempt_with_extenders_is_one_attempt_and_lasts_as_long_as_they_take(
+    autojump_clock: MockClock,
+) -> None:
+    answers = {"filter": lambda asked: {"NodeNames": asked.request["NodeNames"]}}
+    extender = PretendExtender(answers=answers, delay_seconds=2.0)
+    async with virtual_cluster(nodes=2, config=EXTENDED, extenders=[extender]) as cluster:
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        seen = await scrape_of(cluster)
+    assert len(extender.asked) == 1
+    counts = seen.by("extension_point", "scheduler_framework_extension_point_duration_seconds_count")
+    assert counts == {**dict.fromkeys(CYCLE, 1), "PreEnqueue": 1}
+    assert seen("scheduler_plugin_evaluation_total", plugin="NodeResourcesFit", extension_point="Filter") == 1
+    assert seen("scheduler_scheduling_algorithm_duration_seconds_sum") == pytest.approx(2.0, abs=0.1)
+    assert seen("scheduler_scheduling_attempt_duration_seconds_sum") == pytest.approx(2.0, abs=0.1)

@@ -48,8 +48,8 @@ def start_time() -> float:
         after_name = (_PROC / "self/stat").read_text().rpartition(")")[2].split()
         booted = next(line for line in (_PROC / "stat").read_text().splitlines() if line.startswith("btime "))
         return float(booted.split()[1]) + int(after_name[_START]) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError, StopIteration):  # another system than Linux
-        return round(time.time() - time.process_time(), 2)
+    except (OSError, ValueError, IndexError, StopIteration):  # another system than Linux: when it was first asked
+        return round(time.time(), 2)
 
 
 def _python() -> Iterator[tuple[str, list[Series]]]:
