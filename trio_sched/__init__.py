@@ -18,3 +18,6 @@ The packages, lowest layer first; ``lint-imports`` enforces that each imports on
 """
 
 __version__ = "0.1.0"
+
+KUBERNETES_VERSION = "1.36.2"
+"""The version of kube-scheduler whose behaviour is implemented."""

@@ -117,9 +117,9 @@ def test_options_out_of_range_are_named(argv: list[str], problem: str) -> None:
 
 
 def test_flags_whose_feature_is_missing_refuse_the_start_instead_of_being_ignored() -> None:
-    refuse_unsupported(parse_flags(["--client-ca-file=/ca.crt"]))
-    with pytest.raises(MissingFeatureError, match="--disabled-metrics: choosing metrics"):
-        refuse_unsupported(parse_flags(["--disabled-metrics=a", "--secure-port=0"]))
+    refuse_unsupported(parse_flags(["--client-ca-file=/ca.crt", "--disabled-metrics=a"]))
+    with pytest.raises(MissingFeatureError, match="--vmodule: logging in this way"):
+        refuse_unsupported(parse_flags(["--vmodule=a=1", "--secure-port=0"]))
     refuse_unsupported(parse_flags(["--bind-address=0.0.0.0", "-v=3", "--logging-format=json"]))
 
 

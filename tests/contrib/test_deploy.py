@@ -15,14 +15,14 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from trio_sched.cli.flags import parse_flags
+from trio_sched.cli.prepare import Prepared, prepare
 from trio_sched.daemon.metrics.client_families import CLIENT_FAMILIES
 from trio_sched.daemon.metrics.component_families import COMPONENT_FAMILIES
 from trio_sched.daemon.metrics.families import by_name
 from trio_sched.daemon.metrics.own_families import OWN_FAMILIES
 from trio_sched.daemon.metrics.scheduler_families import SCHEDULER_FAMILIES
-
-from trio_sched.cli.flags import parse_flags
-from trio_sched.cli.prepare import Prepared, prepare
 from trio_sched.kube_client.settings import ConnectionSettings
 
 FAMILIES = by_name(CLIENT_FAMILIES, COMPONENT_FAMILIES, OWN_FAMILIES, SCHEDULER_FAMILIES)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from contrib.docs import make_hooks
+from contrib.docs import make_hooks, make_metrics
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.engine.plugin_registry import PluginRegistry
@@ -98,6 +98,10 @@ def test_the_extender_that_is_described_can_be_configured() -> None:
 
 def test_the_hook_reference_is_up_to_date() -> None:
     assert make_hooks.TARGET.read_text(encoding="utf-8") == make_hooks.text(), "run make docs"
+
+
+def test_the_metrics_reference_is_up_to_date() -> None:
+    assert make_metrics.TARGET.read_text(encoding="utf-8") == make_metrics.text(), "run make docs"
 
 
 def test_the_readme_names_exactly_the_plugins_that_are_missing() -> None:

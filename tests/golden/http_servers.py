@@ -21,7 +21,6 @@ from trio_sched.cli.flags import parse_flags
 from trio_sched.cli.prepare import prepare
 from trio_sched.cli.run import daemon_settings, open_clients
 from trio_sched.daemon.assembly import Assembly, assemble
-from trio_sched.daemon.metrics_pages import MetricsPages
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.simulator import ApiServer, allows_by_bootstrap_roles, populate, serve
@@ -39,24 +38,6 @@ class RefusingServer(ApiServer):
 
 
 @define(eq=False)
-class Page:
-    """A page of metrics in place of the real one, long enough to be sent in pieces."""
-
-    is_empty: bool = False
-
-    async def render(self, accept: str) -> tuple[str, bytes]:
-        if self.is_empty:
-            return "", b""
-        if "application/vnd.google.protobuf" in accept:
-            form = "proto=io.prometheus.client.MetricFamily; encoding=delimited"
-            return f"application/vnd.google.protobuf; {form}; escaping=underscores", bytes(3000)
-        return "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", b"# HELP a b\n" * 300
-
-    def reset(self) -> None:
-        pass
-
-
-@define(eq=False)
 class HttpServers:
     """All servers of a set-up."""
 
@@ -67,8 +48,6 @@ class HttpServers:
     authorities: dict[str, ClientAuthority] = field(factory=dict)
     values: dict[str, dict[str, str]] = field(factory=dict)
     """By server: the placeholders and what stands for them."""
-    renders_metrics: bool = True
-    """Whether the metrics are the scheduler's own."""
 
     def __attrs_post_init__(self) -> None:
         names = {one["signedBy"] for one in self.setup["clientCerts"].values()}
@@ -128,10 +107,6 @@ class HttpServers:
         settings = daemon_settings(prepared, registry)
         async with open_clients(prepared) as clients:
             assembly = assemble(settings, clients, random=Random(0), wall_clock=partial(datetime.now, UTC))
-            if assembly.metrics_pages is None:
-                self.renders_metrics = False
-                pages = Page(), Page(is_empty=name == "standby"), Page()
-                assembly.metrics_pages = MetricsPages(metrics=pages[0], resources=pages[1], slis=pages[2])
             self.assemblies[name] = assembly
             await run_daemon(assembly, stop=stop)
 

@@ -233,3 +233,31 @@ async def test_a_wait_that_is_cancelled_leaves_the_posts_alone(start: Start) -> 
     gate.set()
     await drained(stage)
     assert stage.arrived == [1, 2]
+
+
+async def test_the_observer_is_told_about_every_post(start: Start) -> None:
+    seen: list[tuple[int, int, int]] = []
+
+    class Observer:
+        def request_done(self, method: bytes, status: int, *, seconds: float, **sizes: float) -> None:
+            assert method == b"POST"
+            assert seconds >= 0.0
+            seen.append((status, int(sizes["sent_bytes"]), int(sizes["received_bytes"])))
+
+        def request_retried(self, method: bytes, status: int) -> None:
+            raise AssertionError
+
+    numbers = iter(range(100))
+
+    async def handler(exchange: Exchange) -> None:
+        if next(numbers) == 2:
+            await exchange.stream.aclose()
+        else:
+            await created(exchange)
+
+    stage = await start(handler)
+    stage.posts.client.observer = Observer()
+    stage.submit(1, 2, 3)
+    await drained(stage)
+    body = len(b'{"number":1}')
+    assert seen == [(201, body, len(CREATED))] * 2 + [(0, body, 0)] + [(201, body, len(CREATED))]

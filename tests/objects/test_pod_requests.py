@@ -12,6 +12,7 @@ from trio_sched.objects.pod_requests import (
     is_extended,
     is_qualified_name,
     is_scalar,
+    nano_limits,
     nano_requests,
     pod_resources,
     to_amounts,
@@ -175,3 +176,32 @@ def test_amounts_are_found_by_name_and_unknown_ones_are_dropped() -> None:
 )
 def test_qualified_names(name: str, fine: bool) -> None:
     assert is_qualified_name(name) is fine
+
+
+def test_limits_are_added_up_as_requests_are() -> None:
+    spec = {
+        "containers": [
+            {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}},
+            {"resources": {"requests": {"cpu": "5"}}},
+            {"resources": {"limits": {"cpu": "500m"}}},
+        ],
+        "initContainers": [
+            {"resources": {"limits": {"cpu": "250m"}}, "restartPolicy": "Always"},
+            {"resources": {"limits": {"cpu": "3", "example.com/gpu": "2"}}},
+        ],
+        "overhead": {"cpu": "100m", "ephemeral-storage": "1Gi"},
+    }
+    found = to_amounts(nano_limits(decoded(spec)))
+    assert found.cpu_milli == 3350  # the second init container beside the sidecar, and the overhead
+    assert found.memory_bytes == 1024 * MIB
+    assert found.ephemeral_storage_bytes == 0  # the overhead of what is not limited is no limit
+    assert found.amount("example.com/gpu") == 2
+
+
+def test_limits_of_the_pod_replace_those_of_its_containers() -> None:
+    container_limits = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"}
+    pod_limits = {"cpu": "2", "ephemeral-storage": "5Gi"}
+    spec = {"containers": [{"resources": {"limits": container_limits}}], "resources": {"limits": pod_limits}}
+    found = to_amounts(nano_limits(decoded(spec)))
+    assert (found.cpu_milli, found.memory_bytes) == (2000, 1024 * MIB)
+    assert found.ephemeral_storage_bytes == 1024 * MIB  # not a resource that a pod as a whole can limit

@@ -26,11 +26,11 @@ _SHOWN_ARGUMENTS: Final = 1_000
 _PREVIOUS_MINOR: Final = "1.35"
 _METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
-_METRIC_LABEL: Final = re.compile(f"{_METRIC},{_LABEL}")
+METRIC_LABEL: Final = re.compile(f"{_METRIC},{_LABEL}")
+"""The name of a metric and of one of its labels, as the flags about metrics have them."""
 _FLAGS: Final = {flag.name: flag for flags in SECTIONS.values() for flag in flags}
 
 _LATER: Final = {
-    "choosing metrics": tuple(flag.name for flag in SECTIONS["Metrics"]),
     "logging in this way": tuple(flag.name for flag in SECTIONS["Logs"] if flag.name not in ("v", "logging-format")),
 }
 """Flags whose feature does not exist yet, by that feature."""
@@ -171,7 +171,7 @@ def option_problems(flags: Flags) -> Iterator[Problem]:
         detail = f"must be omitted or have the value '{_PREVIOUS_MINOR}'; only the previous minor version is allowed"
         yield invalid("metrics.showHiddenMetricsForVersion", hidden, detail)
     labels = flags["allow-metric-labels"]
-    if any(not _METRIC_LABEL.fullmatch(key) for key in labels):
+    if any(not METRIC_LABEL.fullmatch(key) for key in labels):
         detail = (
             "must have keys with format `metricName,labelName` where metricName matches "
             f"{json_text(_METRIC)} and labelName matches {json_text(_LABEL)}"

@@ -21,6 +21,7 @@ import trio_sched
 from trio_sched.cli.chosen_plugins import PointsByPlugin, check_arguments, choose_installed
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import Flags
+from trio_sched.cli.metrics_options import metrics_options
 from trio_sched.cli.prepare import LoggingOptionsError, Prepared, check_elector, prepare
 from trio_sched.cli.version import KUBERNETES
 from trio_sched.config.errors import ConfigError
@@ -57,7 +58,7 @@ def run(flags: Flags) -> ExitCode:
         if flags.write_config_to:
             _write(prepared.effective_yaml(), flags.write_config_to)
             return ExitCode.OK
-        settings = daemon_settings(prepared, registry)
+        settings = daemon_settings(prepared, registry, watch_event_loop=bool(flags["secure-port"]))
         log.info("Starting trio-sched", extra={"version": trio_sched.__version__, "standsInFor": KUBERNETES})
         if prepared.config.leader_election.leader_elect:
             check_elector(prepared.config.leader_election)
@@ -79,8 +80,13 @@ def run(flags: Flags) -> ExitCode:
     return code
 
 
-def daemon_settings(prepared: Prepared, registry: PluginRegistry) -> DaemonSettings:
+def daemon_settings(prepared: Prepared, registry: PluginRegistry, *, watch_event_loop: bool = False) -> DaemonSettings:
     """The settings of the daemon; warns once about default plugins that this version does not have.
+
+    Args:
+        prepared: the start.
+        registry: where the plugins come from.
+        watch_event_loop: measure how late the event loop comes round; only of use where metrics are served.
 
     Raises:
         NotYetAvailable: the configuration names one of these.
@@ -103,6 +109,7 @@ def daemon_settings(prepared: Prepared, registry: PluginRegistry) -> DaemonSetti
         profiles=chosen.profiles,
         registry=registry,
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        metrics=metrics_options(prepared.flags, watch_event_loop=watch_event_loop),
         max_in_unschedulable_seconds=prepared.flags["pod-max-in-unschedulable-pods-duration"] / SECOND_NS,
         serving=prepared.serving,
     )

@@ -8,7 +8,7 @@ import trio_sched
 from trio_sched.documents.go_text import quote
 from trio_sched.errors import TrioSchedError
 
-KUBERNETES: Final = "v1.36.2"
+KUBERNETES: Final = f"v{trio_sched.KUBERNETES_VERSION}"
 """The version of kube-scheduler whose behaviour is implemented."""
 
 _OVERRIDE: Final = re.compile(r"v(\d+\.\d+\.\d+)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")

@@ -25,7 +25,8 @@ from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.hook_time_limit import HookScopes
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
 from trio_sched.daemon.loaded_profiles import LoadedProfiles, ProfileLoader
-from trio_sched.daemon.metrics_pages import MetricsPages
+from trio_sched.daemon.metrics.metrics import Metrics
+from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
@@ -42,6 +43,7 @@ from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.hook_times import HookTimes
+from trio_sched.engine.measurements import SAMPLE_GAP, Measurements
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
@@ -109,6 +111,7 @@ class Assembly:
     """Set when a pod may have begun to back off."""
     extenders: Extenders | None
     blocking_hooks: BlockingHooks
+    metrics: Metrics
     watches: Watches
     watch_reconnect: WatchReconnect
     hook_times: HookTimes
@@ -123,8 +126,6 @@ class Assembly:
     """Set when the end has begun."""
     synced: trio.Event = field(factory=trio.Event)
     """Set when the caches are filled."""
-    metrics_pages: MetricsPages | None = None
-    """What is served at ``/metrics``; None: nothing."""
 
     @property
     def settings(self) -> DaemonSettings:
@@ -144,7 +145,7 @@ def assemble(
     config, gates = settings.config, settings.gates
     unassigned, waiting, pods_in_pre_bind = UnassignedPods(), WaitingPods(), PodsInPreBind()
     pods_available, backoff_changed = WakeUp(), WakeUp()
-    object_cache = ObjectCache()
+    object_cache, metrics = ObjectCache(), MetricRecorder()
     scheduler = _scheduler(settings, unassigned, object_cache, random)
     queue = scheduler.queue
 
@@ -172,6 +173,7 @@ def assemble(
         recorder=recorder,
         status_writer=status_writer,
         activate=activate,
+        metrics=metrics,
         parallelism=config.parallelism,
     )
     extenders = extender_scheduling = None
@@ -186,6 +188,7 @@ def assemble(
         recorder=recorder,
         status_writer=status_writer,
         requeued=backoff_changed.set,
+        metrics=metrics,
     )
     binding = BindingCycle(
         scheduler=scheduler,
@@ -196,6 +199,7 @@ def assemble(
         status_writer=status_writer,
         failure_handler=failure_handler,
         wake=pods_available.set,
+        metrics=metrics,
         nominate_while_binding=gates.enabled("NominatedNodeNameForExpectation"),
         extenders=extenders,
     )
@@ -207,6 +211,7 @@ def assemble(
         reject_waiting=waiting.reject_deleted,
         is_set_aside=(lambda _key: False) if extender_scheduling is None else extender_scheduling.waits,
         declared_features=gates.enabled("NodeDeclaredFeatures"),
+        metrics=metrics,
     )
     schedule_one = ScheduleOne(
         scheduler=scheduler,
@@ -215,6 +220,7 @@ def assemble(
         failure_handler=failure_handler,
         recorder=recorder,
         pods_available=pods_available,
+        metrics=metrics,
         extender_scheduling=extender_scheduling,
     )
     loader = ProfileLoader(
@@ -267,6 +273,23 @@ def assemble(
         waiting=waiting,
         loader=loader,
         loaded=loaded,
+        metrics=Metrics(
+            options=settings.metrics,
+            gates=gates,
+            scheduler=scheduler,
+            clients={"main": clients.main, "events": clients.events, "leases": clients.leases},
+            pools={
+                "binding": bind_pool,
+                "pod_status_patch": status_patch_pool,
+                "preemption": preemption_executor.pool,
+            },
+            binding=lambda: binding.under_way,
+            unsent_events=lambda: recorder.unfinished,
+            dropped_events=lambda: recorder.dropped,
+            recorder=metrics,
+            reflectors=watches.reflectors,
+            pods=watches.pods,
+        ),
     )
 
 
@@ -290,4 +313,13 @@ def _scheduler(
         groups_skip_hints=gates.enabled("GenericWorkload"),
         resource_options=options,
     )
-    return Scheduler(cache=Cache(options), queue=queue, rng=random, dependencies=object_cache.dependencies)
+    # A random gap, so that a workload which repeats itself is sampled evenly; by a generator of its own, so that the
+    # decisions do not depend on it.
+    sample_gap = partial(Random(0).randrange, 1, 2 * SAMPLE_GAP)
+    return Scheduler(
+        cache=Cache(options),
+        queue=queue,
+        rng=random,
+        dependencies=object_cache.dependencies,
+        measurements=Measurements(time.perf_counter, sample_gap),
+    )

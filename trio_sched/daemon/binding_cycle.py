@@ -20,6 +20,7 @@ from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.hook_calls import make_call, run_steps
 from trio_sched.daemon.log_lines import log_info
+from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.scheduler_events import scheduled
@@ -29,6 +30,7 @@ from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.decision import ScheduleResult, SchedulingFailure
 from trio_sched.engine.hook_steps import PreBindPlan, pre_bind_cancelled, read_pre_bind
+from trio_sched.engine.measurements import ERROR, SUCCESS, PluginTimes, ProfileMeasurements, status_label
 from trio_sched.engine.plugin_calls import HookCall
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.reservation import PermitWait, permit_failed
@@ -52,6 +54,7 @@ class BindingCycle:
     failure_handler: FailureHandler
     wake: Callable[[], None]
     """Called when the active queue may have got pods."""
+    metrics: MetricRecorder = field(factory=MetricRecorder)
     nominate_while_binding: bool = True
     """Gate NominatedNodeNameForExpectation."""
     extenders: Extenders | None = None
@@ -69,6 +72,7 @@ class BindingCycle:
             return
         if waits is None and not plan.groups:
             self.scheduler.binding_starts(info)
+            self._measured(info).nothing_to_pre_bind += 1
             if self.extenders is not None and self.extenders.binds(info.pod):
                 nursery.start_soon(self._bind, info, placed)  # a slow extender must not take up the pool
             else:
@@ -79,6 +83,14 @@ class BindingCycle:
         if self.nominate_while_binding and (waits is not None or plan.has_pre_flight):
             self.status_writer.write_nomination(info.pod, placed.node_name)
         nursery.start_soon(self._whole_cycle, info, placed, plan)
+
+    def _measured(self, info: QueuedPodInfo) -> ProfileMeasurements:
+        return self.scheduler.measurements.profiles[info.pod.scheduler_name]
+
+    @property
+    def under_way(self) -> int:
+        """How many pods are in their binding cycle, those that wait for a task to bind them included."""
+        return self.pool.unfinished + len(self._not_binding)
 
     def give_up_waiting(self) -> None:
         """End what is not a bind yet, for a stop: pods that wait on permit or are in pre_bind."""
@@ -105,22 +117,29 @@ class BindingCycle:
     async def _permit_and_pre_bind(
         self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan
     ) -> SchedulingFailure | None:
+        began = trio.current_time()
+        waits = info.uid in self.waiting.by_uid
         refused = await self.waiting.wait_on_permit(info.uid)
+        if waits:
+            self.metrics.permit_waits.observe(trio.current_time() - began, status_label(refused))
         if refused is not None:
             return permit_failed(refused, placed.node_name)
         self.scheduler.binding_starts(info)
+        began = trio.current_time()
         problem = await self._pre_bind(info.pod, placed, plan)
+        self._measured(info).observe("PreBind", status_label(problem), trio.current_time() - began)
         return None if problem is None else SchedulingFailure(problem)
 
     # --- pre_bind ---------------------------------------------------------------------------------------------------
 
     async def _pre_bind(self, pod: Pod, placed: ScheduleResult, plan: PreBindPlan) -> Status | None:
         under_way = self.pods_in_pre_bind.add(pod.uid)
+        times = self.scheduler.measurements.plugin_times if placed.state.record_plugin_metrics else None
         current: tuple[BoundHook, ...] = ()
         try:
             with under_way.scope:
                 for current in plan.groups:
-                    problem = await _run_group(current, pod, placed)
+                    problem = await _run_group(current, pod, placed, times)
                     if problem is not None:
                         return problem
             if under_way.cause is not None:
@@ -136,22 +155,34 @@ class BindingCycle:
 
     async def _bind(self, info: QueuedPodInfo, placed: ScheduleResult) -> None:
         await self.status_writer.withdraw(info.uid)
+        measured, began = self._measured(info), trio.current_time()
+        observe = self.scheduler.measurements.plugin_times.observe if placed.state.record_plugin_metrics else None
         try:
             is_bound = self.extenders is not None and await self.extenders.bind(info.pod, placed.node_name)
         except ExtenderError as problem:
+            measured.observe("Bind", ERROR, trio.current_time() - began)
             self._fail(info, placed, SchedulingFailure(failure(problem)))
             return
         if not is_bound:
-            refused = await run_steps(self.scheduler.bind_steps(info.pod, placed))
+            refused = await run_steps(self.scheduler.bind_steps(info.pod, placed), observe)
             if refused is not None:
+                measured.observe("Bind", status_label(refused.status), trio.current_time() - began)
                 self._fail(info, placed, refused)
                 return
+        now = trio.current_time()
+        measured.bound.observe(now - began)
+        self.metrics.bound(info, now)
         self._record_bound(info, placed)
         steps = self.scheduler.post_bind_steps(info.pod, placed)
-        if steps is not None:
-            await run_steps(steps)
+        if steps is None:
+            measured.nothing_after_bind += 1
+        else:
+            began = now
+            await run_steps(steps, observe)
+            now = trio.current_time()
+            measured.observe("PostBind", SUCCESS, now - began)
             log_plugin_failures(self.scheduler.plugin_failures)
-        if self.scheduler.activate_collected(placed, now=trio.current_time()):
+        if self.scheduler.activate_collected(placed, now=now):
             self.wake()
 
     def _record_bound(self, info: QueuedPodInfo, placed: ScheduleResult) -> None:
@@ -190,13 +221,18 @@ class BindingCycle:
         log_plugin_failures(self.scheduler.plugin_failures)
 
 
-async def _run_group(group: tuple[BoundHook, ...], pod: Pod, placed: ScheduleResult) -> Status | None:
+async def _run_group(
+    group: tuple[BoundHook, ...], pod: Pod, placed: ScheduleResult, times: PluginTimes | None
+) -> Status | None:
     """Run the pre_binds of *group* concurrently; the first failure cancels the others."""
     first: list[Status] = []
     unfinished = list(group)
 
     async def run(hook: BoundHook, nursery: trio.Nursery) -> None:
+        began = trio.current_time()
         problem = read_pre_bind(hook, await make_call(HookCall(hook, (pod, placed.node_name, placed.state))))
+        if times is not None:
+            times.observe(hook, status_label(problem), trio.current_time() - began)
         unfinished.remove(hook)
         if problem is not None:
             first.append(problem)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import trio
 from attrs import define, field
 from msgspec import structs
 
+from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.cluster_changes import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
+    ASSIGNED_POD_UPDATE,
     NODE_ADD,
     NODE_DELETE,
+    UNSCHEDULABLE_POD_ADD,
+    UNSCHEDULABLE_POD_DELETE,
+    UNSCHEDULABLE_POD_UPDATE,
     node_update_events,
     pod_update_events,
 )
@@ -29,6 +34,14 @@ from trio_sched.objects.quantity import QuantityError
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent
 
 log = logging.getLogger(__name__)
+
+# A label is put together each time it is read, and these are read for every event about a pod.
+_POD_ADDED: Final = ASSIGNED_POD_ADD.label
+_POD_UPDATED: Final = ASSIGNED_POD_UPDATE.label
+_POD_DELETED: Final = ASSIGNED_POD_DELETE.label
+_UNASSIGNED_ADDED: Final = UNSCHEDULABLE_POD_ADD.label
+_UNASSIGNED_UPDATED: Final = UNSCHEDULABLE_POD_UPDATE.label
+_UNASSIGNED_DELETED: Final = UNSCHEDULABLE_POD_DELETE.label
 
 K = TypeVar("K")
 
@@ -50,32 +63,44 @@ class EventHandlers:
     """Gate NodeDeclaredFeatures."""
     wanted_kinds: Mapping[str, tuple[str, Action]] = field(factory=dict)
     """Kind → its resource in cluster events, and what plugins have registered for; other changes move no pods."""
+    metrics: MetricRecorder = field(factory=MetricRecorder)
 
     # --- pods -------------------------------------------------------------------------------------------------------
 
     def pods_changed(self, batch: Listed[Pod] | Changes[Pod]) -> None:
         """Take in what a watch of pods delivered."""
         now = trio.current_time()
+        clock, observe = self.scheduler.measurements.clock, self.metrics.event_handling.observe
+        began = clock()
         for change in _changes(batch):
             try:
-                self._pod_changed(change, now)
+                label = self._pod_changed(change, now)
             except QuantityError as problem:  # no API server stores such a thing; if one does, the others go on
                 log.error("pod %s is left out: %s", _name(change), problem)
+                continue
+            ended = clock()
+            observe(ended - began, label)
+            began = ended
         self.wake()
 
-    def _pod_changed(self, change: Change[Pod], now: float) -> None:
+    def _pod_changed(self, change: Change[Pod], now: float) -> str:
+        """Returns the label of the event in metrics."""
         old, new = change.old, change.new
         if change.type == "ADDED":
             assert new is not None
             self._pod_added(new, now)
-        elif change.type == "MODIFIED":
+            return _POD_ADDED if new.node_name else _UNASSIGNED_ADDED
+        if change.type == "MODIFIED":
             assert old is not None
             assert new is not None
             self._pod_updated(old, new, now)
-        else:
-            last = new if new is not None else old
-            assert last is not None
-            self._pod_deleted(last, now, was=old)
+            if old.spec.node_name:
+                return _POD_UPDATED
+            return _POD_ADDED if new.node_name else _UNASSIGNED_UPDATED
+        last = new if new is not None else old
+        assert last is not None
+        self._pod_deleted(last, now, was=old)
+        return _POD_DELETED if last.node_name else _UNASSIGNED_DELETED
 
     def _responsible_for_pod(self, pod: Pod) -> bool:
         return pod.scheduler_name in self.scheduler.profiles
@@ -202,46 +227,60 @@ class EventHandlers:
         try:
             step(pod)
         except CacheError as problem:
-            log.error("Scheduler cache: %s", problem)
+            self._cache_error(problem)
+
+    def _cache_error(self, problem: CacheError) -> None:
+        self.metrics.cache_errors += 1
+        log.error("Scheduler cache: %s", problem)
 
     def _cache_remove(self, pod: Pod) -> None:
         try:
             self.scheduler.cache.remove(pod.uid)
         except CacheError as problem:
-            log.error("Scheduler cache: %s", problem)
+            self._cache_error(problem)
 
     # --- nodes ------------------------------------------------------------------------------------------------------
 
     def nodes_changed(self, batch: Listed[Node] | Changes[Node]) -> None:
         """Take in what a watch of nodes delivered."""
+        clock, observe = self.scheduler.measurements.clock, self.metrics.event_handling.observe
         for change in _changes(batch):
+            began = clock()
             try:
-                self._node_changed(change)
+                labels = self._node_changed(change)
             except QuantityError as problem:
                 log.error("node %s is left out: %s", _name(change), problem)
+                continue
+            seconds = clock() - began
+            for label in labels:
+                observe(seconds / len(labels), label)
         self.wake()
 
-    def _node_changed(self, change: Change[Node]) -> None:
+    def _node_changed(self, change: Change[Node]) -> list[str]:
+        """Returns the labels of the events in metrics; none if nothing has changed that matters."""
         old, new = change.old, change.new
         queue, now = self.scheduler.queue, trio.current_time()
         if change.type == "ADDED":
             assert new is not None
             self.scheduler.cache.add_node(new)
             queue.move_all(NODE_ADD, None, new, now=now)
-        elif change.type == "MODIFIED":
+            return [NODE_ADD.label]
+        if change.type == "MODIFIED":
             assert old is not None
             assert new is not None
             self.scheduler.cache.add_node(new)
-            for event in node_update_events(old, new, declared_features=self.declared_features):
+            events = node_update_events(old, new, declared_features=self.declared_features)
+            for event in events:
                 queue.move_all(event, old, new, now=now)
-        else:
-            gone = old if old is not None else new
-            assert gone is not None
-            queue.move_all(NODE_DELETE, gone, None, now=now)
-            try:
-                self.scheduler.cache.remove_node(gone.name)
-            except CacheError as problem:
-                log.error("Scheduler cache: %s", problem)
+            return [event.label for event in events]
+        gone = old if old is not None else new
+        assert gone is not None
+        queue.move_all(NODE_DELETE, gone, None, now=now)
+        try:
+            self.scheduler.cache.remove_node(gone.name)
+        except CacheError as problem:
+            self._cache_error(problem)
+        return [NODE_DELETE.label]
 
     # --- everything else --------------------------------------------------------------------------------------------
 
@@ -271,7 +310,10 @@ class EventHandlers:
             old, new = change.old, change.new
         resource, actions = self.wanted_kinds.get(kind, ("", Action(0)))
         if actions & action:
-            self.scheduler.queue.move_all(ClusterEvent(resource, action), old, new, now=trio.current_time())
+            clock, event = self.scheduler.measurements.clock, ClusterEvent(resource, action)
+            began = clock()
+            self.scheduler.queue.move_all(event, old, new, now=trio.current_time())
+            self.metrics.event_handling.observe(clock() - began, event.label)
 
 
 def _changes(batch: Listed[K] | Changes[K]) -> list[Change[K]]:

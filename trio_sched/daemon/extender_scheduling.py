@@ -90,6 +90,7 @@ class ExtenderScheduling:
     def _resume(self, info: QueuedPodInfo) -> bool:
         """Whether this pod is still to be scheduled; if so it is in flight from now on."""
         known = self.unassigned.get(info.key)
+        info.attempt_began = trio.current_time()
         return known is not None and known.uid == info.uid and self.scheduler.resume(info)
 
     def _must_skip(self, info: QueuedPodInfo, skip_pod_schedule: SkipPodSchedule) -> bool:

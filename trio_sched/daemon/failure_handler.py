@@ -6,10 +6,11 @@ import logging
 from collections.abc import Callable
 
 import trio
-from attrs import define
+from attrs import define, field
 
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.log_lines import log_info
+from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.scheduler_events import failed_scheduling
 from trio_sched.daemon.unassigned_pods import UnassignedPods
@@ -31,6 +32,7 @@ class FailureHandler:
     status_writer: PodStatusWriter
     requeued: Callable[[], None]
     """Called when a pod is back in the queue, for the timers."""
+    metrics: MetricRecorder = field(factory=MetricRecorder)
 
     def handle(self, info: QueuedPodInfo, outcome: SchedulingFailure, *, assumed_pod: Pod | None = None) -> None:
         """Requeue the pod (if it still exists), and record why it was not scheduled.
@@ -40,8 +42,9 @@ class FailureHandler:
             outcome: why it was not scheduled.
             assumed_pod: the pod as it was assumed on a node, if it was.
         """
-        known = self.unassigned.get(info.key)
-        problem = self.scheduler.requeue(info, outcome, known, now=trio.current_time(), assumed_pod=assumed_pod)
+        known, now = self.unassigned.get(info.key), trio.current_time()
+        self.metrics.not_scheduled(info, now, rejected=outcome.status.is_rejected)
+        problem = self.scheduler.requeue(info, outcome, known, now=now, assumed_pod=assumed_pod)
         if problem is not None:
             log.error("Error occurred: %s", problem)
         self.requeued()

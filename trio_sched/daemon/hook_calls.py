@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from types import FrameType
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from trio_sched.daemon.limits import HOOK_SECONDS
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.hook_failure import HookTimedOut
 from trio_sched.engine.hook_steps import HookSteps
+from trio_sched.engine.measurements import ERROR, label_or_error
 from trio_sched.engine.plugin_calls import HookCall, HookResult
 
 log = logging.getLogger(__name__)
@@ -22,15 +23,27 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-async def run_steps(steps: HookSteps[T]) -> T:
+ObserveCall = Callable[[BoundHook, str, float], None]
+"""Is told which hook was called, the label of the status that it returned, and how many seconds that took."""
+
+
+async def run_steps(steps: HookSteps[T], observe: ObserveCall | None = None) -> T:
     """Make every call that *steps* asks for; returns their outcome."""
     try:
         call = next(steps)
         while True:
-            call = steps.send(await make_call(call))
+            call = steps.send(await (make_call(call) if observe is None else _observed_call(call, observe)))
     except StopIteration as stop:
         outcome: T = stop.value
         return outcome
+
+
+async def _observed_call(call: HookCall, observe: ObserveCall) -> HookResult:
+    began = trio.current_time()
+    result = await make_call(call)
+    label = ERROR if result.error is not None else label_or_error(result.value)
+    observe(call.hook, label, trio.current_time() - began)
+    return result
 
 
 def make_call(call: HookCall) -> Awaitable[HookResult]:

@@ -11,9 +11,10 @@ from datetime import datetime
 from random import Random
 
 import trio
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from trio_sched.config.schema import LeaderElection
+from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.scheduler_events import LeaseEvent, became_leader, stopped_leading
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.lease_rules import Candidate, ObservedRecord, Step, jittered_retry_period
@@ -54,6 +55,7 @@ class LeaderElector:
     random: Random
     record_event: Callable[[LeaseEvent], None]
     """Records that this candidate has become the leader, or is no longer."""
+    metrics: MetricRecorder = field(factory=MetricRecorder)
     _stored: StoredLease | None = None
     _observed: ObservedRecord | None = None
 
@@ -90,7 +92,7 @@ class LeaderElector:
         Raises:
             LeaderElectionLost: the lease could not be renewed; *work* was cancelled.
         """
-        is_acquired = False
+        self.metrics.leads = is_acquired = False
         async with trio.open_nursery() as nursery:
 
             async def cancel_on_stop() -> None:
@@ -104,6 +106,7 @@ class LeaderElector:
         if not is_acquired:
             await self._release()  # the lease may have been written just before the stop
             return
+        self.metrics.leads = True
         self._record(became_leader)
         try:
             async with trio.open_nursery() as nursery:
@@ -114,6 +117,7 @@ class LeaderElector:
             self._observed = None
             raise
         finally:
+            self.metrics.leads = False
             self._record(stopped_leading)
             await self._release()
 
@@ -200,6 +204,7 @@ class LeaderElector:
                 await self._write()
                 return self._is_held()
             except KubeClientError as problem:
+                self.metrics.slow_renewals += 1
                 log.debug("Failed to update lease optimistically, falling back to slow path: %s", problem)
         try:
             await self._read()

@@ -15,6 +15,7 @@ from attrs import define, field
 
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.limits import MAX_PARALLEL_PREEMPTORS
+from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.scheduler_events import preempted
@@ -59,6 +60,7 @@ class PreemptionExecutor:
     activate: Callable[[Sequence[Pod]], None]
     parallelism: int
     """How many victims of one preemptor are deleted at once."""
+    metrics: MetricRecorder = field(factory=MetricRecorder)
     pool: WorkPool = field(factory=lambda: WorkPool(MAX_PARALLEL_PREEMPTORS))
     """Deletes victims in the background: a job for each preemptor."""
     _by_preemptor: dict[str, _Preemption] = field(factory=dict)
@@ -87,6 +89,7 @@ class PreemptionExecutor:
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
         """Delete *victims*; see `trio_sched.plugin_api.Handle.preempt`."""
+        self.metrics.victims.observe(len(victims))
         self._by_preemptor = {uid: one for uid, one in self._by_preemptor.items() if self._is_ongoing(one)}
         requested = {uid: preemption for preemption in self._by_preemptor.values() for uid in preemption.victims}
         for victim in victims:
@@ -122,6 +125,7 @@ class PreemptionExecutor:
         self, preemption: _Preemption, preemptor: Pod, victims: Sequence[Pod], plugin: str
     ) -> None:
         problem: KubeClientError | None = None
+        began = trio.current_time()
         try:
             *others, last = victims
             await self._delete_victims(preemption, preemptor, others, plugin)
@@ -130,6 +134,8 @@ class PreemptionExecutor:
             await self._delete_victim(preemption, preemptor, last, plugin)
         except* KubeClientError as group:
             problem = first_leaf(group)
+        result = "success" if problem is None else "error"
+        self.metrics.preemptions.observe(trio.current_time() - began, result)
         if problem is not None:
             if self._by_preemptor.get(preemptor.uid) is preemption:
                 del self._by_preemptor[preemptor.uid]

@@ -18,11 +18,15 @@ from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.hook_calls import run_steps
 from trio_sched.daemon.limits import SLICE_PODS, SLICE_SECONDS
+from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.scheduler_events import skipped_deleting
 from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure
+from trio_sched.engine.hook_steps import HookSteps
+from trio_sched.engine.measurements import SUCCESS
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api.status import failure
@@ -41,6 +45,7 @@ class ScheduleOne:
     recorder: EventRecorder
     pods_available: WakeUp
     """Set when the active queue may have got a pod."""
+    metrics: MetricRecorder = field(factory=MetricRecorder)
     extender_scheduling: ExtenderScheduling | None = None
     """Schedules the pods in which extenders are interested; None without extenders."""
     is_running: bool = False
@@ -90,13 +95,16 @@ class ScheduleOne:
 
     async def _schedule_slice(self, nursery: trio.Nursery) -> bool:
         """Schedule some pods; returns whether there may be more."""
-        queue, slice_ends = self.scheduler.queue, trio.current_time() + SLICE_SECONDS
+        queue, now = self.scheduler.queue, trio.current_time()
+        slice_ends = now + SLICE_SECONDS
         for _ in range(SLICE_PODS):
             info = queue.pop()
             if info is None:
                 return False
+            info.attempt_began = now
             await self._schedule(info, nursery)
-            if trio.current_time() > slice_ends:
+            now = trio.current_time()
+            if now > slice_ends:
                 break
         return True
 
@@ -110,11 +118,34 @@ class ScheduleOne:
             await self._handle_decision(info, self.scheduler.decide(info), nursery)
 
     async def _handle_decision(self, info: QueuedPodInfo, decision: Decision, nursery: trio.Nursery) -> None:
+        algorithm = self.metrics.algorithm
         if isinstance(decision, ScheduleResult):
+            algorithm.observe(trio.current_time() - info.attempt_began)
             self._assume_and_bind(info, decision, nursery)
             return
         steps = self.scheduler.post_filter(info, decision)
-        self.failure_handler.handle(info, decision if steps is None else await run_steps(steps))
+        if steps is not None:
+            decision = await self._run_post_filters(info, decision, steps)
+        algorithm.observe(trio.current_time() - info.attempt_began)
+        self.failure_handler.handle(info, decision)
+
+    async def _run_post_filters(
+        self, info: QueuedPodInfo, unplaced: SchedulingFailure, steps: HookSteps[SchedulingFailure]
+    ) -> SchedulingFailure:
+        measurements, status = self.scheduler.measurements, SUCCESS
+        is_sampled = unplaced.state is not None and unplaced.state.record_plugin_metrics
+
+        def observe(hook: BoundHook, label: str, seconds: float) -> None:
+            nonlocal status
+            status = label  # the last one ended the phase
+            if is_sampled:
+                measurements.plugin_times.observe(hook, label, seconds)
+
+        began = trio.current_time()
+        outcome = await run_steps(steps, observe)
+        profile = measurements.profiles[info.pod.scheduler_name]
+        profile.observe("PostFilter", status, trio.current_time() - began)
+        return outcome
 
     def _skip_pod_schedule(self, info: QueuedPodInfo) -> bool:
         """Whether there is no point in scheduling the pod."""

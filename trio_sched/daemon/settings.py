@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import field, frozen
 
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.schema import SchedulerConfig
+from trio_sched.daemon.metrics.options import MetricsOptions
 from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.queue import MAX_IN_UNSCHEDULABLE_SECONDS
@@ -31,6 +32,7 @@ class DaemonSettings:
     max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
     serving: ServingSettings | None = None
     """None: nothing is served."""
+    metrics: MetricsOptions = field(factory=MetricsOptions)
 
 
 @frozen(kw_only=True)

@@ -41,6 +41,7 @@ from trio_sched.daemon.limits import (
     SHUTDOWN_GRACE_SECONDS,
 )
 from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
+from trio_sched.daemon.metrics.loop_lag import watch_event_loop
 from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.reload import Reloader, ReloadRequests
 from trio_sched.daemon.serving.listener import open_listener
@@ -87,11 +88,14 @@ async def _run(
         wall_clock=assembly.wall_clock,
         random=assembly.random,
         record_event=assembly.recorder.record_on_lease,
+        metrics=assembly.metrics.recorder,
     )
     async with trio.open_nursery() as services:
         services.start_soon(_tell_end, stop, assembly.ending)
         served = _serve(assembly, services, stop)
         services.start_soon(assembly.recorder.run)
+        if settings.metrics.watch_event_loop:
+            services.start_soon(watch_event_loop, assembly.metrics.recorder)
         if assembly.extenders is not None:
             services.start_soon(assembly.extenders.close_on_exit)
         fill = partial(_fill, assembly, services, stop, reload)
@@ -189,6 +193,7 @@ async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, re
 
 async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
     """Schedule until *stop*, then wait for what is under way."""
+    assembly.metrics.recorder.has_led = True
     async with trio.open_nursery() as writers:
         writers.start_soon(_tell_end, stop, assembly.ending)
         writers.start_soon(assembly.bind_pool.run)

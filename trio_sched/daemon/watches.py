@@ -15,7 +15,7 @@ from trio_sched.daemon.watched_kinds import kind_of
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
 from trio_sched.kube_client.kinds import Kind
-from trio_sched.kube_client.watch import Changes, Listed, Reflector, list_and_watch, log_watch_error
+from trio_sched.kube_client.watch import Changes, Listed, Reflector, log_watch_error
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 
@@ -35,12 +35,15 @@ class Watches:
     _pod_kind: Kind[Pod]
     _scopes: dict[str, trio.CancelScope] = field(factory=dict, init=False)
     """By the name under which plugins read the objects of the kind."""
+    reflectors: list[Reflector[Any]] = field(factory=list, init=False)
+    """Of everything that is followed."""
     _nursery: trio.Nursery | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         handlers = self.event_handlers
         self.nodes = Reflector(self.client, self._node_kind, handlers.nodes_changed, self.random)
         self.pods = Reflector(self.client, self._pod_kind, handlers.pods_changed, self.random)
+        self.reflectors += [self.nodes, self.pods]
 
     async def run(
         self, wanted: Mapping[str, Any], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -96,9 +99,15 @@ class Watches:
                 log.warning("%s cannot be watched, so nothing is known of them: %s", plural, error)
                 responded.set()
 
+        reflector = Reflector(self.client, kind, handle, self.random, on_error=on_error)
+        self.reflectors.append(reflector)
+
         async def follow() -> None:
-            with scope:
-                await list_and_watch(self.client, kind, handle, random=self.random, on_error=on_error)
+            try:
+                with scope:
+                    await reflector.run()
+            finally:
+                self.reflectors.remove(reflector)
 
         assert self._nursery is not None
         self._nursery.start_soon(follow, name=f"watch of {kind.plural}")

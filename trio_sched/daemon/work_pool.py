@@ -29,6 +29,8 @@ class WorkPool:
     """
 
     tasks: int
+    submitted: int = field(default=0, init=False)
+    """Jobs so far."""
     scope: Callable[[], AbstractContextManager[CancelCalled]] = trio.CancelScope
     """Opened by every task around its jobs, and anew once it is cancelled: that ends the job, not the task."""
     _jobs: deque[Callable[[], Awaitable[None]]] = field(factory=deque)
@@ -39,6 +41,7 @@ class WorkPool:
     def submit(self, job: Callable[[], Awaitable[None]]) -> None:
         """Have *job* run as soon as a task is idle; returns at once."""
         self._jobs.append(job)
+        self.submitted += 1
         if self._idle:
             self._idle.unpark()
 
@@ -48,6 +51,11 @@ class WorkPool:
         if not self._busy and self._emptied is not None:
             self._emptied.set()
             self._emptied = None
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs no task has started."""
+        return len(self._jobs)
 
     @property
     def unfinished(self) -> int:

@@ -58,6 +58,8 @@ class Cache:
 
     options: ResourceOptions = DEFAULT_OPTIONS
     table: NodeTable = field(factory=NodeTable)
+    assumed_count: int = field(default=0, init=False)
+    """How many pods are assumed."""
     _pods: dict[str, CachedPod] = field(factory=dict)
     _pods_of_missing_nodes: dict[str, dict[str, PodInfo]] = field(factory=dict)
     """Pods on nodes that do not exist (yet, or any more), by node name."""
@@ -76,11 +78,6 @@ class Cache:
         """Whether the pod *uid* is assumed and not yet confirmed."""
         cached = self._pods.get(uid)
         return cached is not None and cached.assumed
-
-    @property
-    def assumed_count(self) -> int:
-        """How many pods are assumed."""
-        return sum(1 for cached in self._pods.values() if cached.assumed)
 
     # --- pods -------------------------------------------------------------------------------------------------------
 
@@ -121,6 +118,7 @@ class Cache:
             raise CacheError(f"pod {pod.uid}({pod.key}) was already in added state")
         else:
             cached.assumed = False
+            self.assumed_count -= 1
             self._replace(cached, pod)
 
     def update(self, pod: Pod) -> None:
@@ -173,6 +171,7 @@ class Cache:
     def _insert(self, pod: Pod, node_name: str, resources: PodResources, *, assumed: bool) -> None:
         pod_info = PodInfo(pod, resources)
         self._pods[pod.uid] = CachedPod(pod_info, node_name, assumed)
+        self.assumed_count += assumed
         row = self.table.row_of.get(node_name)
         if row is not None:
             self.table.add_pod(row, pod_info)
@@ -182,6 +181,7 @@ class Cache:
     def _take_out(self, cached: CachedPod) -> None:
         uid = cached.pod.uid
         del self._pods[uid]
+        self.assumed_count -= cached.assumed
         row = self.table.row_of.get(cached.node_name)
         if row is not None:
             self.table.remove_pod(row, uid)

@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.decision import ScheduleResult, SchedulingFailure, fit_failure
 from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.measurements import SUCCESS, status_label
 from trio_sched.engine.plugin_calls import (
     HookCall,
     HookResult,
@@ -86,7 +87,25 @@ class PreBindPlan:
 
 
 def plan_pre_bind(profile: Profile, pod: Pod, placed: ScheduleResult) -> PreBindPlan | SchedulingFailure:
-    """Run pre_bind_pre_flight: which plugins have nothing to do, and which may run concurrently."""
+    """Run pre_bind_pre_flight, and measure that: which plugins have nothing to do, and which may run concurrently."""
+    measured = profile.measured
+    began = measured.clock()
+    if placed.state.record_plugin_metrics:
+        with measured.after_decision.timing():
+            plan = _plan_pre_bind(profile, pod, placed)
+    else:
+        plan = _plan_pre_bind(profile, pod, placed)
+    seconds = measured.clock() - began
+    if isinstance(plan, SchedulingFailure):
+        measured.observe("PreBindPreFlight", status_label(plan.status), seconds)
+    elif plan.groups:
+        measured.observe("PreBindPreFlight", SUCCESS, seconds)
+    else:
+        measured.pre_flight_skipped.observe(seconds)
+    return plan
+
+
+def _plan_pre_bind(profile: Profile, pod: Pod, placed: ScheduleResult) -> PreBindPlan | SchedulingFailure:
     skipped: set[str] = set()
     parallel: set[str] = set()
     for hook in profile.pre_bind_pre_flight:

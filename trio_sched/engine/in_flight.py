@@ -6,6 +6,7 @@ rejected, the events behind its marker say whether something has changed that it
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,6 +37,8 @@ class InFlight:
     """The list of markers and events; events before the first marker concern no pod and are dropped."""
 
     def __init__(self) -> None:
+        self.events: Counter[str] = Counter()
+        """Label of an event → how many are recorded."""
         self._markers: dict[str, _Link] = {}
         self._first: _Link | None = None
         self._last: _Link | None = None
@@ -55,6 +58,7 @@ class InFlight:
 
     def add_event(self, event: InFlightEvent) -> None:
         """Record *event* for the pods in flight."""
+        self.events[event.event.label] += 1
         self._append(_Link(event))
 
     def done(self, uid: str) -> None:
@@ -64,6 +68,7 @@ class InFlight:
             return
         self._unlink(link)
         while self._first is not None and isinstance(self._first.content, InFlightEvent):
+            self.events[self._first.content.event.label] -= 1
             self._unlink(self._first)
 
     def since(self, uid: str) -> Iterator[InFlightEvent]:

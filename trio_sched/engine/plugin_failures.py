@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from attrs import define, field
 
 from trio_sched.engine.hook_failure import HookFailed
@@ -22,6 +24,8 @@ class ReportedFailure:
 class PluginFailures:
     """Failures of plugins since the last `drain`; a hook that fails for thousands of pods takes one entry."""
 
+    totals: Counter[tuple[str, str]] = field(factory=Counter)
+    """(plugin, hook) → failures so far, drained or not."""
     _by_hook: dict[tuple[str, str], ReportedFailure] = field(factory=dict)
 
     def __bool__(self) -> bool:
@@ -30,6 +34,7 @@ class PluginFailures:
     def add(self, failed: HookFailed, pod: str = "") -> None:
         """*failed* happened while *pod* was dealt with."""
         key = failed.hook.plugin, failed.hook.hook
+        self.totals[key] += 1
         known = self._by_hook.get(key)
         if known is None:
             self._by_hook[key] = ReportedFailure(failed, pod)

@@ -9,10 +9,12 @@ from attrs import define, field, frozen
 
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.measurements import SUCCESS, Measurements
 from trio_sched.engine.plugin_calls import call_status_hook
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import HintTable
+from trio_sched.plugin_api.status import Status
 
 
 @frozen(eq=False)
@@ -31,6 +33,8 @@ class QueueCounters:
     """(queue, event) → pods that entered."""
     unschedulable: Counter[tuple[str, str]] = field(factory=Counter)
     """(plugin, profile) → pods that it keeps from being scheduled."""
+    flushed: int = 0
+    """Pods that have waited for an event too long, and were moved without one."""
     scheduled_after_flush: int = 0
     """Pods that were bound after no event had moved them: their plugins' hints miss something."""
 
@@ -42,6 +46,7 @@ class PreEnqueue:
     profiles: Mapping[str, ProfileQueueing]
     counters: QueueCounters
     plugin_failures: PluginFailures
+    measurements: Measurements = field(factory=Measurements)
 
     def run(self, info: QueuedPodInfo) -> bool:
         """Whether *info* may enter; the plugin that gated it before is called first, the one that does is noted."""
@@ -52,20 +57,28 @@ class PreEnqueue:
         hooks = profile.pre_enqueue
         if info.gating_plugin:
             hooks = sorted(hooks, key=lambda hook: hook.plugin != info.gating_plugin)
+        measured = self.measurements.profiles.get(info.pod.scheduler_name)
+        began = self.measurements.clock()
         for hook in hooks:
-            if self._admits(hook, info):
+            status = self._status(hook, info)
+            if status is None:
                 continue
+            if measured is not None:
+                measured.observe("PreEnqueue", status.code.label, self.measurements.clock() - began)
             if hook.plugin not in info.rejectors:
                 self.counters.unschedulable[hook.plugin, info.pod.scheduler_name] += 1
             info.unschedulable_plugins.add(hook.plugin)
             info.gating_plugin = hook.plugin
             return False
+        if measured is not None:
+            measured.observe("PreEnqueue", SUCCESS, self.measurements.clock() - began)
         info.gating_plugin = ""
         return True
 
-    def _admits(self, hook: BoundHook, info: QueuedPodInfo) -> bool:
+    def _status(self, hook: BoundHook, info: QueuedPodInfo) -> Status | None:
+        """None if the pod may enter."""
         try:
-            return call_status_hook(hook, info.pod) is None
+            return call_status_hook(hook, info.pod)
         except HookFailed as failed:  # as in kube-scheduler, a failure gates the pod like a rejection
             self.plugin_failures.add(failed, info.key)
-            return False
+            return failed.status

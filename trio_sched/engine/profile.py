@@ -16,6 +16,7 @@ from attrs import define, field, fields
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, HookFunction, ScoreHook
 from trio_sched.engine.hook_failure import describe_error
+from trio_sched.engine.measurements import Measurements, ProfileMeasurements
 from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_sign
 from trio_sched.engine.plugin_errors import BadPlugin
@@ -62,6 +63,8 @@ class Profile:
     """Plugins that can reject a pod: at pre_enqueue, pre_filter, filter, reserve or permit."""
     watches: frozenset[str]
     """Kinds of objects that plugins read, besides those whose events they have registered for."""
+    measured: ProfileMeasurements = field(init=False, factory=lambda: Measurements().add_profile(""))
+    """Where its cycles are measured; replaced once it is scheduled with."""
     plugins_with_later_hooks: frozenset[str] = field(init=False)
     """Plugins with hooks after the filters and scores, which may read what their pre_filter or pre_score has stored."""
     _sign_hooks: tuple[BoundHook, ...] = field(init=False)
@@ -106,6 +109,23 @@ class Profile:
         return frozenset(
             hook.plugin for hook, part in zip(self._sign_hooks, signature, strict=True) if part is not None
         )
+
+
+def measure(name: str, profile: Profile, measurements: Measurements) -> None:
+    """Have the cycles of *profile* measured under *name* from now on."""
+    normalizing = [scorer.normalize for scorer in profile.score if scorer.normalize is not None]
+    by_point: dict[str, Sequence[BoundHook]] = {
+        "PreFilter": profile.pre_filter,
+        "Filter": profile.filter,
+        "PreScore": profile.pre_score,
+        "Score": profile.score,
+    }
+    profile.measured = measurements.add_profile(
+        name,
+        in_decision=[*(hook for hooks in by_point.values() for hook in hooks), *normalizing],
+        after_decision=[*profile.reserve, *profile.permit, *profile.pre_bind_pre_flight],
+        plugins={point: tuple(hook.plugin for hook in hooks) for point, hooks in by_point.items()},
+    )
 
 
 def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: Handle) -> Profile:

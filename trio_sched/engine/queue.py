@@ -31,6 +31,7 @@ from trio_sched.engine.cluster_changes import (
 )
 from trio_sched.engine.event_candidates import not_ruled_out
 from trio_sched.engine.in_flight import InFlight, InFlightEvent
+from trio_sched.engine.measurements import Measurements
 from trio_sched.engine.nominator import Nominator
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.pod_heap import PodHeap
@@ -92,7 +93,12 @@ class SchedulingQueue:
         self._pre_enqueue = PreEnqueue({}, self.counters, self.plugin_failures)
 
     def prepare(
-        self, profiles: Mapping[str, Profile], *, is_refused: IsRefused | None = None, extenders: bool = False
+        self,
+        profiles: Mapping[str, Profile],
+        *,
+        is_refused: IsRefused | None = None,
+        extenders: bool = False,
+        measurements: Measurements | None = None,
     ) -> dict[str, ProfileQueueing]:
         """What the queue needs of *profiles*, by schedulerName; nothing changes yet.
 
@@ -100,6 +106,7 @@ class SchedulingQueue:
             profiles: at least one.
             is_refused: whether a plugin's filter refuses a pod on a node.
             extenders: whether extenders are configured.
+            measurements: gets the durations of pre_enqueue and hint functions.
 
         Raises:
             BadPlugin: a plugin's events_to_register failed.
@@ -108,7 +115,13 @@ class SchedulingQueue:
         return {
             name: ProfileQueueing(
                 profile.pre_enqueue,
-                build_hint_table(profile, extenders=extenders, plugin_failures=failures, is_refused=is_refused),
+                build_hint_table(
+                    profile,
+                    extenders=extenders,
+                    plugin_failures=failures,
+                    is_refused=is_refused,
+                    measurements=measurements,
+                ),
             )
             for name, profile in profiles.items()
         }
@@ -118,6 +131,7 @@ class SchedulingQueue:
         profiles: Mapping[str, ProfileQueueing],
         queue_sort: BoundHook,
         sign: Callable[[QueuedPodInfo], None] | None = None,
+        measurements: Measurements | None = None,
     ) -> None:
         """Queue the pods of *profiles*.
 
@@ -125,11 +139,12 @@ class SchedulingQueue:
             profiles: what `prepare` made.
             queue_sort: orders the active queue.
             sign: signs a pod that has no signature yet.
+            measurements: gets the durations of pre_enqueue.
         """
         self.profiles, self._sign_pod = profiles, sign
         self._registered.clear()
         self._queue_sort = QueueSort(queue_sort, self.plugin_failures)
-        self._pre_enqueue = PreEnqueue(profiles, self.counters, self.plugin_failures)
+        self._pre_enqueue = PreEnqueue(profiles, self.counters, self.plugin_failures, measurements or Measurements())
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -417,6 +432,7 @@ class SchedulingQueue:
     def flush_unschedulable(self, *, now: float) -> None:
         """Move on every pod that has waited for an event too long."""
         overdue = [i for i in self.unschedulable.values() if now - i.timestamp > self.max_in_unschedulable_seconds]
+        self.counters.flushed += len(overdue)
         for info in overdue:
             info.was_flushed = True
         if overdue:

@@ -19,6 +19,8 @@ class QueuedPodInfo:
     timestamp: float
     """When it last entered the queue; breaks ties between equal priorities."""
     attempts: int = 0
+    attempt_began: float = 0.0
+    """When the last attempt began."""
     unschedulable_count: int = 0
     consecutive_errors: int = 0
     initial_attempt_timestamp: float | None = None

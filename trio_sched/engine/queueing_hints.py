@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.measurements import ERROR, Measurements
 from trio_sched.engine.plugin_calls import call_events_to_register, call_hint
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.plugin_failures import PluginFailures
@@ -78,6 +79,7 @@ class HintTable:
     plugin_failures: PluginFailures = field(factory=PluginFailures)
     is_refused: IsRefused | None = None
     """For registrations that are local to a node; without it their hints alone count."""
+    measurements: Measurements = field(factory=Measurements)
     _matching: dict[ClusterEvent, tuple[HintEntry, ...]] = field(factory=dict)
 
     def matching(self, event: ClusterEvent) -> tuple[HintEntry, ...]:
@@ -105,7 +107,9 @@ class HintTable:
         for entry in self.matching(event):
             if entry.is_never or entry.plugin not in rejectors:
                 continue
-            if self._hint(entry, info.pod, old, new) == Hint.SKIP or self._is_refused_there(entry, info, old, new):
+            if self._hint(entry, event, info.pod, old, new) == Hint.SKIP or self._is_refused_there(
+                entry, info, old, new
+            ):
                 continue
             if entry.plugin in info.pending_plugins:
                 return QueueingStrategy.IMMEDIATELY
@@ -134,14 +138,20 @@ class HintTable:
         node_name = old.node_name or old.nominated_node_name
         return bool(node_name) and self.is_refused(info, entry.plugin, node_name)
 
-    def _hint(self, entry: HintEntry, pod: Pod, old: Any, new: Any) -> Hint:
+    def _hint(self, entry: HintEntry, event: ClusterEvent, pod: Pod, old: Any, new: Any) -> Hint:
         if entry.hint is None:
             return Hint.QUEUE
+        measured, label = self.measurements, ERROR
+        began = measured.clock()
         try:
-            return call_hint(entry.hint, pod, old, new)
+            hint = call_hint(entry.hint, pod, old, new)
+            label = hint.value
+            return hint
         except HookFailed as failed:  # an attempt too many does no harm, a pod that stays pending for ever does
             self.plugin_failures.add(failed, pod.key)
             return Hint.QUEUE
+        finally:
+            measured.observe_hint(entry.plugin, event.label, label, measured.clock() - began)
 
 
 def build_hint_table(
@@ -151,6 +161,7 @@ def build_hint_table(
     extra: Iterable[str] = (),
     plugin_failures: PluginFailures | None = None,
     is_refused: IsRefused | None = None,
+    measurements: Measurements | None = None,
 ) -> HintTable:
     """Collect the registrations of all plugins that can reject pods.
 
@@ -160,6 +171,7 @@ def build_hint_table(
         extra: resources that further features add to the default set.
         plugin_failures: gets the failures of hint functions.
         is_refused: see `HintTable`.
+        measurements: gets the durations of hint functions.
 
     Raises:
         BadPlugin: an events_to_register failed, or a hint function is ``async``.
@@ -172,7 +184,8 @@ def build_hint_table(
         entries.extend(_entries_of(plugin, registering.get(plugin), extra))
     if extenders:
         entries.extend(_entries_of(EXTENDER_NAME, None, extra))
-    return HintTable(tuple(entries), PluginFailures() if plugin_failures is None else plugin_failures, is_refused)
+    failures = PluginFailures() if plugin_failures is None else plugin_failures
+    return HintTable(tuple(entries), failures, is_refused, Measurements() if measurements is None else measurements)
 
 
 def _entries_of(plugin: str, hook: BoundHook | None, extra: Iterable[str]) -> list[HintEntry]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from trio_sched.engine.decision import SchedulingFailure, fit_failure
+from trio_sched.engine.decision import ScheduleResult, SchedulingFailure, fit_failure
 from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.measurements import SUCCESS, WAIT, status_label
 from trio_sched.engine.plugin_calls import call_permit, call_status_hook, call_unreserve
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.profile import Profile
@@ -81,3 +82,32 @@ def run_permit(profile: Profile, pod: Pod, node_name: str, state: CycleState) ->
     except HookFailed as failed:
         return SchedulingFailure(failed.status)
     return PermitWait(waits) if waits else None
+
+
+def reserve_and_permit(profile: Profile, pod: Pod, placed: ScheduleResult) -> PermitWait | SchedulingFailure | None:
+    """Call every reserve and every permit, and measure that: None permits, `SchedulingFailure` ends the cycle."""
+    if not placed.state.record_plugin_metrics:
+        return _reserve_and_permit(profile, pod, placed)
+    with profile.measured.after_decision.timing():
+        return _reserve_and_permit(profile, pod, placed)
+
+
+def _reserve_and_permit(profile: Profile, pod: Pod, placed: ScheduleResult) -> PermitWait | SchedulingFailure | None:
+    measured = profile.measured
+    began = measured.clock()
+    refused = run_reserve(profile, pod, placed.node_name, placed.state)
+    reserved = measured.clock()
+    if refused is not None:
+        measured.observe("Reserve", status_label(refused.status), reserved - began)
+        return refused
+    measured.reserved.observe(reserved - began)
+    if not profile.permit:
+        measured.not_asked_to_permit += 1
+        return None
+    outcome = run_permit(profile, pod, placed.node_name, placed.state)
+    if isinstance(outcome, SchedulingFailure):
+        status = status_label(outcome.status)
+    else:
+        status = SUCCESS if outcome is None else WAIT
+    measured.observe("Permit", status, measured.clock() - reserved)
+    return outcome

@@ -23,16 +23,17 @@ from trio_sched.engine.hook_steps import (
     post_filter_steps,
 )
 from trio_sched.engine.kind_dependencies import KindDependencies
+from trio_sched.engine.measurements import Measurements
 from trio_sched.engine.node_refusal import NodeRefusals
 from trio_sched.engine.nominated_index import NominatedIndex
 from trio_sched.engine.nominated_pods import NominatedRows
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.pre_enqueue import ProfileQueueing
 from trio_sched.engine.preemption import DryRunCache, dry_run, is_judged_by_signature
-from trio_sched.engine.profile import Profile
+from trio_sched.engine.profile import Profile, measure
 from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.reservation import PermitWait, run_permit, run_reserve, run_unreserve
+from trio_sched.engine.reservation import PermitWait, reserve_and_permit, run_unreserve
 from trio_sched.engine.scheduling_cycle import SchedulingCycle
 from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.objects.pod import Pod
@@ -68,6 +69,7 @@ class Scheduler:
     rng: Random
     dependencies: KindDependencies = field(factory=KindDependencies)
     """The kinds besides pods and nodes that plugins read; after a change of one call `invalidate_signatures`."""
+    measurements: Measurements = field(factory=Measurements)
     plugin_failures: PluginFailures = field(init=False)
     """Failures of plugins, for the daemon to log; the queue appends to the same list."""
     profiles: Mapping[str, Profile] = field(factory=dict, init=False)
@@ -101,8 +103,10 @@ class Scheduler:
         Raises:
             BadPlugin: a plugin's events_to_register failed.
         """
-        is_refused = self._is_refused_on_node
-        return PreparedProfiles(profiles, self.queue.prepare(profiles, is_refused=is_refused, extenders=extenders))
+        queueing = self.queue.prepare(
+            profiles, is_refused=self._is_refused_on_node, extenders=extenders, measurements=self.measurements
+        )
+        return PreparedProfiles(profiles, queueing)
 
     def exchange_profiles(self, prepared: PreparedProfiles, *, now: float) -> None:
         """Schedule with other profiles from now on; to be called between two pods.
@@ -117,8 +121,11 @@ class Scheduler:
     def install(self, prepared: PreparedProfiles) -> None:
         """Schedule with profiles that are prepared; to be called before the first pod."""
         self.profiles = prepared.profiles
+        self.measurements.profiles.clear()
+        for name, profile in prepared.profiles.items():
+            measure(name, profile, self.measurements)
         first = next(iter(prepared.profiles.values()))
-        self.queue.install_queueing(prepared.queueing, first.queue_sort[0], self.sign_queued)
+        self.queue.install_queueing(prepared.queueing, first.queue_sort[0], self.sign_queued, self.measurements)
         table = self.cache.table
         self._refusals = NodeRefusals(table)
         self._signature_caches = {
@@ -151,17 +158,35 @@ class Scheduler:
         for cache in self._signature_caches.values():
             cache.clear()
 
+    def cached_signatures(self) -> dict[str, int]:
+        """Profile → signatures whose results are cached."""
+        return {name: len(cache) for name, cache in self._signature_caches.items()}
+
     # --- deciding ---------------------------------------------------------------------------------------------------
 
     def decide(self, info: QueuedPodInfo) -> Decision:
         """Find a node for a popped pod."""
+        profile = self.profiles[info.pod.scheduler_name]
+        if not profile.measured.is_sampled():
+            return self._decide(info, profile)
+        with profile.measured.in_decision.timing():
+            decision = self._decide(info, profile)
+        if decision.state is not None:
+            decision.state.record_plugin_metrics = True
+        return decision
+
+    def _decide(self, info: QueuedPodInfo, profile: Profile) -> Decision:
+        measured = profile.measured
+        began = measured.clock()
         pod = info.pod
         nominated = self._nominated.for_pod(pod)
         if info.signature_epoch != self.signature_epoch:
             self.sign_queued(info)
-        cycle = self._plain_cycle(pod, nominated)
-        cache = self._signature_caches[pod.scheduler_name]
-        if info.signature is not None:
+        cycle = self._plain_cycle(pod, nominated, profile)
+        cache = self._signature_caches[profile.name]
+        if info.signature is None:
+            measured.unsigned_decisions += 1
+        else:
             node_name = cycle.nominated_node_name
             decision = (
                 cache.decide_on_nominated_node(pod, info.signature, nominated, node_name)
@@ -169,7 +194,14 @@ class Scheduler:
                 else cache.decide(pod, info.signature, nominated, self.rng)
             )
             if decision is not None:
+                state = decision.state
+                assert state is not None  # it is a copy of the state of the cached evaluation
+                is_scored = isinstance(decision, ScheduleResult) and decision.feasible_nodes > 1
+                measured.decided_from_cache(
+                    measured.clock() - began, state.skip_filter, state.skip_score if is_scored else None
+                )
                 return decision
+            measured.plain_decisions += 1
             cycle.evaluation = cache.evaluation(info.signature)
         decision = cycle.decide(self.rng)
         if isinstance(decision, ScheduleResult):
@@ -182,7 +214,8 @@ class Scheduler:
         self, info: QueuedPodInfo, *, nominated_first: bool = True
     ) -> NodesForExtenders | SchedulingFailure:
         """The nodes that extenders are to be asked about before it is decided about a popped pod."""
-        cycle = self._plain_cycle(info.pod, self._nominated.for_pod(info.pod))
+        pod = info.pod
+        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name])
         found = find_feasible_nodes(cycle, nominated_first=nominated_first)
         if isinstance(found, NodesForExtenders):
             self._next_start_node_index += found.evaluated
@@ -190,7 +223,8 @@ class Scheduler:
 
     def select_host_among(self, info: QueuedPodInfo, feasible: NodesForExtenders, result: ExtenderResult) -> Decision:
         """Find a node for a popped pod among those that extenders have left."""
-        cycle = self._plain_cycle(info.pod, self._nominated.for_pod(info.pod))
+        pod = info.pod
+        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name])
         return select_host_among(cycle, feasible, result, self.rng)
 
     def post_filter(self, info: QueuedPodInfo, unplaced: SchedulingFailure) -> HookSteps[SchedulingFailure] | None:
@@ -198,6 +232,7 @@ class Scheduler:
         profile = self.profiles[info.pod.scheduler_name]
         if unplaced.diagnosis is None or not profile.post_filter:
             return None
+        self.measurements.post_filters += 1
         return post_filter_steps(profile, info.pod, unplaced, self.plugin_failures)
 
     def dry_run_preemption(
@@ -223,9 +258,9 @@ class Scheduler:
         self.plugin_failures.add_status(found.error, pod.key)
         return found
 
-    def _plain_cycle(self, pod: Pod, nominated: NominatedPods) -> SchedulingCycle:
+    def _plain_cycle(self, pod: Pod, nominated: NominatedPods, profile: Profile) -> SchedulingCycle:
         return SchedulingCycle(
-            self.profiles[pod.scheduler_name],
+            profile,
             self.cache.table,
             pod,
             nominated,
@@ -260,20 +295,15 @@ class Scheduler:
         Raises:
             CacheError: the pod is on a node already.
         """
-        profile = placed.profile
         self.cache.assume(pod, placed.node_name)
         nominated = self.queue.nominator.node_of(pod.uid)
         self.queue.nominator.delete(pod.uid)
         if nominated and nominated != placed.node_name:
             self.queue.nomination_ended(pod, nominated, now=now)
-        refused = run_reserve(profile, pod, placed.node_name, placed.state)
-        if refused is None:
-            permitted = run_permit(profile, pod, placed.node_name, placed.state)
-            if not isinstance(permitted, SchedulingFailure):
-                return permitted
-            refused = permitted
-        self.unreserve_and_forget(pod, placed)
-        return refused
+        outcome = reserve_and_permit(placed.profile, pod, placed)
+        if isinstance(outcome, SchedulingFailure):
+            self.unreserve_and_forget(pod, placed)
+        return outcome
 
     def plan_pre_bind(self, pod: Pod, placed: ScheduleResult) -> PreBindPlan | SchedulingFailure:
         """Run pre_bind_pre_flight; see `trio_sched.engine.hook_steps.plan_pre_bind`."""
@@ -294,7 +324,9 @@ class Scheduler:
         Raises:
             CacheError: the API server has confirmed it already.
         """
-        run_unreserve(placed.profile, pod, placed.node_name, placed.state, self.plugin_failures)
+        profile = placed.profile
+        with profile.measured.point("Unreserve"):
+            run_unreserve(profile, pod, placed.node_name, placed.state, self.plugin_failures)
         self.cache.forget(pod.uid)
 
     def activate_collected(self, placed: ScheduleResult, *, now: float) -> bool:

@@ -13,6 +13,7 @@ from trio_sched.engine.filtering import FilterOutcome, NominatedPods, node_statu
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import select_host
 from trio_sched.engine.incremental_evaluation import IncrementalEvaluation
+from trio_sched.engine.measurements import Measurements, status_label
 from trio_sched.engine.nominated_pods import NominatedRows, run_filters_with_nominated_pods
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.scoring import Scores, run_pre_scores, run_scores
@@ -84,16 +85,32 @@ class SchedulingCycle:
         total = len(nodes)
         if total == 0:
             return no_nodes()
-        narrowed = run_pre_filters(self.profile.pre_filter, self.pod, nodes, self.state)
+        # A second search of the same attempt, after extenders were called, is not another attempt.
+        measured = self.profile.measured if only is None and nominated_first else Measurements().add_profile("")
+        with measured.point("PreFilter") as timer:
+            narrowed = run_pre_filters(self.profile.pre_filter, self.pod, nodes, self.state)
+            timer.status = status_label(narrowed.rejected)
         if narrowed.rejected is not None:
+            measured.rejected_by_pre_filter(narrowed.rejected)
             return fit_failure(_rejected_by_pre_filter(narrowed.rejected, narrowed.narrowed_by, total))
-        if nominated_first and (only is None or self.nominated_node_name in only):
-            nominated = self._try_nominated_node()
-            if nominated is not None:
-                return nominated
         names = narrowed.node_names
         if only is not None:
             names = only if names is None else only & names
+        measured.filtered(self.state.skip_filter)
+        with measured.point("Filter"):
+            if nominated_first and (only is None or self.nominated_node_name in only):
+                nominated = self._try_nominated_node()
+                if nominated is not None:
+                    return nominated
+            outcome = self._filter(nodes, names)
+        positions = np.flatnonzero(outcome.passes)
+        if len(positions) == 0:
+            return fit_failure(diagnose(outcome, narrowed.narrowed_by, total))
+        nodes = outcome.nodes
+        return FeasibleNodes(nodes.take(positions), len(nodes) - outcome.unexamined, outcome, narrowed.narrowed_by)
+
+    def _filter(self, nodes: NodeColumns, names: frozenset[str] | None) -> FilterOutcome:
+        """Run the filters on *nodes*, or on those of them that have one of *names*."""
         if names is not None:
             rows = sorted(self.table.row_of[name] for name in names if name in self.table.row_of)
             nodes = nodes.take(np.array(rows, dtype=np.intp))
@@ -106,10 +123,7 @@ class SchedulingCycle:
             start=self.start,
         )
         self._apply_nominated(outcome)
-        positions = np.flatnonzero(outcome.passes)
-        if len(positions) == 0:
-            return fit_failure(diagnose(outcome, narrowed.narrowed_by, total))
-        return FeasibleNodes(nodes.take(positions), len(nodes) - outcome.unexamined, outcome, narrowed.narrowed_by)
+        return outcome
 
     def _try_nominated_node(self) -> FeasibleNodes | None:
         """The node that the pod is nominated to, if it still fits there; a failure means looking at others."""
@@ -162,8 +176,11 @@ class SchedulingCycle:
             HookFailed: a plugin failed.
         """
         if self.profile.score:
-            run_pre_scores(self.profile.pre_score, self.pod, feasible, self.state)
-        return run_scores(self.profile.score, self.pod, feasible, self.state)
+            with self.profile.measured.point("PreScore"):
+                run_pre_scores(self.profile.pre_score, self.pod, feasible, self.state)
+        self.profile.measured.scored(self.state.skip_score)
+        with self.profile.measured.point("Score"):
+            return run_scores(self.profile.score, self.pod, feasible, self.state)
 
     def decide(self, rng: Random) -> Decision:
         """Find feasible nodes, prioritize them, and select one of the best."""

@@ -160,6 +160,9 @@ class SignatureCache:
         found, _is_uncached = self._look_up(signature)
         return found
 
+    def __len__(self) -> int:
+        return len(self._evaluations)
+
     def clear(self) -> None:
         """Begin anew: plugins may return other values now, for reasons that neither pods nor nodes show."""
         self._evaluations.clear()

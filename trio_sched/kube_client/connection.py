@@ -33,6 +33,7 @@ from trio_sched.kube_client.errors import (
     is_html,
 )
 from trio_sched.kube_client.http1 import Headers, Reply
+from trio_sched.kube_client.observer import RequestObserver
 from trio_sched.kube_client.pool import MAX_CONNECTIONS, REQUEST_SECONDS, Pool
 from trio_sched.kube_client.rate_limit import TokenBucket
 from trio_sched.kube_client.retry import MAX_RETRIES, retry_after_seconds
@@ -74,6 +75,7 @@ class KubeClient:
         settings: of the server.
         pool: the connections; None if the requests go through a transport that was passed in.
         request_seconds: the timeout of a whole request.
+        observer: told about every request; None: nobody.
     """
 
     settings: ConnectionSettings
@@ -85,6 +87,7 @@ class KubeClient:
     _waiting: UnansweredRequests
     request_seconds: float
     _transport: httpx.AsyncBaseTransport | None = None
+    observer: RequestObserver | None = field(init=False, default=None)
     _http: httpx.AsyncClient | None = field(init=False, default=None)
     _prefix: bytes = field(init=False)
     _headers: bytes = field(init=False, default=b"")
@@ -94,6 +97,11 @@ class KubeClient:
 
     def __attrs_post_init__(self) -> None:
         self._prefix = urlsplit(self.settings.server).path.rstrip("/").encode()
+
+    @property
+    def requests_in_flight(self) -> int:
+        """How many requests have no response yet; not those that are sent by `PipelinedPosts`."""
+        return len(self._waiting)
 
     @property
     def http(self) -> httpx.AsyncClient:
@@ -170,10 +178,11 @@ class KubeClient:
                 await self._wait_for_token(delay, method, target)
             prepared = self._prepared_headers() or await self._refreshed_headers()
             sent_at = trio.current_time()
-            number, answered = self._waiting.begin(method, path, now=sent_at), False
+            number, answered, status = self._waiting.begin(method, path, now=sent_at), False, 0
+            received = 0
             try:
                 reply = await self._caller.request(method, path, prepared + headers, body)
-                answered = True
+                answered, status, received = True, reply.status, len(reply.body)
             except ConnectionFailed as problem:
                 broke_off = problem.may_have_reached_server and not problem.timed_out
                 if isinstance(problem, ResponseTooLarge):
@@ -183,6 +192,7 @@ class KubeClient:
                 wait = BROKEN_READ_RETRY_SECONDS
             finally:
                 self._waiting.end(number, answered=answered)
+                self._observe(method, status, sent_at, waited=delay, sent=len(body), received=received)
             if answered:
                 if reply.status < 400:
                     return reply
@@ -193,6 +203,8 @@ class KubeClient:
                     return reply
                 wait = asked
             retries += 1
+            if self.observer is not None:
+                self.observer.request_retried(method, status)
             log.debug("retry %d of %s %s in %d s", retries, method.decode(), target.decode(), wait)
             await trio.sleep(wait)
 
@@ -213,18 +225,29 @@ class KubeClient:
         sent_at = trio.current_time()
         async with AsyncExitStack() as resources:
             number, answered = self._waiting.begin(b"GET", self._prefix + target, now=sent_at), False
+            status = 0
             try:
                 opened = self._caller.stream(b"GET", self._prefix + target, prepared + headers)
                 stream = await resources.enter_async_context(opened)
-                answered = True
+                answered, status = True, stream.status
             finally:
                 self._waiting.end(number, answered=answered)
+                self._observe(b"GET", status, sent_at)
             if stream.status != 200 or is_html(_content_type(stream.headers), b""):
                 reply = Reply(stream.status, stream.headers, await self._begin_of_body(stream))
                 if stream.status == 401:
                     await self._credentials.refused(sent_at)
                 self.check(b"GET", target, reply)
             yield stream
+
+    def _observe(
+        self, method: bytes, status: int, sent_at: float, *, waited: float = 0.0, sent: int = 0, received: int = 0
+    ) -> None:
+        if self.observer is not None:
+            seconds = trio.current_time() - sent_at
+            self.observer.request_done(
+                method, status, seconds=seconds, waited_seconds=waited, sent_bytes=sent, received_bytes=received
+            )
 
     async def _begin_of_body(self, stream: ByteStream) -> bytes:
         """What there is of the body within the timeout of a request, and up to :data:`MAX_ERROR_BYTES`."""

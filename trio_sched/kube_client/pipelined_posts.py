@@ -134,6 +134,7 @@ class PipelinedPosts:
                 failure = problem
             finally:
                 pipeline.connection.close()
+                pipeline.observe_lost()
                 self._take_back(pipeline.in_flight, refused=failure is not None and not pipeline.responses)
             if failure is not None and not pipeline.responses:  # else the server is there, and ended a connection
                 await self._pause(failure)
@@ -206,6 +207,8 @@ class _Pipeline:
         self.connection = connection
         self.in_flight: deque[Post] = deque()
         """Sent, in this order, and without a response."""
+        self._sent_at: deque[float] = deque()
+        """When each of these was sent."""
         self.responses = 0
         self._posts = posts
         self._progress_at = trio.current_time()
@@ -263,8 +266,10 @@ class _Pipeline:
             messages.append(pool.message(b"POST", client.path(post.target), headers, post.body))
         if not messages:
             return False
+        now = trio.current_time()
+        self._sent_at.extend([now] * len(messages))
         if len(messages) == len(self.in_flight):
-            self._progress_at = trio.current_time()
+            self._progress_at = now
         with trio.fail_after(client.request_seconds):
             await self.connection.channel.send(b"".join(messages))
         return True
@@ -308,4 +313,25 @@ class _Pipeline:
             raise ProtocolViolation("a response without a request")
         self.responses += 1
         self._is_last = self._is_last or not self._parser.should_keep_alive()
-        self._posts.done(self.in_flight.popleft(), reply)
+        post = self.in_flight.popleft()
+        self._observe(post, reply.status, len(reply.body))
+        self._posts.done(post, reply)
+
+    def observe_lost(self) -> None:
+        """Tell the observer about the posts that will have no response."""
+        for post in self.in_flight:
+            self._observe(post, 0, 0)
+
+    def _observe(self, post: Post, status: int, received_bytes: int) -> None:
+        """Tell the observer about the next post; the response may have waited until the next ones were sent."""
+        sent_at = self._sent_at.popleft() if self._sent_at else self._progress_at  # not sent when the connection broke
+        observer = self._posts.client.observer
+        if observer is not None:
+            observer.request_done(
+                b"POST",
+                status,
+                seconds=self._progress_at - sent_at,
+                waited_seconds=0.0,
+                sent_bytes=len(post.body),
+                received_bytes=received_bytes,
+            )

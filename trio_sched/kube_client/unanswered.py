@@ -26,6 +26,9 @@ class UnansweredRequests:
     _pause: float = field(init=False, default=FIRST_WARNING_SECONDS)
     _warned_at: float = field(init=False, default=float("-inf"))
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def begin(self, method: bytes, target: bytes, *, now: float) -> int:
         """Count a request as waiting; returns its number for :meth:`end`."""
         self._last_number = number = self._last_number + 1

@@ -144,6 +144,12 @@ class Reflector(Generic[T]):
     idle_limit_seconds: float = IDLE_LIMIT_SECONDS
     connected: trio.Event = field(init=False, factory=trio.Event)
     """Set while a watch is open; replaced by a new event when the watch ends."""
+    lists: int = field(init=False, default=0)
+    """How often the objects were listed."""
+    watches: int = field(init=False, default=0)
+    """How many watches were begun."""
+    last_received_at: float = field(init=False, default=-math.inf)
+    """When the last bytes of a list or a watch arrived, to the second."""
     _pause: trio.CancelScope | None = field(init=False, default=None)
     _codec: Codec[T] = field(init=False)
     _known: dict[_Key, T] | None = field(init=False, default=None)
@@ -244,7 +250,8 @@ class Reflector(Generic[T]):
         self._known = fresh
         self._version = version
         self._must_list = False
-        self._listed_at = trio.current_time()
+        self._listed_at = self.last_received_at = trio.current_time()
+        self.lists += 1
         if is_first:
             self.deliver(Listed(list(fresh.values()), version))
             return
@@ -261,6 +268,7 @@ class Reflector(Generic[T]):
             ConnectionFailed: the connection broke.
             WatchBroken: the watch was silent for too long, sent what is no event, or ended right after it began.
         """
+        self.watches += 1
         seconds = self.random.randint(*WATCH_SECONDS)
         version_before = self._version
         target = self._watch_target(seconds)
@@ -275,7 +283,7 @@ class Reflector(Generic[T]):
                 while piece := await stream.receive():
                     now = trio.current_time()
                     if now - moved > _DEADLINE_STEP_SECONDS:  # moving a deadline is not free, a second does not matter
-                        moved = now
+                        moved = self.last_received_at = now
                         idle_limit.deadline = min(now + self.idle_limit_seconds, last_moment)
                     end = piece.rfind(b"\n") + 1
                     if not end:

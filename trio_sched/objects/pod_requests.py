@@ -4,7 +4,7 @@ Source: the pod requests rules of Kubernetes 1.36 (containers, sidecars, init co
 overhead).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
@@ -209,24 +209,62 @@ def nano_requests(
         _add(total, _container_requests(container, statuses.get(container.name), infeasible, defaults))
     if spec.init_containers:
         init_statuses = {s.name: s for s in status.init_container_statuses or ()} if use_status else {}
-        sidecars: NanoAmounts = {}
-        peak: NanoAmounts = {}
-        for container in spec.init_containers:
-            if container.restart_policy == "Always":
-                amounts = _container_requests(container, init_statuses.get(container.name), infeasible, defaults)
-                _add(total, amounts)
-                _add(sidecars, amounts)
-                _raise_to(peak, sidecars)
-            else:
-                amounts = dict(_container_requests(container, None, False, defaults))
-                _add(amounts, sidecars)
-                _raise_to(peak, amounts)
-        _raise_to(total, peak)
+
+        def requests_of(container: Container, is_sidecar: bool) -> NanoAmounts:
+            if is_sidecar:
+                return _container_requests(container, init_statuses.get(container.name), infeasible, defaults)
+            return _container_requests(container, None, False, defaults)
+
+        _add_init_containers(total, spec.init_containers, requests_of)
     if use_pod_level and options.pod_level and spec.resources is not None and _has_supported(spec.resources.requests):
         total.update(_pod_level_requests(pod, options, use_status, infeasible))
     if spec.overhead:
         _add(total, _parse(spec.overhead))
     return total
+
+
+def nano_limits(pod: Pod) -> NanoAmounts:
+    """Exact limits of *pod* by its spec; overhead counts for resources that are limited."""
+    spec = pod.spec
+
+    def limits_of(container: Container, _is_sidecar: bool = False) -> NanoAmounts:
+        return _parse(container.resources.limits if container.resources is not None else None)
+
+    total: NanoAmounts = {}
+    for container in spec.containers or ():
+        _add(total, limits_of(container))
+    _add_init_containers(total, spec.init_containers or (), limits_of)
+    if spec.resources is not None:
+        limits = _parse(spec.resources.limits)
+        total.update((name, amount) for name, amount in limits.items() if _is_supported_at_pod_level(name))
+    _add(total, {name: amount for name, amount in _parse(spec.overhead).items() if total.get(name)})
+    return total
+
+
+def _add_init_containers(
+    total: NanoAmounts, containers: Iterable[Container], amounts_of: Callable[[Container, bool], NanoAmounts]
+) -> None:
+    """Add the sidecars to *total*, and raise it to what the pod needs while any of the others runs.
+
+    Args:
+        total: of the containers.
+        containers: the init containers, in order.
+        amounts_of: the amounts of a container; the flag says whether it is a sidecar.
+    """
+    sidecars: NanoAmounts = {}
+    peak: NanoAmounts = {}
+    for container in containers:
+        is_sidecar = container.restart_policy == "Always"
+        amounts = amounts_of(container, is_sidecar)
+        if is_sidecar:
+            _add(total, amounts)
+            _add(sidecars, amounts)
+            _raise_to(peak, sidecars)
+        else:
+            amounts = dict(amounts)
+            _add(amounts, sidecars)
+            _raise_to(peak, amounts)
+    _raise_to(total, peak)
 
 
 def _pod_level_requests(pod: Pod, options: ResourceOptions, use_status: bool, infeasible: bool) -> NanoAmounts:

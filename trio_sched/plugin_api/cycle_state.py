@@ -25,7 +25,7 @@ class CycleState:
     (shallowly), any other value is shared.
     """
 
-    __slots__ = ("_values", "pods_to_activate", "skip_filter", "skip_score")
+    __slots__ = ("_values", "pods_to_activate", "record_plugin_metrics", "skip_filter", "skip_score")
 
     def __init__(self) -> None:
         self._values: dict[Hashable, Any] = {}
@@ -35,6 +35,8 @@ class CycleState:
         """Plugins whose pre_score returned Skip."""
         self.pods_to_activate: dict[str, Pod] = {}
         """Pods (by namespace/name) to move to the active queue once this pod's scheduling or binding cycle succeeds."""
+        self.record_plugin_metrics = False
+        """Whether this cycle is one of the sample whose plugins are timed."""
 
     def write(self, key: Hashable, value: Any) -> None:
         """Store *value* under *key* for the rest of the cycle."""

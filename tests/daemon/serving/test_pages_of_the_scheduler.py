@@ -9,7 +9,7 @@ import trio
 from attrs import define, evolve
 
 from trio_sched.config.load import load_configuration
-from trio_sched.daemon.metrics_pages import MetricsPages
+from trio_sched.daemon.metrics.pages import MetricsPages
 from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.serving import scheduler_pages
 from trio_sched.daemon.serving.configz import Configz
@@ -118,7 +118,7 @@ async def test_plugins_are_timed_on_request(running: Running, autojump_clock: ob
     calls = {(row["plugin"], row["hook"]): row["calls"] for row in timed[0]["times"]}
     assert calls["NodeResourcesFit", "filter"] >= 1
     assert calls["Patient", "permit"] == 1
-    hooks = running.cluster.scheduler.assembly.scheduler.hooks
+    hooks = running.cluster.scheduler.assembly.loaded.prepared.hooks
     assert not any("HookTimes" in getattr(hook.function, "__qualname__", "") for hook in hooks if hook.built_in)
 
 
@@ -287,9 +287,7 @@ async def test_checks_are_counted(running: Running) -> None:
     seen: list[tuple[str, str, str]] = []
     page = Page()
     assembly = running.cluster.scheduler.assembly
-    assembly.metrics_pages = MetricsPages(
-        metrics=page, resources=page, slis=page, record_check=lambda *one: seen.append(one)
-    )
+    assembly.metrics._pages = MetricsPages(page, page, page, lambda *one: seen.append(one))
     routes = build_routes(ServingSettings(), assembly, running.liveness)
     await routes(Request(method="GET", path="/livez", target="/livez"))
     await routes(Request(method="GET", path="/readyz", target="/readyz"))
@@ -310,7 +308,7 @@ extenders:
   enableHTTPS: true
   tlsConfig: {certData: Y2VydA==, keyData: c2VjcmV0}
 """
-    body = (await Configz(load_configuration(text))(request())).body
+    body = (await Configz(lambda: load_configuration(text))(request())).body
     assert b"c2VjcmV0" not in body
     assert b"REDACTED" in body
     assert b'"certData":"Y2VydA=="' in body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 from attrs import define, field
@@ -68,15 +69,17 @@ _SECRETS: Final = frozenset({"keyData"})
 class Configz:
     """The page."""
 
-    config: SchedulerConfig
-    _body: bytes | None = field(init=False, default=None)
+    config: Callable[[], SchedulerConfig]
+    """Returns the configuration in force; a reload replaces it."""
+    _shown: tuple[SchedulerConfig, bytes] | None = field(init=False, default=None)
 
     async def __call__(self, _request: Request) -> Response:
         """The same whatever the request."""
-        if self._body is None:
-            tree = _in_order(configuration_tree(self.config), _TOP)
-            self._body = json_text({"componentconfig": tree}).encode()
-        return Response(headers=[JSON, NOSNIFF], body=self._body)
+        config = self.config()
+        if self._shown is None or self._shown[0] is not config:
+            tree = _in_order(configuration_tree(config), _TOP)
+            self._shown = config, json_text({"componentconfig": tree}).encode()
+        return Response(headers=[JSON, NOSNIFF], body=self._shown[1])
 
 
 def _in_order(fields: dict[str, Any], order: tuple[str, ...]) -> dict[str, Any]:

@@ -21,15 +21,14 @@ def build_routes(settings: ServingSettings, assembly: Assembly, liveness: Livene
     routes = Routes()
     for endpoint in _health(assembly, liveness):
         routes.exact.update(endpoint.handlers())
-    routes.exact["/configz"] = Configz(config)
-    pages = assembly.metrics_pages
-    if pages is not None:
-        routes.exact["/metrics"] = MetricsHandler(pages.metrics)
-        routes.exact["/metrics/resources"] = MetricsHandler(
-            pages.resources,
-            lambda: assembly.schedule_one.is_running,  # kube-scheduler shows them on the leader only
-        )
-        routes.exact["/metrics/slis"] = MetricsHandler(pages.slis)
+    routes.exact["/configz"] = Configz(lambda: assembly.settings.config)
+    pages = assembly.metrics.pages
+    routes.exact["/metrics"] = MetricsHandler(pages.metrics)
+    routes.exact["/metrics/resources"] = MetricsHandler(
+        pages.resources,
+        lambda: assembly.schedule_one.is_running,  # kube-scheduler shows them on the leader only
+    )
+    routes.exact["/metrics/slis"] = MetricsHandler(pages.slis)
     if gates.enabled("ComponentFlagz"):
         routes.exact["/flagz"] = flagz(settings.flags)
     if gates.enabled("ComponentStatusz"):
@@ -55,7 +54,6 @@ def _health(assembly: Assembly, liveness: Liveness) -> tuple[HealthEndpoint, ...
         HealthEndpoint("livez", (PING, *liveness.checks())),
         HealthEndpoint("readyz", (*election, *ready)),
     )
-    if assembly.metrics_pages is not None:
-        for endpoint in endpoints:
-            endpoint.record = assembly.metrics_pages.record_check
+    for endpoint in endpoints:
+        endpoint.record = assembly.metrics.pages.record_check
     return endpoints

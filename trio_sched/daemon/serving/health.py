@@ -8,11 +8,13 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from trio_sched.daemon.metrics_pages import RecordCheck, record_nothing
 from trio_sched.daemon.serving.messages import Handler, Request, Response, plain, refusal
 from trio_sched.documents.go_text import quote
 
 log = logging.getLogger(__name__)
+
+RecordCheck = Callable[[str, str, str], None]
+"""Takes ``healthz``, ``livez`` or ``readyz``, the name of a check, and ``success`` or ``error``."""
 
 
 @frozen
@@ -40,7 +42,7 @@ class HealthEndpoint:
     name: str
     """``healthz``, ``livez`` or ``readyz``."""
     checks: Sequence[Check]
-    record: RecordCheck = record_nothing
+    record: RecordCheck = lambda _type, _name, _status: None
     _failing: set[str] = field(init=False, factory=set)
     """The checks whose failure is in the log."""
 

@@ -11,8 +11,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from trio_sched.daemon.metrics_pages import MetricsPage as MetricsPage
-from trio_sched.daemon.metrics_pages import MetricsPages as MetricsPages
+from trio_sched.daemon.metrics.pages import Page
 from trio_sched.daemon.serving.messages import Request, Response, plain
 
 _GZIP_FROM: Final = 1024
@@ -23,7 +22,7 @@ _GZIP_FROM: Final = 1024
 class MetricsHandler:
     """Serves one page."""
 
-    page: MetricsPage
+    page: Page
     is_shown: Callable[[], bool] = lambda: True
     """Whether there is anything to show now; else the response is empty, and nothing is reset."""
     started: int = field(factory=lambda: int(time.time()))

@@ -1,0 +1,293 @@
+"""What is counted over whole histories of a cluster, as a scrape shows it."""
+
+from typing import Any
+
+import pytest
+import trio
+from plugin_base import PluginBase
+from scraped import metrics_of, scrape_of
+from trio.testing import MockClock
+
+from trio_sched.daemon.metrics.collection import FAMILIES, Collection
+from trio_sched.plugin_api import CycleState, Pod, Status, Wait, hookimpl, unschedulable
+from trio_sched.simulator import KubeletPace, PretendExtender
+from trio_sched.testing import node, pod
+from trio_sched.testing.virtual_cluster import virtual_cluster
+
+PODS = 25
+CYCLE = (
+    "PreFilter",
+    "Filter",
+    "PreScore",
+    "Score",
+    "Reserve",
+    "Permit",
+    "PreBindPreFlight",
+    "PreBind",
+    "Bind",
+    "PostBind",
+)
+
+
+async def test_counts_at_every_extension_point_are_the_attempts(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=3) as cluster:
+        for number in range(PODS):
+            await cluster.create(pod(f"p{number}", cpu="10m"))
+        await cluster.settle()
+        seen = await scrape_of(cluster)
+    assert seen.by("result", "scheduler_schedule_attempts_total") == {"scheduled": PODS}
+    assert seen("scheduler_scheduling_attempt_duration_seconds_count", result="scheduled") == PODS
+    assert seen("scheduler_scheduling_algorithm_duration_seconds_count") == PODS
+    counts = seen.by("extension_point", "scheduler_framework_extension_point_duration_seconds_count")
+    assert counts == {**dict.fromkeys(CYCLE, PODS), "PreEnqueue": PODS}
+    assert seen("scheduler_plugin_evaluation_total", plugin="NodeResourcesFit", extension_point="Filter") == PODS
+    assert seen("scheduler_plugin_evaluation_total", plugin="NodeResourcesFit", extension_point="Score") == PODS
+    assert seen("scheduler_plugin_evaluation_total", plugin="NodePorts", extension_point="Filter") == 0  # it is skipped
+    assert seen("scheduler_plugin_evaluation_total", plugin="NodePorts", extension_point="PreFilter") == PODS
+    assert seen("trio_sched_signature_cache_decisions_total", result="hit") == PODS
+    assert seen("trio_sched_signature_cache_entries") == 1
+
+
+async def test_plugins_are_timed_in_a_tenth_of_the_cycles(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=3) as cluster:
+        for number in range(200):
+            await cluster.create(pod(f"p{number}", cpu="10m"))
+        await cluster.settle()
+        seen = await scrape_of(cluster)
+        metrics = metrics_of(cluster)
+        replaced = [
+            hook for hook in cluster.scheduler.assembly.loaded.prepared.hooks if "_timed" in hook.function.__qualname__
+        ]
+    sampled = seen("scheduler_plugin_execution_duration_seconds_count", extension_point="Bind", plugin="DefaultBinder")
+    assert sampled is not None
+    assert 10 <= sampled <= 40
+    assert (
+        seen("scheduler_plugin_execution_duration_seconds_count", extension_point="Reserve", plugin="VolumeBinding")
+        == sampled
+    )
+    assert seen("trio_sched_plugin_sampled_calls_total", hook="bind", plugin="DefaultBinder") == sampled
+    assert replaced == []
+
+
+async def test_durations_are_in_the_time_of_the_cluster(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1, bind_latency_seconds=2.0) as cluster:
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        seen = await scrape_of(cluster)
+    assert seen("scheduler_scheduling_attempt_duration_seconds_sum") == pytest.approx(2.0, abs=0.01)
+    assert seen("scheduler_pod_scheduling_sli_duration_seconds_sum", attempts="1") == pytest.approx(2.0, abs=0.01)
+    points = "scheduler_framework_extension_point_duration_seconds_sum"
+    assert seen(points, extension_point="Bind") == pytest.approx(2.0, abs=0.01)
+    requests = "rest_client_request_duration_seconds"
+    assert seen(f"{requests}_sum", verb="POST") == pytest.approx(2.0, abs=0.01)
+    assert seen(f"{requests}_bucket", verb="POST", le="1") == seen(f"{requests}_count", verb="POST") - 1  # type: ignore[operator]
+
+
+async def test_a_pod_that_waits_for_a_node_is_pending_and_tells_by_what_it_was_freed(
+    autojump_clock: MockClock,
+) -> None:
+    async with virtual_cluster(nodes=[node("small", cpu=1)]) as cluster:
+        await cluster.create(pod("p", cpu=2))
+        await cluster.create(pod("gated", gates=["test/wait"]))
+        await trio.sleep(5)
+        before = await scrape_of(cluster)
+        await cluster.create(node("large", cpu=4))
+        await cluster.settle()
+        after = await scrape_of(cluster)
+    assert before.by("queue", "scheduler_pending_pods") == {"unschedulable": 1, "gated": 1}
+    unschedulable_pods = before.by("plugin", "scheduler_unschedulable_pods")
+    assert unschedulable_pods == {"NodeResourcesFit": 1, "SchedulingGates": 1}
+    assert before.by("result", "scheduler_schedule_attempts_total") == {"unschedulable": 1}
+    points = "scheduler_framework_extension_point_duration_seconds_count"
+    assert before(points, extension_point="PostFilter", status="Unschedulable") == 1
+    assert before(points, extension_point="PreEnqueue", status="UnschedulableAndUnresolvable") == 1
+    assert after.by("queue", "scheduler_pending_pods") == {"gated": 1}
+    assert after.by("plugin", "scheduler_unschedulable_pods") == {"SchedulingGates": 1}
+    incoming = "scheduler_queue_incoming_pods_total"
+    assert after.by("event", incoming, queue="active") == {"UnschedulablePodAdd": 1, "NodeAdd": 1}
+    assert after.by("event", incoming, queue="unschedulable") == {"ScheduleAttemptFailure": 1, "UnschedulablePodAdd": 1}
+    hints = "scheduler_queueing_hint_execution_duration_seconds_count"
+    assert after(hints, event="NodeAdd", hint="Queue", plugin="NodeResourcesFit") == 1
+    assert after("scheduler_pod_scheduling_attempts_sum") == 2
+    assert after("scheduler_pod_scheduling_sli_duration_seconds_count", attempts="2") == 1
+    assert after("scheduler_cache_size", type="nodes") == 2
+    assert after("scheduler_cache_size", type="pods") == 1
+    assert after("scheduler_cache_size", type="assumed_pods") == 0
+    handled = after.by("event", "scheduler_event_handling_duration_seconds_count")
+    assert handled["NodeAdd"] == 2
+    assert handled["UnschedulablePodAdd"] == 2
+    assert handled["AssignedPodAdd"] == 1
+
+
+async def test_preemptions_are_counted_with_their_victims_and_measured_to_their_end(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=[node("n", cpu=4)], kubelets=KubeletPace(stop_seconds=3.0)) as cluster:
+        for name in ("a", "b"):
+            await cluster.create(pod(name, cpu=2, priority=0))
+        await cluster.settle()
+        cluster.api.faults.set_latency(1.5, verb="delete", resource="pods")
+        await cluster.create(pod("high", cpu=4, priority=100))
+        await cluster.settle()
+        assert cluster.pod("high").node_name == "n"
+        seen = await scrape_of(cluster)
+    assert seen("scheduler_preemption_attempts_total") == seen(
+        "scheduler_framework_extension_point_duration_seconds_count", extension_point="PostFilter"
+    )
+    assert seen("scheduler_preemption_victims_sum") == 2
+    assert seen("scheduler_preemption_victims_count") == 1
+    assert seen("scheduler_preemption_goroutines_execution_total", result="success") == 1
+    # One after the other: the last victim is deleted only once all others are.
+    assert seen("scheduler_preemption_goroutines_duration_seconds_sum") == pytest.approx(3.0, abs=0.1)
+    assert seen("rest_client_requests_total", method="DELETE", code="200") == 2
+    points = "scheduler_framework_extension_point_duration_seconds_count"
+    assert seen(points, extension_point="PostFilter", status="Success") == 1
+
+
+class Waits(PluginBase):
+    name = "Waits"
+
+    @hookimpl
+    def permit(self, pod: Pod, node_name: str, state: CycleState) -> Wait:
+        return Wait(timeout_seconds=30.0)
+
+
+async def test_a_pod_that_waits_on_permit_in_vain_shows_how_long(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1, plugins=[Waits]) as cluster:
+        await cluster.create(pod("p"))
+        await trio.sleep(10)
+        waiting = await scrape_of(cluster)
+        await trio.sleep(20.5)
+        over = await scrape_of(cluster)
+    assert waiting("scheduler_permit_wait_duration_seconds_count") is None
+    assert waiting("scheduler_cache_size", type="assumed_pods") == 1
+    assert waiting("scheduler_goroutines", operation="binding") == 1
+    assert waiting("scheduler_inflight_events", event="PodPopped") == 1
+    assert over("scheduler_permit_wait_duration_seconds_sum", result="Unschedulable") == pytest.approx(30.0, abs=0.1)
+    points = "scheduler_framework_extension_point_duration_seconds_count"
+    assert over(points, extension_point="Permit", status="Wait") == 2  # nothing else is to be done: it is tried again
+    assert over(points, extension_point="Unreserve", status="Success") == 1
+    assert over("scheduler_schedule_attempts_total", result="unschedulable") == 1
+
+
+class Moody(PluginBase):
+    """Rejects every pod for ten seconds, waits for no event, and raises for pods of that name."""
+
+    name = "Moody"
+
+    @hookimpl
+    def pre_filter(self, pod: Pod) -> Status | None:
+        if pod.name == "raises":
+            raise ValueError("in a bad mood")
+        return unschedulable("not in the mood") if trio.current_time() < 10 else None
+
+    @hookimpl
+    def events_to_register(self) -> list[Any]:
+        return []
+
+
+async def test_a_pod_that_only_the_flush_has_rescued_is_counted(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1, plugins=[Moody]) as cluster:
+        await cluster.create(pod("p"))
+        await cluster.settle(quiet_seconds=400)
+        assert cluster.pod("p").node_name
+        seen = await scrape_of(cluster)
+    assert seen("scheduler_pod_scheduled_after_flush_total") == 1
+    assert seen("trio_sched_pods_flushed_total") == 1
+    assert seen("scheduler_queue_incoming_pods_total", event="UnschedulableTimeout") == 1
+    sli = seen("scheduler_pod_scheduling_sli_duration_seconds_sum", attempts="2")
+    assert sli is not None
+    assert 300 <= sli <= 331
+
+
+async def test_the_failures_of_a_plugin_are_counted_under_its_name(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1, plugins=[Moody]) as cluster:
+        await cluster.create(pod("raises"))
+        await trio.sleep(4)
+        seen = await scrape_of(cluster)
+    attempts = seen("scheduler_schedule_attempts_total", result="error")
+    assert attempts is not None
+    assert attempts >= 2
+    assert seen("trio_sched_plugin_failures_total", plugin="Moody", hook="pre_filter") == attempts
+    points = "scheduler_framework_extension_point_duration_seconds_count"
+    assert seen(points, extension_point="PreFilter", status="Error") == attempts
+
+
+async def test_the_leader_says_so_and_a_follower_shows_no_pods(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1, leader_elect=True) as cluster:
+        first = cluster.scheduler
+        await cluster.create(pod("p", cpu="100m"))
+        await cluster.settle()
+        await cluster.start_scheduler()
+        await trio.sleep(5)
+        leading, following = first.assembly, cluster.scheduler.assembly
+        assert leading is not None
+        assert following is not None
+        for assembly, leads in ((leading, 1), (following, 0)):
+            content_type, body = await assembly.metrics.pages.metrics.render("")
+            assert f'leader_election_master_status{{name="kube-scheduler"}} {leads}\n'.encode() in body
+        assert b'pod="p"' in (await leading.metrics.pages.resources.render(""))[1]
+        assert await following.metrics.pages.resources.render("") == ("", b"")
+        await first.stop()
+        await trio.sleep(5)
+        content_type, body = await following.metrics.pages.resources.render("")
+    assert content_type.startswith("text/plain; version=0.0.4")
+    assert b'pod="p"' in body
+
+
+async def test_watches_and_requests_are_counted_by_what_they_were(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1) as cluster:
+        await trio.sleep(3)
+        await cluster.create(pod("p"))
+        await trio.sleep(700)
+        seen = await scrape_of(cluster)
+    assert seen("trio_sched_watch_lists_total", resource="pods") == 1
+    restarts = seen("trio_sched_watch_restarts_total", resource="pods")
+    assert restarts is not None
+    assert 1 <= restarts <= 3  # the server ends each after 5 to 10 minutes
+    assert seen("trio_sched_watch_connected", resource="nodes") == 1
+    silence = seen("trio_sched_watch_silence_seconds", resource="nodes")
+    assert silence is not None
+    assert 0 <= silence <= 62
+    assert seen("rest_client_requests_total", method="POST", code="201", host="virtual.test") == 2  # bind and event
+    assert seen("rest_client_rate_limiter_duration_seconds_count", verb="POST") == 2
+
+
+async def test_a_daemon_shows_only_families_that_are_documented(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1) as cluster:
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        shown = [one for one in Collection(metrics_of(cluster)).collect() if one.series]
+    names = [one.family.name for one in shown]
+    assert names == sorted(names)
+    for one in shown:
+        assert FAMILIES[one.family.name] is one.family
+        assert all(len(values) == len(one.family.labels) for values, _value in one.series), one.family.name
+        assert [values for values, _ in one.series] == sorted({values for values, _ in one.series})
+    unlabelled = {name for name, family in FAMILIES.items() if not family.labels and not family.gates}
+    assert unlabelled - {one.family.name for one in shown if one.series} <= {
+        "scheduler_podgroup_scheduling_algorithm_duration_seconds"
+    }
+
+
+EXTENDED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders:
+- {urlPrefix: "http://extender.test", filterVerb: filter, nodeCacheCapable: true}
+"""
+
+
+async def test_an_attempt_with_extenders_is_one_attempt_and_lasts_as_long_as_they_take(
+    autojump_clock: MockClock,
+) -> None:
+    answers = {"filter": lambda asked: {"NodeNames": asked.request["NodeNames"]}}
+    extender = PretendExtender(answers=answers, delay_seconds=2.0)
+    async with virtual_cluster(nodes=2, config=EXTENDED, extenders=[extender]) as cluster:
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        seen = await scrape_of(cluster)
+    assert len(extender.asked) == 1
+    counts = seen.by("extension_point", "scheduler_framework_extension_point_duration_seconds_count")
+    assert counts == {**dict.fromkeys(CYCLE, 1), "PreEnqueue": 1}
+    assert seen("scheduler_plugin_evaluation_total", plugin="NodeResourcesFit", extension_point="Filter") == 1
+    assert seen("scheduler_scheduling_algorithm_duration_seconds_sum") == pytest.approx(2.0, abs=0.1)
+    assert seen("scheduler_scheduling_attempt_duration_seconds_sum") == pytest.approx(2.0, abs=0.1)

@@ -1,0 +1,91 @@
+"""The families of ``/metrics`` with their series, made of what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Final
+
+from attrs import define, field
+
+from trio_sched.daemon.metrics import client_series, component, plugin_metrics, process, scheduler_series
+from trio_sched.daemon.metrics.client_families import CLIENT_FAMILIES
+from trio_sched.daemon.metrics.component_families import COMPONENT_FAMILIES
+from trio_sched.daemon.metrics.exposed import Exposed, Series, is_empty
+from trio_sched.daemon.metrics.families import Family, by_name
+from trio_sched.daemon.metrics.options import constrain
+from trio_sched.daemon.metrics.own_families import OWN_FAMILIES
+from trio_sched.daemon.metrics.scheduler_families import SCHEDULER_FAMILIES
+from trio_sched.daemon.metrics.serving_families import SERVING_FAMILIES
+from trio_sched.daemon.metrics.sources import Sources
+
+FAMILIES: Final = by_name(SCHEDULER_FAMILIES, CLIENT_FAMILIES, SERVING_FAMILIES, COMPONENT_FAMILIES, OWN_FAMILIES)
+"""Every family of ``/metrics`` by name, in the order of the page."""
+_PAUSE: Final = Exposed(FAMILIES["trio_sched_events_unsent"], [])
+"""Shows nothing; between two steps of a collection, where other tasks may run."""
+
+
+@define(eq=False)
+class Collection:
+    """Makes the families for one scrape after the other."""
+
+    sources: Sources
+    families: Mapping[str, Family] = field(init=False)
+    """Those whose feature gates are on, by name."""
+
+    def __attrs_post_init__(self) -> None:
+        enabled = self.sources.gates.enabled
+        self.families = {name: family for name, family in FAMILIES.items() if all(map(enabled, family.gates))}
+
+    def collect(self) -> Iterator[Exposed]:
+        """The families in the order of the page, each with its series in order; some without series in between.
+
+        Counters and gauges are read at the beginning, histograms when their family is asked for.
+        """
+        options = self.sources.options
+        values: dict[str, list[Series]] = {}
+        for name, series in self._collect():
+            values[name] = series
+            yield _PAUSE
+        constrained = {name: constrain(self._exposed(name, values), options) for name in options.constrained}
+        unexpected = sum(count for _exposed, count in constrained.values())
+        disabled = options.disabled
+        values.update(component.registered(self.families.values(), disabled=len(disabled), unexpected=unexpected))
+        yield _PAUSE
+        of_plugins = {one.family.name: one for one in plugin_metrics.collect(FAMILIES)}
+        for name in sorted({*self.families, *of_plugins} - disabled):
+            exposed = of_plugins.get(name)
+            if exposed is None:
+                exposed = constrained[name][0] if name in constrained else self._exposed(name, values)
+            series = [(labels, value) for labels, value in exposed.series if not is_empty(value) or not labels]
+            yield Exposed(exposed.family, sorted(series, key=_by_labels))
+
+    def _exposed(self, name: str, values: Mapping[str, list[Series]]) -> Exposed:
+        family = self.families.get(name)
+        return Exposed(family, values.get(name, [])) if family is not None else _PAUSE
+
+    def _collect(self) -> Iterator[tuple[str, list[Series]]]:
+        sources = self.sources
+        scheduler, recorder = sources.scheduler, sources.recorder
+        yield from chain(
+            scheduler_series.attempts(recorder, scheduler.measurements),
+            scheduler_series.cycles(scheduler.measurements, scheduler.plugin_failures.totals),
+            scheduler_series.queue(scheduler.queue),
+            scheduler_series.cache(scheduler, recorder),
+            scheduler_series.tasks(sources.binding, sources.pools),
+            scheduler_series.watches(sources.reflectors),
+            client_series.requests(sources.logs),
+            client_series.clients(sources.clients),
+            client_series.election(recorder),
+            sources.serving.collect(),
+            process.collect(),
+        )
+        yield "trio_sched_event_loop_lag_seconds", [((), recorder.loop_lag)]
+        yield "trio_sched_events_unsent", [((), float(sources.unsent_events()))]
+        yield "trio_sched_events_dropped_total", [((), float(sources.dropped_events()))]
+        if sources.shows_information:
+            yield from component.information(sources.gates)
+
+
+def _by_labels(series: Series) -> tuple[str, ...]:
+    return series[0]

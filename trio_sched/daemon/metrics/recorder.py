@@ -1,0 +1,89 @@
+"""What the daemon observes about attempts, events, preemptions and its lease; `scheduler_series` names it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import define, field
+
+from trio_sched.engine.histogram import Histogram, exponential_buckets
+from trio_sched.engine.measurements import POINT_BUCKETS
+from trio_sched.engine.queued_pod import QueuedPodInfo
+
+ATTEMPT_BUCKETS: Final = exponential_buckets(0.001, 2, 15)
+SLI_BUCKETS: Final = exponential_buckets(0.01, 2, 20)
+MAX_ATTEMPTS_LABEL: Final = 15
+"""Pods with so many attempts or more are one series, ``15+``."""
+_ATTEMPTS: Final = (*map(str, range(MAX_ATTEMPTS_LABEL)), f"{MAX_ATTEMPTS_LABEL}+")
+
+
+@define(eq=False)
+class HistogramsBy:
+    """Histograms with the same buckets, one per key; made when a key is first used."""
+
+    bounds: tuple[float, ...]
+    by_key: dict[tuple[str, ...], Histogram] = field(factory=dict)
+
+    def observe(self, value: float, *key: str) -> None:
+        """Count *value* under *key*."""
+        found = self.by_key.get(key)
+        if found is None:
+            found = self.by_key[key] = Histogram(self.bounds)
+        found.observe(value)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.by_key.clear()
+
+
+@define(eq=False)
+class MetricRecorder:
+    """Counts; times are those of trio's clock."""
+
+    attempts: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS))
+    """(result, profile) → seconds of the attempts."""
+    algorithm: Histogram = field(factory=lambda: Histogram(ATTEMPT_BUCKETS))
+    attempts_until_bound: Histogram = field(factory=lambda: Histogram(exponential_buckets(1, 2, 5)))
+    sli: HistogramsBy = field(factory=lambda: HistogramsBy(SLI_BUCKETS))
+    """(attempts,) → seconds from the queue to the bind."""
+    permit_waits: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS))
+    """(status,) → seconds."""
+    event_handling: HistogramsBy = field(factory=lambda: HistogramsBy(POINT_BUCKETS))
+    """(event,) → seconds."""
+    victims: Histogram = field(factory=lambda: Histogram(exponential_buckets(1, 2, 7)))
+    preemptions: HistogramsBy = field(factory=lambda: HistogramsBy(SLI_BUCKETS))
+    """(result,) → seconds that the deletion of the victims took in the background."""
+    loop_lag: Histogram = field(factory=lambda: Histogram(ATTEMPT_BUCKETS))
+    """How much later than due the event loop came round."""
+    cache_errors: int = 0
+    """Events from the API server that did not fit what the cache held."""
+    slow_renewals: int = 0
+    """Renewals of the lease that had to read it first."""
+    leads: bool | None = None
+    """Whether this process holds the lease; None without leader election."""
+    has_led: bool = False
+    """Whether this process has scheduled."""
+
+    def bound(self, info: QueuedPodInfo, now: float) -> None:
+        """The pod is bound."""
+        self.attempts.observe(now - info.attempt_began, "scheduled", info.pod.spec.scheduler_name)
+        attempts = info.attempts
+        self.attempts_until_bound.observe(attempts)
+        if info.initial_attempt_timestamp is not None:
+            self.sli.observe(now - info.initial_attempt_timestamp, _ATTEMPTS[min(attempts, MAX_ATTEMPTS_LABEL)])
+
+    def not_scheduled(self, info: QueuedPodInfo, now: float, *, rejected: bool) -> None:
+        """The attempt failed: plugins rejected the pod, or there was an error."""
+        result = "unschedulable" if rejected else "error"
+        self.attempts.observe(now - info.attempt_began, result, info.pod.spec.scheduler_name)
+
+    def reset(self) -> None:
+        """Forget what was counted."""
+        for histograms in (
+            self.attempts,
+            self.sli,
+            self.permit_waits,
+            self.event_handling,
+            self.preemptions,
+        ):
+            histograms.clear()
