@@ -11,7 +11,7 @@ from trio_sched.cli.go_flags import FlagError, parse_go_flags
 from trio_sched.cli.legacy_flags import LEGACY_FLAGS
 from trio_sched.config.durations import format_duration
 from trio_sched.config.errors import Problem
-from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
+from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates, resolve_feature_gates
 from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.problems import forbidden, invalid
 from trio_sched.documents.errors import shortened
@@ -27,7 +27,6 @@ _PREVIOUS_MINOR: Final = "1.35"
 _METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _METRIC_LABEL: Final = re.compile(f"{_METRIC},{_LABEL}")
-_TLS_VERSIONS: Final = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 _FLAGS: Final = {flag.name: flag for flags in SECTIONS.values() for flag in flags}
 
 _LATER: Final = {
@@ -35,7 +34,6 @@ _LATER: Final = {
     "authentication of requests": tuple(flag.name for flag in SECTIONS["Authentication"]),
     "authorization of requests": tuple(flag.name for flag in SECTIONS["Authorization"]),
     "choosing metrics": tuple(flag.name for flag in SECTIONS["Metrics"]),
-    "logging in this way": tuple(flag.name for flag in SECTIONS["Logs"] if flag.name not in ("v", "logging-format")),
 }
 """Flags whose feature does not exist yet, by that feature."""
 
@@ -87,6 +85,23 @@ class Flags:
         text: str = self.values["version"]
         return text
 
+    @property
+    def prints_version(self) -> bool:
+        """Whether to print the version and exit, instead of reporting another one."""
+        return self.version in ("true", "raw")
+
+    def feature_gates(self) -> FeatureGates:
+        """The gates that the flags switch.
+
+        Raises:
+            ConfigError: a gate or a version is malformed, unknown, locked, or lacks another gate.
+        """
+        return resolve_feature_gates(
+            self.values["feature-gates"],
+            emulated=self.values["emulated-version"],
+            min_compatibility=self.values["min-compatibility-version"],
+        )
+
     def overrides(self) -> FlagOverrides:
         """What the flags change in the configuration: only those that were given."""
         say = {name: self.values[name] for name in self.given}.get
@@ -136,22 +151,27 @@ def near_flag(name: str) -> str | None:
     return nearest_name(name, _FLAGS)
 
 
-def flags_usage(program: str = PROGRAM) -> str:
-    """All the flags, for ``--help`` and before the error of a wrong flag."""
-    return usage(program, DEFAULT_GATES.help_lines())
+def flags_usage(program: str = PROGRAM, columns: int | None = None) -> str:
+    """All the flags, for ``--help`` and before the error of a wrong flag, in lines of *columns* if that is given."""
+    return usage(program, DEFAULT_GATES.help_lines(), columns)
+
+
+def flag_values(flags: Flags) -> dict[str, str]:
+    """Every flag of kube-scheduler with its value as Go prints it, by name in alphabetical order."""
+    return {name: flag.type.show(flags[name]) for name, flag in sorted(_FLAGS.items())}
 
 
 def logging_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:
     """What is wrong with the flags about logging."""
+    if flags["log-flush-frequency"] <= 0:
+        yield invalid("flushFrequency", format_duration(flags["log-flush-frequency"]), "Must be greater than zero")
     log_format = flags["logging-format"]
     if log_format not in ("text", "json"):
         yield invalid("format", log_format, "Unsupported log format")
     elif log_format == "json" and not gates.enabled("LoggingBetaOptions"):
         yield forbidden("format", "Log format json is disabled, see LoggingBetaOptions feature")
-    if log_format != "text" and flags["vmodule"]:
+    if log_format not in ("", "text") and flags["vmodule"]:
         yield forbidden("vmodule", "Only supported for text log format")
-    if flags["log-flush-frequency"] <= 0:
-        yield invalid("flushFrequency", format_duration(flags["log-flush-frequency"]), "Must be greater than zero")
     if not gates.enabled("LoggingAlphaOptions"):
         for kind in ("text", "json"):
             disabled = "Feature LoggingAlphaOptions is disabled"
@@ -161,8 +181,8 @@ def logging_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:
                 yield forbidden(f"options.{kind}.infoBufferSize", disabled)
 
 
-def option_problems(flags: Flags) -> Iterator[Problem]:
-    """What is wrong with the flags about serving and metrics, as far as their values alone show."""
+def option_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:
+    """What is wrong with the flags about serving and metrics, as far as they alone show."""
     port = flags["secure-port"]
     if port < 0:
         range_ = "must be between 0 and 65535, inclusive. 0 for turning off secure port"
@@ -170,31 +190,68 @@ def option_problems(flags: Flags) -> Iterator[Problem]:
     elif port > 65535:
         range_ = "must be between 1 and 65535, inclusive. It cannot be turned off with 0"
         yield Problem("", f"--secure-port {port} {range_}")
+    yield from _request_header_problems(flags, gates)
+    yield from _metric_problems(flags)
+
+
+def _request_header_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:
+    uid_headers, with_uid = flags["requestheader-uid-headers"], gates.enabled("RemoteRequestHeaderUID")
+    names = ["username-headers", "group-headers", "extra-headers-prefix", "allowed-names"]
+    for name in [*names, "uid-headers"] if with_uid else names:
+        if not all(map(str.strip, flags[f"requestheader-{name}"])):
+            yield Problem("", f"empty value in {quote(f'requestheader-{name}')}")
+    if uid_headers and not with_uid:
+        yield Problem("", '--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled')
+    elif uid_headers and "x-remote-uid" not in map(str.lower, uid_headers):
+        without = "is set without specifying the standard X-Remote-Uid header - API aggregation will not work"
+        yield Problem("", f"--requestheader-uid-headers {without}")
+
+
+def _metric_problems(flags: Flags) -> Iterator[Problem]:
     hidden = flags["show-hidden-metrics-for-version"]
     if hidden not in ("", _PREVIOUS_MINOR):
         detail = f"must be omitted or have the value '{_PREVIOUS_MINOR}'; only the previous minor version is allowed"
         yield invalid("metrics.showHiddenMetricsForVersion", hidden, detail)
-    labels = flags["allow-metric-labels"]
+    for name in flags["disabled-metrics"]:
+        if not re.fullmatch(_METRIC, name):
+            detail = f"must be fully qualified metric names matching {quote(f'^{_METRIC}$')}, got {quote(name)}"
+            yield invalid("metrics.disabledMetrics", list(flags["disabled-metrics"]), detail)
+            break
+    path = "metrics.allowListMapping"
+    yield from _label_problems(path, flags["allow-metric-labels"])
+    if file := flags["allow-metric-labels-manifest"]:
+        yield from _manifest_problems(f"{path}Manifest", file)
+        if "allow-metric-labels" in flags.given:
+            given = {
+                "showHiddenMetricsForVersion": hidden,
+                "disabledMetrics": list(flags["disabled-metrics"]),
+                "allowListMapping": flags["allow-metric-labels"],
+                "allowListMappingManifest": file,
+            }
+            detail = "cannot specify both allowListMapping and allowListMappingManifest"
+            yield invalid("metrics", {name: value for name, value in given.items() if value}, detail)
+
+
+def _label_problems(path: str, labels: Mapping[str, str]) -> Iterator[Problem]:
     if any(not _METRIC_LABEL.fullmatch(key) for key in labels):
         detail = (
             "must have keys with format `metricName,labelName` where metricName matches "
             f"{json_text(_METRIC)} and labelName matches {json_text(_LABEL)}"
         )
-        yield invalid("metrics.allowListMapping", labels, detail)
+        yield invalid(path, labels, detail)
 
 
-def serving_problem(flags: Flags) -> Problem | None:
-    """The first thing wrong with how HTTPS is to be served, if it is to be served."""
-    if not flags["secure-port"]:
-        return None
-    if bool(flags["tls-cert-file"]) != bool(flags["tls-private-key-file"]):
-        return Problem("", "missing filename for serving cert")
-    if flags["tls-min-version"] not in _TLS_VERSIONS:
-        return Problem("", f"unknown tls version {quote(flags['tls-min-version'])}")
-    for path in flags["authorization-always-allow-paths"]:
-        if "*" in path[:-1]:
-            return Problem("", f"only trailing * allowed in {quote(path)}")
-    return None
+def _manifest_problems(path: str, file: str) -> Iterator[Problem]:
+    from trio_sched.cli.metric_labels import ManifestError, read_label_manifest
+
+    try:
+        labels = read_label_manifest(file)
+    except ManifestError as error:
+        yield invalid(path, file, str(error))
+        return
+    problems = [str(problem) for problem in _label_problems(path, labels)]
+    if problems:
+        yield invalid(path, file, f"invalid allow list mapping in manifest: {problems[0]}")
 
 
 def refuse_unsupported(flags: Flags) -> None:
@@ -224,12 +281,12 @@ __all__ = [
     "FlagError",
     "Flags",
     "MissingFeatureError",
+    "flag_values",
     "flags_usage",
     "logging_problems",
     "near_flag",
     "option_problems",
     "parse_flags",
     "refuse_unsupported",
-    "serving_problem",
     "split_arguments",
 ]

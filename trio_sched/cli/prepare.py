@@ -15,14 +15,14 @@ from trio_sched.cli.flags import (
     logging_problems,
     option_problems,
     refuse_unsupported,
-    serving_problem,
 )
 from trio_sched.cli.plugin_places import PluginPlaces
+from trio_sched.cli.serving_options import check_certificate_directory, check_serving
 from trio_sched.config.dump import dump_configuration
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.expansion import PointsOf, used_profile
 from trio_sched.config.extenders import apply_extenders
-from trio_sched.config.feature_gates import FeatureGates, resolve_feature_gates
+from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import Extender, LeaderElection, SchedulerConfig
@@ -76,6 +76,19 @@ class Prepared:
         return dump_configuration(self.config)
 
 
+def check_logging(flags: Flags) -> FeatureGates:
+    """The feature gates, once the flags about logging have been checked: whatever follows is logged as they say.
+
+    Raises:
+        ConfigError: the gates are wrong.
+        LoggingOptionsError: the flags about logging are.
+    """
+    gates = flags.feature_gates()
+    if problems := list(logging_problems(flags, gates)):
+        raise LoggingOptionsError(problems)
+    return gates
+
+
 def prepare(
     flags: Flags, *, points_of: PointsOf = KNOWN_PLUGINS, connection: ConnectionSettings | None = None
 ) -> Prepared:
@@ -91,19 +104,15 @@ def prepare(
         TrioSchedError: anything else that keeps the scheduler from starting; the text is kube-scheduler's where it has
             one.
     """
-    gates = resolve_feature_gates(
-        flags["feature-gates"], emulated=flags["emulated-version"], min_compatibility=flags["min-compatibility-version"]
-    )
-    if problems := list(logging_problems(flags, gates)):
-        raise LoggingOptionsError(problems)
-    if problems := [*gates.out_of_range(), *option_problems(flags)]:
+    gates = check_logging(flags)
+    if problems := [*gates.out_of_range(), *option_problems(flags, gates)]:
         raise ConfigError(problems)
+    check_certificate_directory(flags)
     source = choose_configuration(flags, connected=connection is None)
     config = source.load(flags.overrides(), gates)
     if connection is None:
         connection = load_kubeconfig(config.client_connection.kubeconfig, master=flags.master)
-    if problem := serving_problem(flags):
-        raise ConfigError((problem,))
+    check_serving(flags, starts=not flags.write_config_to)
     _check_client(config)
     for extender in config.extenders:
         _check_extender(extender)
