@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from restored_logging import restored_logging
 
-from trio_sched.daemon.log_setup import JsonFormatter, TextFormatter, set_up_logging
+from trio_sched.daemon.log_setup import JsonFormatter, LogSettings, TextFormatter, set_up_logging
 
 log = logging.getLogger("trio_sched.daemon.test_log_setup")
 
@@ -102,7 +102,7 @@ def test_json_has_klogs_keys() -> None:
 @pytest.mark.parametrize(("verbosity", "shown"), [(0, ["info"]), (3, ["info"]), (4, ["debug", "info"])])
 def test_verbosity_enables_debug_lines(verbosity: int, shown: list[str]) -> None:
     stream = io.StringIO()
-    set_up_logging("json", verbosity, stream)
+    set_up_logging(LogSettings(format="json", verbosity=verbosity), stream)
     log.debug("debug")
     log.info("info")
     logging.getLogger("httpx").info("of a library")
@@ -111,7 +111,7 @@ def test_verbosity_enables_debug_lines(verbosity: int, shown: list[str]) -> None
 
 def test_libraries_log_from_warnings_on_and_python_warnings_are_captured() -> None:
     stream = io.StringIO()
-    set_up_logging("text", 0, stream)
+    set_up_logging(LogSettings(), stream)
     logging.getLogger("httpx").warning("careful")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -124,7 +124,7 @@ def test_libraries_log_from_warnings_on_and_python_warnings_are_captured() -> No
 
 def test_setting_up_twice_logs_everything_once() -> None:
     stream = io.StringIO()
-    set_up_logging("text", 0, io.StringIO())
-    set_up_logging("text", 0, stream)
+    set_up_logging(LogSettings(), io.StringIO())
+    set_up_logging(LogSettings(), stream)
     log.info("once")
     assert stream.getvalue().count("once") == 1

@@ -1,13 +1,12 @@
 """Replays configuration files: accepted or refused and why, completed how, expanded to which plugins."""
 
-import json
 import logging
 import re
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from command_line import CLUSTER_VARIABLES, KUBECONFIG, Places, difference, text_difference
 from comparison import refuses_former_version
 from scoreboard import Case, GoldenRun
 
@@ -24,14 +23,6 @@ from trio_sched.errors import TrioSchedError
 CHUNKS: Final = 4
 AREA: Final = "configfile"
 _FIELD: Final = re.compile(r"([\w.\[\]-]+): (?:Required|Invalid|Unsupported|Duplicate|Forbidden)")
-_KUBECONFIG: Final = """\
-apiVersion: v1
-kind: Config
-current-context: c
-contexts: [{name: c, context: {cluster: c, user: u}}]
-clusters: [{name: c, cluster: {server: "https://127.0.0.1:1", insecure-skip-tls-verify: true}}]
-users: [{name: u, user: {token: t}}]
-"""
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -39,7 +30,7 @@ def test_configuration_files_are_taken_as_kube_scheduler_takes_them(
     golden: GoldenRun, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)
-    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+    for name in CLUSTER_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     for case in golden.cases(AREA, chunk=chunk, chunks=CHUNKS, sample=300):
         _replay(golden, case, tmp_path)
@@ -47,27 +38,14 @@ def test_configuration_files_are_taken_as_kube_scheduler_takes_them(
 
 
 def _replay(golden: GoldenRun, case: Case, directory: Path) -> None:
-    places = {"{kubeconfig}": str(directory / "kubeconfig"), "{config}": str(directory / "config")}
-
-    def put(text: str) -> str:
-        for placeholder, path in places.items():
-            text = text.replace(placeholder, path)
-        return text
-
-    def back(text: str) -> str:
-        for placeholder, path in places.items():
-            text = text.replace(path, placeholder)
-        return text
-
-    for placeholder, content in (
-        # An empty "kubeconfig" is taken as none of its own: the recording of that case was accepted, while
-        # kube-scheduler refuses an empty file, so the recorder must have put the default there.
-        ("{kubeconfig}", case.get("kubeconfig") or _KUBECONFIG),
-        ("{config}", put(case["text"])),
-    ):
-        Path(places[placeholder]).write_bytes(content.encode())
+    places = Places({"{kubeconfig}": str(directory / "kubeconfig"), "{config}": str(directory / "config")})
+    put, back = places.put, places.back
+    # An empty "kubeconfig" is taken as none of its own: the recording of that case was accepted, while
+    # kube-scheduler refuses an empty file, so the recorder must have put the default there.
+    places.write("{kubeconfig}", case.get("kubeconfig") or KUBECONFIG)
+    places.write("{config}", put(case["text"]))
     runs = case.get("mode") == "start"
-    argv = [f"--config={places['{config}']}", *map(put, case["flags"])]
+    argv = [put("--config={config}"), *map(put, case["flags"])]
     if not runs:
         argv += [f"--write-config-to={directory / 'out'}", "--secure-port=0"]
     expected, name = case["expect"], case["name"]
@@ -84,7 +62,7 @@ def _replay(golden: GoldenRun, case: Case, directory: Path) -> None:
     golden.record(AREA, "verdict", expected["ok"], f"{name}: expected refusal {expected.get('error')!r}, got accepted")
     if expected["ok"] and not runs:
         written = prepared.effective_yaml()
-        completed = json.loads(back(json.dumps(plain(read_yaml(written).tree))))
+        completed = places.back_in_tree(plain(read_yaml(written).tree))
         _compare_completed(golden, name, expected, prepared, back(written), completed)
 
 
@@ -121,33 +99,12 @@ def _compare_completed(
 ) -> None:
     wanted_config = expected["completed"]
     agreed = completed == wanted_config
-    golden.record(AREA, "completed", agreed, f"{name}: {_difference(wanted_config, completed)}")
-    difference = "" if written == expected["written"] else _text_difference(expected["written"], written)
-    golden.record(AREA, "written", not difference, f"{name}: {difference}")
+    golden.record(AREA, "completed", agreed, f"{name}: {difference(wanted_config, completed)}")
+    agreed = written == expected["written"]
+    golden.record(AREA, "written", agreed, f"{name}: {text_difference(expected['written'], written)}")
     got = [_named(profile) for profile in prepared.profiles]
     wanted = [{point: plugins for point, plugins in profile.items() if plugins} for profile in expected["plugins"]]
     golden.record(AREA, "plugins", got == wanted, f"{name}: expected {wanted!r}, got {got!r}")
-
-
-def _difference(wanted: Any, got: Any, path: str = "") -> str:
-    """The first place where two parsed documents differ, and what stands there."""
-    if isinstance(wanted, dict) and isinstance(got, dict):
-        for key in sorted(wanted.keys() | got.keys()):
-            if wanted.get(key, ...) != got.get(key, ...):
-                return _difference(wanted.get(key, ...), got.get(key, ...), f"{path}.{key}")
-    if isinstance(wanted, list) and isinstance(got, list) and len(wanted) == len(got):
-        for index, (left, right) in enumerate(zip(wanted, got, strict=True)):
-            if left != right:
-                return _difference(left, right, f"{path}[{index}]")
-    return f"at {path or 'the top'} expected {wanted!r}, got {got!r}"
-
-
-def _text_difference(wanted: str, got: str) -> str:
-    """The first line in which two texts differ."""
-    for number, (left, right) in enumerate(zip_longest(wanted.splitlines(), got.splitlines()), start=1):
-        if left != right:
-            return f"line {number}: expected {left!r}, got {right!r}"
-    return "they differ in their last line end"
 
 
 def _named(profile: ResolvedProfile) -> dict[str, list[Any]]:

@@ -9,9 +9,16 @@ from attrs import frozen
 from trio_sched.cli.flag_table import SECTIONS, usage
 from trio_sched.cli.go_flags import FlagError, parse_go_flags
 from trio_sched.cli.legacy_flags import LEGACY_FLAGS
+from trio_sched.cli.version import KUBERNETES
 from trio_sched.config.durations import format_duration
 from trio_sched.config.errors import Problem
-from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates, resolve_feature_gates
+from trio_sched.config.feature_gates import (
+    DEFAULT_GATES,
+    FeatureGates,
+    OutdatedGate,
+    outdated_gates,
+    resolve_feature_gates,
+)
 from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.problems import forbidden, invalid
 from trio_sched.documents.errors import shortened
@@ -89,6 +96,15 @@ class Flags:
     def prints_version(self) -> bool:
         """Whether to print the version and exit, instead of reporting another one."""
         return self.version in ("true", "raw")
+
+    @property
+    def reported_version(self) -> str:
+        """The version of Kubernetes to report: the one that ``--version`` gives, else the implemented one."""
+        return self.version if self.version.startswith("v") else KUBERNETES
+
+    def outdated_gates(self) -> list[OutdatedGate]:
+        """The gates that are set although their features are GA or deprecated; the gates must be right."""
+        return outdated_gates(self.values["feature-gates"], self.feature_gates().version)
 
     def feature_gates(self) -> FeatureGates:
         """The gates that the flags switch.

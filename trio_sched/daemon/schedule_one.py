@@ -17,6 +17,7 @@ from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.hook_calls import run_steps
 from trio_sched.daemon.limits import SLICE_PODS, SLICE_SECONDS
+from trio_sched.daemon.log_lines import log_line
 from trio_sched.daemon.scheduler_events import skipped_deleting
 from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.wake_up import WakeUp
@@ -25,6 +26,7 @@ from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailu
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api.status import failure
+from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +76,8 @@ class ScheduleOne:
         return True
 
     async def _schedule(self, info: QueuedPodInfo, nursery: trio.Nursery) -> None:
+        if log.isEnabledFor(V3):
+            log_line(log, V3, "Attempting to schedule pod", {"pod": info.key, "attempts": info.attempts})
         if info.pod.scheduler_name not in self.scheduler.profiles:
             log.error("profile not found for scheduler name %r", info.pod.scheduler_name, extra={"pod": info.key})
             self.scheduler.skip(info)
@@ -93,6 +97,7 @@ class ScheduleOne:
         """Whether there is no point in scheduling the pod."""
         pod = self.unassigned.get(info.key) or info.pod
         if pod.metadata.deletion_timestamp:
+            log_line(log, V3, "Skip schedule deleting pod", {"pod": info.key})
             self.recorder.record(skipped_deleting(pod))
             return True
         return self.scheduler.cache.is_assumed(info.uid)

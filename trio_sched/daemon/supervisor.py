@@ -38,6 +38,7 @@ from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.hook_failure import describe_error
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import KubeClient
+from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +113,9 @@ async def _fill_then(
     stop: trio.Event,
     work: Callable[[], Awaitable[None]],
 ) -> None:
+    log.info("Starting informers and waiting for sync...")
     if await _fill(assembly, client, services, stop):
+        log.info("Sync completed")
         await work()
 
 
@@ -122,7 +125,6 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
     Returns:
         Whether that was done before *stop*: an API server that is away can take any time to respond.
     """
-    log.info("Starting informers and waiting for sync...")
     is_filled = False
     gc.disable()
     try:
@@ -136,7 +138,7 @@ async def _fill(assembly: Assembly, client: KubeClient, services: trio.Nursery, 
     if not is_filled:
         return False
     freeze_garbage_collector()
-    log.info("Sync completed")
+    log.log(V3, "Handlers synced")
     queue = assembly.scheduler.queue
     services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)
     for profile in assembly.scheduler.profiles.values():
