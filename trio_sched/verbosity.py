@@ -30,6 +30,9 @@ V9: Final = V0 - 9
 V10: Final = V0 - 10
 """The scores of nodes; the same level as `logging.DEBUG`."""
 
+for _number in range(1, 10):
+    logging.addLevelName(V0 - _number, f"V{_number}")
+
 
 def level_of(verbosity: int) -> int:
     """The lowest level of `logging` that is shown with ``-v`` *verbosity*."""

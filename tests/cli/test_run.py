@@ -302,7 +302,7 @@ def _run_until(line: str, flags: list[str], *signals: signal.Signals) -> tuple[i
 
 def test_with_an_election_a_signal_ends_the_daemon_in_order(served_cluster: tuple[str, ApiServer]) -> None:
     url, server = served_cluster
-    code, said = _run_until("Unable to schedule pod", [f"--master={url}"], signal.SIGTERM)
+    code, said = _run_until("Unable to schedule pod", [f"--master={url}", "--secure-port=0", "-v=2"], signal.SIGTERM)
     assert code == ExitCode.OK, said
     assert '"Successfully acquired lease"' in said
     lease = server.store.get("leases.coordination.k8s.io", "kube-system/kube-scheduler")
@@ -343,7 +343,7 @@ def test_a_plugin_that_cannot_be_cancelled_does_not_keep_the_process_from_ending
     url, _server = served_cluster
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(install_plugin("Stubborn", STUBBORN)), *sys.path]))
     file = config("profiles: [{plugins: {multiPoint: {enabled: [{name: Stubborn}]}}}]\n")
-    code, said = _run_until("Sync completed", [file, f"--master={url}"], signal.SIGTERM)
+    code, said = _run_until("Successfully acquired lease", [file, f"--master={url}", "--secure-port=0"], signal.SIGTERM)
     assert code == ExitCode.FAILURE
     assert "Exiting although hooks of plugins still run" in said
     assert "run of plugin Stubborn" in said
@@ -353,7 +353,9 @@ def test_without_an_election_the_end_is_a_failure_as_kube_scheduler_has_it(
     served_cluster: tuple[str, ApiServer],
 ) -> None:
     url, _server = served_cluster
-    code, said = _run_until("Sync completed", [f"--master={url}", "--leader-elect=false"], signal.SIGINT)
+    code, said = _run_until(
+        "Handlers synced", [f"--master={url}", "--secure-port=0", "--leader-elect=false", "-v=3"], signal.SIGINT
+    )
     assert code == ExitCode.FAILURE
     assert '"command failed" err="finished without leader elect"' in said
     assert "Traceback" not in said
