@@ -140,8 +140,9 @@ def test_the_arguments_of_installed_plugins_are_checked(
     assert code == ExitCode.FAILURE
     assert [one["path"] for one in problems[file]] == [
         "profiles[0].pluginConfig[0].args.zones[0]",
-        "profiles[0].pluginConfig[0].args.colour",
+        "profiles[0].pluginConfig[0].args",
     ]
+    assert "colour" in problems[file][1]["message"]
     file = write(f"profiles: [{{{enabled}, pluginConfig: [{{name: Picky, args: {{limit: 10}}}}]}}]\n")
     (problem,) = found(capsys, file)[1][file]
     assert problem["path"] == "profiles[0].pluginConfig[0].args.limit"

@@ -78,9 +78,10 @@ def exec_plugin(folder: Path, _authority: trustme.CA) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    "user", [token, token_file, password, certificate, exec_plugin], ids=lambda user: user.__name__
-)
+USERS: Final = [token, token_file, password, certificate, exec_plugin]
+
+
+@pytest.mark.parametrize("user", USERS, ids=lambda user: user.__name__)
 async def test_no_secret_is_in_the_log_at_the_highest_verbosity(user: User, tmp_path: Path) -> None:
     authority = trustme.CA()
     certificate_file, key = write_certificate(authority, "127.0.0.1", tmp_path)

@@ -38,9 +38,7 @@ async def logged(caplog: pytest.LogCaptureFixture, verbosity: int) -> list[loggi
     return [record for record in caplog.records if record.name == request_log.log.name]
 
 
-async def test_each_level_says_more_about_a_request(
-    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
-) -> None:
+async def test_each_level_says_more_of_a_request(caplog: pytest.LogCaptureFixture, autojump_clock: MockClock) -> None:
     assert await logged(caplog, 5) == []
     (response,) = map(vars, await logged(caplog, 6))
     url = "https://<masked>@cluster.test/prefix/x"
