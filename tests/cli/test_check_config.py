@@ -145,7 +145,8 @@ def test_the_arguments_of_installed_plugins_are_checked(
     assert "colour" in problems[file][1]["message"]
     file = write(f"profiles: [{{{enabled}, pluginConfig: [{{name: Picky, args: {{limit: 10}}}}]}}]\n")
     (problem,) = found(capsys, file)[1][file]
-    assert problem["path"] == "profiles[0].pluginConfig[0].args.limit"
+    assert problem["path"] == "profiles[0].pluginConfig[0].args"
+    assert "'limit' must be <= 9" in problem["message"]
 
 
 @pytest.mark.parametrize(
