@@ -26,8 +26,8 @@ kind: {CONFIGURATION_KIND}
 
 A field that does not exist is an error. `trio-sched check-config FILE` says everything that is wrong in a file;
 `trio-sched --config=FILE --write-config-to=OUT` writes it with all defaults filled in. Files of former versions are
-converted, see [how to keep an old configuration](../how_to/keep_an_old_configuration.md). The arguments of other plugins
-are described by them.
+converted, see [how to keep an old configuration](../how_to/keep_an_old_configuration.md). The arguments of other
+plugins are described by them.
 
 This page is made from `trio_sched/config/wire_types.py` and the files of `plugin_arguments/` by `make docs`.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from itertools import pairwise
 from typing import Final
 
 from contrib.docs.pages import Page, table
@@ -47,7 +48,7 @@ def _docstrings() -> dict[str, str]:
     """The text below each member, which Python itself does not keep."""
     (members,) = (node.body for node in ast.parse(inspect.getsource(exit_code)).body if isinstance(node, ast.ClassDef))
     found: dict[str, str] = {}
-    for member, below in zip(members, members[1:], strict=False):
+    for member, below in pairwise(members):
         if isinstance(member, ast.Assign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
             assert isinstance(member.targets[0], ast.Name)
             found[member.targets[0].id] = str(below.value.value)

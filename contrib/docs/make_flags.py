@@ -18,8 +18,8 @@ The flags of the daemon are those of kube-scheduler 1.36. They are read as there
 in a name counts as `-`, a switch without a value is on, and the last of several counts, except that lists add up.
 `--help` shows them too; [completion](#completion) knows them.
 
-With `--config`, the flags of the sections *Deprecated* (but for `--pod-max-in-unschedulable-pods-duration`) are ignored,
-and those of *Leader election* win over the file where they are given.
+With `--config`, the flags of the section *Deprecated* are ignored, but for `--pod-max-in-unschedulable-pods-duration`;
+those of *Leader election* win over the file where they are given.
 
 This page is made from `trio_sched/cli/flag_table.py` by `make docs`.
 """
@@ -90,7 +90,8 @@ def _gates() -> str:
     for name, _, state in lines:
         stage, _, default = state.strip("()").partition(" - default=")
         rows.append((f"`{name}`", stage.lower(), "on" if default == "true" else "off"))
-    return f"The gates that can be switched; most belong to other components.\n\n{table(('gate', 'stage', 'default'), rows)}"
+    listed = table(("gate", "stage", "default"), rows)
+    return f"The gates that can be switched; most belong to other components.\n\n{listed}"
 
 
 PAGE: Final = Page("flags.md", text)
