@@ -38,7 +38,7 @@ What is logged from which `-v` on:
 | 7 | the headers of requests |
 | 8 | the headers of responses, and bodies, cut |
 | 9 | requests as commands to repeat them |
-| 10 | everything |
+| 10 | the scores of nodes, per plugin (a hundred nodes per pod at most) |
 
 `--vmodule=binding_cycle=4,*/kube_client/*=8` shows more in some files: a pattern is compared with the name of the file,
 without `.py`, or with its path if it contains a slash. Credentials, contents of Secrets and environments of containers

@@ -28,6 +28,7 @@ from trio_sched.daemon.plugin_handle import PluginHandle
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.preemption_executor import PreemptionExecutor
+from trio_sched.daemon.queue_log import log_queue_move
 from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.unassigned_pods import UnassignedPods
@@ -103,6 +104,7 @@ def assemble(
     object_cache = ObjectCache()
     scheduler = _scheduler(settings, unassigned, object_cache, random)
     queue = scheduler.queue
+    queue.on_move = log_queue_move
 
     def wake() -> None:
         # Nearly all changes of a cluster move no pod, and waking a task takes longer than finding that out.

@@ -10,6 +10,7 @@ import logging
 import trio
 from attrs import define
 
+from trio_sched.daemon import score_log
 from trio_sched.daemon.binding_cycle import BindingCycle
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.extender_scheduling import ExtenderScheduling
@@ -66,6 +67,7 @@ class ScheduleOne:
     async def _schedule_slice(self, nursery: trio.Nursery) -> bool:
         """Schedule some pods; returns whether there may be more."""
         queue, slice_ends = self.scheduler.queue, trio.current_time() + SLICE_SECONDS
+        self.scheduler.on_scores = score_log.log_scores if score_log.is_on() else None
         for _ in range(SLICE_PODS):
             info = queue.pop()
             if info is None:
