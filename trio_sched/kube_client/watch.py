@@ -225,8 +225,8 @@ class Reflector(Generic[T]):
         self._listed_at = trio.current_time()
         if is_first:
             self.deliver(Listed(list(fresh.values()), version))
-            fields = {"type": f"*{self.kind.version}.{self.kind.type.__name__}", "objects": len(fresh)}
-            log.log(V2, "Caches populated", extra=fields | {"reflector": self.kind.collection(self.namespace)})
+            name = f"{self.kind.plural}.{self.kind.group}".rstrip(".")
+            log.log(V2, "Caches populated", extra={"type": name, "objects": len(fresh)})
             return
         for key in unreadable.keys() & known.keys():  # it still exists, so its last readable state is kept
             fresh[key] = known[key]
