@@ -6,8 +6,6 @@ kube-scheduler command line must mean the same here.
 Source: ``spf13/pflag`` (what is a flag, a value, a shorthand) and the flag types of Kubernetes.
 """
 
-import csv
-import io
 import ipaddress
 import math
 import re
@@ -16,10 +14,11 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from trio_sched.cli.go_csv import CsvError, csv_line, read_csv_line
 from trio_sched.config.durations import format_duration, parse_duration
 from trio_sched.config.errors import ConfigError
 from trio_sched.documents.errors import shortened
-from trio_sched.documents.go_text import general_float, quote
+from trio_sched.documents.go_text import general_float, quote, round_to_float32
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.quantity import QuantityError, parse_nano, to_units
 
@@ -226,7 +225,7 @@ def _float32(text: str) -> float:
     number = float(text)
     if math.isfinite(number) and abs(number) >= 3.4028235677973366e38:
         raise _number_problem("ParseFloat", text, "value out of range")
-    return number
+    return round_to_float32(number) if math.isfinite(number) else number
 
 
 def _duration(text: str) -> int:
@@ -247,15 +246,10 @@ def _ip(text: str) -> str:
 
 
 def _strings(text: str) -> tuple[str, ...]:
-    return tuple(_comma_separated(text)) if text else ()
-
-
-def _comma_separated(text: str) -> list[str]:
-    """The fields of the first line of *text*, some of them in quotes."""
     try:
-        return next(csv.reader(io.StringIO(text, newline=""), strict=True), [])
-    except csv.Error as error:
-        raise ValueProblem(f"parse error on line 1: {error}") from error
+        return tuple(read_csv_line(text)) if text else ()
+    except CsvError as error:
+        raise ValueProblem(str(error)) from error
 
 
 def _int32s(text: str) -> tuple[int, ...]:
@@ -317,9 +311,7 @@ def _show_list(values: Iterable[str], separator: str = ",") -> str:
 
 
 def _show_strings(values: Iterable[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(values)
-    return f"[{line.getvalue()}]"
+    return f"[{csv_line(values)}]"
 
 
 def _show_settings(values: Iterable[str]) -> str:
