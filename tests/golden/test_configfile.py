@@ -10,10 +10,12 @@ from command_line import CLUSTER_VARIABLES, KUBECONFIG, Places, difference, text
 from comparison import refuses_former_version
 from scoreboard import Case, GoldenRun
 
+from trio_sched.cli import start_log
 from trio_sched.cli.configuration_text import choose_configuration
 from trio_sched.cli.flags import parse_flags
 from trio_sched.cli.prepare import Prepared, check_elector, prepare
 from trio_sched.config.errors import ConfigError
+from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.wire_types import POINTS
 from trio_sched.documents.tree import plain
@@ -33,11 +35,11 @@ def test_configuration_files_are_taken_as_kube_scheduler_takes_them(
     for name in CLUSTER_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     for case in golden.cases(AREA, chunk=chunk, chunks=CHUNKS, sample=300):
-        _replay(golden, case, tmp_path)
+        _replay(golden, case, tmp_path, caplog)
     golden.verify()
 
 
-def _replay(golden: GoldenRun, case: Case, directory: Path) -> None:
+def _replay(golden: GoldenRun, case: Case, directory: Path, caplog: pytest.LogCaptureFixture) -> None:
     places = Places({"{kubeconfig}": str(directory / "kubeconfig"), "{config}": str(directory / "config")})
     put, back = places.put, places.back
     # An empty "kubeconfig" is taken as none of its own: the recording of that case was accepted, while
@@ -64,6 +66,12 @@ def _replay(golden: GoldenRun, case: Case, directory: Path) -> None:
         written = prepared.effective_yaml()
         completed = places.back_in_tree(plain(read_yaml(written).tree))
         _compare_completed(golden, name, expected, prepared, back(written), completed)
+        caplog.clear()
+        with caplog.at_level(logging.INFO, start_log.log.name):
+            start_log.log_overrides(prepared, KNOWN_PLUGINS)
+        got = [[one.getMessage(), vars(one)["plugin"]] for one in caplog.records]
+        wanted = [[one["msg"], one["plugin"]] for one in expected.get("log", ()) if "re-configured" in one["msg"]]
+        golden.record(AREA, "overrides", got == wanted, f"{name}: expected {wanted}, got {got}")
 
 
 def _compare_conversion(golden: GoldenRun, name: str, argv: list[str], error: str) -> None:

@@ -18,7 +18,14 @@ from trio_sched.cli.chosen_plugins import PointsByPlugin, check_arguments, choos
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import Flags
 from trio_sched.cli.prepare import LoggingOptionsError, Prepared, check_elector, check_logging, prepare
-from trio_sched.cli.start_log import log_configuration, log_flags, log_plugins, log_settings, log_versions
+from trio_sched.cli.start_log import (
+    log_configuration,
+    log_flags,
+    log_overrides,
+    log_plugins,
+    log_settings,
+    log_versions,
+)
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.leader_election import LeaderElectionLost
@@ -52,8 +59,10 @@ def run(flags: Flags) -> ExitCode:
         set_up_logging(log_settings(flags))
         log_flags(flags)
         registry = PluginRegistry.discover()
-        prepared = prepare(flags, points_of=PointsByPlugin(registry))
+        points_of = PointsByPlugin(registry)
+        prepared = prepare(flags, points_of=points_of)
         prepared.source.warn()
+        log_overrides(prepared, points_of)
         log_plugins(prepared.profiles)
         log_configuration(prepared.effective_yaml)
         if flags.write_config_to:

@@ -8,6 +8,9 @@ from typing import Any, Final
 
 import trio_sched
 from trio_sched.cli.flags import Flags, flag_values
+from trio_sched.cli.prepare import Prepared
+from trio_sched.config.expansion import PointsOf, overridden_at_points, overridden_defaults
+from trio_sched.config.parse import parse_configuration
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.wire_types import POINTS
 from trio_sched.daemon.log_setup import LogSettings
@@ -41,6 +44,17 @@ def log_flags(flags: Flags) -> None:
     if log.isEnabledFor(V1):
         for name, value in flag_values(flags).items():
             log.log(V1, 'FLAG: --%s="%s"', name, without_secrets(value))
+
+
+def log_overrides(prepared: Prepared, points_of: PointsOf) -> None:
+    """Log which default settings of plugins the configuration file replaces."""
+    text = prepared.source.text
+    for given in () if text is None else parse_configuration(text).get("profiles") or ():
+        for name in overridden_defaults(given, prepared.gates):
+            log.info("Default plugin is explicitly re-configured; overriding", extra={"plugin": name})
+    for profile in prepared.config.profiles:
+        for name in overridden_at_points(profile, points_of):
+            log.info("MultiPoint plugin is explicitly re-configured; overriding", extra={"plugin": name})
 
 
 def log_plugins(profiles: Iterable[ResolvedProfile]) -> None:
