@@ -118,6 +118,20 @@ def test_what_is_no_configuration_is_one_problem(
     assert message in problem["message"]
 
 
+def test_values_of_other_types_anywhere_are_told(write: Callable[..., str], capsys: Capture) -> None:
+    file = write("profiles: [3, {plugins: [], pluginConfig: [x, {name: [], args: 1}]}]\nextenders: [y, {weight: z}]\n")
+    code, problems = found(capsys, file)
+    assert code == ExitCode.FAILURE
+    assert {
+        "profiles[0]",
+        "profiles[1].plugins",
+        "profiles[1].pluginConfig[0]",
+        "profiles[1].pluginConfig[1].name",
+        "extenders[0]",
+        "extenders[1].weight",
+    } <= {one["path"] for one in problems[file]}
+
+
 def test_a_former_version_is_checked_as_what_it_is_converted_to(write: Callable[..., str], capsys: Capture) -> None:
     head = HEAD.replace("/v1\n", "/v1beta3\n")
     file = write("", head=head)

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,19 +12,26 @@ from comparison import refuses_former_version
 from scoreboard import Case, GoldenRun
 
 from trio_sched.cli import start_log
+from trio_sched.cli.check_config import Warned, all_findings
 from trio_sched.cli.configuration_text import choose_configuration
 from trio_sched.cli.flags import parse_flags
 from trio_sched.cli.prepare import Prepared, check_elector, prepare
 from trio_sched.config.errors import ConfigError
+from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.wire_types import POINTS
 from trio_sched.documents.tree import plain
 from trio_sched.documents.yaml_reader import read_yaml
+from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
 
 CHUNKS: Final = 4
 AREA: Final = "configfile"
+_OF_OTHER_FILES: Final = re.compile(
+    "invalid configuration: no configuration|stat /|couldn't build extenders: (open|specifying)"
+)
+_ONLY_HERE: Final = re.compile("couldn't create leader elector|not available in this version|does not extend Placement")
 _FIELD: Final = re.compile(r"([\w.\[\]-]+): (?:Required|Invalid|Unsupported|Duplicate|Forbidden)")
 
 
@@ -54,6 +62,8 @@ def _replay(golden: GoldenRun, case: Case, directory: Path, caplog: pytest.LogCa
     if not expected["ok"] and refuses_former_version(expected.get("error", "")):
         _compare_conversion(golden, name, argv, expected["error"])
         return
+    if not case["flags"] and not runs and "kubeconfig" not in case:
+        _compare_check(golden, case, put(case["text"]))
     try:
         prepared = prepare(parse_flags(argv))
         if runs and prepared.config.leader_election.leader_elect:
@@ -72,6 +82,27 @@ def _replay(golden: GoldenRun, case: Case, directory: Path, caplog: pytest.LogCa
         got = [[one.getMessage(), vars(one)["plugin"]] for one in caplog.records]
         wanted = [[one["msg"], one["plugin"]] for one in expected.get("log", ()) if "re-configured" in one["msg"]]
         golden.record(AREA, "overrides", got == wanted, f"{name}: expected {wanted}, got {got}")
+
+
+@cache
+def _registry() -> PluginRegistry:
+    return PluginRegistry.discover()
+
+
+def _compare_check(golden: GoldenRun, case: Case, text: str) -> None:
+    """check-config finds something where kube-scheduler refuses; files that are named it does not look at.
+
+    It finds what kube-scheduler does not where that only fails later (the election), or a plugin is not there yet.
+    """
+    expected, name = case["expect"], case["name"]
+    found = all_findings(text, DEFAULT_GATES, _registry())
+    errors = [f"{one.path}: {one.message}" for one in found if not isinstance(one, Warned)]
+    detail = f"{name}: expected refusal {expected.get('error')!r}, found {errors}"
+    agreed = expected["ok"] != bool(errors)
+    if not agreed and (_OF_OTHER_FILES.match(expected.get("error", "")) or all(map(_ONLY_HERE.search, errors))):
+        golden.record_on_purpose(AREA, "check-config-on-purpose", True, detail)
+    else:
+        golden.record(AREA, "check-config", agreed, detail)
 
 
 def _compare_conversion(golden: GoldenRun, name: str, argv: list[str], error: str) -> None:

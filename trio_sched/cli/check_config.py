@@ -11,8 +11,9 @@ from attrs import frozen
 from trio_sched.cli.chosen_plugins import PointsByPlugin
 from trio_sched.cli.configuration_text import read_configuration_file
 from trio_sched.cli.exit_code import ExitCode
-from trio_sched.cli.prepare import check_elector
+from trio_sched.cli.prepare import check_elector, check_extender
 from trio_sched.config.errors import ConfigError, Finding
+from trio_sched.config.extenders import apply_extenders
 from trio_sched.config.feature_gates import FeatureGates, known_gates, resolve_feature_gates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.legacy import is_policy, read_legacy_configuration
@@ -140,12 +141,12 @@ def _check(file: str, gates: FeatureGates, registry: PluginRegistry) -> Iterator
             yield Problem(path=problem.path, line=FieldLines(text).line(problem.path), message=problem.message)
         return
     lines = FieldLines("" if is_converted else source)
-    problems = [_placed(finding, lines) for finding in _findings(source, gates, registry)]
+    problems = [_placed(finding, lines) for finding in all_findings(source, gates, registry)]
     yield from sorted(problems, key=lambda problem: problem.line or 0)
 
 
 def _placed(finding: Finding, lines: FieldLines) -> Problem:
-    is_warning = isinstance(finding, _Warning)
+    is_warning = isinstance(finding, Warned)
     line = lines.line(finding.path)
     return Problem(
         path=finding.path,
@@ -156,11 +157,12 @@ def _placed(finding: Finding, lines: FieldLines) -> Problem:
     )
 
 
-class _Warning(Finding):
+class Warned(Finding):
     """What a scheduler only warns about."""
 
 
-def _findings(text: str, gates: FeatureGates, registry: PluginRegistry) -> Iterator[Finding]:
+def all_findings(text: str, gates: FeatureGates, registry: PluginRegistry) -> Iterator[Finding]:
+    """Everything that is wrong with the v1 configuration *text*, or will be; in no order."""
     config, findings = check_configuration(text, gates)
     yield from findings
     try:
@@ -169,7 +171,7 @@ def _findings(text: str, gates: FeatureGates, registry: PluginRegistry) -> Itera
         return  # it is among the findings
     known = [*findings, *_plugin_findings(given, registry)]
     yield from known[len(findings) :]
-    if config is not None and not any(not isinstance(one, _Warning) for one in known):
+    if config is not None and not any(not isinstance(one, Warned) for one in known):
         yield from _start_findings(config, gates, registry)
 
 
@@ -202,7 +204,7 @@ def _name_findings(path: str, name: str, registry: PluginRegistry, *, is_enabled
             yield Finding(path, f"plugin {name!r} is not available in this version of trio-sched yet")
         return
     near = nearest_name(name, {*registry.names, *KNOWN_PLUGINS}) or ""
-    kind = Finding if is_enabled else _Warning
+    kind = Finding if is_enabled else Warned
     yield kind(path, f"no installed distribution offers a plugin named {shortened(name)!r}", near)
 
 
@@ -221,9 +223,16 @@ def _argument_findings(path: str, name: str, given: Any, registry: PluginRegistr
 def _start_findings(config: SchedulerConfig, gates: FeatureGates, registry: PluginRegistry) -> Iterator[Finding]:
     """What only a start finds out about a valid configuration whose plugins are there."""
     try:
-        resolve_profiles(config, PointsByPlugin(registry), gates)
+        resolve_profiles(apply_extenders(config), PointsByPlugin(registry), gates)
     except TrioSchedError as error:
         yield Finding("profiles", str(error))
+    for index, extender in enumerate(config.extenders):
+        tls = extender.tls_config
+        if tls is not None and not (tls.ca_file or tls.cert_file or tls.key_file):
+            try:
+                check_extender(extender)
+            except ConfigError as error:
+                yield Finding(f"extenders[{index}].tlsConfig", str(error))
     election = config.leader_election
     if election.leader_elect:
         try:

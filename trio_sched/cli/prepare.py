@@ -115,7 +115,7 @@ def prepare(
     check_serving(flags, starts=not flags.write_config_to)
     _check_client(config)
     for extender in config.extenders:
-        _check_extender(extender)
+        check_extender(extender)
     config = apply_extenders(config)
     places = PluginPlaces(flags.config, source)
     with places.named_in_errors():
@@ -174,8 +174,12 @@ def _check_client(config: SchedulerConfig) -> None:
         raise ConfigError.of(f"couldn't create resource lock: {problem}")
 
 
-def _check_extender(extender: Extender) -> None:
-    """Whether the certificates of *extender* can be used."""
+def check_extender(extender: Extender) -> None:
+    """Whether the certificates of *extender* can be used.
+
+    Raises:
+        ConfigError: they cannot be read, or are malformed.
+    """
     tls = extender.tls_config
     if tls is None:
         return

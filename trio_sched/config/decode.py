@@ -292,7 +292,9 @@ class ListOf:
         items = []
         for index, item in enumerate(tree.items):
             with decoding.below(f"[{index}]"):
-                items.append(self.item.zero() if item is None else self.item.decode(item, decoding))
+                decoded = None if item is None else self.item.decode(item, decoding)
+                is_malformed = decoded is None and decoding.findings is not None
+                items.append(self.item.zero() if item is None or is_malformed else decoded)
         return tuple(items)
 
 
