@@ -55,9 +55,9 @@ def _replay(golden: GoldenRun, case: Case, directory: Path, caplog: pytest.LogCa
     places.write("{kubeconfig}", case.get("kubeconfig") or KUBECONFIG)
     places.write("{config}", put(case["text"]))
     runs = case.get("mode") == "start"
-    argv = [put("--config={config}"), *map(put, case["flags"])]
+    argv = [put("--config={config}"), *map(put, case["flags"]), "--secure-port=0"]
     if not runs:
-        argv += [f"--write-config-to={directory / 'out'}", "--secure-port=0"]
+        argv += [f"--write-config-to={directory / 'out'}"]
     expected, name = case["expect"], case["name"]
     if not expected["ok"] and refuses_former_version(expected.get("error", "")):
         _compare_conversion(golden, name, argv, expected["error"])
