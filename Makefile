@@ -37,8 +37,11 @@ golden: dev ## every decision recorded from kube-scheduler
 cov: dev ## tests with a coverage report
 	$(BIN)/pytest -q --cov --cov-report=term-missing:skip-covered
 
-docs: dev ## write the reference of hooks and metrics anew from the code
+docs: dev ## write the reference pages anew from the code
 	$(BIN)/python -m contrib.docs.make_hooks
+	$(BIN)/python -m contrib.docs.make_flags
+	$(BIN)/python -m contrib.docs.make_configuration
+	$(BIN)/python -m contrib.docs.make_exit_codes
 	$(BIN)/python -m contrib.docs.make_metrics
 
 demo: dev ## schedule a realistic cluster on the embedded API server

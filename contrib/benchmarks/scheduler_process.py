@@ -13,7 +13,7 @@ from pathlib import Path
 from attrs import define, field
 
 TRIO_SCHED = (sys.executable, "-m", "trio_sched")
-SYNCED = b"Sync completed"
+SYNCED = b"Handlers synced"
 POLL_SECONDS = 0.01
 IDLE_SECONDS = 1.5
 """So long without work means that there is none; some waits of the start take a second."""
@@ -122,7 +122,7 @@ def scheduler_process(
     """Start *command* with *config*; it is gone when the block is left."""
     with log_file.open("wb") as log:
         process = subprocess.Popen(
-            [*command, f"--config={config}", "--secure-port=0"],
+            [*command, f"--config={config}", "--secure-port=0", "--vmodule=supervisor=3"],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -1,14 +1,15 @@
+from pathlib import Path
+
 import pytest
 
 from trio_sched.cli.flags import (
     ArgumentError,
     FlagError,
-    MissingFeatureError,
+    flag_values,
     flags_usage,
     logging_problems,
     option_problems,
     parse_flags,
-    refuse_unsupported,
 )
 from trio_sched.config.feature_gates import DEFAULT_GATES, resolve_feature_gates
 from trio_sched.config.flag_overrides import FlagOverrides
@@ -106,6 +107,22 @@ def test_json_logs_are_a_beta_feature() -> None:
             "'1.35'; only the previous minor version is allowed",
         ),
         (
+            ["--disabled-metrics=a,b-c"],
+            'metrics.disabledMetrics: Invalid value: ["a","b-c"]: must be fully qualified metric names matching '
+            '"^[a-zA-Z_:][a-zA-Z0-9_:]*$", got "b-c"',
+        ),
+        (["--requestheader-group-headers= ,x"], 'empty value in "requestheader-group-headers"'),
+        (
+            ["--requestheader-uid-headers=x"],
+            "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - "
+            "API aggregation will not work",
+        ),
+        (
+            ["--allow-metric-labels-manifest=/nonexistent"],
+            'metrics.allowListMappingManifest: Invalid value: "/nonexistent": failed to read allow list manifest: '
+            "open /nonexistent: no such file or directory",
+        ),
+        (
             ["--allow-metric-labels=a=b"],
             'metrics.allowListMapping: Invalid value: {"a":"b"}: must have keys with format `metricName,labelName` '
             'where metricName matches "[a-zA-Z_:][a-zA-Z0-9_:]*" and labelName matches "[a-zA-Z_][a-zA-Z0-9_]*"',
@@ -113,14 +130,78 @@ def test_json_logs_are_a_beta_feature() -> None:
     ],
 )
 def test_options_out_of_range_are_named(argv: list[str], problem: str) -> None:
-    assert [str(found) for found in option_problems(parse_flags(argv))] == [problem]
+    assert [str(found) for found in option_problems(parse_flags(argv), DEFAULT_GATES)] == [problem]
 
 
-def test_flags_whose_feature_is_missing_refuse_the_start_instead_of_being_ignored() -> None:
-    refuse_unsupported(parse_flags(["--client-ca-file=/ca.crt", "--disabled-metrics=a"]))
-    with pytest.raises(MissingFeatureError, match="--vmodule: logging in this way"):
-        refuse_unsupported(parse_flags(["--vmodule=a=1", "--secure-port=0"]))
-    refuse_unsupported(parse_flags(["--bind-address=0.0.0.0", "-v=3", "--logging-format=json"]))
+def test_uid_headers_need_their_gate() -> None:
+    gates = resolve_feature_gates(["RemoteRequestHeaderUID=false"])
+    (problem,) = option_problems(parse_flags(["--requestheader-uid-headers=x-remote-uid"]), gates)
+    assert str(problem) == '--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled'
+
+
+@pytest.mark.parametrize(
+    ("manifest", "problem"),
+    [
+        ("a,b: c,d\n", None),
+        ("[]", "failed to parse allow list manifest: it is no mapping of metricName,labelName to the allowed values"),
+        ("a,b: 1\n", 'failed to parse allow list manifest: the value of "a,b" is no text'),
+        ("a: b\n", "invalid allow list mapping in manifest: metrics.allowListMappingManifest: Invalid value"),
+    ],
+)
+def test_a_manifest_of_labels_is_read_before_the_start(manifest: str, problem: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "labels.yaml"
+    path.write_text(manifest)
+    found = [
+        str(one) for one in option_problems(parse_flags([f"--allow-metric-labels-manifest={path}"]), DEFAULT_GATES)
+    ]
+    assert len(found) == (problem is not None)
+    assert not problem or problem in found[0]
+
+
+def test_labels_are_given_by_flag_or_by_manifest_but_not_by_both(tmp_path: Path) -> None:
+    (tmp_path / "m").write_text("")
+    flags = parse_flags(["--allow-metric-labels=a,b=c", f"--allow-metric-labels-manifest={tmp_path / 'm'}"])
+    (problem,) = option_problems(flags, DEFAULT_GATES)
+    assert str(problem).endswith("cannot specify both allowListMapping and allowListMappingManifest")
+
+
+def test_every_flag_has_a_text_as_go_prints_it() -> None:
+    flags = parse_flags(
+        [
+            "--feature-gates=B=true,kube:A=false",
+            "--tls-curve-preferences=23,29",
+            "--tls-sni-cert-key=a,b:x,y",
+            "--allow-metric-labels=a,b=c",
+            "--kube-api-qps=0.1",
+            "--log-flush-frequency=1m",
+            "--bind-address=",
+            "--vmodule=a=1,b*=2",
+            "--requestheader-allowed-names=a,b",
+        ]
+    )
+    values = flag_values(flags)
+    assert list(values) == sorted(values)
+    shown = {name: values[name] for name in flags.given} | {"leader-elect": values["leader-elect"]}
+    assert shown == {
+        "allow-metric-labels": '["a,b=c"]',
+        "bind-address": "<nil>",
+        "feature-gates": ":B=true,kube:A=false",
+        "kube-api-qps": "0.1",
+        "leader-elect": "true",
+        "log-flush-frequency": "1m0s",
+        "requestheader-allowed-names": "[a,b]",
+        "tls-curve-preferences": "[23,29]",
+        "tls-sni-cert-key": "[a,b:x,y]",
+        "vmodule": "a=1,b*=2",
+    }
+
+
+def test_on_a_terminal_the_usage_is_as_wide_as_that() -> None:
+    def longest(columns: int) -> int:
+        return max(len(line) for line in flags_usage("trio-sched", columns).splitlines() if " kube:" not in line)
+
+    assert longest(100) <= 100
+    assert longest(10) > 100  # there is no room for any text
 
 
 def test_the_usage_names_every_flag_with_type_and_default() -> None:

@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import pytest
+from restored_logging import restored_logging
 
 from trio_sched.cli.commands import COMMANDS
 from trio_sched.cli.exit_code import ExitCode
@@ -28,11 +29,28 @@ def test_each_command_has_a_help_of_its_own(command: str, option: str, capsys: C
 
 def test_the_version_is_that_of_kubernetes_and_ours(capsys: Capture) -> None:
     assert main(["--version"]) == ExitCode.OK
-    assert capsys.readouterr().out == "Kubernetes v1.36.2 (trio-sched 0.1.0)\n"
+    assert capsys.readouterr().out == "Kubernetes v1.36.2\n"
     assert main(["--version=raw"]) == ExitCode.OK
-    assert 'GitVersion:"v1.36.2"' in capsys.readouterr().out
-    assert main(["--version=v1.36.2-patched"]) == ExitCode.OK
-    assert capsys.readouterr().out == "Kubernetes v1.36.2-patched (trio-sched 0.1.0)\n"
+    printed = capsys.readouterr().out
+    assert 'GitVersion:"v1.36.2", GitCommit:"trio-sched 0.1.0"' in printed
+
+
+def test_a_version_of_the_same_number_is_reported_by_the_daemon(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trio.run", lambda *_arguments: None)
+    flags = ["--master=http://127.0.0.1:1", "--secure-port=0", "--leader-elect=false", "--version=v1.36.2-patched"]
+    with restored_logging():
+        assert main(flags) == ExitCode.FAILURE  # as ever without an election
+    assert '"Starting Kubernetes Scheduler" version="v1.36.2-patched"' in capsys.readouterr().err
+
+
+def test_wrong_gates_are_told_even_before_the_version(capsys: Capture) -> None:
+    with restored_logging():
+        assert main(["--version", "--feature-gates=Foo=true"]) == ExitCode.FAILURE
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert '"command failed" err="unrecognized feature gate: Foo"' in printed.err
 
 
 @pytest.mark.parametrize("asked", ["v1.36.9", "v1.35.2"])
@@ -45,22 +63,29 @@ def test_no_other_version_is_reported(asked: str, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("flag", "hint"),
     [
-        ("--nosuchflag", "See trio-sched --help for all flags."),
-        ("--confg=x", "Did you mean --config? See trio-sched --help for all flags."),
-        ("--leader-elekt", "Did you mean --leader-elect? See trio-sched --help for all flags."),
-        ("-config=x", "Did you mean --config? See trio-sched --help for all flags."),
-        ("--secure-port=abc", "See trio-sched --help for all flags."),
+        ("--nosuchflag", ""),
+        ("--confg=x", "Did you mean --config?"),
+        ("--leader-elekt", "Did you mean --leader-elect?"),
+        ("-config=x", "Did you mean --config?"),
+        ("--secure-port=abc", ""),
     ],
 )
-def test_a_wrong_flag_is_told_in_two_lines_of_which_the_last_is_kube_schedulers(
-    flag: str, hint: str, capsys: Capture
+def test_a_wrong_flag_is_told_after_the_usage_and_on_a_terminal_after_a_hint(
+    flag: str, hint: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main([flag]) == ExitCode.FAILURE
     printed = capsys.readouterr()
     assert printed.out == ""
-    first, last = printed.err.splitlines()
-    assert first == hint
+    *usage, empty, last = printed.err.splitlines()
+    assert usage[:2] == ["Usage:", "  kube-scheduler [flags]"]
+    assert (usage[-1] == hint) == bool(hint)
+    assert empty == ""
     assert last.startswith("Error: ")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert main([flag]) == ExitCode.FAILURE
+    first, again = capsys.readouterr().err.splitlines()
+    assert first == f"{hint} See trio-sched --help for all flags.".lstrip()
+    assert again == last
 
 
 @pytest.mark.parametrize("word", ["simulat", "simluate", "Simulate", "simulated"])
@@ -73,7 +98,8 @@ def test_a_misspelt_command_is_told_whatever_follows_it(word: str, capsys: Captu
 def test_an_argument_that_is_near_no_command_is_told_in_kube_schedulers_words(capsys: Capture) -> None:
     assert main(["foo", "bar"]) == ExitCode.FAILURE
     assert capsys.readouterr().err == (
-        "The commands are simulate, plugins, convert-config and completion; see trio-sched --help.\n"
+        "The commands are simulate, plugins, check-config, rbac, convert-config and completion; "
+        "see trio-sched --help.\n"
         'Error: "kube-scheduler" does not take any arguments, got ["foo" "bar"]\n'
     )
 

@@ -39,7 +39,6 @@ def test_values_of_labels_are_allowed_by_the_flag() -> None:
     "content",
     [
         f'"{ATTEMPTS},result": "scheduled,error"\n',
-        f'allowListMapping:\n  "{ATTEMPTS},result": "scheduled,error"\n',
         f'{{"{ATTEMPTS},result": "scheduled,error"}}',
     ],
 )
@@ -57,29 +56,8 @@ def test_the_flag_takes_precedence_over_the_manifest(tmp_path: Path) -> None:
     assert set(found) == {("d", "e")}
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "empty allow-list mapping supplied, ignoring."),
-        (b"[", "Failed to parse allow list manifest: "),
-        (b"\xff\xfe\xff", "Failed to parse allow list manifest: "),
-        (b"- a\n", "Failed to parse allow list manifest: "),
-        (b"nonsense: b\n", 'the entry "nonsense" is left out'),
-        (b'"a,b": [c]\n', 'the entry "a,b" is left out'),
-        (b"[" * 100_000, "Failed to parse allow list manifest: "),
-        (b"a" * 2_000_000, "Failed to read allow list manifest: "),
-    ],
-)
-def test_a_bad_manifest_costs_a_line_in_the_log(
-    content: bytes, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_empty_manifest_is_ignored_with_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     manifest = tmp_path / "manifest"
-    manifest.write_bytes(content)
+    manifest.write_text("")
     assert options(f"--allow-metric-labels-manifest={manifest}").allowed_values == {}
-    assert said in caplog.text
-    assert len(caplog.text) < 2000
-
-
-def test_a_manifest_that_is_not_there_costs_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    assert options("--allow-metric-labels-manifest=/nonexistent").allowed_values == {}
-    assert caplog.messages == ["Failed to read allow list manifest: open /nonexistent: no such file or directory"]
+    assert caplog.messages == ["empty allow-list mapping supplied, ignoring."]

@@ -1,3 +1,4 @@
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,7 +31,10 @@ def start(tmp_path: Path) -> Start:
     (tmp_path / "kubeconfig").write_text(KUBECONFIG)
 
     def run(*flags: str, body: str | None = None) -> Prepared:
-        argv = [f"--kubeconfig={tmp_path / 'kubeconfig'}", *flags]
+        with socket.socket() as free:  # whether the port is free is checked too
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        argv = [f"--kubeconfig={tmp_path / 'kubeconfig'}", f"--secure-port={port}", *flags]
         if body is not None:
             client = f"clientConnection: {{kubeconfig: {tmp_path / 'kubeconfig'}}}\n"
             (tmp_path / "config.yaml").write_text(HEAD + client + body)

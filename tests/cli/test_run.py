@@ -22,6 +22,7 @@ Capture = pytest.CaptureFixture[str]
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 MASTER = "--master=http://127.0.0.1:1"
+NO_PORT = "--secure-port=0"
 PICKY = """
 from trio_sched.plugin_api import hookimpl, unschedulable
 
@@ -53,12 +54,12 @@ def command_failed(capsys: Capture) -> str:
 
 
 def test_a_start_that_is_refused_is_one_log_line(capsys: Capture, config: Callable[[str], str]) -> None:
-    assert main([MASTER, config("parallelism: 0\n")]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, config("parallelism: 0\n")]) == ExitCode.FAILURE
     assert command_failed(capsys).startswith("parallelism: Invalid value: 0")
 
 
 def test_the_line_is_json_where_the_log_is(capsys: Capture, config: Callable[[str], str]) -> None:
-    assert main([MASTER, config("parallelism: 0\n"), "--logging-format=json"]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, config("parallelism: 0\n"), "--logging-format=json"]) == ExitCode.FAILURE
     line = json.loads(capsys.readouterr().err)
     assert line["msg"] == "command failed"
     assert line["err"].startswith("parallelism: Invalid value: 0")
@@ -66,22 +67,22 @@ def test_the_line_is_json_where_the_log_is(capsys: Capture, config: Callable[[st
 
 
 def test_contradictory_logging_flags_are_told_without_a_log(capsys: Capture) -> None:
-    assert main([MASTER, "--logging-format=foo"]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, "--logging-format=foo"]) == ExitCode.FAILURE
     assert capsys.readouterr().err == 'format: Invalid value: "foo": Unsupported log format\n'
 
 
 def test_the_effective_configuration_is_written_and_reads_back(tmp_path: Path, capsys: Capture) -> None:
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
-    assert main([MASTER, f"--write-config-to={first}"]) == ExitCode.OK
+    assert main([MASTER, NO_PORT, f"--write-config-to={first}"]) == ExitCode.OK
     assert f'"Wrote configuration" file="{first}"' in capsys.readouterr().err
-    assert main([MASTER, f"--config={first}", f"--write-config-to={second}"]) == ExitCode.OK
+    assert main([MASTER, NO_PORT, f"--config={first}", f"--write-config-to={second}"]) == ExitCode.OK
     assert first.read_text() == second.read_text()
     assert "- name: VolumeBinding\n" in first.read_text()
 
 
 def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "nowhere" / "x"
-    assert main([MASTER, f"--write-config-to={path}"]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, f"--write-config-to={path}"]) == ExitCode.FAILURE
     assert command_failed(capsys) == f"open {path}: no such file or directory"
 
 
@@ -91,7 +92,7 @@ def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path, capsys: Captu
 def test_a_plugin_of_kubernetes_that_is_missing_may_not_be_named(
     point: str, capsys: Capture, config: Callable[[str], str]
 ) -> None:
-    assert main([MASTER, config(f"profiles: [{{plugins: {{{point}}}}}]\n")]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, config(f"profiles: [{{plugins: {{{point}}}}}]\n")]) == ExitCode.FAILURE
     assert "is not available in this version of trio-sched yet" in command_failed(capsys)
 
 
@@ -99,7 +100,7 @@ def test_a_missing_plugin_beyond_the_defaults_is_refused_at_multi_point_too(
     capsys: Capture, config: Callable[[str], str]
 ) -> None:
     body = "profiles: [{plugins: {multiPoint: {enabled: [{name: GangScheduling}]}}}]\n"
-    assert main([MASTER, config(body)]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, config(body)]) == ExitCode.FAILURE
     assert "plugin 'GangScheduling' is not available in this version" in command_failed(capsys)
 
 
@@ -107,7 +108,7 @@ def test_a_plugin_that_nobody_has_installed_is_named_with_the_mend(
     capsys: Capture, config: Callable[[str], str]
 ) -> None:
     body = "profiles: [{plugins: {multiPoint: {enabled: [{name: NodeAffinty}]}}}]\n"
-    assert main([MASTER, config(body)]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, config(body)]) == ExitCode.FAILURE
     said = command_failed(capsys)
     assert "no installed distribution offers a plugin named 'NodeAffinty'; did you mean 'NodeAffinity'?" in said
 
@@ -139,7 +140,7 @@ def test_a_plugin_that_nobody_has_installed_is_named_with_file_and_path(
     refs = "[{name: NodeName}, {name: Unheard}]"
     body = f"profiles: [{{schedulerName: a}}, {{schedulerName: b, plugins: {{multiPoint: {{enabled: {refs}}}}}}}]\n"
     flag = config(body)
-    assert main([MASTER, flag]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, flag]) == ExitCode.FAILURE
     place = "profiles[1].plugins.multiPoint.enabled[1].name"
     said = command_failed(capsys)
     assert said.startswith(f"{flag.removeprefix('--config=')}: {place}: no installed distribution offers")
@@ -159,7 +160,7 @@ def test_wrong_arguments_of_a_plugin_are_told_with_file_and_path_before_anything
     install_plugin("Zoned", CONFIGURED)
     entries = f"[{{name: NodeAffinity, args: {{}}}}, {{name: Zoned, args: {args}}}]"
     flag = config(f"profiles: [{{plugins: {{score: {{enabled: [{{name: Zoned}}]}}}}, pluginConfig: {entries}}}]\n")
-    assert main([MASTER, flag]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, flag]) == ExitCode.FAILURE
     assert command_failed(capsys) == f"{flag.removeprefix('--config=')}: {problem}"
 
 
@@ -167,7 +168,7 @@ def test_arguments_of_a_plugin_that_takes_none_are_told_with_file_and_path(
     capsys: Capture, config: Callable[[str], str]
 ) -> None:
     flag = config("profiles: [{pluginConfig: [{name: ImageLocality, args: {a: 1}}]}]\n")
-    assert main([MASTER, flag]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, flag]) == ExitCode.FAILURE
     assert command_failed(capsys) == (
         f"{flag.removeprefix('--config=')}: profiles[0].pluginConfig[0]: the plugin takes no arguments; "
         "remove the entry (plugin 'ImageLocality')"
@@ -204,21 +205,21 @@ def test_beside_kube_schedulers_text_stand_the_file_and_the_place_in_it(
 ) -> None:
     path = tmp_path / "scheduler.yaml"
     path.write_bytes(content)
-    assert main([MASTER, f"--config={path}"]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, f"--config={path}"]) == ExitCode.FAILURE
     said = capsys.readouterr().err
     assert f'err="{err}' in said
     assert f' place="{path}{place}' in said
 
 
 def test_a_file_whose_name_is_not_utf_8_is_told_all_the_same(capsys: Capture) -> None:
-    assert main([MASTER, "--config=/nonexistent/\udcff"]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, "--config=/nonexistent/\udcff"]) == ExitCode.FAILURE
     assert r"open /nonexistent/\\udcff: no such file or directory" in capsys.readouterr().err
 
 
 def test_a_policy_that_is_given_as_a_configuration_is_told_as_one(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text("kind: Policy\napiVersion: v1\n")
-    assert main([MASTER, f"--config={path}"]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, f"--config={path}"]) == ExitCode.FAILURE
     said = capsys.readouterr().err
     assert 'err="no kind \\"Policy\\" is registered' in said
     assert 'hint="this is a policy; give it with --policy-config-file instead of --config, or use what' in said
@@ -229,16 +230,19 @@ def test_a_broken_plugin_stops_only_those_who_enable_it(
 ) -> None:
     install_plugin("Broken", "raise RuntimeError('out of order')")
     flag = config("profiles: [{plugins: {multiPoint: {enabled: [{name: Broken}]}}}]\n")
-    assert main([MASTER, flag]) == ExitCode.FAILURE
+    assert main([MASTER, NO_PORT, flag]) == ExitCode.FAILURE
     assert "failed to import: RuntimeError: out of order" in command_failed(capsys)
-    assert main([MASTER, f"--write-config-to={tmp_path / 'out'}"]) == ExitCode.OK
+    assert main([MASTER, NO_PORT, f"--write-config-to={tmp_path / 'out'}"]) == ExitCode.OK
 
 
 def test_a_point_that_a_plugin_does_not_extend_is_refused(
     install_plugin: InstallPlugin, capsys: Capture, config: Callable[[str], str]
 ) -> None:
     install_plugin("Picky", PICKY)
-    assert main([MASTER, config("profiles: [{plugins: {score: {enabled: [{name: Picky}]}}}]\n")]) == ExitCode.FAILURE
+    assert (
+        main([MASTER, NO_PORT, config("profiles: [{plugins: {score: {enabled: [{name: Picky}]}}}]\n")])
+        == ExitCode.FAILURE
+    )
     assert 'plugin "Picky" does not extend ScorePlugin plugin' in command_failed(capsys)
 
 
@@ -305,7 +309,7 @@ def _run_until(line: str, flags: list[str], *signals: signal.Signals) -> tuple[i
 
 def test_with_an_election_a_signal_ends_the_daemon_in_order(served_cluster: tuple[str, ApiServer]) -> None:
     url, server = served_cluster
-    code, said = _run_until("Unable to schedule pod", [f"--master={url}"], signal.SIGTERM)
+    code, said = _run_until("Unable to schedule pod", [f"--master={url}", "--secure-port=0", "-v=2"], signal.SIGTERM)
     assert code == ExitCode.OK, said
     assert '"Successfully acquired lease"' in said
     lease = server.store.get("leases.coordination.k8s.io", "kube-system/kube-scheduler")
@@ -346,7 +350,7 @@ def test_a_plugin_that_cannot_be_cancelled_does_not_keep_the_process_from_ending
     url, _server = served_cluster
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(install_plugin("Stubborn", STUBBORN)), *sys.path]))
     file = config("profiles: [{plugins: {multiPoint: {enabled: [{name: Stubborn}]}}}]\n")
-    code, said = _run_until("Sync completed", [file, f"--master={url}"], signal.SIGTERM)
+    code, said = _run_until("Successfully acquired lease", [file, f"--master={url}", "--secure-port=0"], signal.SIGTERM)
     assert code == ExitCode.FAILURE
     assert "Exiting although hooks of plugins still run" in said
     assert "run of plugin Stubborn" in said
@@ -356,7 +360,9 @@ def test_without_an_election_the_end_is_a_failure_as_kube_scheduler_has_it(
     served_cluster: tuple[str, ApiServer],
 ) -> None:
     url, _server = served_cluster
-    code, said = _run_until("Sync completed", [f"--master={url}", "--leader-elect=false"], signal.SIGINT)
+    code, said = _run_until(
+        "Handlers synced", [f"--master={url}", "--secure-port=0", "--leader-elect=false", "-v=3"], signal.SIGINT
+    )
     assert code == ExitCode.FAILURE
     assert '"command failed" err="finished without leader elect"' in said
     assert "Traceback" not in said

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from kubeconfig_text import kubeconfig
 
-from trio_sched.cli.flag_values import shown_values
-from trio_sched.cli.flags import parse_flags
+from trio_sched.cli.flags import flag_values, parse_flags
+from trio_sched.cli.serving_checks import check_serving
 from trio_sched.cli.serving_options import serving_settings
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.serving_settings import ServingSettings
@@ -63,7 +63,7 @@ def test_the_defaults_serve_everybody_nothing_but_health() -> None:
 )
 def test_what_cannot_be_served_is_refused_with_the_text_of_kube_scheduler(flags: list[str], error: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        settings(*flags)
+        check_serving(parse_flags(flags), starts=False)
     assert str(refused.value) == error
 
 
@@ -76,7 +76,7 @@ def test_a_file_without_authorities_is_refused(tmp_path: Path) -> None:
         ("requestheader-client-ca-file", "unable to create request header authentication config", "request-header"),
     ):
         with pytest.raises(ConfigError) as refused:
-            settings(f"--{flag}={file}")
+            check_serving(parse_flags([f"--{flag}={file}"]), starts=False)
         assert str(refused.value) == f'{prefix}: error loading CA bundle for "{bundle}::{file}": {problem}'
 
 
@@ -121,4 +121,4 @@ def test_in_a_pod_its_service_account_reviews(tmp_path: Path, caplog: pytest.Log
     ],
 )
 def test_values_are_shown_as_go_prints_them(flag: str, name: str, shown: str) -> None:
-    assert shown_values(parse_flags([flag]))[name] == shown
+    assert flag_values(parse_flags([flag]))[name] == shown

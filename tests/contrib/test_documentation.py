@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from contrib.docs import make_hooks, make_metrics
+from contrib.docs import make_configuration, make_exit_codes, make_flags, make_hooks, make_metrics
+from contrib.docs.pages import Page
+from trio_sched.cli.exit_code import ExitCode
+from trio_sched.cli.flag_table import SECTIONS
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.engine.plugin_registry import PluginRegistry
@@ -102,6 +105,23 @@ def test_the_hook_reference_is_up_to_date() -> None:
 
 def test_the_metrics_reference_is_up_to_date() -> None:
     assert make_metrics.TARGET.read_text(encoding="utf-8") == make_metrics.text(), "run make docs"
+
+
+@pytest.mark.parametrize(
+    "page", [make_flags.PAGE, make_configuration.PAGE, make_exit_codes.PAGE], ids=lambda page: page.name
+)
+def test_a_reference_page_is_up_to_date(page: Page) -> None:
+    assert page.target.read_text(encoding="utf-8") == page.text(), "run make docs"
+
+
+def test_the_reference_pages_have_every_flag_field_and_exit_code() -> None:
+    flags = make_flags.text()
+    assert all(f"`--{flag.name}`" in flags for section in SECTIONS.values() for flag in section)
+    codes = make_exit_codes.text()
+    assert all(re.search(rf"^\| {code.value} \| `{code.name}` \| \w", codes, re.MULTILINE) for code in ExitCode)
+    fields = make_configuration.text()
+    assert "| `leaderElection.leaseDuration` | duration, like `15s` | `15s` |" in fields
+    assert "| `extenders[].tlsConfig.keyData` | base64 |  |" in fields
 
 
 def test_the_readme_names_exactly_the_plugins_that_are_missing() -> None:

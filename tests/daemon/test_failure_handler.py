@@ -1,4 +1,3 @@
-import logging
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from trio_sched.kube_client.watch import Change, Changes
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Code, Status, failure
 from trio_sched.testing import node, pod
+from trio_sched.verbosity import V2
 
 HUGE = pod("p", cpu=64)
 NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
@@ -273,7 +273,7 @@ async def test_a_long_message_is_cut_in_the_event_and_whole_in_the_condition(
     [
         (
             SchedulingFailure(Status(Code.UNSCHEDULABLE, ("no room",))),
-            "INFO",
+            "V2",
             "Unable to schedule pod; no fit; waiting",
         ),
         (failed("no room"), "ERROR", "Error scheduling pod; retrying"),
@@ -287,8 +287,9 @@ async def test_unschedulable_pods_are_logged_as_info_and_failures_as_errors(
     level: str,
     words: str,
 ) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(V2)
     failing.handler.handle(await failing.popped(), outcome)
     (record,) = caplog.records
     assert (record.levelname, record.message) == (level, words)
+    assert (record.attempts, record.secondsSinceFirstAttempt) == (1, 0.0)  # type: ignore[attr-defined]
     assert (record.pod, record.err) == ("default/p", "no room")  # type: ignore[attr-defined]

@@ -11,8 +11,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_sched.daemon import log_lines
 from trio_sched.daemon.limits import LOG_BATCH_LINES, LOG_BATCH_SECONDS
-from trio_sched.daemon.log_lines import LineHandler, line_handler, log_info
-from trio_sched.daemon.log_setup import set_up_logging
+from trio_sched.daemon.log_lines import LineHandler, line_handler, log_line
+from trio_sched.daemon.log_setup import LogSettings, set_up_logging
 
 log = logging.getLogger("trio_sched.daemon.test_log_lines")
 
@@ -35,7 +35,7 @@ class Stream(io.StringIO):
 
 def set_up(log_format: log_lines.Any = "text") -> tuple[Stream, LineHandler]:
     stream = Stream()
-    set_up_logging(log_format, 0, stream)
+    set_up_logging(LogSettings(format=log_format), stream)
     handler = line_handler(log)
     assert handler is not None
     return stream, handler
@@ -45,7 +45,7 @@ def set_up(log_format: log_lines.Any = "text") -> tuple[Stream, LineHandler]:
 def test_a_fast_line_is_that_of_a_record(log_format: str) -> None:
     stream, _ = set_up(log_format)
     fields = {"pod": "a/b", "tries": 3, "reason": "one\ntwo \x1b[1m"}
-    log.info("Bound \r pod", extra=fields); log_info(log, "Bound \r pod", fields)  # fmt: skip # noqa: E702
+    log.info("Bound \r pod", extra=fields); log_line(log, logging.INFO, "Bound \r pod", fields)  # fmt: skip # noqa: E702
     first, second = stream.getvalue().rstrip("\n").replace("\n\t", " ").replace("\n >", " >").split("\n")
     if log_format == "json":
         one, two = json.loads(first), json.loads(second)
@@ -62,7 +62,7 @@ def test_a_level_that_is_off_costs_no_line() -> None:
     stream, _ = set_up()
     log.setLevel(logging.WARNING)
     try:
-        log_info(log, "Bound", {})
+        log_line(log, logging.INFO, "Bound", {})
     finally:
         log.setLevel(logging.NOTSET)
     assert stream.getvalue() == ""
@@ -73,7 +73,7 @@ def test_other_handlers_and_filters_get_records(caplog: pytest.LogCaptureFixture
     logging.getLogger("trio_sched").addHandler(caplog.handler)
     try:
         assert line_handler(log) is None
-        log_info(log, "Bound", {"pod": "a/b"})
+        log_line(log, logging.INFO, "Bound", {"pod": "a/b"})
     finally:
         logging.getLogger("trio_sched").removeHandler(caplog.handler)
     (record,) = caplog.records
@@ -87,7 +87,7 @@ async def test_lines_below_a_warning_are_written_together(autojump_clock: MockCl
     nursery.start_soon(handler.run)
     await wait_all_tasks_blocked()
     for _ in range(3):
-        log_info(log, "Bound", {})
+        log_line(log, logging.INFO, "Bound", {})
         log.info("plain")
     assert stream.writes == 0
     await trio.sleep(LOG_BATCH_SECONDS * 1.5)
@@ -137,4 +137,4 @@ def test_a_stream_that_is_closed_or_full_costs_the_line_only() -> None:
     stream, _ = set_up()
     stream.close()
     log.info("lost")
-    log_info(log, "lost", {})
+    log_line(log, logging.INFO, "lost", {})

@@ -7,9 +7,21 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
+import trio
 from restored_logging import restored_logging
+from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trio_sched.daemon.log_setup import JsonFormatter, TextFormatter, set_up_logging
+from trio_sched.daemon.log_lines import line_handler
+from trio_sched.daemon.log_setup import (
+    JsonFormatter,
+    LogFormat,
+    LogSettings,
+    TextFormatter,
+    set_up_logging,
+    set_verbosity,
+    set_vmodule,
+)
+from trio_sched.verbosity import V0, verbosity_of
 
 log = logging.getLogger("trio_sched.daemon.test_log_setup")
 
@@ -99,19 +111,87 @@ def test_json_has_klogs_keys() -> None:
     assert "v" not in json.loads(JsonFormatter().format(record("Failed", logging.ERROR)))
 
 
-@pytest.mark.parametrize(("verbosity", "shown"), [(0, ["info"]), (3, ["info"]), (4, ["debug", "info"])])
-def test_verbosity_enables_debug_lines(verbosity: int, shown: list[str]) -> None:
+@pytest.mark.parametrize("verbosity", [0, 1, 2, 4, 10, 25])
+def test_lines_up_to_the_verbosity_are_logged_and_say_theirs(verbosity: int) -> None:
     stream = io.StringIO()
-    set_up_logging("json", verbosity, stream)
-    log.debug("debug")
-    log.info("info")
-    logging.getLogger("httpx").info("of a library")
-    assert [json.loads(line)["msg"] for line in stream.getvalue().splitlines()] == shown
+    set_up_logging(LogSettings(format="json", verbosity=verbosity), stream)
+    for level in range(11):
+        log.log(V0 - level, "x")
+    assert [json.loads(line)["v"] for line in stream.getvalue().splitlines()] == list(range(min(verbosity, 10) + 1))
+
+
+def test_libraries_that_log_headers_log_nothing_but_warnings_at_any_verbosity() -> None:
+    stream = io.StringIO()
+    set_up_logging(LogSettings(verbosity=10), stream)
+    for name in ("httpx", "httpcore.http11", "hpack.hpack", "h2.connection", "hypercorn.error"):
+        logging.getLogger(name).info("Authorization: Bearer abc")
+        logging.getLogger(name).debug("Authorization: Bearer abc")
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize(("verbosity", "shown"), [(5, ""), (6, "info"), (10, "debug info")])
+def test_packages_of_others_log_more_from_level_6_on(verbosity: int, shown: str) -> None:
+    stream = io.StringIO()
+    set_up_logging(LogSettings(format="json", verbosity=verbosity), stream)
+    logging.getLogger("somebodys_plugin").debug("debug")
+    logging.getLogger("somebodys_plugin").info("info")
+    assert " ".join(json.loads(line)["msg"] for line in stream.getvalue().splitlines()) == shown
+
+
+def verbosities(*names: str) -> list[int]:
+    return [verbosity_of(logging.getLogger(f"trio_sched.{name}").getEffectiveLevel()) for name in names]
+
+
+def test_the_verbosity_of_files_can_be_higher_than_that_of_the_others() -> None:
+    patterns = (("binding_cycle", 5), ("*/kube_client/w*", 6), ("b*", 3), ("watch", 9))
+    set_up_logging(LogSettings(verbosity=2, vmodule=patterns), io.StringIO())
+    names = ("daemon.binding_cycle", "daemon.binder", "kube_client.watch", "daemon.supervisor")
+    assert verbosities(*names) == [5, 3, 6, 2]
+    set_verbosity(4)
+    assert verbosities(*names) == [5, 4, 6, 4]
+    set_verbosity(0)
+    assert verbosities(*names) == [5, 3, 6, 0]
+    set_vmodule((("supervisor", 1),))
+    assert verbosities(*names) == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("log_format", "errors"), [("text", ["careful", "broken"]), ("json", ["broken"])], ids=["text", "json"]
+)
+def test_split_streams_have_errors_apart(log_format: LogFormat, errors: list[str]) -> None:
+    error_stream, info_stream = io.StringIO(), io.StringIO()
+    set_up_logging(LogSettings(format=log_format, split_stream=True), error_stream, info_stream)
+    log.info("fine")
+    log.warning("careful")
+    log.error("broken")
+    words = ["fine", "careful", "broken"]
+    assert [word for word in words if word in error_stream.getvalue()] == errors
+    assert [word for word in words if word in info_stream.getvalue()] == [w for w in words if w not in errors]
+
+
+async def test_a_buffer_of_the_info_stream_is_written_when_it_is_full_or_old(autojump_clock: MockClock) -> None:
+    info_stream = io.StringIO()
+    settings = LogSettings(split_stream=True, info_buffer_bytes=1000, flush_seconds=30.0)
+    set_up_logging(settings, io.StringIO(), info_stream)
+    handler = line_handler(log)
+    assert handler is not None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(handler.run)
+        await wait_all_tasks_blocked()
+        log.info("a")
+        await trio.sleep(29)
+        assert info_stream.getvalue() == ""
+        await trio.sleep(2)
+        assert info_stream.getvalue().count("\n") == 1
+        for _ in range(4):
+            log.info("b" * 300)
+        assert info_stream.getvalue().count("b" * 300) >= 3
+        nursery.cancel_scope.cancel()
 
 
 def test_libraries_log_from_warnings_on_and_python_warnings_are_captured() -> None:
     stream = io.StringIO()
-    set_up_logging("text", 0, stream)
+    set_up_logging(LogSettings(), stream)
     logging.getLogger("httpx").warning("careful")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -124,7 +204,7 @@ def test_libraries_log_from_warnings_on_and_python_warnings_are_captured() -> No
 
 def test_setting_up_twice_logs_everything_once() -> None:
     stream = io.StringIO()
-    set_up_logging("text", 0, io.StringIO())
-    set_up_logging("text", 0, stream)
+    set_up_logging(LogSettings(), io.StringIO())
+    set_up_logging(LogSettings(), stream)
     log.info("once")
     assert stream.getvalue().count("once") == 1

@@ -1,5 +1,3 @@
-import logging
-
 import pytest
 import trio
 from plugin_base import PluginBase
@@ -12,6 +10,7 @@ from trio_sched.plugin_api import Handle, NodeView, Pod, Wait, hookimpl
 from trio_sched.simulator.object_store import Change as StoreChange
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.verbosity import V3
 
 LEASES = "leases.coordination.k8s.io"
 
@@ -221,9 +220,6 @@ async def test_a_plugin_whose_constructor_raises_keeps_the_scheduler_from_starti
 async def test_the_log_says_when_the_lists_are_complete(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "trio_sched.daemon.supervisor")
+    caplog.set_level(V3, "trio_sched.daemon.supervisor")
     async with virtual_cluster(nodes=1):
-        assert [r.message for r in caplog.records if r.name.endswith("supervisor")] == [
-            "Starting informers and waiting for sync...",
-            "Sync completed",
-        ]
+        assert [r.message for r in caplog.records if r.name.endswith("supervisor")] == ["Handlers synced"]

@@ -1,37 +1,38 @@
 """Replays configuration files: accepted or refused and why, completed how, expanded to which plugins."""
 
-import json
 import logging
 import re
-from itertools import zip_longest
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from command_line import CLUSTER_VARIABLES, KUBECONFIG, Places, difference, text_difference
 from comparison import refuses_former_version
 from scoreboard import Case, GoldenRun
 
+from trio_sched.cli import start_log
+from trio_sched.cli.check_config import Warned, all_findings
 from trio_sched.cli.configuration_text import choose_configuration
 from trio_sched.cli.flags import parse_flags
 from trio_sched.cli.prepare import Prepared, check_elector, prepare
 from trio_sched.config.errors import ConfigError
+from trio_sched.config.feature_gates import DEFAULT_GATES
+from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.wire_types import POINTS
 from trio_sched.documents.tree import plain
 from trio_sched.documents.yaml_reader import read_yaml
+from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
 
 CHUNKS: Final = 4
 AREA: Final = "configfile"
+_OF_OTHER_FILES: Final = re.compile(
+    "invalid configuration: no configuration|stat /|couldn't build extenders: (open|specifying)"
+)
+_ONLY_HERE: Final = re.compile("couldn't create leader elector|not available in this version|does not extend Placement")
 _FIELD: Final = re.compile(r"([\w.\[\]-]+): (?:Required|Invalid|Unsupported|Duplicate|Forbidden)")
-_KUBECONFIG: Final = """\
-apiVersion: v1
-kind: Config
-current-context: c
-contexts: [{name: c, context: {cluster: c, user: u}}]
-clusters: [{name: c, cluster: {server: "https://127.0.0.1:1", insecure-skip-tls-verify: true}}]
-users: [{name: u, user: {token: t}}]
-"""
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -39,41 +40,30 @@ def test_configuration_files_are_taken_as_kube_scheduler_takes_them(
     golden: GoldenRun, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)
-    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+    for name in CLUSTER_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     for case in golden.cases(AREA, chunk=chunk, chunks=CHUNKS, sample=300):
-        _replay(golden, case, tmp_path)
+        _replay(golden, case, tmp_path, caplog)
     golden.verify()
 
 
-def _replay(golden: GoldenRun, case: Case, directory: Path) -> None:
-    places = {"{kubeconfig}": str(directory / "kubeconfig"), "{config}": str(directory / "config")}
-
-    def put(text: str) -> str:
-        for placeholder, path in places.items():
-            text = text.replace(placeholder, path)
-        return text
-
-    def back(text: str) -> str:
-        for placeholder, path in places.items():
-            text = text.replace(path, placeholder)
-        return text
-
-    for placeholder, content in (
-        # An empty "kubeconfig" is taken as none of its own: the recording of that case was accepted, while
-        # kube-scheduler refuses an empty file, so the recorder must have put the default there.
-        ("{kubeconfig}", case.get("kubeconfig") or _KUBECONFIG),
-        ("{config}", put(case["text"])),
-    ):
-        Path(places[placeholder]).write_bytes(content.encode())
+def _replay(golden: GoldenRun, case: Case, directory: Path, caplog: pytest.LogCaptureFixture) -> None:
+    places = Places({"{kubeconfig}": str(directory / "kubeconfig"), "{config}": str(directory / "config")})
+    put, back = places.put, places.back
+    # An empty "kubeconfig" is taken as none of its own: the recording of that case was accepted, while
+    # kube-scheduler refuses an empty file, so the recorder must have put the default there.
+    places.write("{kubeconfig}", case.get("kubeconfig") or KUBECONFIG)
+    places.write("{config}", put(case["text"]))
     runs = case.get("mode") == "start"
-    argv = [f"--config={places['{config}']}", *map(put, case["flags"])]
+    argv = [put("--config={config}"), *map(put, case["flags"]), "--secure-port=0"]
     if not runs:
-        argv += [f"--write-config-to={directory / 'out'}", "--secure-port=0"]
+        argv += [f"--write-config-to={directory / 'out'}"]
     expected, name = case["expect"], case["name"]
     if not expected["ok"] and refuses_former_version(expected.get("error", "")):
         _compare_conversion(golden, name, argv, expected["error"])
         return
+    if not case["flags"] and not runs and "kubeconfig" not in case:
+        _compare_check(golden, case, put(case["text"]))
     try:
         prepared = prepare(parse_flags(argv))
         if runs and prepared.config.leader_election.leader_elect:
@@ -84,8 +74,35 @@ def _replay(golden: GoldenRun, case: Case, directory: Path) -> None:
     golden.record(AREA, "verdict", expected["ok"], f"{name}: expected refusal {expected.get('error')!r}, got accepted")
     if expected["ok"] and not runs:
         written = prepared.effective_yaml()
-        completed = json.loads(back(json.dumps(plain(read_yaml(written).tree))))
+        completed = places.back_in_tree(plain(read_yaml(written).tree))
         _compare_completed(golden, name, expected, prepared, back(written), completed)
+        caplog.clear()
+        with caplog.at_level(logging.INFO, start_log.log.name):
+            start_log.log_overrides(prepared, KNOWN_PLUGINS)
+        got = [[one.getMessage(), vars(one)["plugin"]] for one in caplog.records]
+        wanted = [[one["msg"], one["plugin"]] for one in expected.get("log", ()) if "re-configured" in one["msg"]]
+        golden.record(AREA, "overrides", got == wanted, f"{name}: expected {wanted}, got {got}")
+
+
+@cache
+def _registry() -> PluginRegistry:
+    return PluginRegistry.discover()
+
+
+def _compare_check(golden: GoldenRun, case: Case, text: str) -> None:
+    """check-config finds something where kube-scheduler refuses; files that are named it does not look at.
+
+    It finds what kube-scheduler does not where that only fails later (the election), or a plugin is not there yet.
+    """
+    expected, name = case["expect"], case["name"]
+    found = all_findings(text, DEFAULT_GATES, _registry())
+    errors = [f"{one.path}: {one.message}" for one in found if not isinstance(one, Warned)]
+    detail = f"{name}: expected refusal {expected.get('error')!r}, found {errors}"
+    agreed = expected["ok"] != bool(errors)
+    if not agreed and (_OF_OTHER_FILES.match(expected.get("error", "")) or all(map(_ONLY_HERE.search, errors))):
+        golden.record_on_purpose(AREA, "check-config-on-purpose", True, detail)
+    else:
+        golden.record(AREA, "check-config", agreed, detail)
 
 
 def _compare_conversion(golden: GoldenRun, name: str, argv: list[str], error: str) -> None:
@@ -121,33 +138,12 @@ def _compare_completed(
 ) -> None:
     wanted_config = expected["completed"]
     agreed = completed == wanted_config
-    golden.record(AREA, "completed", agreed, f"{name}: {_difference(wanted_config, completed)}")
-    difference = "" if written == expected["written"] else _text_difference(expected["written"], written)
-    golden.record(AREA, "written", not difference, f"{name}: {difference}")
+    golden.record(AREA, "completed", agreed, f"{name}: {difference(wanted_config, completed)}")
+    agreed = written == expected["written"]
+    golden.record(AREA, "written", agreed, f"{name}: {text_difference(expected['written'], written)}")
     got = [_named(profile) for profile in prepared.profiles]
     wanted = [{point: plugins for point, plugins in profile.items() if plugins} for profile in expected["plugins"]]
     golden.record(AREA, "plugins", got == wanted, f"{name}: expected {wanted!r}, got {got!r}")
-
-
-def _difference(wanted: Any, got: Any, path: str = "") -> str:
-    """The first place where two parsed documents differ, and what stands there."""
-    if isinstance(wanted, dict) and isinstance(got, dict):
-        for key in sorted(wanted.keys() | got.keys()):
-            if wanted.get(key, ...) != got.get(key, ...):
-                return _difference(wanted.get(key, ...), got.get(key, ...), f"{path}.{key}")
-    if isinstance(wanted, list) and isinstance(got, list) and len(wanted) == len(got):
-        for index, (left, right) in enumerate(zip(wanted, got, strict=True)):
-            if left != right:
-                return _difference(left, right, f"{path}[{index}]")
-    return f"at {path or 'the top'} expected {wanted!r}, got {got!r}"
-
-
-def _text_difference(wanted: str, got: str) -> str:
-    """The first line in which two texts differ."""
-    for number, (left, right) in enumerate(zip_longest(wanted.splitlines(), got.splitlines()), start=1):
-        if left != right:
-            return f"line {number}: expected {left!r}, got {right!r}"
-    return "they differ in their last line end"
 
 
 def _named(profile: ResolvedProfile) -> dict[str, list[Any]]:

@@ -30,6 +30,9 @@ class LazyCommand(NamedTuple):
 COMMANDS: Final = {
     "simulate": LazyCommand("simulate", "simulate", "Schedule a cluster from files on an embedded API server."),
     "plugins": LazyCommand("plugins", "plugins", "List the installed plugins."),
+    "check-config": LazyCommand(
+        "check_config", "check_config", "Say everything that is wrong with configuration files."
+    ),
     "rbac": LazyCommand("rbac", "rbac", "Print the roles that a configuration needs."),
     "convert-config": LazyCommand(
         "convert_config", "convert_config", "Print a configuration of a former version in v1."

@@ -14,7 +14,6 @@ from trio_sched.cli.configuration_text import (
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import FlagError, Flags, split_arguments
 from trio_sched.config.errors import ConfigError
-from trio_sched.config.feature_gates import resolve_feature_gates
 from trio_sched.config.legacy import is_policy
 
 _HELP: Final = """\
@@ -51,8 +50,7 @@ def convert_config(arguments: tuple[str, ...]) -> ExitCode:
         raise error.within(f"{files[0]}: " if files else "") from error
     if source.text is None:
         raise click.UsageError("nothing to convert: name a CONFIG_FILE, or give the flags of the old command line")
-    gates = resolve_feature_gates(flags["feature-gates"], emulated=flags["emulated-version"])
-    source.load(flags.overrides(), gates)
+    source.load(flags.overrides(), flags.feature_gates())
     for note in source.conversion.notes if source.conversion else ["it is v1 already, so nothing changes"]:
         click.echo(f"# {note}", err=True)
     for flag in source.ignored:

@@ -1,6 +1,7 @@
 """Every flag of kube-scheduler 1.36, section by section."""
 
 import re
+import textwrap
 from typing import Final
 
 from trio_sched.cli.go_flags import (
@@ -24,13 +25,12 @@ from trio_sched.cli.go_flags import (
     ValueProblem,
     parse_bool,
 )
-from trio_sched.config.durations import format_duration
+from trio_sched.cli.version import KUBERNETES
 from trio_sched.documents.go_text import quote
 from trio_sched.objects.timestamps import SECOND_NS
 
-KUBERNETES_VERSION: Final = "v1.36.2"
-"""The version of kube-scheduler that this program replaces."""
-
+_NARROWEST: Final = 24
+"""Characters for the help of a flag, beside its name, below which lines are not broken."""
 _VERSION: Final = re.compile(r"v([0-9]+\.[0-9]+\.[0-9]+)(?:[-+].*)?", re.ASCII)
 
 
@@ -39,14 +39,14 @@ def _version(text: str) -> str:
     if text == "raw":
         return text
     if text.startswith("v") and (match := _VERSION.fullmatch(text)):
-        if match.group(1) != KUBERNETES_VERSION.removeprefix("v"):
-            default = quote(KUBERNETES_VERSION)
+        if match.group(1) != KUBERNETES.removeprefix("v"):
+            default = quote(KUBERNETES)
             raise ValueProblem(f"version {quote(text)} must match major/minor/patch of default version {default}")
         return text
     return "true" if parse_bool(text) else ""
 
 
-_VERSION_TYPE: Final = FlagType("version[=true]", _version, alone="true")
+_VERSION_TYPE: Final = FlagType("version[=true]", _version, lambda text: text or "false", alone="true")
 
 SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
     "Misc": (
@@ -150,12 +150,13 @@ SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
 """The flags by section, in the order in which ``--help`` shows them."""
 
 
-def usage(program: str, gate_lines: list[str]) -> str:
+def usage(program: str, gate_lines: list[str], columns: int | None = None) -> str:
     """The flags of every section, aligned, with their types and defaults.
 
     Args:
         program: the name of the command.
         gate_lines: the feature gates to list under ``--feature-gates``.
+        columns: where to break lines; None: nowhere.
     """
     lines = ["Usage:", f"  {program} [flags]"]
     for section, flags in SECTIONS.items():
@@ -163,10 +164,17 @@ def usage(program: str, gate_lines: list[str]) -> str:
         heads = [_head(flag) for flag in flags]
         width = max(map(len, heads)) + 3
         for flag, head in zip(flags, heads, strict=True):
-            lines.append(head.ljust(width) + flag.help + _shown_default(flag))
+            first, *more = _wrapped(flag.help + shown_default(flag), columns and columns - width)
+            lines.append(head.ljust(width) + first)
             if flag.name == "feature-gates":
-                lines += [" " * width + line for line in gate_lines]
+                more += gate_lines
+            lines += [" " * width + line for line in more]
     return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str, columns: int | None) -> list[str]:
+    """*text* in lines of at most *columns* characters, unless the terminal is too narrow for any."""
+    return textwrap.wrap(text, columns, break_on_hyphens=False) if columns and columns >= _NARROWEST else [text]
 
 
 def _head(flag: Flag) -> str:
@@ -174,14 +182,9 @@ def _head(flag: Flag) -> str:
     return f"{short}--{flag.name} {flag.type.name}".rstrip()
 
 
-def _shown_default(flag: Flag) -> str:
-    value = flag.default
-    if not value:
+def shown_default(flag: Flag) -> str:
+    """The default as ``--help`` shows it after the text; empty where nothing means nothing."""
+    text = flag.type.show(flag.default)
+    if text in ("", "0", "0s", "false", "<nil>") or (flag.type is STRINGS and not flag.default):
         return ""
-    if flag.type is DURATION:
-        return f" (default {format_duration(value)})"
-    if isinstance(value, tuple):
-        return f" (default [{','.join(value)}])"
-    if flag.type is STRING:
-        return f" (default {quote(value)})"
-    return f" (default {'true' if value is True else f'{value:g}' if isinstance(value, float) else value})"
+    return f" (default {quote(text) if flag.type is STRING else text})"

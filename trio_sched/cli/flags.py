@@ -9,9 +9,16 @@ from attrs import frozen
 from trio_sched.cli.flag_table import SECTIONS, usage
 from trio_sched.cli.go_flags import FlagError, parse_go_flags
 from trio_sched.cli.legacy_flags import LEGACY_FLAGS
+from trio_sched.cli.version import KUBERNETES
 from trio_sched.config.durations import format_duration
 from trio_sched.config.errors import Problem
-from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
+from trio_sched.config.feature_gates import (
+    DEFAULT_GATES,
+    FeatureGates,
+    OutdatedGate,
+    outdated_gates,
+    resolve_feature_gates,
+)
 from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.problems import forbidden, invalid
 from trio_sched.documents.errors import shortened
@@ -29,11 +36,6 @@ _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 METRIC_LABEL: Final = re.compile(f"{_METRIC},{_LABEL}")
 """The name of a metric and of one of its labels, as the flags about metrics have them."""
 _FLAGS: Final = {flag.name: flag for flags in SECTIONS.values() for flag in flags}
-
-_LATER: Final = {
-    "logging in this way": tuple(flag.name for flag in SECTIONS["Logs"] if flag.name not in ("v", "logging-format")),
-}
-"""Flags whose feature does not exist yet, by that feature."""
 
 
 class ArgumentError(TrioSchedError):
@@ -82,6 +84,32 @@ class Flags:
         """The value of ``--version``: empty, ``true``, ``raw``, or a version to report."""
         text: str = self.values["version"]
         return text
+
+    @property
+    def prints_version(self) -> bool:
+        """Whether to print the version and exit, instead of reporting another one."""
+        return self.version in ("true", "raw")
+
+    @property
+    def reported_version(self) -> str:
+        """The version of Kubernetes to report: the one that ``--version`` gives, else the implemented one."""
+        return self.version if self.version.startswith("v") else KUBERNETES
+
+    def outdated_gates(self) -> list[OutdatedGate]:
+        """The gates that are set although their features are GA or deprecated; the gates must be right."""
+        return outdated_gates(self.values["feature-gates"], self.feature_gates().version)
+
+    def feature_gates(self) -> FeatureGates:
+        """The gates that the flags switch.
+
+        Raises:
+            ConfigError: a gate or a version is malformed, unknown, locked, or lacks another gate.
+        """
+        return resolve_feature_gates(
+            self.values["feature-gates"],
+            emulated=self.values["emulated-version"],
+            min_compatibility=self.values["min-compatibility-version"],
+        )
 
     def overrides(self) -> FlagOverrides:
         """What the flags change in the configuration: only those that were given."""
@@ -132,22 +160,27 @@ def near_flag(name: str) -> str | None:
     return nearest_name(name, _FLAGS)
 
 
-def flags_usage(program: str = PROGRAM) -> str:
-    """All the flags, for ``--help`` and before the error of a wrong flag."""
-    return usage(program, DEFAULT_GATES.help_lines())
+def flags_usage(program: str = PROGRAM, columns: int | None = None) -> str:
+    """All the flags, for ``--help`` and before the error of a wrong flag, in lines of *columns* if that is given."""
+    return usage(program, DEFAULT_GATES.help_lines(), columns)
+
+
+def flag_values(flags: Flags) -> dict[str, str]:
+    """Every flag of kube-scheduler with its value as Go prints it, by name in alphabetical order."""
+    return {name: flag.type.show(flags[name]) for name, flag in sorted(_FLAGS.items())}
 
 
 def logging_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:
     """What is wrong with the flags about logging."""
+    if flags["log-flush-frequency"] <= 0:
+        yield invalid("flushFrequency", format_duration(flags["log-flush-frequency"]), "Must be greater than zero")
     log_format = flags["logging-format"]
     if log_format not in ("text", "json"):
         yield invalid("format", log_format, "Unsupported log format")
     elif log_format == "json" and not gates.enabled("LoggingBetaOptions"):
         yield forbidden("format", "Log format json is disabled, see LoggingBetaOptions feature")
-    if log_format != "text" and flags["vmodule"]:
+    if log_format not in ("", "text") and flags["vmodule"]:
         yield forbidden("vmodule", "Only supported for text log format")
-    if flags["log-flush-frequency"] <= 0:
-        yield invalid("flushFrequency", format_duration(flags["log-flush-frequency"]), "Must be greater than zero")
     if not gates.enabled("LoggingAlphaOptions"):
         for kind in ("text", "json"):
             disabled = "Feature LoggingAlphaOptions is disabled"
@@ -157,8 +190,8 @@ def logging_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:
                 yield forbidden(f"options.{kind}.infoBufferSize", disabled)
 
 
-def option_problems(flags: Flags) -> Iterator[Problem]:
-    """What is wrong with the flags about serving and metrics, as far as their values alone show."""
+def option_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:
+    """What is wrong with the flags about serving and metrics, as far as they alone show."""
     port = flags["secure-port"]
     if port < 0:
         range_ = "must be between 0 and 65535, inclusive. 0 for turning off secure port"
@@ -166,32 +199,68 @@ def option_problems(flags: Flags) -> Iterator[Problem]:
     elif port > 65535:
         range_ = "must be between 1 and 65535, inclusive. It cannot be turned off with 0"
         yield Problem("", f"--secure-port {port} {range_}")
+    yield from _request_header_problems(flags, gates)
+    yield from _metric_problems(flags)
+
+
+def _request_header_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:
+    uid_headers, with_uid = flags["requestheader-uid-headers"], gates.enabled("RemoteRequestHeaderUID")
+    names = ["username-headers", "group-headers", "extra-headers-prefix", "allowed-names"]
+    for name in [*names, "uid-headers"] if with_uid else names:
+        if not all(map(str.strip, flags[f"requestheader-{name}"])):
+            yield Problem("", f"empty value in {quote(f'requestheader-{name}')}")
+    if uid_headers and not with_uid:
+        yield Problem("", '--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled')
+    elif uid_headers and "x-remote-uid" not in map(str.lower, uid_headers):
+        without = "is set without specifying the standard X-Remote-Uid header - API aggregation will not work"
+        yield Problem("", f"--requestheader-uid-headers {without}")
+
+
+def _metric_problems(flags: Flags) -> Iterator[Problem]:
     hidden = flags["show-hidden-metrics-for-version"]
     if hidden not in ("", _PREVIOUS_MINOR):
         detail = f"must be omitted or have the value '{_PREVIOUS_MINOR}'; only the previous minor version is allowed"
         yield invalid("metrics.showHiddenMetricsForVersion", hidden, detail)
-    labels = flags["allow-metric-labels"]
+    for name in flags["disabled-metrics"]:
+        if not re.fullmatch(_METRIC, name):
+            detail = f"must be fully qualified metric names matching {quote(f'^{_METRIC}$')}, got {quote(name)}"
+            yield invalid("metrics.disabledMetrics", list(flags["disabled-metrics"]), detail)
+            break
+    path = "metrics.allowListMapping"
+    yield from _label_problems(path, flags["allow-metric-labels"])
+    if file := flags["allow-metric-labels-manifest"]:
+        yield from _manifest_problems(f"{path}Manifest", file)
+        if "allow-metric-labels" in flags.given:
+            given = {
+                "showHiddenMetricsForVersion": hidden,
+                "disabledMetrics": list(flags["disabled-metrics"]),
+                "allowListMapping": flags["allow-metric-labels"],
+                "allowListMappingManifest": file,
+            }
+            detail = "cannot specify both allowListMapping and allowListMappingManifest"
+            yield invalid("metrics", {name: value for name, value in given.items() if value}, detail)
+
+
+def _label_problems(path: str, labels: Mapping[str, str]) -> Iterator[Problem]:
     if any(not METRIC_LABEL.fullmatch(key) for key in labels):
         detail = (
             "must have keys with format `metricName,labelName` where metricName matches "
             f"{json_text(_METRIC)} and labelName matches {json_text(_LABEL)}"
         )
-        yield invalid("metrics.allowListMapping", labels, detail)
+        yield invalid(path, labels, detail)
 
 
-def refuse_unsupported(flags: Flags) -> None:
-    """Refuse flags whose feature does not exist yet, rather than ignore them.
+def _manifest_problems(path: str, file: str) -> Iterator[Problem]:
+    from trio_sched.cli.metric_labels import ManifestError, read_label_manifest
 
-    Raises:
-        MissingFeatureError: naming the flags and the feature.
-    """
-    for feature, names in _LATER.items():
-        asked = [f"--{name}" for name in names if flags[name] != _FLAGS[name].default]
-        if asked:
-            raise MissingFeatureError(
-                f"{', '.join(asked)}: {feature} is not supported yet; leave out "
-                + ("these flags" if len(asked) > 1 else "this flag")
-            )
+    try:
+        labels = read_label_manifest(file)
+    except ManifestError as error:
+        yield invalid(path, file, str(error))
+        return
+    problems = [str(problem) for problem in _label_problems(path, labels)]
+    if problems:
+        yield invalid(path, file, f"invalid allow list mapping in manifest: {problems[0]}")
 
 
 __all__ = [
@@ -200,11 +269,11 @@ __all__ = [
     "FlagError",
     "Flags",
     "MissingFeatureError",
+    "flag_values",
     "flags_usage",
     "logging_problems",
     "near_flag",
     "option_problems",
     "parse_flags",
-    "refuse_unsupported",
     "split_arguments",
 ]

@@ -6,7 +6,6 @@ kube-scheduler command line must mean the same here.
 Source: ``spf13/pflag`` (what is a flag, a value, a shorthand) and the flag types of Kubernetes.
 """
 
-import csv
 import ipaddress
 import math
 import re
@@ -15,10 +14,11 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from trio_sched.config.durations import parse_duration
+from trio_sched.cli.go_csv import CsvError, csv_line, read_csv_line
+from trio_sched.config.durations import format_duration, parse_duration
 from trio_sched.config.errors import ConfigError
 from trio_sched.documents.errors import shortened
-from trio_sched.documents.go_text import quote
+from trio_sched.documents.go_text import general_float, quote, round_to_float32
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.quantity import QuantityError, parse_nano, to_units
 
@@ -33,6 +33,10 @@ _MAX_DIGITS: Final = 64
 _FLOAT: Final = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|infinity)|nan", re.I | re.A
 )
+
+
+NamedCertKey = tuple[str, str, tuple[str, ...]]
+"""The paths of a certificate and its key, and the names that they are for; none: those in the certificate."""
 
 
 class FlagError(TrioSchedError):
@@ -54,12 +58,14 @@ class ValueProblem(Exception):
 class FlagType:
     """What values a flag takes.
 
-    *parse* turns the text of one occurrence into a value; with *many*, occurrences add up (each is a list or a
-    mapping). *alone* is what the flag means without a value, None if it needs one.
+    *parse* turns the text of one occurrence into a value, *show* a value into the text that Go prints for it; with
+    *many*, occurrences add up (each is a list or a mapping). *alone* is what the flag means without a value, None if it
+    needs one.
     """
 
     name: str
     parse: Callable[[str], Any]
+    show: Callable[[Any], str] = str
     many: bool = False
     alone: str | None = None
 
@@ -219,7 +225,7 @@ def _float32(text: str) -> float:
     number = float(text)
     if math.isfinite(number) and abs(number) >= 3.4028235677973366e38:
         raise _number_problem("ParseFloat", text, "value out of range")
-    return number
+    return round_to_float32(number) if math.isfinite(number) else number
 
 
 def _duration(text: str) -> int:
@@ -230,23 +236,28 @@ def _duration(text: str) -> int:
 
 
 def _ip(text: str) -> str:
-    address = text.strip()
+    if not text:
+        return ""
     try:
-        return str(ipaddress.ip_address(address)) if address else ""
+        address = ipaddress.ip_address("" if "%" in text else text.strip())  # Go knows no zones here
     except ValueError:
-        raise ValueProblem(f"failed to parse IP: {quote(shortened(address))}") from None
+        raise ValueProblem(f"failed to parse IP: {quote(shortened(text))}") from None
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 def _strings(text: str) -> tuple[str, ...]:
-    return tuple(next(csv.reader([text]), [])) if text else ()
+    try:
+        return tuple(read_csv_line(text)) if text else ()
+    except CsvError as error:
+        raise ValueProblem(str(error)) from error
 
 
 def _int32s(text: str) -> tuple[int, ...]:
-    return tuple(_integer(32)(part.strip()) for part in text.split(","))
+    return tuple(map(_integer(32), text.split(",")))
 
 
 def _mapping(text: str) -> dict[str, str]:
-    parts = [text] if text.count("=") == 1 else _strings(text)
+    parts = [text.strip('"')] if text.count("=") == 1 else _strings(text)
     mapping = {}
     for part in parts:
         key, separator, value = part.partition("=")
@@ -284,26 +295,51 @@ def _quantity(text: str) -> int:
         raise ValueProblem(str(error)) from error
 
 
-def _named_cert_key(text: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    files, colon, names = text.partition(":")
+def _named_cert_key(text: str) -> tuple[NamedCertKey, ...]:
+    files, colon, listed = text.partition(":")
+    names = tuple(name.strip() for name in listed.split(",")) if colon else ()
+    if colon and not listed.strip():
+        raise ValueProblem("empty names list is not allowed")
     paths = files.split(",")
-    if len(paths) != 2 or not all(path.strip() for path in paths):
+    if len(paths) != 2:
         raise ValueProblem("expected comma separated certificate and key file paths")
-    return ((paths[0].strip(), paths[1].strip(), tuple(names.split(",")) if colon else ()),)
+    return ((paths[0].strip(), paths[1].strip(), names),)
+
+
+def _show_list(values: Iterable[str], separator: str = ",") -> str:
+    return f"[{separator.join(values)}]"
+
+
+def _show_strings(values: Iterable[str]) -> str:
+    return f"[{csv_line(values)}]"
+
+
+def _show_settings(values: Iterable[str]) -> str:
+    settings = (setting.strip() for value in values for setting in value.split(","))
+    return ",".join(sorted(setting if ":" in setting else f":{setting}" for setting in settings if setting))
+
+
+def _show_named_cert_keys(values: Iterable[NamedCertKey]) -> str:
+    pairs = (f"{certificate},{key}{':' if names else ''}{','.join(names)}" for certificate, key, names in values)
+    return _show_list(pairs, ";")
 
 
 STRING: Final = FlagType("string", str)
-BOOL: Final = FlagType("", parse_bool, alone="true")
+BOOL: Final = FlagType("", parse_bool, lambda value: "true" if value else "false", alone="true")
 INT: Final = FlagType("int", _integer(64))
 INT32: Final = FlagType("int32", _integer(32))
-FLOAT32: Final = FlagType("float32", _float32)
-DURATION: Final = FlagType("duration", _duration)
-IP: Final = FlagType("ip", _ip)
-STRINGS: Final = FlagType("strings", _strings, many=True)
-INT32S: Final = FlagType("int32Slice", _int32s, many=True)
-MAPPING: Final = FlagType("stringToString", _mapping, many=True)
-SETTINGS: Final = FlagType("colonSeparatedMultimapStringString", lambda text: (text,), many=True)
+FLOAT32: Final = FlagType("float32", _float32, lambda value: general_float(value, bits=32))
+DURATION: Final = FlagType("duration", _duration, format_duration)
+IP: Final = FlagType("ip", _ip, lambda value: value or "<nil>")
+STRINGS: Final = FlagType("strings", _strings, _show_strings, many=True)
+INT32S: Final = FlagType("int32Slice", _int32s, lambda values: _show_list(map(str, values)), many=True)
+MAPPING: Final = FlagType(
+    "stringToString", _mapping, lambda values: _show_strings(f"{k}={v}" for k, v in sorted(values.items())), many=True
+)
+SETTINGS: Final = FlagType("colonSeparatedMultimapStringString", lambda text: (text,), _show_settings, many=True)
 LEVEL: Final = FlagType("Level", _level)
-PATTERNS: Final = FlagType("pattern=N,...", _verbosity_patterns)
+PATTERNS: Final = FlagType(
+    "pattern=N,...", _verbosity_patterns, lambda values: ",".join(f"{pattern}={level}" for pattern, level in values)
+)
 QUANTITY: Final = FlagType("quantity", _quantity)
-NAMED_CERT_KEY: Final = FlagType("namedCertKey", _named_cert_key, many=True)
+NAMED_CERT_KEY: Final = FlagType("namedCertKey", _named_cert_key, _show_named_cert_keys, many=True)

@@ -10,7 +10,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from trio_sched.cli.commands import COMMANDS, NAME, LazyCommand, listed_commands, near_command
 from trio_sched.cli.exit_code import ExitCode
@@ -19,6 +19,7 @@ from trio_sched.cli.standard_streams import OutputError, standard_error, standar
 from trio_sched.errors import TrioSchedError, first_leaf
 
 if TYPE_CHECKING:
+    from trio_sched.cli.flags import Flags
     from trio_sched.cli.go_flags import FlagError
 
 _ABOUT: Final = """\
@@ -44,14 +45,14 @@ def main(argv: Sequence[str] | None = None) -> ExitCode:
     return code
 
 
-def help_text() -> str:
-    """What ``--help`` shows: the commands, then every flag of the daemon."""
+def help_text(columns: int | None = None) -> str:
+    """What ``--help`` shows: the commands, then every flag of the daemon, in lines of *columns* if that is given."""
     from trio_sched.cli.flags import flags_usage
 
     width = max(map(len, COMMANDS))
     commands = [f"  {name:<{width}}   {command.short_help}" for name, command in COMMANDS.items()]
     listed = "\n".join(["Commands:", *commands, "", f"{NAME} COMMAND --help tells more about one of them."])
-    return f"{_ABOUT}\n{listed}\n\n{flags_usage(NAME)}"
+    return f"{_ABOUT}\n{listed}\n\n{flags_usage(NAME, columns)}"
 
 
 def _run(arguments: list[str]) -> ExitCode:
@@ -94,25 +95,22 @@ def _run_daemon(arguments: list[str]) -> ExitCode:
 
     try:
         flags = parse_flags(arguments)
-        if flags.help:
-            sys.stdout.write(help_text())
-            return ExitCode.OK
-        if flags.version:
-            from trio_sched.cli.version import version_text
-
-            sys.stdout.write(f"{version_text(flags.version)}\n")
-            return ExitCode.OK
     except FlagError as error:
-        _say(f"{_hint(error)}\nError: {error}")
+        _say(f"{_usage_before(error)}\nError: {error}")
         return ExitCode.FAILURE
     except ArgumentError as error:
         if not arguments[0].startswith("-"):
             _say(f"The commands are {listed_commands()}; see {NAME} --help.")
         _say(f"Error: {error}")
         return ExitCode.FAILURE
-    except TrioSchedError as error:
-        _say(f"Error: {error}")
-        return ExitCode.FAILURE
+    if flags.help:
+        sys.stdout.write(help_text(_terminal_columns(sys.stdout)))
+        return ExitCode.OK
+    if flags.prints_version and _has_right_gates(flags):
+        from trio_sched.cli.version import version_text
+
+        sys.stdout.write(f"{version_text(flags.version)}\n")
+        return ExitCode.OK
     gc.disable()  # imports leave no garbage, and looking for it takes a tenth of their time
     try:
         from trio_sched.cli.run import run
@@ -121,12 +119,32 @@ def _run_daemon(arguments: list[str]) -> ExitCode:
     return run(flags)
 
 
-def _hint(error: FlagError) -> str:
-    """What stands before a flag's error, which scripts made for kube-scheduler expect in the last line."""
-    from trio_sched.cli.flags import near_flag
+def _usage_before(error: FlagError) -> str:
+    """What stands before a flag's error: the usage as kube-scheduler prints it, for a person only where to find it."""
+    from trio_sched.cli.flags import PROGRAM, flags_usage, near_flag
 
     near = near_flag(error.unknown)
-    return f"{f'Did you mean --{near}? ' if near else ''}See {NAME} --help for all flags."
+    hint = f"Did you mean --{near}? " if near else ""
+    if sys.stderr.isatty():
+        return f"{hint}See {NAME} --help for all flags."
+    return f"{flags_usage(PROGRAM)}{hint and hint.rstrip() + chr(10)}"
+
+
+def _has_right_gates(flags: Flags) -> bool:
+    """Whether nothing is wrong with the feature gates; kube-scheduler reports that even before the version."""
+    try:
+        flags.feature_gates()
+    except TrioSchedError:
+        return False
+    return True
+
+
+def _terminal_columns(stream: TextIO) -> int | None:
+    """How wide the terminal is that *stream* writes to; None if it writes to none."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else None
+    except (OSError, ValueError):
+        return None
 
 
 def _say(text: str) -> None:

@@ -14,15 +14,15 @@ from trio_sched.cli.flags import (
     MissingFeatureError,
     logging_problems,
     option_problems,
-    refuse_unsupported,
 )
 from trio_sched.cli.plugin_places import PluginPlaces
+from trio_sched.cli.serving_checks import check_certificate_directory, check_serving
 from trio_sched.cli.serving_options import serving_settings
 from trio_sched.config.dump import dump_configuration
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.expansion import PointsOf, used_profile
 from trio_sched.config.extenders import apply_extenders
-from trio_sched.config.feature_gates import FeatureGates, resolve_feature_gates
+from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import Extender, LeaderElection, SchedulerConfig
@@ -79,6 +79,19 @@ class Prepared:
         return dump_configuration(self.config)
 
 
+def check_logging(flags: Flags) -> FeatureGates:
+    """The feature gates, once the flags about logging have been checked: whatever follows is logged as they say.
+
+    Raises:
+        ConfigError: the gates are wrong.
+        LoggingOptionsError: the flags about logging are.
+    """
+    gates = flags.feature_gates()
+    if problems := list(logging_problems(flags, gates)):
+        raise LoggingOptionsError(problems)
+    return gates
+
+
 def prepare(
     flags: Flags, *, points_of: PointsOf = KNOWN_PLUGINS, connection: ConnectionSettings | None = None
 ) -> Prepared:
@@ -94,28 +107,25 @@ def prepare(
         TrioSchedError: anything else that keeps the scheduler from starting; the text is kube-scheduler's where it has
             one.
     """
-    gates = resolve_feature_gates(
-        flags["feature-gates"], emulated=flags["emulated-version"], min_compatibility=flags["min-compatibility-version"]
-    )
-    if problems := list(logging_problems(flags, gates)):
-        raise LoggingOptionsError(problems)
-    if problems := [*gates.out_of_range(), *option_problems(flags)]:
+    gates = check_logging(flags)
+    if problems := [*gates.out_of_range(), *option_problems(flags, gates)]:
         raise ConfigError(problems)
+    check_certificate_directory(flags)
     source = choose_configuration(flags, connected=connection is None)
     config = source.load(flags.overrides(), gates)
     if connection is None:
         connection = load_kubeconfig(config.client_connection.kubeconfig, master=flags.master)
+    check_serving(flags, starts=not flags.write_config_to)
     serving = serving_settings(flags)
     _check_client(config)
     for extender in config.extenders:
-        _check_extender(extender)
+        check_extender(extender)
     config = apply_extenders(config)
     places = PluginPlaces(flags.config, source)
     with places.named_in_errors():
         profiles = resolve_profiles(config, points_of, gates)
         config = evolve(config, profiles=tuple(used_profile(profile, points_of) for profile in config.profiles))
     if not flags.write_config_to:
-        refuse_unsupported(flags)
         _refuse_missing_features(gates)
     return Prepared(
         flags=flags,
@@ -168,8 +178,12 @@ def _check_client(config: SchedulerConfig) -> None:
         raise ConfigError.of(f"couldn't create resource lock: {problem}")
 
 
-def _check_extender(extender: Extender) -> None:
-    """Whether the certificates of *extender* can be used."""
+def check_extender(extender: Extender) -> None:
+    """Whether the certificates of *extender* can be used.
+
+    Raises:
+        ConfigError: they cannot be read, or are malformed.
+    """
     tls = extender.tls_config
     if tls is None:
         return

@@ -17,18 +17,24 @@ import click
 import trio
 from attrs import frozen
 
-import trio_sched
 from trio_sched.cli.chosen_plugins import PointsByPlugin, check_arguments, choose_installed
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import Flags
 from trio_sched.cli.metrics_options import metrics_options
-from trio_sched.cli.prepare import LoggingOptionsError, Prepared, check_elector, prepare
-from trio_sched.cli.version import KUBERNETES
+from trio_sched.cli.prepare import LoggingOptionsError, Prepared, check_elector, check_logging, prepare
+from trio_sched.cli.start_log import (
+    log_configuration,
+    log_flags,
+    log_overrides,
+    log_plugins,
+    log_settings,
+    log_versions,
+)
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.daemon.log_lines import line_handler
-from trio_sched.daemon.log_setup import set_up_logging
+from trio_sched.daemon.log_setup import LogSettings, set_up_logging
 from trio_sched.daemon.overdue_end import wait_for_overdue_hooks
 from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import Clients, DaemonSettings
@@ -49,17 +55,27 @@ def run(flags: Flags) -> ExitCode:
 
     With an election the exit code is 0; without one there is no other replica, and it is 1 as in kube-scheduler.
     """
-    set_up_logging("json" if flags["logging-format"] == "json" else "text", flags["v"])
+    set_up_logging(LogSettings())  # for what is wrong with the gates, on which the format of the log depends
     code = ExitCode.OK
     try:
+        check_logging(flags)
+        for gate in flags.outdated_gates():
+            warning = f"Warning: setting {gate.stage} feature gate. It will be removed in a future release."
+            log.info("%s", warning, extra={"featureGate": gate.name, "value": gate.value})
+        set_up_logging(log_settings(flags))
+        log_flags(flags)
         registry = PluginRegistry.discover()
-        prepared = prepare(flags, points_of=PointsByPlugin(registry))
+        points_of = PointsByPlugin(registry)
+        prepared = prepare(flags, points_of=points_of)
         prepared.source.warn()
+        log_overrides(prepared, points_of)
+        log_plugins(prepared.profiles)
+        log_configuration(prepared.effective_yaml)
         if flags.write_config_to:
             _write(prepared.effective_yaml(), flags.write_config_to)
             return ExitCode.OK
         settings = daemon_settings(prepared, registry, watch_event_loop=bool(flags["secure-port"]))
-        log.info("Starting trio-sched", extra={"version": trio_sched.__version__, "standsInFor": KUBERNETES})
+        log_versions(flags.reported_version)
         if prepared.config.leader_election.leader_elect:
             check_elector(prepared.config.leader_election)
         trio.run(_run_until_signal, prepared, settings)

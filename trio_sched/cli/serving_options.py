@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
-from trio_sched.cli.flag_values import shown_values
-from trio_sched.cli.flags import Flags
+from trio_sched.cli.flags import Flags, flag_values
 from trio_sched.config.errors import ConfigError
-from trio_sched.daemon.serving.tls_names import VERSIONS, cipher_suite_problem, curve_problem
 from trio_sched.daemon.serving_settings import (
     AuthenticationSettings,
     AuthorizationSettings,
@@ -20,9 +17,8 @@ from trio_sched.daemon.serving_settings import (
     ServingSettings,
     TlsServerSettings,
 )
-from trio_sched.documents.go_text import quote
 from trio_sched.kube_client.errors import KubeconfigError
-from trio_sched.kube_client.files import UNREADABLE, describe_os_error, read_file
+from trio_sched.kube_client.files import UNREADABLE, describe_os_error
 from trio_sched.kube_client.in_cluster import SERVICE_ACCOUNT, in_cluster_settings
 from trio_sched.kube_client.kubeconfig import load_kubeconfig
 from trio_sched.kube_client.settings import ConnectionSettings
@@ -42,7 +38,7 @@ def serving_settings(
         service_account: where the token of the pod is.
 
     Raises:
-        ConfigError: a value is wrong, or a file cannot be read; the text is kube-scheduler's.
+        ConfigError: a kubeconfig cannot be used; everything else is checked by `check_serving`.
     """
     if not flags["secure-port"]:
         return None
@@ -56,30 +52,17 @@ def serving_settings(
         tls=_tls(flags),
         authentication=_authentication(flags, variables, service_account),
         authorization=_authorization(flags, variables, service_account),
-        flags=shown_values(flags),
+        flags=flag_values(flags),
     )
 
 
 def _tls(flags: Flags) -> TlsServerSettings:
     certificate, key = flags["tls-cert-file"], flags["tls-private-key-file"]
     files = CertificateFiles(certificate=certificate, key=key) if certificate or key else None
-    if bool(certificate) != bool(key):
-        raise ConfigError.of("missing filename for serving cert")
-    _check_readable(certificate, key)
-    problem = cipher_suite_problem(flags["tls-cipher-suites"]) or curve_problem(flags["tls-curve-preferences"])
-    if problem:
-        raise ConfigError.of(problem)
-    if flags["tls-min-version"] not in VERSIONS:
-        raise ConfigError.of(f"unknown tls version {quote(flags['tls-min-version'])}")
     sni = tuple(
         CertificateFiles(certificate=cert, key=own_key, names=names)
         for cert, own_key, names in flags["tls-sni-cert-key"]
     )
-    for pair in sni:
-        try:
-            _check_readable(pair.certificate, pair.key)
-        except ConfigError as error:
-            raise ConfigError.of(f"failed to load SNI cert and key: {error}") from error
     return TlsServerSettings(
         files=files,
         directory=flags["cert-dir"],
@@ -92,14 +75,6 @@ def _tls(flags: Flags) -> TlsServerSettings:
 
 def _authentication(flags: Flags, environ: Mapping[str, str], service_account: Path) -> AuthenticationSettings:
     connection = _connection(flags["authentication-kubeconfig"], "authentication", environ, service_account)
-    for flag, bundle, what in (
-        ("client-ca-file", "client-ca-bundle", "unable to load client CA provider"),
-        ("requestheader-client-ca-file", "request-header", "unable to create request header authentication config"),
-    ):
-        try:
-            _check_authorities(flags[flag], bundle)
-        except ConfigError as error:
-            raise ConfigError.of(f"{what}: {error}") from error
     return AuthenticationSettings(
         connection=connection,
         skip_lookup=flags["authentication-skip-lookup"],
@@ -119,9 +94,6 @@ def _authentication(flags: Flags, environ: Mapping[str, str], service_account: P
 
 def _authorization(flags: Flags, environ: Mapping[str, str], service_account: Path) -> AuthorizationSettings:
     connection = _connection(flags["authorization-kubeconfig"], "authorization", environ, service_account)
-    for path in flags["authorization-always-allow-paths"]:
-        if "*" in path[:-1]:
-            raise ConfigError.of(f"only trailing * allowed in {quote(path)}")
     return AuthorizationSettings(
         connection=connection,
         always_allow_paths=flags["authorization-always-allow-paths"],
@@ -135,7 +107,7 @@ def _connection(
 ) -> ConnectionSettings | None:
     """The API server that *path* names, or that of the pod; None if there is neither."""
     if path:
-        return _load(path, purpose)
+        return delegated_connection(path, purpose)
     if not (environ.get("KUBERNETES_SERVICE_HOST") and environ.get("KUBERNETES_SERVICE_PORT")):
         return None
     try:
@@ -145,7 +117,12 @@ def _connection(
         return None
 
 
-def _load(path: str, purpose: str) -> ConnectionSettings:
+def delegated_connection(path: str, purpose: str) -> ConnectionSettings:
+    """The API server in the kubeconfig at *path*, to ask about ``authentication`` or ``authorization``.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
     failed = f"failed to get delegated {purpose} kubeconfig: "
     if purpose == "authentication":
         failed *= 2  # kube-scheduler says so twice there
@@ -157,23 +134,3 @@ def _load(path: str, purpose: str) -> ConnectionSettings:
         return load_kubeconfig(path)
     except KubeconfigError as error:
         raise ConfigError.of(f"{failed}{error}") from error
-
-
-def _check_authorities(path: str, bundle: str) -> None:
-    _check_readable(path)
-    try:
-        if path:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
-    except OSError as error:  # ssl's own errors among them
-        raise ConfigError.of(
-            f"error loading CA bundle for {quote(f'{bundle}::{path}')}: "
-            "data does not contain any valid RSA or ECDSA certificates"
-        ) from error
-
-
-def _check_readable(*paths: str) -> None:
-    for path in paths:
-        try:
-            read_file(path)
-        except KubeconfigError as error:
-            raise ConfigError.of(str(error)) from error

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import trio
@@ -31,13 +31,16 @@ from trio_sched.cli.simulated_run import EMBEDDED, Plan, Progress, run_simulatio
 from trio_sched.cli.terminal import answer_console
 from trio_sched.config.durations import parse_duration
 from trio_sched.config.errors import ConfigError
-from trio_sched.daemon.log_setup import set_up_logging
+from trio_sched.daemon.log_setup import LogSettings, set_up_logging
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.kube_client.files import describe_os_error
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.simulator import load_manifests
+
+_OUTCOMES: Final = 2
+"""The verbosity of the daemon from which on its log says what becomes of pods."""
 
 
 def _read_duration(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
@@ -137,7 +140,7 @@ def simulate(
     """
     if address is not None and (for_seconds is not None or output != "table" or every_pod):
         raise click.UsageError("--serve shows nothing by itself; leave out --for, --output and --pods")
-    set_up_logging("text", verbosity)
+    set_up_logging(LogSettings(verbosity=max(verbosity, _OUTCOMES) if verbosity else 0))
     if not verbosity:
         logging.getLogger("trio_sched").setLevel(logging.WARNING)
     if sys.stdin is None and Path("-") in files:

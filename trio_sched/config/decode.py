@@ -10,18 +10,19 @@ Source: the strict mode of ``sigs.k8s.io/json``.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn, Protocol
 
 from attrs import define, field, frozen
 
 from trio_sched.config.durations import parse_duration
-from trio_sched.config.errors import ConfigError
+from trio_sched.config.errors import ConfigError, Finding
 from trio_sched.config.go_base64 import decode_base64
 from trio_sched.documents.errors import shortened
 from trio_sched.documents.go_text import quote, round_to_float32
 from trio_sched.documents.tree import Array, Number, Object, Tree, kind_of
+from trio_sched.errors import nearest_name
 
 Given = Mapping[str, Any]
 """A decoded struct: the fields that the file gives, by their names there."""
@@ -51,13 +52,16 @@ class Decoding:
 
     strict_errors: list[str] = field(factory=list)
     first_error: ConfigError | None = None
+    findings: list[Finding] | None = None
+    """Every error with its path, if all of them are wanted: then none of them ends the decoding."""
     _struct: str = ""
     _fields: tuple[str, ...] = ()
     _path: str = ""
 
     def mismatch(self, kind: str, type_name: str) -> None:
         """Note that something of *kind* stands where a *type_name* should."""
-        self.failure(ConfigError.of(self._mismatch_text(kind, type_name)))
+        self._find(f"must be of type {type_name}, not {kind}")
+        self.first_error = self.first_error or ConfigError.of(self._mismatch_text(kind, type_name))
 
     def stop(self, kind: str, type_name: str) -> NoReturn:
         """Like `mismatch`, from a value with an unmarshaller of its own: the decoding ends here.
@@ -65,10 +69,13 @@ class Decoding:
         Raises:
             ConfigError: always.
         """
+        if self.findings is not None:
+            raise ConfigError.of(f"must be of type {type_name}, not {kind}")
         raise ConfigError.of(self._mismatch_text(kind, type_name))
 
     def failure(self, error: ConfigError) -> None:
         """Note *error* if it is the first."""
+        self._find(str(error))
         self.first_error = self.first_error or error
 
     def _mismatch_text(self, kind: str, type_name: str) -> str:
@@ -77,9 +84,15 @@ class Decoding:
         place = f"{self._struct}.{'.'.join(self._fields)}"
         return f"json: cannot unmarshal {kind} into Go struct field {place} of type {type_name}"
 
-    def strict(self, what: str, key: str) -> None:
-        """Note that *key* is *what* (``unknown field``, ``duplicate field``)."""
+    def _find(self, message: str, path: str = "", suggestion: str = "") -> None:
+        if self.findings is not None and len(self.findings) < _MAX_STRICT_ERRORS:
+            self.findings.append(Finding(path or self._path, message, suggestion))
+
+    def strict(self, what: str, key: str, known: Iterable[str] = ()) -> None:
+        """Note that *key* is *what* (``unknown field``, ``duplicate field``) beside the *known* ones."""
         key = shortened(key)
+        if self.findings is not None:
+            self._find(what, f"{self._path}.{key}" if self._path else key, nearest_name(key, known) or "")
         text = f"{what} {quote(f'{self._path}.{key}' if self._path else key)}"
         if text not in self.strict_errors and len(self.strict_errors) < _MAX_STRICT_ERRORS:
             self.strict_errors.append(text)
@@ -279,7 +292,9 @@ class ListOf:
         items = []
         for index, item in enumerate(tree.items):
             with decoding.below(f"[{index}]"):
-                items.append(self.item.zero() if item is None else self.item.decode(item, decoding))
+                decoded = None if item is None else self.item.decode(item, decoding)
+                is_malformed = decoded is None and decoding.findings is not None
+                items.append(self.item.zero() if item is None or is_malformed else decoded)
         return tuple(items)
 
 
@@ -323,6 +338,11 @@ class Struct:
         """No field given."""
         return {}
 
+    def _known(self) -> Iterator[str]:
+        yield from self.fields
+        for fields in self.embedded.values():
+            yield from fields
+
     def _find(self, key: str) -> tuple[GoType, tuple[str, ...]] | None:
         if key in self.fields:
             return self.fields[key], (key,)
@@ -342,7 +362,7 @@ class Struct:
         for key, value in tree.pairs:
             found = self._find(key)
             if found is None:
-                decoding.strict("unknown field", key)
+                decoding.strict("unknown field", key, self._known())
                 continue
             if key in seen:
                 decoding.strict("duplicate field", key)
@@ -351,10 +371,29 @@ class Struct:
             if value is None and not (isinstance(type_, Duration) and not type_.optional):
                 continue
             with decoding.field(struct_name, names):
-                decoded = type_.decode(value, decoding)
+                decoded = _decode_field(type_, value, decoding)
             if decoded is not None:
                 values[key] = decoded
         return values
+
+
+def _decode_field(type_: GoType, value: Tree, decoding: Decoding) -> Any:
+    """The value of a field; None if it has none, and all errors are wanted."""
+    try:
+        return type_.decode(value, decoding)
+    except ConfigError as error:
+        if decoding.findings is None:
+            raise
+        decoding.failure(error)
+        return None
+
+
+def decode_with_findings(tree: Tree, type_: Struct) -> tuple[dict[str, Any], list[Finding]]:
+    """Decode what can be decoded of *tree*, and return it with everything that is wrong."""
+    findings: list[Finding] = []
+    decoding = Decoding(findings=findings)
+    value = {} if tree is None else type_.decode(tree, decoding)
+    return value or {}, findings
 
 
 def decode_strictly(tree: Tree, type_: Struct) -> tuple[dict[str, Any], list[str]]:

@@ -24,6 +24,17 @@ class Problem:
         return shortened(text, _LONGEST)
 
 
+@frozen
+class Finding:
+    """One mistake among all that a check of a whole file finds."""
+
+    path: str
+    """The field; empty if it is about the whole file."""
+    message: str
+    suggestion: str = ""
+    """The name that was probably meant; empty if none is near."""
+
+
 class ConfigError(TrioSchedError):
     """A configuration that cannot be used; `problems` lists every mistake, the text is kube-scheduler's."""
 

@@ -3,13 +3,15 @@
 Source: how kube-scheduler's framework is built from a profile, and what it refuses to build.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from attrs import evolve
 
+from trio_sched.config.decode import Given
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
+from trio_sched.config.known_plugins import default_plugins
 from trio_sched.config.plugin_arguments.table import argument_problems
 from trio_sched.config.schema import MULTI_POINT, PluginConfig, PluginRef, PluginSet, Profile
 from trio_sched.documents.go_text import quote
@@ -99,6 +101,28 @@ def expand_profile(profile: Profile, points_of: PointsOf, gates: FeatureGates = 
         point: tuple(PluginRef(plugin, weights[point][plugin] if point in weights else 0) for plugin in plugins)
         for point, plugins in names.items()
     }
+
+
+def overridden_at_points(profile: Profile, points_of: PointsOf) -> Iterator[str]:
+    """The plugins of ``multiPoint`` that *profile*, a valid one, enables at a point of its own, once for each point."""
+    for point in _TYPE_NAMES:
+        own = profile.plugins[point]
+        enabled, disabled = ({ref.name for ref in refs} for refs in (own.enabled, own.disabled))
+        if "*" in disabled:
+            continue
+        for ref in profile.plugins[MULTI_POINT].enabled:
+            if ref.name in enabled - disabled and point in points_of[ref.name]:
+                yield ref.name
+
+
+def overridden_defaults(given: Given, gates: FeatureGates = DEFAULT_GATES) -> Iterator[str]:
+    """The default plugins that a profile as the file has it enables at ``multiPoint`` with settings of its own."""
+    multi_point = (given.get("plugins") or {}).get("multiPoint") or {}
+    enabled, disabled = (
+        {entry.get("name", "") for entry in multi_point.get(key) or ()} for key in ("enabled", "disabled")
+    )
+    if "*" not in disabled:
+        yield from (ref.name for ref in default_plugins(gates) if ref.name in enabled - disabled)
 
 
 def used_profile(profile: Profile, points_of: PointsOf) -> Profile:

@@ -19,6 +19,7 @@ Version = tuple[int, int]
 BINARY_VERSION: Final[Version] = (1, 36)
 OLDEST_VERSION: Final[Version] = (1, 33)
 _STAGES: Final = {"a": "ALPHA", "b": "BETA", "g": "", "d": "DEPRECATED"}
+_OUTDATED: Final = {"": "GA", "DEPRECATED": "deprecated"}
 _ALL: Final = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
@@ -118,6 +119,26 @@ def resolve_feature_gates(
     version = chosen or BINARY_VERSION
     compatibility = compatible_with or max((version[0], version[1] - 1), OLDEST_VERSION)
     return FeatureGates(version, _override(_parse_settings(settings), version, compatibility), compatibility)
+
+
+@frozen
+class OutdatedGate:
+    """A gate that is set, and will not exist for ever."""
+
+    name: str
+    value: bool
+    stage: str
+    """``GA`` or ``deprecated``."""
+
+
+def outdated_gates(settings: Sequence[str], version: Version) -> list[OutdatedGate]:
+    """The gates among valid *settings* that are GA or deprecated at *version*."""
+    found = []
+    for name, value in _parse_settings(settings).items():
+        stage = known_gates()[name].at(version) if name not in _ALL else None
+        if stage is not None and stage.stage in _OUTDATED:
+            found.append(OutdatedGate(name, value, _OUTDATED[stage.stage]))
+    return found
 
 
 def _split(values: Sequence[str]) -> list[str]:

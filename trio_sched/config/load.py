@@ -1,15 +1,19 @@
 """From the text of a configuration file and the flags to a configuration that is complete and valid."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from attrs import evolve
 
 from trio_sched.config.defaults import complete
+from trio_sched.config.errors import ConfigError, Finding, Problem
 from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
 from trio_sched.config.flag_overrides import FlagOverrides
-from trio_sched.config.parse import parse_configuration
+from trio_sched.config.parse import parse_configuration, parse_with_findings
+from trio_sched.config.plugin_arguments.table import argument_problems
 from trio_sched.config.schema import ClientConnection, LeaderElection, SchedulerConfig
 from trio_sched.config.validation import validate
+from trio_sched.plugin_api.arguments import NodeResourcesFitArgs
 
 
 def load_configuration(
@@ -32,6 +36,41 @@ def load_configuration(
     config = _apply_leader_election(complete(parse_configuration(text), gates), flags)
     validate(config, gates)
     return config
+
+
+def check_configuration(
+    text: str, gates: FeatureGates = DEFAULT_GATES
+) -> tuple[SchedulerConfig | None, tuple[Finding, ...]]:
+    """Everything that is wrong with a configuration, and the completed configuration if nothing is.
+
+    What is wrong as a whole (no YAML, another kind) hides all else. Problems of a field that is malformed, and of what
+    is in it, are not repeated.
+    """
+    try:
+        given, findings = parse_with_findings(text)
+    except ConfigError as error:
+        return None, tuple(Finding(problem.path, problem.message) for problem in error.problems)
+    config = complete(given, gates)
+    problems = [*_deferred_problems(config, gates)]
+    try:
+        validate(config, gates)
+    except ConfigError as error:
+        problems += error.problems
+    known = {finding.path for finding in findings if finding.path}
+    findings += [
+        Finding(problem.path, problem.message)
+        for problem in dict.fromkeys(problems)
+        if not any(f"{problem.path}.".startswith((f"{path}.", f"{path}[")) for path in known)
+    ]
+    return (None if findings else config), tuple(findings)
+
+
+def _deferred_problems(config: SchedulerConfig, gates: FeatureGates) -> Iterator[Problem]:
+    """What is wrong with arguments that are validated only when their plugin is built."""
+    for index, profile in enumerate(config.profiles):
+        for entry_index, entry in enumerate(profile.plugin_config):
+            if isinstance(entry.args, NodeResourcesFitArgs):
+                yield from argument_problems(entry.args, f"profiles[{index}].pluginConfig[{entry_index}].args", gates)
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from trio_sched.config.decode import Struct, decode_strictly
+from trio_sched.config.decode import Struct, decode_strictly, decode_with_findings
 from trio_sched.config.defaults import DecodedArguments
 from trio_sched.config.document import STRICT, DocumentKind, StrictError, interpret, not_registered, read_document
-from trio_sched.config.errors import ConfigError
+from trio_sched.config.errors import ConfigError, Finding
 from trio_sched.config.plugin_arguments.table import ARGUMENT_STRUCTS
 from trio_sched.config.wire_types import API_VERSION, CONFIGURATION, CONFIGURATION_KIND, GROUP
 from trio_sched.documents.errors import shortened
@@ -44,6 +44,45 @@ def parse_configuration(text: str) -> Mapping[str, Any]:
     if all_errors:
         raise StrictError.listing(all_errors)
     return given
+
+
+def parse_with_findings(text: str) -> tuple[Mapping[str, Any], list[Finding]]:
+    """The fields that the configuration *text* gives, and everything that is wrong with them.
+
+    Raises:
+        ConfigError: the text is malformed as a whole, or of another kind or version.
+    """
+    tree, duplicates = read_document(text)
+    kind = interpret(tree)
+    _require_type_meta(kind, text)
+    if kind.api_version != API_VERSION or kind.kind != CONFIGURATION_KIND:
+        raise not_registered(kind)
+    given, findings = decode_with_findings(tree, CONFIGURATION)
+    findings += [Finding("", duplicate) for duplicate in duplicates]
+    for i, profile in enumerate(given.get("profiles") or ()):
+        for j, entry in enumerate(profile.get("pluginConfig") or ()):
+            if entry.get("name", "") in ARGUMENT_STRUCTS:
+                found = _arguments_with_findings(entry)
+                path = f"profiles[{i}].pluginConfig[{j}].args"
+                findings += [evolve(one, path=f"{path}.{one.path}" if one.path else path) for one in found]
+    return given, findings
+
+
+def _arguments_with_findings(entry: dict[str, Any]) -> list[Finding]:
+    """Decode the ``args`` of *entry* in their place."""
+    name, tree = entry["name"], entry.get("args")
+    try:
+        kind = interpret(tree)
+    except ConfigError as error:
+        entry["args"] = DecodedArguments({})
+        return [Finding("", str(error))]
+    fields, findings = decode_with_findings(tree, ARGUMENT_STRUCTS[name])
+    entry["args"] = DecodedArguments(fields)
+    if kind.kind not in ("", f"{name}Args"):
+        findings.append(Finding("kind", f"must be {name}Args, not {shortened(kind.kind)}"))
+    if kind.api_version and _with_default_version(kind.api_version) != API_VERSION:
+        findings.append(Finding("apiVersion", f"must be {API_VERSION}, not {shortened(kind.api_version)}"))
+    return findings
 
 
 def _require_type_meta(kind: DocumentKind, text: str) -> None:

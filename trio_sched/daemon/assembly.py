@@ -31,6 +31,7 @@ from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.preemption_executor import PreemptionExecutor
+from trio_sched.daemon.queue_log import log_queue_move
 from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.unassigned_pods import UnassignedPods
@@ -120,8 +121,8 @@ class Assembly:
     loader: ProfileLoader
     loaded: LoadedProfiles
     """What is scheduled with; a reload replaces it."""
-    reloads: ReloadCounters = field(factory=ReloadCounters)
-    cache_checks: CacheChecks = field(factory=CacheChecks)
+    reloads: ReloadCounters
+    cache_checks: CacheChecks
     ending: trio.Event = field(factory=trio.Event)
     """Set when the end has begun."""
     synced: trio.Event = field(factory=trio.Event)
@@ -148,6 +149,7 @@ def assemble(
     object_cache, metrics = ObjectCache(), MetricRecorder()
     scheduler = _scheduler(settings, unassigned, object_cache, random)
     queue = scheduler.queue
+    queue.on_move = log_queue_move
 
     def wake() -> None:
         # Nearly all changes of a cluster move no pod, and waking a task takes longer than finding that out.
@@ -248,6 +250,7 @@ def assemble(
     hook_times = HookTimes(time.perf_counter)
     # Watching the event loop costs every turn of it, so it is done only where there are plugins of other packages.
     hook_times.install(hook for hook in loaded.prepared.hooks if not hook.built_in)
+    reloads, cache_checks = ReloadCounters(), CacheChecks()
     return Assembly(
         clients=clients,
         random=random,
@@ -273,6 +276,8 @@ def assemble(
         waiting=waiting,
         loader=loader,
         loaded=loaded,
+        reloads=reloads,
+        cache_checks=cache_checks,
         metrics=Metrics(
             options=settings.metrics,
             gates=gates,
@@ -286,6 +291,11 @@ def assemble(
             binding=lambda: binding.under_way,
             unsent_events=lambda: recorder.unfinished,
             dropped_events=lambda: recorder.dropped,
+            cache_checks=lambda: (cache_checks.count, cache_checks.drift),
+            reloads=lambda: (
+                {"success": reloads.succeeded, "error": reloads.failed},
+                not reloads.last_problem,
+            ),
             recorder=metrics,
             reflectors=watches.reflectors,
             pods=watches.pods,

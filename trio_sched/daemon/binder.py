@@ -10,6 +10,7 @@ import trio
 from attrs import define
 
 from trio_sched.daemon.limits import MAX_BIND_LOOK_UP_PAUSE_SECONDS, MAX_BIND_LOOK_UP_SECONDS
+from trio_sched.daemon.log_lines import log_line
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.binding import bind
 from trio_sched.kube_client.connection import KubeClient
@@ -25,6 +26,7 @@ from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.kube_client.retry import BackoffManager
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status, failure
+from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +43,8 @@ class Binder:
 
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         """Bind *pod* to *node_name*; returns None if it is bound there now, by this request or another one."""
+        if log.isEnabledFor(V3):
+            log_line(log, V3, "Attempting to bind pod to node", {"pod": pod.key, "node": node_name})
         try:
             await bind(self.client, namespace=pod.namespace, name=pod.name, uid=pod.uid, node=node_name)
         except (Conflict, ServerError) as refused:

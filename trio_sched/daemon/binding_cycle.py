@@ -19,7 +19,7 @@ from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.hook_calls import make_call, run_steps
-from trio_sched.daemon.log_lines import log_info
+from trio_sched.daemon.log_lines import attempt_fields, log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
@@ -37,6 +37,7 @@ from trio_sched.engine.reservation import PermitWait, permit_failed
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status, failure
+from trio_sched.verbosity import V2, V4
 
 log = logging.getLogger(__name__)
 
@@ -119,10 +120,13 @@ class BindingCycle:
     ) -> SchedulingFailure | None:
         began = trio.current_time()
         waits = info.uid in self.waiting.by_uid
+        if waits and log.isEnabledFor(V4):
+            log_line(log, V4, "Pod waiting on permit", {"pod": info.key})
         refused = await self.waiting.wait_on_permit(info.uid)
         if waits:
             self.metrics.permit_waits.observe(trio.current_time() - began, status_label(refused))
         if refused is not None:
+            log_line(log, V4, "Pod rejected while waiting on permit", {"pod": info.key, "err": refused.message})
             return permit_failed(refused, placed.node_name)
         self.scheduler.binding_starts(info)
         began = trio.current_time()
@@ -194,16 +198,14 @@ class BindingCycle:
                 extra={"pod": pod.key},
             )
         self.recorder.record(scheduled(pod, placed.node_name))
-        log_info(
-            log,
-            "Successfully bound pod to node",
-            {
+        if log.isEnabledFor(V2):
+            fields = {
                 "pod": pod.key,
                 "node": placed.node_name,
                 "evaluatedNodes": placed.evaluated_nodes,
                 "feasibleNodes": placed.feasible_nodes,
-            },
-        )
+            }
+            log_line(log, V2, "Successfully bound pod to node", fields | attempt_fields(info))
 
     # --- failure ----------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import trio
 from attrs import define, field
 from msgspec import structs
 
+from trio_sched.daemon.log_lines import log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.unassigned_pods import UnassignedPods
@@ -32,6 +33,7 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.quantity import QuantityError
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent
+from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +44,8 @@ _POD_DELETED: Final = ASSIGNED_POD_DELETE.label
 _UNASSIGNED_ADDED: Final = UNSCHEDULABLE_POD_ADD.label
 _UNASSIGNED_UPDATED: Final = UNSCHEDULABLE_POD_UPDATE.label
 _UNASSIGNED_DELETED: Final = UNSCHEDULABLE_POD_DELETE.label
+
+_VERBS: Final = {"ADDED": "Add", "MODIFIED": "Update", "DELETED": "Delete"}
 
 K = TypeVar("K")
 
@@ -69,10 +73,12 @@ class EventHandlers:
 
     def pods_changed(self, batch: Listed[Pod] | Changes[Pod]) -> None:
         """Take in what a watch of pods delivered."""
-        now = trio.current_time()
+        now, is_logged = trio.current_time(), log.isEnabledFor(V3)
         clock, observe = self.scheduler.measurements.clock, self.metrics.event_handling.observe
         began = clock()
         for change in _changes(batch):
+            if is_logged:
+                _log_event(change, "pod", "scheduled pod" if _has_node(change) else "unscheduled pod")
             try:
                 label = self._pod_changed(change, now)
             except QuantityError as problem:  # no API server stores such a thing; if one does, the others go on
@@ -243,8 +249,11 @@ class EventHandlers:
 
     def nodes_changed(self, batch: Listed[Node] | Changes[Node]) -> None:
         """Take in what a watch of nodes delivered."""
+        is_logged = log.isEnabledFor(V3)
         clock, observe = self.scheduler.measurements.clock, self.metrics.event_handling.observe
         for change in _changes(batch):
+            if is_logged:
+                _log_event(change, "node", "node")
             began = clock()
             try:
                 labels = self._node_changed(change)
@@ -339,6 +348,15 @@ def _matters(change: Change[Any]) -> bool:
 
 def _without_version(one: Any) -> Any:
     return structs.replace(one, metadata=structs.replace(one.metadata, resource_version="", generation=0))
+
+
+def _has_node(change: Change[Pod]) -> bool:
+    subject = change.new if change.new is not None else change.old
+    return subject is not None and bool(subject.node_name)
+
+
+def _log_event(change: Change[Any], key: str, subject: str) -> None:
+    log_line(log, V3, f"{_VERBS[change.type]} event for {subject}", {key: _name(change)})
 
 
 def _name(change: Change[Any]) -> str:

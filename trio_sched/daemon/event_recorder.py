@@ -47,6 +47,7 @@ from trio_sched.kube_client.pipelined_posts import PipelinedPosts, Post
 from trio_sched.objects.event import CoreEvent, Event, EventSeries, EventSource, ObjectReference
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.timestamps import format_micro_time, format_time
+from trio_sched.verbosity import V4
 
 log = logging.getLogger(__name__)
 
@@ -322,7 +323,7 @@ class EventRecorder:
                 log.warning("Server rejected event (will not retry!): %s", problem)
                 return
             except (ConnectionFailed, CredentialsError) as problem:
-                log.debug("event not sent, trying again: %s", problem)
+                log.log(V4, "event not sent, trying again: %s", problem)
                 await trio.sleep(self._retry_seconds())
         log.warning("gave up sending an event after %d tries", EVENT_TRIES)
 

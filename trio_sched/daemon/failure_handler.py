@@ -9,7 +9,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.event_recorder import EventRecorder
-from trio_sched.daemon.log_lines import log_info
+from trio_sched.daemon.log_lines import attempt_fields, log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.scheduler_events import failed_scheduling
@@ -18,6 +18,7 @@ from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
+from trio_sched.verbosity import V2
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,8 @@ class FailureHandler:
 
     def _log(self, info: QueuedPodInfo, outcome: SchedulingFailure, message: str) -> None:
         if outcome.status.is_rejected:
-            log_info(log, "Unable to schedule pod; no fit; waiting", {"pod": info.key, "err": message})
+            if log.isEnabledFor(V2):
+                fields = {"pod": info.key, "err": message}
+                log_line(log, V2, "Unable to schedule pod; no fit; waiting", fields | attempt_fields(info))
         else:
-            log.error("Error scheduling pod; retrying", extra={"pod": info.key, "err": message})
+            log.error("Error scheduling pod; retrying", extra={"pod": info.key, "err": message} | attempt_fields(info))

@@ -27,6 +27,7 @@ from trio_sched.kube_client.leases import StoredLease, record_of
 from trio_sched.kube_client.watch import Changes, Listed, list_and_watch
 from trio_sched.objects.lease import Lease, LeaseSpec
 from trio_sched.objects.timestamps import SECOND_NS, format_micro_time
+from trio_sched.verbosity import V2, V4, V5
 
 log = logging.getLogger(__name__)
 
@@ -138,6 +139,7 @@ class LeaderElector:
             while True:
                 if await self._try_acquire_or_renew():
                     break
+                log.log(V4, "Failed to acquire lease, will be retried", extra={"lock": self.lock})
                 with trio.move_on_at(self._next_attempt()):
                     await changed.wait()
             nursery.cancel_scope.cancel()
@@ -156,7 +158,7 @@ class LeaderElector:
                     changed.set()
 
         def on_error(_plural: str, error: KubeClientError) -> None:
-            log.debug("cannot watch the lease %s: %s", self.lock, error)
+            log.log(V4, "cannot watch the lease %s: %s", self.lock, error)
 
         kind = evolve(LEASE_KIND, field_selector=f"metadata.name={election.resource_name}")
         await list_and_watch(
@@ -186,6 +188,7 @@ class LeaderElector:
             with trio.move_on_after(self._renew_deadline_seconds) as deadline:
                 while True:
                     if await self._try_acquire_or_renew():
+                        log.log(V5, "Successfully renewed lease", extra={"lock": self.lock})
                         break
                     await trio.sleep(self._retry_period_seconds)
             if deadline.cancelled_caught:
@@ -205,7 +208,8 @@ class LeaderElector:
                 return self._is_held()
             except KubeClientError as problem:
                 self.metrics.slow_renewals += 1
-                log.debug("Failed to update lease optimistically, falling back to slow path: %s", problem)
+                fields = {"lock": self.lock, "err": str(problem)}
+                log.log(V2, "Failed to update lease optimistically, falling back to slow path", extra=fields)
         try:
             await self._read()
         except KubeClientError as problem:
@@ -213,7 +217,8 @@ class LeaderElector:
             return False
         if candidate.next_step(self._observed, trio.current_time()) == Step.WAIT:
             holder = "" if self._observed is None else self._observed.spec.holder_identity
-            log.debug("Lease is held by %s and has not yet expired", holder, extra={"lock": self.lock})
+            fields = {"lock": self.lock, "holder": holder or ""}
+            log.log(V4, "Lease is held by and has not yet expired", extra=fields)
             return False
         try:
             await self._write()

@@ -16,6 +16,7 @@ import trio
 
 from trio_sched.daemon.limits import LOG_BATCH_LINES, LOG_BATCH_SECONDS
 from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.engine.queued_pod import QueuedPodInfo
 
 
 class LineFormatter(Protocol):
@@ -42,13 +43,36 @@ class LineFormatter(Protocol):
 
 
 class LineHandler(logging.Handler):
-    """Writes lines to a stream: at once, or while `run` runs those below a warning in batches."""
+    """Writes lines to a stream: at once, or while `run` runs those below a warning in batches.
 
-    def __init__(self, stream: IO[str], formatter: LineFormatter) -> None:
+    Args:
+        stream: where lines are written to.
+        formatter: makes them.
+        info_stream: where lines below *info_below* are written to instead.
+        info_below: a level of `logging`.
+        batch_seconds: how long a line waits for others.
+        batch_characters: how much waits at most; 0: `LOG_BATCH_LINES` lines.
+    """
+
+    def __init__(
+        self,
+        stream: IO[str],
+        formatter: LineFormatter,
+        *,
+        info_stream: IO[str] | None = None,
+        info_below: int = logging.WARNING,
+        batch_seconds: float = LOG_BATCH_SECONDS,
+        batch_characters: int = 0,
+    ) -> None:
         super().__init__()
         self.lines = formatter
         self._stream = stream
+        self._info_stream = info_stream
+        self._info_below = info_below
+        self._batch_seconds = batch_seconds
+        self._batch_characters = batch_characters
         self._unwritten: list[str] = []
+        self._unwritten_characters = 0
         self._wake_up: WakeUp | None = None
         self._thread = 0
 
@@ -59,28 +83,31 @@ class LineHandler(logging.Handler):
         except Exception:  # the fields are objects of anybody, plugins included
             self.handleError(record)
         else:
-            self.write(line, at_once=record.levelno >= logging.WARNING)
+            self.write(line, record.levelno)
 
-    def write(self, line: str, *, at_once: bool) -> None:
-        """Write *line*, and what was logged before it; not *at_once* it may wait for others."""
+    def write(self, line: str, level: int) -> None:
+        """Write *line* and what was logged before it; below a warning it may wait for others."""
+        if self._info_stream is not None and level >= self._info_below:
+            _write_to(self._stream, [line])
+            return
         self._unwritten.append(line)
         in_batches = self._wake_up is not None and threading.get_ident() == self._thread
-        if at_once or not in_batches or len(self._unwritten) >= LOG_BATCH_LINES:
+        if level >= logging.WARNING or not in_batches or self._is_full(line):
             self.flush()
         elif len(self._unwritten) == 1 and self._wake_up is not None:
             self._wake_up.set()
 
+    def _is_full(self, line: str) -> bool:
+        if not self._batch_characters:
+            return len(self._unwritten) >= LOG_BATCH_LINES
+        self._unwritten_characters += len(line) + 1
+        return self._unwritten_characters >= self._batch_characters
+
     def flush(self) -> None:
         """Write what is not written yet; also called when the interpreter exits."""
-        lines, self._unwritten = self._unwritten, []
-        if not lines:
-            return
-        lines.append("")
-        try:
-            self._stream.write("\n".join(lines))
-            self._stream.flush()
-        except (OSError, ValueError):  # closed, full, or nobody reads it: there is no other place to say so
-            pass
+        lines, self._unwritten, self._unwritten_characters = self._unwritten, [], 0
+        if lines:
+            _write_to(self._stream if self._info_stream is None else self._info_stream, lines)
 
     async def run(self) -> None:
         """Write in batches until cancelled."""
@@ -88,11 +115,20 @@ class LineHandler(logging.Handler):
         try:
             while True:
                 await self._wake_up.wait()
-                await trio.sleep(LOG_BATCH_SECONDS)
+                await trio.sleep(self._batch_seconds)
                 self.flush()
         finally:
             self._wake_up = None
             self.flush()
+
+
+def _write_to(stream: IO[str], lines: list[str]) -> None:
+    lines.append("")
+    try:
+        stream.write("\n".join(lines))
+        stream.flush()
+    except Exception:  # closed, full, or nobody reads it: there is no other place to say so
+        pass
 
 
 def line_handler(log: logging.Logger) -> LineHandler | None:
@@ -108,14 +144,21 @@ def line_handler(log: logging.Logger) -> LineHandler | None:
     return None if log.filters else found
 
 
-def log_info(log: logging.Logger, message: str, fields: Mapping[str, Any]) -> None:
-    """The same as ``log.info(message, extra=fields)``, for what is logged for every pod."""
-    if not log.isEnabledFor(logging.INFO):
+def log_line(log: logging.Logger, level: int, message: str, fields: Mapping[str, Any]) -> None:
+    """The same as ``log.log(level, message, extra=fields)``, for what is logged for every pod."""
+    if not log.isEnabledFor(level):
         return
     handler = line_handler(log)
     if handler is None:
-        log.info(message, extra=fields, stacklevel=2)
+        log.log(level, message, extra=fields, stacklevel=2)
         return
     caller = sys._getframe(1)
     path, number = caller.f_code.co_filename, caller.f_lineno
-    handler.write(handler.lines.line(logging.INFO, time.time(), path, number, message, fields.items()), at_once=False)
+    handler.write(handler.lines.line(level, time.time(), path, number, message, fields.items()), level)
+
+
+def attempt_fields(info: QueuedPodInfo) -> dict[str, Any]:
+    """What the line about the outcome of an attempt says besides the outcome: how many there were, and since when."""
+    since = info.initial_attempt_timestamp
+    elapsed = {} if since is None else {"secondsSinceFirstAttempt": round(trio.current_time() - since, 3)}
+    return {"attempts": info.attempts} | elapsed

@@ -1,7 +1,8 @@
-"""Logging in the formats of kube-scheduler: klog's text lines, or JSON; always to stderr.
+"""Logging in the formats of kube-scheduler: klog's text lines, or JSON; to stderr, or split into two streams.
 
-Messages go through `logging.getLogger(__name__)`, fields come with ``extra=``. In the text format a message without
-fields is a bare sentence and one with fields is in quotes, so that log parsers made for klog work.
+Messages go through `logging.getLogger(__name__)`, fields come with ``extra=``, levels from `trio_sched.verbosity`. In
+the text format a message without fields is a bare sentence and one with fields is in quotes, so that log parsers made
+for klog work.
 """
 
 from __future__ import annotations
@@ -13,54 +14,132 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from functools import lru_cache
+from pathlib import Path
 from typing import IO, Any, Final, Literal
 
 import msgspec
+from attrs import define, frozen
 
-from trio_sched.daemon.limits import MAX_LOG_TEXT_CHARACTERS
+import trio_sched
+from trio_sched.daemon.limits import LOG_BATCH_SECONDS, MAX_LOG_TEXT_CHARACTERS
 from trio_sched.daemon.log_lines import LineHandler
 from trio_sched.documents.errors import shortened
 from trio_sched.documents.go_text import printable
+from trio_sched.verbosity import level_of, verbosity_of
 
 LogFormat = Literal["text", "json"]
+VModule = tuple[tuple[str, int], ...]
+"""Patterns of file names, without ``.py``, or of paths if they contain a slash; and the verbosity in these files."""
 
-DEBUG_FROM: Final = 4
-"""The verbosity from which on debug lines are logged; kube-scheduler logs its internal decisions from there on."""
-OTHERS_DEBUG_FROM: Final = 6
-"""The same for httpx, hypercorn and other libraries; below it they log warnings and errors only."""
+OTHERS_INFO_FROM: Final = 6
+"""From this verbosity on, other packages log more than warnings and errors."""
+OTHERS_DEBUG_FROM: Final = 10
+_NEVER_VERBOSE: Final = ("httpx", "httpcore", "hpack", "h2", "h11", "hypercorn")
+"""Libraries that log headers or addresses, and with these credentials."""
 
+_ROOMS: Final = {name: Path(trio_sched.__file__).parents[1] / name for name in ("trio_sched", "plugins_builtin")}
 _LETTERS: Final = ((logging.CRITICAL, "F"), (logging.ERROR, "E"), (logging.WARNING, "W"))
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _file_name = lru_cache(maxsize=256)(os.path.basename)
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
-def set_up_logging(log_format: LogFormat, verbosity: int, stream: IO[str] | None = None) -> None:
-    """Write everything that is logged, Python's warnings included, to *stream*.
+@frozen(kw_only=True)
+class LogSettings:
+    """What is logged, how and where to."""
+
+    format: LogFormat = "text"
+    verbosity: int = 0
+    """``-v``."""
+    vmodule: VModule = ()
+    split_stream: bool = False
+    """Whether lines below an error (in the text format: below a warning) go to stdout."""
+    info_buffer_bytes: int = 0
+    """How much of these may wait to be written; 0: as little as of others."""
+    flush_seconds: float = LOG_BATCH_SECONDS
+    """How long any line may wait."""
+
+
+@define
+class _Shown:
+    """What is shown now: logging belongs to the process, and so does this."""
+
+    verbosity: int = 0
+    vmodule: VModule = ()
+
+
+_shown = _Shown()
+
+
+def set_up_logging(settings: LogSettings, stream: IO[str] | None = None, info_stream: IO[str] | None = None) -> None:
+    """Write everything that is logged, Python's warnings included.
 
     Args:
-        log_format: klog's text lines, or JSON.
-        verbosity: ``-v``; from 4 on, debug lines of trio-sched are logged, from 6 on those of libraries.
+        settings: what is shown, and how.
         stream: stderr unless given.
+        info_stream: stdout unless given; used if the streams are split.
     """
-    formatter = JsonFormatter() if log_format == "json" else TextFormatter()
-    handler = LineHandler(sys.stderr if stream is None else stream, formatter)
+    formatter = JsonFormatter() if settings.format == "json" else TextFormatter()
+    handler = LineHandler(
+        sys.stderr if stream is None else stream,
+        formatter,
+        info_stream=(info_stream or sys.stdout) if settings.split_stream else None,
+        info_below=logging.ERROR if settings.format == "json" else logging.WARNING,
+        batch_seconds=settings.flush_seconds if settings.info_buffer_bytes else LOG_BATCH_SECONDS,
+        batch_characters=settings.info_buffer_bytes if settings.split_stream else 0,
+    )
     root = logging.getLogger()
     for former in list(root.handlers):
+        former.flush()
         root.removeHandler(former)
     root.addHandler(handler)
-    set_verbosity(verbosity)
+    for name in _NEVER_VERBOSE:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    _shown.verbosity, _shown.vmodule = settings.verbosity, settings.vmodule
+    _set_levels()
     logging.captureWarnings(True)
     logging.raiseExceptions = False  # a log that cannot be written must not fill stderr with tracebacks about it
 
 
-def set_verbosity(level: int) -> None:
-    """Log as ``-v`` *level* says from now on."""
-    logging.getLogger().setLevel(logging.DEBUG if level >= OTHERS_DEBUG_FROM else logging.WARNING)
-    ours = logging.DEBUG if level >= DEBUG_FROM else logging.INFO
-    for package in ("trio_sched", "plugins_builtin"):
-        logging.getLogger(package).setLevel(ours)
+def set_verbosity(verbosity: int) -> None:
+    """Show from now on what ``-v`` *verbosity* shows; files that match ``--vmodule`` show as much, or more."""
+    _shown.verbosity = verbosity
+    _set_levels()
+
+
+def set_vmodule(patterns: VModule) -> None:
+    """Show from now on in files that match a pattern what its verbosity shows; the first that matches counts."""
+    _shown.vmodule = patterns
+    _set_levels()
+
+
+def _set_levels() -> None:
+    verbosity = _shown.verbosity
+    others = logging.DEBUG if verbosity >= OTHERS_DEBUG_FROM else logging.INFO
+    logging.getLogger().setLevel(others if verbosity >= OTHERS_INFO_FROM else logging.WARNING)
+    for name, logger in list(logging.Logger.manager.loggerDict.items()):
+        if name.partition(".")[0] in _ROOMS and isinstance(logger, logging.Logger):
+            logger.setLevel(logging.NOTSET)
+    for room in _ROOMS:
+        logging.getLogger(room).setLevel(level_of(verbosity))
+    for module, path in _modules() if _shown.vmodule else ():
+        in_file = next((level for pattern, level in _shown.vmodule if _matches(pattern, path)), verbosity)
+        if in_file > verbosity:
+            logging.getLogger(module).setLevel(level_of(in_file))
+
+
+def _modules() -> Iterator[tuple[str, str]]:
+    """Every module, imported or not yet: its name and its path without the suffix."""
+    for folder in _ROOMS.values():
+        for file in folder.rglob("*.py"):
+            path = file.with_suffix("")
+            yield ".".join(path.relative_to(folder.parent).parts), path.as_posix()
+
+
+def _matches(pattern: str, path: str) -> bool:
+    return fnmatchcase(path if "/" in pattern else path.rpartition("/")[2], pattern)
 
 
 class TextFormatter(logging.Formatter):
@@ -116,7 +195,7 @@ class JsonFormatter(logging.Formatter):
             "msg": message,
         }
         if level < logging.ERROR:
-            line["v"] = 0 if level >= logging.INFO else DEBUG_FROM
+            line["v"] = verbosity_of(level)
         for key, value in fields:
             line.setdefault(key, value)
         written = _json(line)

@@ -6,6 +6,8 @@ import ctypes
 import gc
 import logging
 
+from trio_sched.verbosity import V4
+
 log = logging.getLogger(__name__)
 
 GC_THRESHOLDS = (50_000, 50, 100)
@@ -26,7 +28,7 @@ def set_malloc_thresholds() -> None:
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
-        log.debug("no mallopt here; memory is left as it is")
+        log.log(V4, "no mallopt here; memory is left as it is")
         return
     mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
     mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)

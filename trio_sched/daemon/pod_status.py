@@ -16,12 +16,14 @@ from msgspec.structs import replace
 
 from trio_sched.daemon.cut_text import cut_text
 from trio_sched.daemon.limits import MAX_CONDITION_MESSAGE_BYTES, STATUS_RETRY_JITTER, STATUS_RETRY_SECONDS
+from trio_sched.daemon.log_lines import log_line
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Conflict, ConnectionFailed, KubeClientError, NotFound, ServerError
 from trio_sched.kube_client.pods import patch_pod_status
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.objects.timestamps import format_time
+from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +64,8 @@ class PodStatusWriter:
             self._expected(pod), reason=reason, message=message, nominated_node_name=nominated_node_name, now=now
         )
         if patch:
+            if log.isEnabledFor(V3):
+                log_line(log, V3, "Updating pod condition", {"pod": pod.key, "conditionReason": reason})
             self._enqueue(pod, patch)
 
     def write_nomination(self, pod: Pod, node_name: str) -> None:

@@ -28,6 +28,7 @@ from trio_sched.kube_client.errors import KubeClientError, NotFound
 from trio_sched.kube_client.pods import delete_pod
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status, failure
+from trio_sched.verbosity import V2
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +105,10 @@ class PreemptionExecutor:
             node_name, {victim.uid: victim for victim in remaining}, preemptors={preemptor.uid: preemptor}
         )
         self._by_preemptor[preemptor.uid] = preemption
+        fields = {"preemptor": preemptor.key, "node": node_name}
+        log.log(V2, "the target node for the preemption is determined", extra=fields)
         if in_background:
+            log.log(V2, "Start the preemption asynchronously", extra=fields | {"numVictims": len(remaining)})
             self._clear_nominations(preemptor, node_name)
             self.pool.submit(partial(self._preempt_in_background, preemption, preemptor, remaining, plugin))
             return None
@@ -140,6 +144,9 @@ class PreemptionExecutor:
             if self._by_preemptor.get(preemptor.uid) is preemption:
                 del self._by_preemptor[preemptor.uid]
             log.error("Error occurred during async preemption: %s", problem, extra={"pod": preemptor.key})
+        else:
+            fields = {"preemptor": preemptor.key, "node": preemption.node_name, "result": "success"}
+            log.log(V2, "Async Preemption finished completely", extra=fields)
         if problem is not None or all(self._on_node(uid, preemption.node_name) is None for uid in preemption.victims):
             # No event about a victim will move them any more: the gate was closed when the last one left.
             self.activate(list(preemption.preemptors.values()))
@@ -168,6 +175,7 @@ class PreemptionExecutor:
             victim.uid, f"preempted by {plugin}"
         ):
             del preemption.victims[victim.uid]
+            self._log_victim("Preemptor preempted a waiting pod", preemption, preemptor, victim)
             self.recorder.record(preempted(victim, preemptor, preemption.node_name, before_binding=True))
             return
         try:
@@ -176,7 +184,12 @@ class PreemptionExecutor:
         except NotFound:
             del preemption.victims[victim.uid]  # if the watch goes on showing it, nobody is to wait for its deletion
             return
+        self._log_victim("Preemptor Pod preempted victim Pod", preemption, preemptor, victim)
         self.recorder.record(preempted(victim, preemptor, preemption.node_name))
+
+    def _log_victim(self, message: str, preemption: _Preemption, preemptor: Pod, victim: Pod) -> None:
+        fields = {"preemptor": preemptor.key, "victim": victim.key, "node": preemption.node_name}
+        log.log(V2, message, extra=fields)
 
     async def _write_condition(self, preemptor: Pod, victim: Pod) -> None:
         """Say in the victim's status why it is deleted, so that its owner can tell this from a failure."""

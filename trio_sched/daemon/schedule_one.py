@@ -11,6 +11,7 @@ from collections.abc import Callable
 import trio
 from attrs import define, field
 
+from trio_sched.daemon import score_log
 from trio_sched.daemon.binding_cycle import BindingCycle
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.extender_scheduling import ExtenderScheduling
@@ -18,6 +19,7 @@ from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.failure_log import log_plugin_failures
 from trio_sched.daemon.hook_calls import run_steps
 from trio_sched.daemon.limits import SLICE_PODS, SLICE_SECONDS
+from trio_sched.daemon.log_lines import log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.scheduler_events import skipped_deleting
 from trio_sched.daemon.unassigned_pods import UnassignedPods
@@ -30,6 +32,7 @@ from trio_sched.engine.measurements import SUCCESS
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api.status import failure
+from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +100,7 @@ class ScheduleOne:
         """Schedule some pods; returns whether there may be more."""
         queue, now = self.scheduler.queue, trio.current_time()
         slice_ends = now + SLICE_SECONDS
+        self.scheduler.on_scores = score_log.log_scores if score_log.is_on() else None
         for _ in range(SLICE_PODS):
             info = queue.pop()
             if info is None:
@@ -109,6 +113,8 @@ class ScheduleOne:
         return True
 
     async def _schedule(self, info: QueuedPodInfo, nursery: trio.Nursery) -> None:
+        if log.isEnabledFor(V3):
+            log_line(log, V3, "Attempting to schedule pod", {"pod": info.key, "attempts": info.attempts})
         if info.pod.scheduler_name not in self.scheduler.profiles:
             log.error("profile not found for scheduler name %r", info.pod.scheduler_name, extra={"pod": info.key})
             self.scheduler.skip(info)
@@ -151,6 +157,7 @@ class ScheduleOne:
         """Whether there is no point in scheduling the pod."""
         pod = self.unassigned.get(info.key) or info.pod
         if pod.metadata.deletion_timestamp:
+            log_line(log, V3, "Skip schedule deleting pod", {"pod": info.key})
             self.recorder.record(skipped_deleting(pod))
             return True
         return self.scheduler.cache.is_assumed(info.uid)

@@ -45,6 +45,7 @@ from trio_sched.daemon.metrics.loop_lag import watch_event_loop
 from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.reload import Reloader, ReloadRequests
 from trio_sched.daemon.serving.listener import open_listener
+from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
 
@@ -154,7 +155,9 @@ async def _first_pods(assembly: Assembly, stop: trio.Event) -> None:
 
 
 async def _fill_then(fill: Callable[[], Awaitable[bool]], work: Callable[[], Awaitable[None]]) -> None:
+    log.info("Starting informers and waiting for sync...")
     if await fill():
+        log.info("Sync completed")
         await work()
 
 
@@ -164,7 +167,6 @@ async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, re
     Returns:
         Whether that was done before *stop*: an API server that is away can take any time to respond.
     """
-    log.info("Starting informers and waiting for sync...")
     is_filled = False
     gc.disable()
     try:
@@ -179,7 +181,7 @@ async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, re
         return False
     freeze_garbage_collector()
     assembly.synced.set()
-    log.info("Sync completed")
+    log.log(V3, "Handlers synced")
     queue = assembly.scheduler.queue
     services.start_soon(CacheCheck(assembly=assembly).run)
     services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)

@@ -69,6 +69,8 @@ class SchedulingQueue:
     plugin_failures: PluginFailures = field(factory=PluginFailures)
     """Failures of pre_enqueue, queue_sort and hint functions."""
     counters: QueueCounters = field(factory=QueueCounters)
+    on_move: Callable[[QueuedPodInfo, str, str], None] | None = None
+    """Told of every pod that comes into a queue: the pod, the queue (as in the counters), the event's label."""
     scheduling_cycle: int = 0
     """Pods popped so far."""
     closed: bool = False
@@ -229,7 +231,7 @@ class SchedulingQueue:
             if info is None and self.pop_from_backoff:
                 info = self.backing_off.pod_backoff_q.pop()
                 if info is not None:
-                    self.counters.incoming["active", POP_FROM_BACKOFF.label] += 1
+                    self._count_incoming(info, "active", POP_FROM_BACKOFF)
             if info is None:
                 return None
             if self._start(info):
@@ -476,7 +478,7 @@ class SchedulingQueue:
         self.backing_off.remove(key)
         self._set_signature_and_sort_key(info)
         self.active.push(info)
-        self.counters.incoming["active", event.label] += 1
+        self._count_incoming(info, "active", event)
         if event in (UNSCHEDULABLE_POD_ADD, UNSCHEDULABLE_POD_UPDATE):
             self.nominator.add(info.pod, None)
         return True
@@ -489,14 +491,19 @@ class SchedulingQueue:
         self.unschedulable.remove(info.key)
         self._set_signature_and_sort_key(info)
         self.backing_off.push(info)
-        self.counters.incoming["backoff", event.label] += 1
+        self._count_incoming(info, "backoff", event)
         return True
 
     def _put_unschedulable(self, info: QueuedPodInfo, event: ClusterEvent) -> None:
         if info.key not in self.unschedulable:
-            self.counters.incoming["unschedulable", event.label] += 1
+            self._count_incoming(info, "unschedulable", event)
         self._sign_if_changed(info)
         self.unschedulable.put(info)
+
+    def _count_incoming(self, info: QueuedPodInfo, queue: str, event: ClusterEvent) -> None:
+        self.counters.incoming[queue, event.label] += 1
+        if self.on_move is not None:
+            self.on_move(info, queue, event.label)
 
     def _set_signature_and_sort_key(self, info: QueuedPodInfo) -> None:
         self._sign_if_changed(info)

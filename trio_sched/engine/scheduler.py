@@ -34,7 +34,7 @@ from trio_sched.engine.profile import Profile, measure
 from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.reservation import PermitWait, reserve_and_permit, run_unreserve
-from trio_sched.engine.scheduling_cycle import SchedulingCycle
+from trio_sched.engine.scheduling_cycle import OnScores, SchedulingCycle
 from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
@@ -73,6 +73,8 @@ class Scheduler:
     plugin_failures: PluginFailures = field(init=False)
     """Failures of plugins, for the daemon to log; the queue appends to the same list."""
     profiles: Mapping[str, Profile] = field(factory=dict, init=False)
+    on_scores: OnScores | None = field(default=None, init=False)
+    """Told of the scores of every attempt; then nothing is decided from the signature cache, which has only sums."""
     signature_epoch: int = field(default=0, init=False)
     """Grows when all signatures become invalid; older ones are made again."""
     _signature_caches: dict[str, SignatureCache] = field(factory=dict, init=False)
@@ -186,7 +188,7 @@ class Scheduler:
         cache = self._signature_caches[profile.name]
         if info.signature is None:
             measured.unsigned_decisions += 1
-        else:
+        elif self.on_scores is None:
             node_name = cycle.nominated_node_name
             decision = (
                 cache.decide_on_nominated_node(pod, info.signature, nominated, node_name)
@@ -268,6 +270,7 @@ class Scheduler:
             self._next_start_node_index,
             self.queue.nominator.node_of(pod.uid),  # the pod's status shows a nomination later than the nominator
             self._nominated_rows,
+            on_scores=self.on_scores,
         )
 
     def _is_refused_on_node(self, info: QueuedPodInfo, plugin: str, node_name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 
 import numpy as np
@@ -26,6 +26,10 @@ from trio_sched.snapshot.node_table import NodeTable
 
 MIN_FEASIBLE_NODES_TO_FIND = 100
 """So many feasible nodes are searched for at least; in smaller clusters all nodes are evaluated."""
+
+
+OnScores = Callable[[Pod, NodeColumns, Scores], None]
+"""Takes the scores of the nodes that passed, before one of them is chosen for the pod."""
 
 
 @frozen(eq=False)
@@ -63,6 +67,8 @@ class SchedulingCycle:
     """Shared by all cycles; without it rows are copied for this one."""
     evaluation: IncrementalEvaluation | None = None
     """Of pods with the same signature: keeps statuses on nodes with nominated pods."""
+    on_scores: OnScores | None = None
+    """Told of the scores."""
 
     @property
     def nominated_node_name(self) -> str:
@@ -164,7 +170,10 @@ class SchedulingCycle:
         """
         if len(nodes) == 1:
             return 0
-        totals = self.prioritize(nodes).totals
+        scores = self.prioritize(nodes)
+        if self.on_scores is not None:
+            self.on_scores(self.pod, nodes, scores)
+        totals = scores.totals
         if bonus:
             totals = totals + np.array([bonus.get(name, 0) for name in nodes.names], dtype=np.int64)
         return select_host(totals, rng)

@@ -19,6 +19,7 @@ import trio
 from attrs import define, field
 
 import trio_sched
+from trio_sched.kube_client import request_log
 from trio_sched.kube_client.caller import ByteStream, Caller
 from trio_sched.kube_client.credentials import Credentials
 from trio_sched.kube_client.dialer import Dialer
@@ -41,6 +42,7 @@ from trio_sched.kube_client.server_url import host_header_of
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.kube_client.tls import TlsSource
 from trio_sched.kube_client.unanswered import UnansweredRequests
+from trio_sched.verbosity import V0, V2, V3, V4
 
 if TYPE_CHECKING:
     import httpx
@@ -53,6 +55,8 @@ WEB_PAGE_LOG_INTERVAL_SECONDS = 60.0
 MAX_ERROR_BYTES = 64 * 1024
 THROTTLE_LOG_THRESHOLD_SECONDS = 1.0
 THROTTLE_LOG_INTERVAL_SECONDS = 10.0
+"""From ``-v=2`` on a tenth of it."""
+SHORT_THROTTLE_SECONDS = 0.05
 
 JSON = b"Content-Type: application/json\r\n"
 STRATEGIC_MERGE_PATCH = b"Content-Type: application/strategic-merge-patch+json\r\n"
@@ -180,10 +184,13 @@ class KubeClient:
             sent_at = trio.current_time()
             number, answered, status = self._waiting.begin(method, path, now=sent_at), False, 0
             received = 0
+            record = request_log.begin(self.settings.server, method, path, prepared + headers, body)
             try:
                 reply = await self._caller.request(method, path, prepared + headers, body)
                 answered, status, received = True, reply.status, len(reply.body)
             except ConnectionFailed as problem:
+                if record is not None:
+                    record.failed(problem)
                 broke_off = problem.may_have_reached_server and not problem.timed_out
                 if isinstance(problem, ResponseTooLarge):
                     raise
@@ -194,6 +201,8 @@ class KubeClient:
                 self._waiting.end(number, answered=answered)
                 self._observe(method, status, sent_at, waited=delay, sent=len(body), received=received)
             if answered:
+                if record is not None:
+                    record.replied(reply)
                 if reply.status < 400:
                     return reply
                 if reply.status == 401:
@@ -205,7 +214,7 @@ class KubeClient:
             retries += 1
             if self.observer is not None:
                 self.observer.request_retried(method, status)
-            log.debug("retry %d of %s %s in %d s", retries, method.decode(), target.decode(), wait)
+            log.log(V4, "retry %d of %s %s in %d s", retries, method.decode(), target.decode(), wait)
             await trio.sleep(wait)
 
     @asynccontextmanager
@@ -225,14 +234,21 @@ class KubeClient:
         sent_at = trio.current_time()
         async with AsyncExitStack() as resources:
             number, answered = self._waiting.begin(b"GET", self._prefix + target, now=sent_at), False
+            record = request_log.begin(self.settings.server, b"GET", self._prefix + target, prepared + headers)
             status = 0
             try:
                 opened = self._caller.stream(b"GET", self._prefix + target, prepared + headers)
                 stream = await resources.enter_async_context(opened)
                 answered, status = True, stream.status
+            except ConnectionFailed as problem:
+                if record is not None:
+                    record.failed(problem)
+                raise
             finally:
                 self._waiting.end(number, answered=answered)
                 self._observe(b"GET", status, sent_at)
+            if record is not None:
+                record.answered(stream.status, stream.headers)
             if stream.status != 200 or is_html(_content_type(stream.headers), b""):
                 reply = Reply(stream.status, stream.headers, await self._begin_of_body(stream))
                 if stream.status == 401:
@@ -297,19 +313,27 @@ class KubeClient:
 
     async def _wait_for_token(self, delay: float, method: bytes, target: bytes) -> None:
         now = trio.current_time()
-        if delay > THROTTLE_LOG_THRESHOLD_SECONDS and now - self._throttling_logged_at >= THROTTLE_LOG_INTERVAL_SECONDS:
+        is_long = delay > THROTTLE_LOG_THRESHOLD_SECONDS
+        interval = THROTTLE_LOG_INTERVAL_SECONDS / (10 if log.isEnabledFor(V2) else 1)
+        if is_long and now - self._throttling_logged_at >= interval:
             self._throttling_logged_at = now
-            log.info(
-                "Waited before sending request: client-side throttling, not priority and fairness: %.3f s, %s %s",
-                delay,
-                method.decode(),
-                target.decode(),
-            )
+            self._log_throttling(V0, delay, method, target)
+        elif delay > SHORT_THROTTLE_SECONDS:
+            self._log_throttling(V3, delay, method, target)
         try:
             await trio.sleep(delay)
         except BaseException:
             self._limiter.return_token()
             raise
+
+    def _log_throttling(self, level: int, delay: float, method: bytes, target: bytes) -> None:
+        fields = {
+            "delay": f"{delay:.3f}s",
+            "reason": "client-side throttling, not priority and fairness",
+            "verb": method.decode(),
+            "URL": _origin(self.settings.server) + (self._prefix + target).decode(),
+        }
+        log.log(level, "Waited before sending request", extra=fields)
 
 
 @asynccontextmanager

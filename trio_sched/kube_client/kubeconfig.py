@@ -47,11 +47,13 @@ def load_kubeconfig(
         KubeconfigError: the text is kube-scheduler's.
     """
     if not path and not master:
-        log.info("Neither --kubeconfig nor --master was specified.  Using the inClusterConfig.  This might not work.")
+        log.warning(
+            "Neither --kubeconfig nor --master was specified.  Using the inClusterConfig.  This might not work."
+        )
         try:
             settings = in_cluster_settings(os.environ if environ is None else environ, service_account=service_account)
         except KubeconfigError as problem:
-            log.error("error creating inClusterConfig, falling back to default config: %s", problem)
+            log.warning("error creating inClusterConfig, falling back to default config: %s", problem)
             raise invalid([EMPTY_CONFIGURATION]) from problem
         server = normalise_server(settings.server, has_tls_settings=True)
         return evolve(settings, server=server, token=_initial_token(settings.token_file))

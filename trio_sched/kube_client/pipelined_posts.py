@@ -19,11 +19,13 @@ import httptools
 import trio
 from attrs import define, field
 
+from trio_sched.kube_client import request_log
 from trio_sched.kube_client.connection import JSON, KubeClient
 from trio_sched.kube_client.errors import ConnectionFailed, CredentialsError
 from trio_sched.kube_client.go_errors import EOF, MALFORMED_RESPONSE, describe_failure
 from trio_sched.kube_client.http1 import MAX_HEADER_BYTES, Headers, Http1Connection, ProtocolViolation, Reply
 from trio_sched.kube_client.pool import IDLE_SECONDS
+from trio_sched.verbosity import V4
 
 log = logging.getLogger(__name__)
 
@@ -169,6 +171,10 @@ class PipelinedPosts:
     def done(self, post: Post, reply: Reply) -> None:
         """*post* has got a response."""
         self._in_flight -= 1
+        record = request_log.begin(self.client.settings.server, b"POST", self.client.path(post.target), b"", post.body)
+        if record is not None:
+            record.sent_at = post.submitted_at
+            record.replied(reply)
         if reply.status >= 300:
             self.on_refused(post, reply)
         elif post.on_done is not None:
@@ -184,7 +190,7 @@ class PipelinedPosts:
         self._tell_if_empty()
 
     async def _pause(self, problem: Exception) -> None:
-        log.debug("not sent yet: %d posts; trying again: %s", len(self._waiting), describe_failure(problem))
+        log.log(V4, "not sent yet: %d posts; trying again: %s", len(self._waiting), describe_failure(problem))
         oldest = trio.current_time() - self.max_age_seconds
         too_old: list[Post] = []
         while self._waiting and self._waiting[0].submitted_at < oldest:

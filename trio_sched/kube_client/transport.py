@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import httpx
 import trio
 
+from trio_sched.kube_client import request_log
 from trio_sched.kube_client.caller import ByteStream
 from trio_sched.kube_client.credentials import Credentials
 from trio_sched.kube_client.errors import ConnectionFailed
@@ -129,7 +130,11 @@ class RateLimitedAuth(httpx.Auth):
             added = [(name, value) for name, value in added if name != b"Authorization"]
         request.headers = httpx.Headers([*request.headers.raw, *added])
         sent_at = trio.current_time()
+        method, path = request.method.encode(), request.url.raw_path
+        record = request_log.begin(str(request.url), method, path, _lines(request.headers), _sent_body(request))
         response = yield request
+        if record is not None:
+            record.answered(response.status_code, response.headers.raw)
         if response.status_code == 401:
             await self._credentials.refused(sent_at)
 
@@ -231,6 +236,18 @@ class _ResponsePieces:
 def _pairs(headers: bytes) -> Headers:
     """The header lines *headers* one by one."""
     return [(name, value) for name, _, value in (line.partition(b": ") for line in headers.split(b"\r\n") if line)]
+
+
+def _lines(headers: httpx.Headers) -> bytes:
+    return b"\r\n".join(name + b": " + value for name, value in headers.raw)
+
+
+def _sent_body(request: httpx.Request) -> bytes:
+    """The body if it is known as a whole; one that is streamed is not logged."""
+    try:
+        return request.content
+    except httpx.RequestNotRead:
+        return b""
 
 
 def _lower(response: httpx.Response) -> Headers:

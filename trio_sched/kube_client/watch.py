@@ -34,6 +34,7 @@ from trio_sched.kube_client.errors import (
 from trio_sched.kube_client.kinds import Kind, T
 from trio_sched.kube_client.retry import BackoffManager
 from trio_sched.kube_client.verbs import list_from_cache, list_pages
+from trio_sched.verbosity import V2, V4
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ class Changes(Struct, Generic[_O], frozen=True):
 
 def log_watch_error(plural: str, error: KubeClientError) -> None:
     """Log *error* with the kind *plural*: the default for ``on_error``."""
-    level = logging.DEBUG if isinstance(error, NotAnApiServer) else logging.ERROR  # of which there is a line already
+    level = V4 if isinstance(error, NotAnApiServer) else logging.ERROR  # of which there is a line already
     log.log(level, "Failed to watch %s: %s", plural, error)
 
 
@@ -182,7 +183,7 @@ class Reflector(Generic[T]):
                 # Right after a list it is not normal, and must not lead to one list after the other.
                 self._must_list = True
                 if trio.current_time() - self._listed_at > backoff.cap_seconds:
-                    log.info("listing %s again: %s", self.kind.plural, error)
+                    log.log(V4, "listing %s again: %s", self.kind.plural, error)
                     continue
                 self.on_error(self.kind.plural, error)
             except (ApiError, ConnectionFailed, CredentialsError, UndecodableObject, WatchBroken) as error:
@@ -254,6 +255,8 @@ class Reflector(Generic[T]):
         self.lists += 1
         if is_first:
             self.deliver(Listed(list(fresh.values()), version))
+            name = f"{self.kind.plural}.{self.kind.group}".rstrip(".")
+            log.log(V2, "Caches populated", extra={"type": name, "objects": len(fresh)})
             return
         for key in unreadable.keys() & known.keys():  # it still exists, so its last readable state is kept
             fresh[key] = known[key]

@@ -54,7 +54,6 @@ async def test_plugins_are_timed_in_a_tenth_of_the_cycles(autojump_clock: MockCl
             await cluster.create(pod(f"p{number}", cpu="10m"))
         await cluster.settle()
         seen = await scrape_of(cluster)
-        metrics = metrics_of(cluster)
         replaced = [
             hook for hook in cluster.scheduler.assembly.loaded.prepared.hooks if "_timed" in hook.function.__qualname__
         ]

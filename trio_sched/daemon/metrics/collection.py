@@ -80,6 +80,14 @@ class Collection:
             sources.serving.collect(),
             process.collect(),
         )
+        checks, drift = sources.cache_checks()
+        wrong = {"rejectedChange": recorder.cache_errors, **drift}
+        yield "trio_sched_cache_drift_total", [((what,), float(count)) for what, count in wrong.items()]
+        yield "trio_sched_cache_checks_total", [((), float(checks))]
+        reloads, is_in_force = sources.reloads()
+        counted: list[Series] = [((result,), float(count)) for result, count in reloads.items() if count]
+        yield "trio_sched_configuration_reloads_total", counted
+        yield "trio_sched_configuration_last_reload_successful", [((), float(is_in_force))]
         yield "trio_sched_event_loop_lag_seconds", [((), recorder.loop_lag)]
         yield "trio_sched_events_unsent", [((), float(sources.unsent_events()))]
         yield "trio_sched_events_dropped_total", [((), float(sources.dropped_events()))]

@@ -59,7 +59,20 @@ OWN_FAMILIES: Final = (
     Family(
         "trio_sched_cache_drift_total",
         Type.COUNTER,
-        "Changes from the API server that did not fit what the cache held.",
+        "Objects about which the cache was wrong, by what was wrong; rejectedChange is a change that did not fit the cache.",
+        ("difference",),
+    ),
+    Family("trio_sched_cache_checks_total", Type.COUNTER, "Comparisons of the cache with the API server."),
+    Family(
+        "trio_sched_configuration_reloads_total",
+        Type.COUNTER,
+        "How often a changed configuration was put in force (success), or could not be (error).",
+        ("result",),
+    ),
+    Family(
+        "trio_sched_configuration_last_reload_successful",
+        Type.GAUGE,
+        "1 while the configuration file is in force as it was read last.",
     ),
     Family(
         "trio_sched_pods_flushed_total",

@@ -160,7 +160,6 @@ def cache(scheduler: Scheduler, recorder: MetricRecorder) -> Collected:
     yield "scheduler_cache_size", [((name,), float(size)) for name, size in sizes.items()]
     signatures = scheduler.cached_signatures()
     yield "trio_sched_signature_cache_entries", [((profile,), float(n)) for profile, n in signatures.items()]
-    yield "trio_sched_cache_drift_total", [((), float(recorder.cache_errors))]
 
 
 def tasks(binding: Callable[[], int], pools: Mapping[str, WorkPool]) -> Collected:
