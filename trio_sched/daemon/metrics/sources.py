@@ -35,7 +35,7 @@ class Sources:
     unsent_events: Callable[[], int]
     dropped_events: Callable[[], int]
     cache_checks: Callable[[], tuple[int, Mapping[str, int]]]
-    """Returns how often the cache was compared with the API server, and the objects that differed, by the difference."""
+    """Returns how often the cache was compared with the API server, and the objects that differed, by difference."""
     reloads: Callable[[], tuple[Mapping[str, int], bool]]
     """Returns the number of reloads by result, and whether the last one has succeeded."""
     recorder: MetricRecorder = field(factory=MetricRecorder)
