@@ -96,6 +96,7 @@ def claim(name: str) -> dict[str, Any]:
 def pod(name: str, *, priority_class: str = "", cpu: str = "100m", claimed: str = "") -> dict[str, Any]:
     spec: dict[str, Any] = {
         "schedulerName": "trio-sched",
+        "terminationGracePeriodSeconds": 0,  # no kubelet is there to end it
         "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
     }
     if priority_class:
