@@ -32,7 +32,6 @@ leaderElection: {leaderElect: false}
 async def test_pods_are_bound_while_clients_attack(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(supervisor, "FIRST_PODS_SECONDS", 0.0)
     api = ApiServer(now=wall_clock)
     populate(api, node_manifests(3))
     port = free_port()

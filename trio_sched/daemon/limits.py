@@ -77,12 +77,6 @@ SLOW_EXTENDER_SECONDS: Final = 1.0
 EXTENDER_LOG_INTERVAL_SECONDS: Final = 10.0
 """An extender is logged at most this often; what is not logged is counted."""
 
-# --- serving
-SERVING_DELAY_SECONDS: Final = 2.0
-"""The HTTPS endpoints are served so long after the start at the latest."""
-FIRST_PODS_SECONDS: Final = 0.2
-"""They are served so long after the caches are filled, if that is earlier."""
-
 # --- becoming the leader, and the end
 WATCH_RECONNECT_SECONDS: Final = 30.0
 """A new leader waits this long for its watches; after that it schedules with the cache it has."""

@@ -91,3 +91,11 @@ class ServingSettings:
     authorization: AuthorizationSettings = AuthorizationSettings()
     flags: Mapping[str, str] = field(factory=dict)
     """Every flag and its value, for ``/flagz``."""
+
+    @property
+    def is_needed_at_once(self) -> bool:
+        """Whether something is to be seen before anybody asks: new files, or a failure that ends the process."""
+        makes_files = bool(self.tls.directory) and self.tls.files is None
+        authentication = self.authentication
+        may_fail = not (authentication.skip_lookup or authentication.tolerate_lookup_failure)
+        return makes_files or (may_fail and authentication.connection is not None)

@@ -25,6 +25,7 @@ from __future__ import annotations
 import gc
 import importlib
 import logging
+import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -36,15 +37,13 @@ from trio_sched.daemon.cache_check import CacheCheck
 from trio_sched.daemon.leader_election import LeaderElector
 from trio_sched.daemon.limits import (
     EVENT_FLUSH_SECONDS,
-    FIRST_PODS_SECONDS,
-    SERVING_DELAY_SECONDS,
     SHUTDOWN_GRACE_SECONDS,
 )
 from trio_sched.daemon.memory import freeze_garbage_collector, set_malloc_thresholds
 from trio_sched.daemon.metrics.loop_lag import watch_event_loop
 from trio_sched.daemon.queue_timers import run_queue_timers
 from trio_sched.daemon.reload import Reloader, ReloadRequests
-from trio_sched.daemon.serving.listener import open_listener
+from trio_sched.daemon.serving.listener import log_end, open_listener, shown_address
 from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
@@ -118,7 +117,7 @@ async def _run(
 
 
 def _serve(assembly: Assembly, services: trio.Nursery, stop: trio.Event) -> trio.Event:
-    """Listen at once, and serve the endpoints a moment later; returns what is set at their end.
+    """Listen at once, and serve the endpoints when somebody asks; returns what is set at their end.
 
     Raises:
         ServingError: the address cannot be used.
@@ -129,29 +128,36 @@ def _serve(assembly: Assembly, services: trio.Nursery, stop: trio.Event) -> trio
         over.set()
         return over
     listener = open_listener(settings)
+    address = shown_address(listener)
+    if not settings.is_needed_at_once:
+        log.info("Serving securely on %s", address)
 
     async def serve_until_stop() -> None:
-        await _first_pods(assembly, stop)
-        server = await trio.to_thread.run_sync(importlib.import_module, "trio_sched.daemon.serving.server")
-        await server.serve(listener, settings, assembly, stop)
+        if settings.is_needed_at_once or await _is_asked(listener, stop):
+            server = await trio.to_thread.run_sync(importlib.import_module, "trio_sched.daemon.serving.server")
+            await server.serve(listener, settings, assembly, stop)
+        else:
+            listener.close()
+            log_end(address)
         over.set()
 
     services.start_soon(serve_until_stop)
     return over
 
 
-async def _first_pods(assembly: Assembly, stop: trio.Event) -> None:
-    """Wait until the first pods may have been scheduled, but not long.
+async def _is_asked(listener: socket.socket, stop: trio.Event) -> bool:
+    """Wait until somebody connects, or *stop*; returns whether it was the former.
 
-    What serving needs takes a third of a second to import and to make; connections wait in the listener meanwhile, pods
-    should not.
+    What serving needs takes a third of a second to import and to make. Where nobody asks that is saved, and where a
+    probe does, pods may have been scheduled by then; the connection waits in the listener meanwhile.
     """
+    is_asked = False
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_cancel_on, stop, nursery.cancel_scope)
-        with trio.move_on_after(SERVING_DELAY_SECONDS):
-            await assembly.synced.wait()
-            await trio.sleep(FIRST_PODS_SECONDS)
+        await trio.lowlevel.wait_readable(listener)
+        is_asked = True
         nursery.cancel_scope.cancel()
+    return is_asked
 
 
 async def _fill_then(fill: Callable[[], Awaitable[bool]], work: Callable[[], Awaitable[None]]) -> None:

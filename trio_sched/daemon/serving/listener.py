@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import logging
 import os
 import socket
 from typing import Final
@@ -11,6 +12,10 @@ from typing import Final
 from trio_sched.daemon.serving.errors import ServingError
 from trio_sched.daemon.serving_settings import ServingSettings
 
+log = logging.getLogger(__name__)
+
+EXITING: Final = "[graceful-termination] secure server is exiting"
+"""The last line of the log about serving."""
 _BACKLOG: Final = 1024
 
 
@@ -74,3 +79,15 @@ def shown_address(listener: socket.socket) -> str:
 def describe(error: OSError) -> str:
     """The system's words for *error*."""
     return os.strerror(error.errno) if error.errno else str(error)
+
+
+def log_stopped(address: str) -> None:
+    """Say that no connections are accepted any more."""
+    log.info("Stopped listening on %s", address)
+    log.info("[graceful-termination] secure server has stopped listening")
+
+
+def log_end(address: str) -> None:
+    """Say the same, and that nothing is being answered any more either."""
+    log_stopped(address)
+    log.info(EXITING)

@@ -34,7 +34,7 @@ from trio_sched.daemon.serving.limits import (
     REVIEW_QPS,
     REVIEW_SECONDS,
 )
-from trio_sched.daemon.serving.listener import describe, shown_address
+from trio_sched.daemon.serving.listener import EXITING, describe, log_stopped, shown_address
 from trio_sched.daemon.serving.liveness import Liveness
 from trio_sched.daemon.serving.reviews import ReviewClient
 from trio_sched.daemon.serving.tokens import TokenAuthenticator
@@ -72,6 +72,8 @@ async def serve(listener: socket.socket, settings: ServingSettings, assembly: As
         nursery.start_soon(_keep_running, certificates.follow_files)
         nursery.start_soon(_keep_running, liveness.run)
         server = Server(listener, certificates, Application(access), settings.max_streams)
+        if settings.is_needed_at_once:  # else it was said when the listener was opened
+            log.info("Serving securely on %s", shown_address(listener))
         await server.run(stop)
         nursery.cancel_scope.cancel()
 
@@ -163,20 +165,18 @@ class Server:
         listener = trio.socket.from_stdlib_socket(self.listener)
         accepting = trio.CancelScope()
         async with trio.open_nursery() as nursery:
-            log.info("Serving securely on %s", address)
             nursery.start_soon(self._accept, listener, nursery, accepting)
             try:
                 await stop.wait()
                 accepting.cancel()
                 listener.close()
-                log.info("Stopped listening on %s", address)
-                log.info("[graceful-termination] secure server has stopped listening")
+                log_stopped(address)
                 with trio.move_on_after(DRAIN_SECONDS):
                     await self._drained()
             finally:  # also when the lease is lost: Hypercorn shields what it sends from being cancelled
                 for connection in list(self.connections):
                     connection.drop()
-        log.info("[graceful-termination] secure server is exiting")
+        log.info(EXITING)
 
     async def _drained(self) -> None:
         for connection in list(self.connections):
