@@ -1,0 +1,1 @@
+"""CEL, in the dialect of Kubernetes: expressions are parsed, checked, and compiled to closures."""
