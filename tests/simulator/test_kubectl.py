@@ -233,7 +233,7 @@ async def test_the_base_of_contrib_can_be_applied_and_applied_again(kubectl: Kub
     ):
         assert f"{created} created\n" in applied
     again = await kubectl("apply", "-k", str(DEPLOY / "kustomize"))
-    # kubectl replaces the selector of a disruption budget each time, and calls that a change, with real servers as well.
+    # kubectl replaces the selector of a disruption budget each time and calls that a change, with real servers as well.
     changed = [line for line in again.splitlines() if not line.endswith(" unchanged")]
     assert changed == ["poddisruptionbudget.policy/trio-sched configured"]
     image = "-o=jsonpath={.spec.template.spec.containers[0].image}"
