@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -215,3 +216,37 @@ async def test_it_watches(kubectl: Kubectl, server: ApiServer, nursery: trio.Nur
     states = [line.split()[2] for line in seen[0].splitlines()]
     assert states[0] == "Pending"
     assert states[-1] == "Running"
+
+
+DEPLOY = Path(__file__).parents[2] / "contrib" / "deploy"
+
+
+async def test_the_base_of_contrib_can_be_applied_and_applied_again(kubectl: Kubectl) -> None:
+    applied = await kubectl("apply", "-k", str(DEPLOY / "kustomize"))
+    for created in (
+        "serviceaccount/trio-sched",
+        "clusterrole.rbac.authorization.k8s.io/trio-sched",
+        "role.rbac.authorization.k8s.io/trio-sched-leader-election",
+        "configmap/trio-sched",
+        "deployment.apps/trio-sched",
+        "poddisruptionbudget.policy/trio-sched",
+    ):
+        assert f"{created} created\n" in applied
+    again = await kubectl("apply", "-k", str(DEPLOY / "kustomize"))
+    # kubectl replaces the selector of a disruption budget each time and calls that a change, with real servers as well.
+    changed = [line for line in again.splitlines() if not line.endswith(" unchanged")]
+    assert changed == ["poddisruptionbudget.policy/trio-sched configured"]
+    image = "-o=jsonpath={.spec.template.spec.containers[0].image}"
+    assert await kubectl("get", "deployment", "trio-sched", "-n", "kube-system", image) == "trio-sched"
+
+
+async def test_what_the_chart_renders_can_be_applied(kubectl: Kubectl) -> None:
+    helm = Path(sys.executable).parent / "helm"
+    chart, chosen = str(DEPLOY / "helm" / "trio-sched"), "preset=spread,schedulerName=spread"
+    rendered = await trio.run_process(
+        [str(helm), "template", "spread", chart, "--namespace=kube-system", f"--set={chosen}"], capture_stdout=True
+    )
+    applied = await kubectl("apply", "-f", "-", stdin=rendered.stdout.decode())
+    assert applied.count(" created\n") == len(applied.splitlines()) == 9
+    text = await kubectl("get", "configmap", "spread", "-n", "kube-system", "-o=jsonpath={.data.scheduler\\.yaml}")
+    assert "schedulerName: spread\n" in text

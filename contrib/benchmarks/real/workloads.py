@@ -26,7 +26,7 @@ class Workload:
         cpu_goal: at most this share of kube-scheduler's CPU per pod, start-up included.
         speed_goal: the last pod is bound so many times sooner after the start of the process; 0: no goal.
         node_size: see ``node``.
-        victims_per_node: pods of low priority that are on each node.
+        running_per_node: pods of low priority that are on each node already.
         pods_per_second: the pods come at this rate, to a scheduler that has started; 0: all are there before it starts.
     """
 
@@ -37,7 +37,7 @@ class Workload:
     cpu_goal: float
     speed_goal: float = 0.0
     node_size: str = "large"
-    victims_per_node: int = 0
+    running_per_node: int = 0
     pods_per_second: float = 0.0
 
     @property
@@ -59,8 +59,8 @@ class Workload:
 
     @property
     def first_pod(self) -> int:
-        """The number of the first pod to schedule: those of the victims come before it."""
-        return self.nodes * self.victims_per_node
+        """The number of the first pod to schedule: those that run already come before it."""
+        return self.nodes * self.running_per_node
 
     @property
     def schedulable(self) -> set[str]:
@@ -97,7 +97,7 @@ WORKLOADS = (
         cpu_goal=0.30,
         speed_goal=2.0,
         node_size="small",
-        victims_per_node=VICTIMS_PER_NODE,
+        running_per_node=VICTIMS_PER_NODE,
     ),
     Workload(name="daemonset", nodes=5_000, pods=3_000, pod_type="daemon", cpu_goal=0.40, speed_goal=1.3),
     Workload(
@@ -107,6 +107,16 @@ WORKLOADS = (
         pod_type="one-in-ten-too-large",
         cpu_goal=0.25,
         speed_goal=2.0,
+    ),
+    # Hardly anything but the start: the first lists, and what is made of them.
+    Workload(
+        name="large-start",
+        nodes=5_000,
+        pods=100,
+        pod_type="plain",
+        cpu_goal=1.0,
+        speed_goal=1.0,
+        running_per_node=10,
     ),
     Workload(
         name="low-rate",
