@@ -233,7 +233,9 @@ class _Parser:
         return Constant(at, kind, value)
 
     def _list(self) -> tuple[Node, int]:
-        at, elements, optional, depth = self._advance().at, [], set(), 0
+        at, depth = self._advance().at, 0
+        elements: list[Node] = []
+        optional: set[int] = set()
         while self._token.kind not in ("]", ","):
             if self._accept("?"):
                 optional.add(len(elements))
