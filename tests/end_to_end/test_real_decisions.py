@@ -93,6 +93,12 @@ async def test_pods_of_lower_priority_are_preempted(start_server: StartServer, t
         placed = await where(server)
         assert {placed["high-0"], placed["high-1"]} == {"node-a", "node-b"}
         assert not [name for name in placed if "low" in name]
+
+        async def are_reported() -> bool:
+            return len(await server.events("Preempted")) >= 4
+
+        # Events are sent after the bindings they are about.
+        await eventually(are_reported, within_seconds=20)
         preempted = await server.events("Preempted")
         assert {event["regarding"]["name"] for event in preempted} == {f"low-{i}" for i in range(4)}
         assert {event["reportingController"] for event in preempted} == {"default-scheduler"}
