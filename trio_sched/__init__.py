@@ -6,7 +6,7 @@ The packages, lowest layer first; ``lint-imports`` enforces that each imports on
 * ``errors``      the base class of errors
 * ``documents``   YAML and JSON from outside, read with bounds
 * ``objects``     Kubernetes objects, decoded straight from the wire
-* ``cel``         the language in which devices are selected: parser, macros, limits
+* ``cel``         the language in which devices are selected: parser, type checker, limits
 * ``snapshot``    the cluster at one instant, as numpy columns
 * ``plugin_api``  what plugins import: hooks, Status, CycleState, Handle
 * ``config``      KubeSchedulerConfiguration: read, completed, validated

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from attrs import frozen
@@ -144,3 +145,34 @@ Node = (
     | Bind
     | OptionalMap
 )
+
+
+def parts(node: Node) -> Iterator[Node]:
+    """What *node* consists of directly."""
+    match node:
+        case Constant() | Name():
+            return
+        case Select():
+            yield node.operand
+        case Call():
+            if node.target is not None:
+                yield node.target
+            yield from node.arguments
+        case Logical():
+            yield from node.operands
+        case ListLiteral():
+            yield from node.elements
+        case MapLiteral() | MessageLiteral():
+            for entry in node.entries if isinstance(node, MapLiteral) else node.fields:
+                if not isinstance(entry.key, str):
+                    yield entry.key
+                yield entry.value
+        case Comprehension():
+            yield node.over
+            if node.condition is not None:
+                yield node.condition
+            yield node.body
+        case Bind():
+            yield from (node.value, node.body)
+        case OptionalMap():
+            yield from (node.target, node.body)
