@@ -10,6 +10,8 @@ values.
 import re
 from functools import lru_cache
 
+from attrs import frozen
+
 from trio_sched.errors import TrioSchedError
 
 Quantity = str | int | float
@@ -22,8 +24,7 @@ _HUGE = 10**64
 _SHORT = 64
 """Characters of a text that is kept with its value, and digits that are read of a number."""
 
-_SYNTAX = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([A-Za-z]*)([+-]?[0-9]*)", re.ASCII)
-_SHAPE = re.compile(r"^[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*$", re.ASCII)
+_SYNTAX = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*)([+-]?[0-9]*)", re.ASCII)
 _SHAPE_TEXT = r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -45,32 +46,52 @@ def parse_nano(quantity: Quantity) -> int:
     return _parse_short(text) if len(text) <= _SHORT else _parse_text(text)
 
 
-def _parse_text(text: str) -> int:
-    text = text.strip()
-    if text in ("+", "-", "."):
-        return 0
-    if not text or not _SHAPE.match(text):
-        raise QuantityError(_SHAPE_TEXT)
+@frozen
+class WrittenQuantity:
+    """A quantity as it is written: ``whole.fraction`` times a power of ten, or of two."""
+
+    is_negative: bool
+    whole: str
+    """Digits without leading zeros."""
+    fraction: str
+    exponent: int
+    is_binary: bool
+    """*exponent* is one of two: the suffix is one of ``Ki``, ``Mi``, …"""
+
+
+def split_quantity(text: str) -> WrittenQuantity:
+    """What *text* consists of.
+
+    Raises:
+        QuantityError: it is no quantity.
+    """
     match = _SYNTAX.fullmatch(text)
-    if match is None:
-        raise QuantityError("unable to parse numeric part of quantity")
+    if match is None or not text:
+        raise QuantityError(_SHAPE_TEXT)
     sign, whole, fraction, suffix, exponent_digits = match.groups(default="")
-    digits, dropped = _leading_digits(whole + fraction)
-    exponent = dropped - len(fraction)
-    clamp = False
-    if suffix in ("e", "E") and exponent_digits.lstrip("+-"):
-        exponent += int(exponent_digits[:_SHORT])
-    elif exponent_digits or (suffix not in _DECIMAL and suffix not in _BINARY):
+    exponent, is_binary = 0, suffix in _BINARY and not exponent_digits
+    if is_binary:
+        exponent = _BINARY[suffix]
+        if suffix in ("Pi", "Ei") and not whole + fraction:
+            raise QuantityError("unable to parse numeric part of quantity")  # with other suffixes that is 0
+    elif suffix in ("e", "E") and exponent_digits.lstrip("+-"):
+        exponent = int(exponent_digits[:_SHORT])
+    elif exponent_digits or suffix not in _DECIMAL:
         raise QuantityError("unable to parse quantity's suffix")
-    elif suffix in _BINARY:
-        digits <<= _BINARY[suffix]
-        clamp = True
     else:
-        exponent += _DECIMAL[suffix]
-    magnitude = _scale_up(digits, exponent + 9)
-    if clamp:
-        magnitude = min(magnitude, INT64_MAX * NANO)
-    return -magnitude if sign == "-" else magnitude
+        exponent = _DECIMAL[suffix]
+    return WrittenQuantity(sign == "-", whole.lstrip("0"), fraction, exponent, is_binary)
+
+
+def _parse_text(text: str) -> int:
+    written = split_quantity(text.strip())
+    digits, dropped = _leading_digits(written.whole + written.fraction)
+    exponent = dropped - len(written.fraction)
+    if written.is_binary:
+        magnitude = min(_scale_up(digits << written.exponent, exponent + 9), INT64_MAX * NANO)
+    else:
+        magnitude = _scale_up(digits, exponent + written.exponent + 9)
+    return -magnitude if written.is_negative else magnitude
 
 
 _parse_short = lru_cache(maxsize=65536)(_parse_text)
