@@ -24,7 +24,9 @@ def test_help_shows_the_commands_and_every_section_of_flags(capsys: Capture) -> 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_has_a_help_of_its_own(command: str, option: str, capsys: Capture) -> None:
     assert main([command, option]) == ExitCode.OK
-    assert f"Usage: trio-sched {command} [OPTIONS]" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"Usage: trio-sched {command} [OPTIONS]" in printed
+    assert "\\b" not in printed  # the mark of lines that are not wrapped, if it is misspelt
 
 
 def test_the_version_is_that_of_kubernetes_and_ours(capsys: Capture) -> None:

@@ -13,20 +13,14 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from metric_names import check_expression
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from trio_sched.cli.flags import parse_flags
 from trio_sched.cli.prepare import Prepared, prepare
-from trio_sched.daemon.metrics.client_families import CLIENT_FAMILIES
-from trio_sched.daemon.metrics.component_families import COMPONENT_FAMILIES
-from trio_sched.daemon.metrics.families import by_name
-from trio_sched.daemon.metrics.own_families import OWN_FAMILIES
-from trio_sched.daemon.metrics.scheduler_families import SCHEDULER_FAMILIES
 from trio_sched.kube_client.settings import ConnectionSettings
 
-FAMILIES = by_name(CLIENT_FAMILIES, COMPONENT_FAMILIES, OWN_FAMILIES, SCHEDULER_FAMILIES)
-FUNCTIONS = ("histogram_quantile", "label_values")
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "contrib" / "deploy"
 BASE = DEPLOY / "kustomize"
@@ -314,16 +308,4 @@ def _expressions() -> list[str]:
 
 @pytest.mark.parametrize("expression", _expressions())
 def test_every_metric_of_the_dashboard_and_the_alerts_exists_with_its_labels(expression: str) -> None:
-    named = re.findall(
-        r"\b([a-z_]+_[a-z_]+)\s*(?:\{([^}]*)\})?", re.sub(r'"[^"]*"|\[[^]]*\]|by \([^)]*\)', "", expression)
-    )
-    metrics = [(name, labels) for name, labels in named if name not in FUNCTIONS]
-    assert metrics
-    by = {label.strip() for group in re.findall(r"by \(([^)]*)\)", expression) for label in group.split(",")}
-    known = {"le", "instance", "pod", "namespace"}
-    for name, labels in metrics:
-        family = FAMILIES.get(name) or FAMILIES[re.sub(r"_(bucket|sum|count)$", "", name)]
-        assert family.name == name or family.type.value == "histogram"
-        known |= set(family.labels)
-        assert {one.split("=")[0].split("!")[0].strip() for one in labels.split(",") if one.strip()} <= known
-    assert by <= known
+    check_expression(expression)

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from markdown_pages import blocks
 
 from contrib.docs import make_configuration, make_exit_codes, make_flags, make_hooks, make_metrics
 from contrib.docs.pages import Page
@@ -20,9 +21,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 TUTORIAL = ROOT / "docs" / "tutorial" / "write_a_plugin.md"
 OLD_CONFIGURATION = ROOT / "docs" / "how_to" / "keep_an_old_configuration.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _NAMED_BLOCK = re.compile(r"^```\w+\n# (\S+\.\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
 
 
 def paste(page: Path, folder: Path) -> set[str]:
@@ -133,15 +132,8 @@ def test_the_readme_names_exactly_the_plugins_that_are_missing() -> None:
         assert not re.search(rf"\b{name}\b", missing if name in installed else have), name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in _LINK.findall(page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
-
-
 def test_make_knows_every_verb_that_is_promised() -> None:
     verbs = set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    for page in PAGES:
-        # Only commands: prose may make do, make sense, and make room.
-        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
-            assert set(re.findall(r"^make (\w+)", block, re.MULTILINE)) <= verbs, page.name
+    # Only commands: prose may make do, make sense, and make room.
+    for block in blocks("sh"):
+        assert set(re.findall(r"^make (\w+)", block.text, re.MULTILINE)) <= verbs, block.place

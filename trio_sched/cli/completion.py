@@ -13,6 +13,14 @@ from trio_sched.cli.flag_table import SECTIONS
 VARIABLE: Final = "_TRIO_SCHED_COMPLETE"
 """The environment variable with which the script asks the program for completions."""
 
+_HELP: Final = """\
+Print a script for SHELL that completes commands, flags and files.
+
+\b
+bash: eval "$(trio-sched completion bash)"               in ~/.bashrc
+zsh:  eval "$(trio-sched completion zsh)"                in ~/.zshrc
+fish: trio-sched completion fish > ~/.config/fish/completions/trio-sched.fish
+"""
 _FILES: Final = ("config", "kubeconfig", "file", "dir", "to", "manifest")
 
 
@@ -37,16 +45,10 @@ class _Program(click.Group):
         return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
-@click.command(short_help="Print a script that completes commands in a shell.")
+@click.command(help=_HELP, short_help="Print a script that completes commands in a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> ExitCode:
-    r"""Print a script for SHELL that completes commands, flags and files.
-
-    \b
-    bash: eval "$(trio-sched completion bash)"               in ~/.bashrc
-    zsh:  eval "$(trio-sched completion zsh)"                in ~/.zshrc
-    fish: trio-sched completion fish > ~/.config/fish/completions/trio-sched.fish
-    """
+    """Print the script for *shell*."""
     found = get_completion_class(shell)
     assert found is not None  # click has these three
     click.echo(found(_program(), {}, NAME, VARIABLE).source())
