@@ -1,6 +1,9 @@
 """The configuration is exchanged while the scheduler runs."""
 
 import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,13 +15,14 @@ from trio.testing import MockClock
 
 from trio_sched.config.load import load_configuration
 from trio_sched.config.schema import LeaderElection
-from trio_sched.daemon.reload import ReloadRefused, ReloadRequests, keep_fixed
+from trio_sched.daemon.reload import ReloadRefused, ReloadRequests, digest_of, keep_fixed
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.errors import TrioSchedError
 from trio_sched.plugin_api import Action, EventRegistration, Handle, Status, Wait, hookimpl, on, unschedulable
 from trio_sched.plugin_api import Pod as ApiPod
 from trio_sched.testing import node, pod
+from trio_sched.testing.scheduler_process import SchedulerProcess
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -287,29 +291,36 @@ class _File:
         return evolve(self.settings, profiles=profiles)
 
 
+@asynccontextmanager
+async def reloading(path: Path, digest: bytes = b"") -> AsyncIterator[SchedulerProcess]:
+    """A scheduler of the configuration file *path*."""
+    async with virtual_cluster(nodes=1, scheduler=False) as cluster:
+        process = await cluster.start_scheduler(wait=False)
+        process._reload = ReloadRequests(_File(path, process.settings), WakeUp(), digest)
+        await process.wait_started()
+        yield process
+
+
+def percentage(process: SchedulerProcess) -> int:
+    return process.assembly.scheduler.profiles["default-scheduler"].percentage_of_nodes_to_score
+
+
 async def test_the_file_is_reloaded_when_its_contents_change(
     tmp_path: Path, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     path = tmp_path / "config.yaml"
     path.write_text("10")
-    async with virtual_cluster(nodes=1, scheduler=False) as cluster:
-        process = await cluster.start_scheduler(wait=False)
-        process._reload = ReloadRequests(_File(path, process.settings), WakeUp())
-        await process.wait_started()
-
-        def percentage() -> int:
-            return process.assembly.scheduler.profiles["default-scheduler"].percentage_of_nodes_to_score
-
+    async with reloading(path) as process:
         await trio.sleep(11)
-        assert percentage() == 0
+        assert percentage(process) == 0
         assert process.assembly.reloads.succeeded == 0
         path.write_text("20")
         await trio.sleep(11)
-        assert percentage() == 20
+        assert percentage(process) == 20
         path.write_text("many")
         await trio.sleep(11)
-        assert percentage() == 20
+        assert percentage(process) == 20
         assert "'many' is no percentage" in process.assembly.reloads.last_problem
         path.unlink()
         await trio.sleep(11)
@@ -317,8 +328,57 @@ async def test_the_file_is_reloaded_when_its_contents_change(
         other.write_text("30")
         path.symlink_to(other)  # as a volume of a ConfigMap does
         await trio.sleep(11)
-        assert percentage() == 30
+        assert percentage(process) == 30
         assert (process.assembly.reloads.succeeded, process.assembly.reloads.failed) == (2, 1)
+
+
+async def test_what_has_changed_since_the_start_read_the_file_is_reloaded(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("10")
+    digest = digest_of(str(path))
+    path.write_text("20")  # while the caches are filled, or this process follows with delayCacheUntilActive
+    async with reloading(path, digest) as process:
+        await trio.sleep(6)
+        assert percentage(process) == 20
+
+
+async def test_a_file_that_cannot_be_read_for_a_while_is_reloaded_once_it_can(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("10")
+    async with reloading(path) as process:
+        await trio.sleep(6)
+
+        def refuse(*_args: Any, **_options: Any) -> bytes:
+            raise PermissionError(13, "Permission denied")
+
+        with monkeypatch.context() as patch:  # tests may run as root, for whom everything is readable
+            patch.setattr("trio_sched.daemon.reload.read_bytes", refuse)
+            path.write_text("20")
+            await trio.sleep(11)
+            assert percentage(process) == 0
+        await trio.sleep(6)
+        assert percentage(process) == 20
+
+
+async def test_a_pipe_is_never_waited_for(
+    tmp_path: Path, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "config.yaml"
+    os.mkfifo(path)
+    async with reloading(path) as process:
+        await trio.sleep(11)
+        assert process.assembly.reloads.failed == 0
+        process._reload.requested.set()
+        await trio.sleep(1)
+        assert "it is not a regular file" in process.assembly.reloads.last_problem
+        path.unlink()
+        path.write_text("20")
+        await trio.sleep(6)
+        assert percentage(process) == 20
 
 
 def events(cluster: VirtualCluster) -> list[Any]:
