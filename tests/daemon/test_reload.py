@@ -61,6 +61,26 @@ class Patient(PluginBase):
         self.log.append(("unreserved by", id(self), pod.name))
 
 
+class SlowToBind(PluginBase):
+    """Has a pre_bind that takes ten seconds."""
+
+    @hookimpl
+    async def pre_bind(self, pod: ApiPod, node_name: str, state: Any) -> None:
+        await trio.sleep(10)
+
+
+class SlowToPreempt(PluginBase):
+    """Looks for other ways for ten seconds, and finds none."""
+
+    @hookimpl
+    def filter_node(self, pod: ApiPod, node: Any, state: Any) -> Status | None:
+        return unschedulable("not today")
+
+    @hookimpl
+    async def post_filter(self, pod: ApiPod, state: Any) -> None:
+        await trio.sleep(10)
+
+
 class Busy(PluginBase):
     """Has a background task."""
 
@@ -176,6 +196,41 @@ async def test_pods_of_a_new_profile_are_taken_up_and_those_of_one_that_is_gone_
         await cluster.reload(LEAST)
         await cluster.settle()
         assert cluster.placements() == {"default/mine": "n", "default/theirs": "n"}
+
+
+@pytest.mark.parametrize("plugin", [None, Patient, SlowToBind, SlowToPreempt])
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_a_profile_can_go_while_its_pods_are_on_their_way(
+    plugin: type[Any] | None, is_refused: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = [] if plugin is None else [plugin]
+    async with virtual_cluster(nodes=1, config=LEAST, plugins=plugins, bind_latency_seconds=10) as cluster:
+        await cluster.create(pod("p"))
+        await trio.sleep(5)
+        if is_refused:
+            cluster.api.faults.fail_next(1, verb="create", resource="pods/binding", code=500, reason="InternalError")
+        await cluster.reload(LEAST.replace("default-scheduler", "other"))
+        await trio.sleep(60)
+        await cluster.create(pod("theirs", scheduler_name="other"))
+        await trio.sleep(60)
+        assert cluster.placements()["default/theirs"] == "node-1"
+        await cluster.reload(LEAST)
+        await trio.sleep(60)
+        assert cluster.placements()["default/p"] == "node-1"
+        assert "Traceback" not in caplog.text
+
+
+async def test_what_is_measured_goes_on_after_a_reload(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1, config=LEAST) as cluster:
+        profiles = cluster.scheduler.assembly.scheduler.measurements.profiles
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        await cluster.reload(MOST)
+        await cluster.create(pod("q"))
+        await cluster.settle()
+        assert profiles["default-scheduler"].bound.count == 2
+        await cluster.reload(LEAST.replace("default-scheduler", "other"))
+        assert list(profiles) == ["other"]
 
 
 async def test_what_new_plugins_read_is_watched_before_they_are_asked_and_no_longer_than_they_are(
