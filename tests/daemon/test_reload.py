@@ -108,6 +108,22 @@ class Broken(Gate):
         raise ValueError("no licence")
 
 
+class Exiting(Gate):
+    """Ends the process in its constructor, as a parser of command lines does."""
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        raise SystemExit("usage: ...")
+
+
+class ExitingLater(PluginBase):
+    """Has a background task that ends the process."""
+
+    @hookimpl
+    async def run(self) -> None:
+        await trio.sleep(0.5)
+        raise SystemExit("no more work")
+
+
 class Reader(PluginBase):
     """Reads a kind that nobody else reads, and lets pods pass as soon as there is an object of it."""
 
@@ -264,7 +280,15 @@ async def test_background_tasks_of_the_former_plugins_end_when_those_of_the_new_
         assert Busy.log == ["begins", "begins", "ends", "ends"]
 
 
-@pytest.mark.parametrize(("plugin", "problem"), [(Broken, "no licence"), (Hasty, "address in use")])
+@pytest.mark.parametrize(
+    ("plugin", "problem"),
+    [
+        (Broken, "no licence"),
+        (Hasty, "address in use"),
+        (Exiting, "SystemExit: usage"),
+        (ExitingLater, "SystemExit: no more work"),
+    ],
+)
 async def test_where_a_plugin_fails_to_start_the_former_configuration_stays(
     plugin: type[Any], problem: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
