@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 import trio
 from client_authority import ClientAuthority
 
+from trio_sched.daemon.serving import authentication_lookup
 from trio_sched.daemon.serving.authentication_lookup import AuthenticationLookup
 from trio_sched.daemon.serving.errors import ServingError
 from trio_sched.daemon.serving_settings import AuthenticationSettings
+from trio_sched.documents import files
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.simulator import ApiServer, populate
 
@@ -132,3 +135,19 @@ def test_a_file_without_certificates_ends_the_start(tmp_path: Path) -> None:
     lookup = AuthenticationLookup(settings=AuthenticationSettings(client_ca_file=str(file)))
     with pytest.raises(ServingError, match="data does not contain any valid certificates"):
         lookup.read_files()
+
+
+async def test_a_file_that_has_become_a_pipe_holds_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authentication_lookup, "RELOAD_SECONDS", 0.01)
+    monkeypatch.setattr(files, "PIPE_WAIT_SECONDS", 2.0)
+    path = tmp_path / "ca.pem"
+    path.write_text(CLIENTS.pem)
+    lookup = AuthenticationLookup(settings=AuthenticationSettings(client_ca_file=str(path)))
+    lookup.read_files()
+    path.unlink()
+    os.mkfifo(path)
+    began = trio.current_time()
+    with trio.move_on_after(0.2):
+        await lookup.follow(None, Random(0))
+    assert trio.current_time() - began < 1.0
+    assert not lookup.clients.is_empty
