@@ -76,8 +76,13 @@ async def test_a_front_proxy_whose_allowed_names_cannot_be_read_is_not_believed(
 
 
 async def test_files_take_precedence_and_are_read_again(
-    api: ApiServer, client: KubeClient, tmp_path: Path, autojump_clock: object
+    api: ApiServer,
+    client: KubeClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    monkeypatch.setattr(authentication_lookup, "RELOAD_SECONDS", 0.01)
     populate(api, [FULL])
     file = tmp_path / "ca.pem"
     file.write_text(PROXIES.pem)
@@ -85,14 +90,17 @@ async def test_files_take_precedence_and_are_read_again(
     lookup.read_files()
     await lookup.look_up(client)
     async with trio.open_nursery() as nursery:
+        nursery.cancel_scope.deadline = trio.current_time() + 10
         nursery.start_soon(lookup.follow, client, Random(0))
         file.write_text("broken")
-        await trio.sleep(100)
+        while "certificate authorities are not replaced" not in caplog.text:
+            await trio.sleep(0.01)
         assert lookup.clients._pem == PROXIES.pem
         file.write_text(CLIENTS.pem)
-        await trio.sleep(100)
-        assert lookup.clients._pem == CLIENTS.pem
+        while lookup.clients._pem != CLIENTS.pem:
+            await trio.sleep(0.01)
         nursery.cancel_scope.cancel()
+    assert lookup.clients._pem == CLIENTS.pem
 
 
 async def test_a_look_up_that_fails_warns_or_ends_the_start(
