@@ -3,6 +3,8 @@
 import json
 import logging
 import os
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -40,6 +42,15 @@ async def put(api: ApiServer, body: dict[str, Any]) -> None:
     path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
     answer = await api.handle("PUT", path, "", {"content-type": "application/json"}, json.dumps(body).encode())
     assert answer.status == 200
+
+
+async def until(check: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    with trio.fail_after(10):
+        for _ in count():
+            if check():
+                return
+            await trio.sleep(0.01)
 
 
 async def test_the_config_map_is_looked_up_and_followed(
@@ -90,17 +101,13 @@ async def test_files_take_precedence_and_are_read_again(
     lookup.read_files()
     await lookup.look_up(client)
     async with trio.open_nursery() as nursery:
-        nursery.cancel_scope.deadline = trio.current_time() + 10
         nursery.start_soon(lookup.follow, client, Random(0))
         file.write_text("broken")
-        while "certificate authorities are not replaced" not in caplog.text:
-            await trio.sleep(0.01)
+        await until(lambda: "certificate authorities are not replaced" in caplog.text)
         assert lookup.clients._pem == PROXIES.pem
         file.write_text(CLIENTS.pem)
-        while lookup.clients._pem != CLIENTS.pem:
-            await trio.sleep(0.01)
+        await until(lambda: lookup.clients._pem == CLIENTS.pem)
         nursery.cancel_scope.cancel()
-    assert lookup.clients._pem == CLIENTS.pem
 
 
 async def test_a_look_up_that_fails_warns_or_ends_the_start(
