@@ -292,17 +292,23 @@ def served_cluster(small_cluster: Path) -> Iterator[tuple[str, ApiServer]]:
 
 def _run_until(line: str, flags: list[str], *signals: signal.Signals) -> tuple[int, str]:
     """Run the daemon in a process, send it *signals* once it has logged *line*, and wait for its end."""
+    return _run_through([(line, signals)], flags)
+
+
+def _run_through(steps: list[tuple[str, tuple[signal.Signals, ...]]], flags: list[str]) -> tuple[int, str]:
+    """The same, with several lines that are waited for one after the other."""
     # Tests run side by side, and there is one port of that number.
     command = [sys.executable, "-m", "trio_sched", "--secure-port=0", *flags]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         seen = ""
-        for text in process.stderr:
-            seen += text
-            if line in text:
-                break
-        for number in signals:
-            process.send_signal(number)
+        for line, signals in steps:
+            for text in process.stderr:
+                seen += text
+                if line in text:
+                    break
+            for number in signals:
+                process.send_signal(number)
         seen += process.stderr.read()
         return process.wait(), seen
 
@@ -393,6 +399,18 @@ def test_the_endpoints_are_served_first_and_closed_first(served_cluster: tuple[s
     assert found == sorted(found)
     assert "Traceback" not in said
     assert (tmp_path / "kube-scheduler.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_process_that_serves_reloads_its_configuration(
+    served_cluster: tuple[str, ApiServer], config: Callable[[str], str], tmp_path: Path
+) -> None:
+    url, _server = served_cluster
+    serving = [f"--secure-port={_free_port()}", "--bind-address=127.0.0.1", f"--cert-dir={tmp_path}"]
+    steps = [("Serving securely on", (signal.SIGHUP,)), ("onfiguration", (signal.SIGTERM,))]
+    code, said = _run_through(steps, [config(""), f"--master={url}", *serving])
+    assert code == ExitCode.OK, said
+    assert '"Reloaded configuration"' in said
+    assert "not reloaded" not in said
 
 
 def test_a_port_that_is_taken_ends_the_start(capsys: Capture) -> None:

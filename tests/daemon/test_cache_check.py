@@ -112,6 +112,27 @@ async def test_a_watch_that_has_missed_something_is_listed_again(autojump_clock:
         assert not await check_of(cluster).check()
 
 
+async def test_a_watch_that_is_interrupted_is_late_and_nothing_is_wrong(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with virtual_cluster(nodes=1) as cluster:
+        await cluster.create(pod("there", node_name="node-1"))
+        await cluster.settle()
+        pods = cluster.scheduler.assembly.watches.pods
+        cluster.api.faults.set_latency(40, verb="watch", resource="pods")
+        pods.list_again()
+        await trio.sleep(1)
+        await cluster.create(pod("new"))
+        await cluster.delete(pod("there"))
+        lists = pods.lists
+        assert not await check_of(cluster).check()
+        assert pods.known("default", "new") is None  # it was not shown meanwhile
+        await trio.sleep(100)
+        assert pods.known("default", "new") is not None
+        assert pods.lists == lists
+        assert "Cache mismatch" not in caplog.text
+
+
 async def test_it_checks_by_itself_and_goes_on_without_the_api_server(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -83,6 +83,15 @@ async def election(api: ApiServer, client: KubeClient) -> Election:
     return Election(api, client)
 
 
+def take_over(election: Election, holder: str) -> None:
+    store = election.api.store
+    stored = store.get("leases.coordination.k8s.io", KEY)
+    assert stored is not None
+    fields = {**stored.fields, "metadata": dict(stored.fields["metadata"])}
+    fields["spec"] = {**stored.fields["spec"], "holderIdentity": holder}
+    store.replace("leases.coordination.k8s.io", stored, fields)
+
+
 async def test_a_lease_that_does_not_exist_is_created_and_then_renewed_every_other_second(
     election: Election, autojump_clock: MockClock
 ) -> None:
@@ -256,6 +265,25 @@ async def test_the_lease_is_lost_if_the_server_does_not_answer(election: Electio
     assert trio.current_time() - began <= 7.0
 
 
+async def test_the_lease_is_lost_as_soon_as_another_candidate_is_seen_to_hold_it(
+    election: Election, autojump_clock: MockClock
+) -> None:
+    began = trio.current_time()
+
+    async def work() -> None:
+        await trio.sleep(1)
+        take_over(election, "other")
+        await trio.sleep_forever()
+
+    with pytest.RaisesGroup(
+        pytest.RaisesExc(LeaderElectionLost, match="kube-system/kube-scheduler is held by other"),
+        flatten_subgroups=True,
+    ):
+        await election.elector().lead(work, trio.Event())
+    assert trio.current_time() - began == pytest.approx(2.0)  # at the next renewal, not after the renew deadline
+    assert election.spec["holderIdentity"] == "other"
+
+
 async def test_a_lost_reply_to_a_renewal_costs_one_more_read(election: Election, autojump_clock: MockClock) -> None:
     async def work() -> None:
         await trio.sleep(1)
@@ -291,11 +319,7 @@ async def test_the_lease_is_released_when_the_work_raises(election: Election, au
 async def test_the_lease_of_another_holder_is_not_released(election: Election, autojump_clock: MockClock) -> None:
     async def work() -> None:
         await trio.sleep(1)
-        store = election.api.store
-        stored = store.get("leases.coordination.k8s.io", KEY)
-        fields = {**stored.fields, "metadata": dict(stored.fields["metadata"])}
-        fields["spec"] = {**stored.fields["spec"], "holderIdentity": "thief"}
-        store.replace("leases.coordination.k8s.io", stored, fields)
+        take_over(election, "thief")
 
     await election.elector().lead(work, trio.Event())
     assert election.spec["holderIdentity"] == "thief"

@@ -1,6 +1,9 @@
 """The configuration is exchanged while the scheduler runs."""
 
 import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,13 +15,14 @@ from trio.testing import MockClock
 
 from trio_sched.config.load import load_configuration
 from trio_sched.config.schema import LeaderElection
-from trio_sched.daemon.reload import ReloadRefused, ReloadRequests, keep_fixed
+from trio_sched.daemon.reload import ReloadRefused, ReloadRequests, digest_of, keep_fixed
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.errors import TrioSchedError
 from trio_sched.plugin_api import Action, EventRegistration, Handle, Status, Wait, hookimpl, on, unschedulable
 from trio_sched.plugin_api import Pod as ApiPod
 from trio_sched.testing import node, pod
+from trio_sched.testing.scheduler_process import SchedulerProcess
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -57,6 +61,26 @@ class Patient(PluginBase):
         self.log.append(("unreserved by", id(self), pod.name))
 
 
+class SlowToBind(PluginBase):
+    """Has a pre_bind that takes ten seconds."""
+
+    @hookimpl
+    async def pre_bind(self, pod: ApiPod, node_name: str, state: Any) -> None:
+        await trio.sleep(10)
+
+
+class SlowToPreempt(PluginBase):
+    """Looks for other ways for ten seconds, and finds none."""
+
+    @hookimpl
+    def filter_node(self, pod: ApiPod, node: Any, state: Any) -> Status | None:
+        return unschedulable("not today")
+
+    @hookimpl
+    async def post_filter(self, pod: ApiPod, state: Any) -> None:
+        await trio.sleep(10)
+
+
 class Busy(PluginBase):
     """Has a background task."""
 
@@ -82,6 +106,22 @@ class Broken(Gate):
 
     def __init__(self, args: Any, handle: Handle) -> None:
         raise ValueError("no licence")
+
+
+class Exiting(Gate):
+    """Ends the process in its constructor, as a parser of command lines does."""
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        raise SystemExit("usage: ...")
+
+
+class ExitingLater(PluginBase):
+    """Has a background task that ends the process."""
+
+    @hookimpl
+    async def run(self) -> None:
+        await trio.sleep(0.5)
+        raise SystemExit("no more work")
 
 
 class Reader(PluginBase):
@@ -174,6 +214,41 @@ async def test_pods_of_a_new_profile_are_taken_up_and_those_of_one_that_is_gone_
         assert cluster.placements() == {"default/mine": "n", "default/theirs": "n"}
 
 
+@pytest.mark.parametrize("plugin", [None, Patient, SlowToBind, SlowToPreempt])
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_a_profile_can_go_while_its_pods_are_on_their_way(
+    plugin: type[Any] | None, is_refused: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = [] if plugin is None else [plugin]
+    async with virtual_cluster(nodes=1, config=LEAST, plugins=plugins, bind_latency_seconds=10) as cluster:
+        await cluster.create(pod("p"))
+        await trio.sleep(5)
+        if is_refused:
+            cluster.api.faults.fail_next(1, verb="create", resource="pods/binding", code=500, reason="InternalError")
+        await cluster.reload(LEAST.replace("default-scheduler", "other"))
+        await trio.sleep(60)
+        await cluster.create(pod("theirs", scheduler_name="other"))
+        await trio.sleep(60)
+        assert cluster.placements()["default/theirs"] == "node-1"
+        await cluster.reload(LEAST)
+        await trio.sleep(60)
+        assert cluster.placements()["default/p"] == "node-1"
+        assert "Traceback" not in caplog.text
+
+
+async def test_what_is_measured_goes_on_after_a_reload(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1, config=LEAST) as cluster:
+        profiles = cluster.scheduler.assembly.scheduler.measurements.profiles
+        await cluster.create(pod("p"))
+        await cluster.settle()
+        await cluster.reload(MOST)
+        await cluster.create(pod("q"))
+        await cluster.settle()
+        assert profiles["default-scheduler"].bound.count == 2
+        await cluster.reload(LEAST.replace("default-scheduler", "other"))
+        assert list(profiles) == ["other"]
+
+
 async def test_what_new_plugins_read_is_watched_before_they_are_asked_and_no_longer_than_they_are(
     autojump_clock: MockClock,
 ) -> None:
@@ -205,7 +280,15 @@ async def test_background_tasks_of_the_former_plugins_end_when_those_of_the_new_
         assert Busy.log == ["begins", "begins", "ends", "ends"]
 
 
-@pytest.mark.parametrize(("plugin", "problem"), [(Broken, "no licence"), (Hasty, "address in use")])
+@pytest.mark.parametrize(
+    ("plugin", "problem"),
+    [
+        (Broken, "no licence"),
+        (Hasty, "address in use"),
+        (Exiting, "SystemExit: usage"),
+        (ExitingLater, "SystemExit: no more work"),
+    ],
+)
 async def test_where_a_plugin_fails_to_start_the_former_configuration_stays(
     plugin: type[Any], problem: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -287,29 +370,36 @@ class _File:
         return evolve(self.settings, profiles=profiles)
 
 
+@asynccontextmanager
+async def reloading(path: Path, digest: bytes = b"") -> AsyncIterator[SchedulerProcess]:
+    """A scheduler of the configuration file *path*."""
+    async with virtual_cluster(nodes=1, scheduler=False) as cluster:
+        process = await cluster.start_scheduler(wait=False)
+        process._reload = ReloadRequests(_File(path, process.settings), WakeUp(), digest)
+        await process.wait_started()
+        yield process
+
+
+def percentage(process: SchedulerProcess) -> int:
+    return process.assembly.scheduler.profiles["default-scheduler"].percentage_of_nodes_to_score
+
+
 async def test_the_file_is_reloaded_when_its_contents_change(
     tmp_path: Path, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     path = tmp_path / "config.yaml"
     path.write_text("10")
-    async with virtual_cluster(nodes=1, scheduler=False) as cluster:
-        process = await cluster.start_scheduler(wait=False)
-        process._reload = ReloadRequests(_File(path, process.settings), WakeUp())
-        await process.wait_started()
-
-        def percentage() -> int:
-            return process.assembly.scheduler.profiles["default-scheduler"].percentage_of_nodes_to_score
-
+    async with reloading(path) as process:
         await trio.sleep(11)
-        assert percentage() == 0
+        assert percentage(process) == 0
         assert process.assembly.reloads.succeeded == 0
         path.write_text("20")
         await trio.sleep(11)
-        assert percentage() == 20
+        assert percentage(process) == 20
         path.write_text("many")
         await trio.sleep(11)
-        assert percentage() == 20
+        assert percentage(process) == 20
         assert "'many' is no percentage" in process.assembly.reloads.last_problem
         path.unlink()
         await trio.sleep(11)
@@ -317,8 +407,57 @@ async def test_the_file_is_reloaded_when_its_contents_change(
         other.write_text("30")
         path.symlink_to(other)  # as a volume of a ConfigMap does
         await trio.sleep(11)
-        assert percentage() == 30
+        assert percentage(process) == 30
         assert (process.assembly.reloads.succeeded, process.assembly.reloads.failed) == (2, 1)
+
+
+async def test_what_has_changed_since_the_start_read_the_file_is_reloaded(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("10")
+    digest = digest_of(str(path))
+    path.write_text("20")  # while the caches are filled, or this process follows with delayCacheUntilActive
+    async with reloading(path, digest) as process:
+        await trio.sleep(6)
+        assert percentage(process) == 20
+
+
+async def test_a_file_that_cannot_be_read_for_a_while_is_reloaded_once_it_can(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("10")
+    async with reloading(path) as process:
+        await trio.sleep(6)
+
+        def refuse(*_args: Any, **_options: Any) -> bytes:
+            raise PermissionError(13, "Permission denied")
+
+        with monkeypatch.context() as patch:  # tests may run as root, for whom everything is readable
+            patch.setattr("trio_sched.daemon.reload.read_bytes", refuse)
+            path.write_text("20")
+            await trio.sleep(11)
+            assert percentage(process) == 0
+        await trio.sleep(6)
+        assert percentage(process) == 20
+
+
+async def test_a_pipe_is_never_waited_for(
+    tmp_path: Path, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "config.yaml"
+    os.mkfifo(path)
+    async with reloading(path) as process:
+        await trio.sleep(11)
+        assert process.assembly.reloads.failed == 0
+        process._reload.requested.set()
+        await trio.sleep(1)
+        assert "it is not a regular file" in process.assembly.reloads.last_problem
+        path.unlink()
+        path.write_text("20")
+        await trio.sleep(6)
+        assert percentage(process) == 20
 
 
 def events(cluster: VirtualCluster) -> list[Any]:

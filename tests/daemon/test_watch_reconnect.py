@@ -75,6 +75,25 @@ async def test_a_watch_that_pauses_after_an_outage_reconnects_at_once(
     assert trio.current_time() - began <= WATCH_CATCH_UP_SECONDS + 0.1
 
 
+async def test_a_server_that_refuses_at_first_is_asked_again_every_second(
+    api: ApiServer, client: KubeClient, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    reflector, _names = follow(client)
+    await nursery.start(reflector.run)
+    await reflector.connected.wait()
+    api.stop()
+    await trio.sleep(100)
+    api.resume()
+    # As a server does until it has read its roles.
+    api.faults.fail_next(2, verb="watch", resource="pods", code=403, reason="Forbidden")
+
+    began = trio.current_time()
+    await WatchReconnect([reflector]).wait_connected()
+
+    assert reflector.connected.is_set()
+    assert trio.current_time() - began <= WATCH_CATCH_UP_SECONDS + 2.1
+
+
 async def test_waiting_for_the_watches_is_bounded_in_time(
     api: ApiServer,
     client: KubeClient,

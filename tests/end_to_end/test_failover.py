@@ -141,11 +141,8 @@ async def test_a_leader_whose_lease_is_taken_ends(autojump_clock: MockClock) -> 
         await cluster.create(pod("p"))
         failure = await cluster.scheduler.failed()
         assert isinstance(failure, LeaderElectionLost)
-        assert str(failure) == (
-            "leader election lost: the lease kube-system/kube-scheduler could not be renewed in time"
-        )
-        # A renewal may just have been over; from then on the deadline of ten seconds counts.
-        assert 10 <= trio.current_time() - stolen <= 12.1
+        assert str(failure) == "leader election lost: the lease kube-system/kube-scheduler is held by thief"
+        assert trio.current_time() - stolen <= 2.1  # the next renewal shows it
         await cluster.settle()
         assert history.binds == {}
         assert holder(cluster) == "thief"

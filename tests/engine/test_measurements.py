@@ -165,3 +165,15 @@ def test_a_reset_forgets_everything_and_counting_goes_on() -> None:
     assert not all_of_them.hints
     measured.decided_from_cache(0.5, NONE, NONE)
     assert counts(measured)["Filter", "Success"] == 1
+
+
+def test_a_profile_that_is_exchanged_keeps_its_counts_under_the_plugins_that_they_are_of() -> None:
+    all_of_them = Measurements(ticking().__next__)
+    measured = all_of_them.add_profile("p", plugins=PLUGINS)
+    measured.filtered(NONE)
+    assert all_of_them.add_profile("p", plugins={"PreFilter": ("C",), "Filter": ("C",)}) is measured
+    measured.filtered(NONE)
+    measured.fold()
+    assert {plugin: measured.evaluations["Filter", plugin] for plugin in "ABC"} == {"A": 1, "B": 1, "C": 1}
+    all_of_them.keep_profiles(["q"])
+    assert all_of_them.profiles == {}

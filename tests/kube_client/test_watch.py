@@ -224,14 +224,28 @@ async def test_after_410_the_difference_to_a_new_list_is_delivered(autojump_cloc
 
 
 async def test_a_410_answer_to_a_watch_leads_to_a_list_too(autojump_clock: MockClock) -> None:
-    server = Server(
-        lists=[listing(10), listing(20, pod("a", 15))],
-        watches=[httpx.Response(410, json=status(410, "Expired"))],
-    )
+    gone = httpx.Response(410, json=status(410, "Expired"))
+    server = Server(lists=[listing(10), listing(20), listing(30, pod("a", 25))], watches=[gone, gone])
     async with following(server) as consumer:
         await trio.sleep(10)
+    assert consumer.changes == [("ADDED", None, "a@25")]
+    assert server.verbs == ["list", "watch", "list", "watch", "list", "watch"]
+    moments = [at for _verb, _query, at in server.asked]
+    assert moments[2] == moments[1], "a server that was restarted after the list says so once"
+    assert moments[4] - moments[3] >= 0.8, "410 after 410 must not become a storm of lists"
+
+
+async def test_a_server_that_starts_anew_after_the_list_is_listed_at_once(autojump_clock: MockClock) -> None:
+    refused = httpx.Response(503, json=status(503, "ServiceUnavailable"))
+    server = Server(
+        lists=[listing(10), listing(20, pod("a", 15))],
+        watches=[*[refused] * 3, httpx.Response(410, json=status(410, "Expired"))],
+    )
+    async with following(server) as consumer:
+        await trio.sleep(30)
     assert consumer.changes == [("ADDED", None, "a@15")]
-    assert server.asked[2][2] - server.asked[1][2] >= 0.8, "right after a list, 410 must not become a storm of lists"
+    moments = [at for _verb, _query, at in server.asked]
+    assert moments[5] == moments[4]  # the pauses that the refusals had led to are over
 
 
 async def test_what_came_before_an_error_is_delivered_first(autojump_clock: MockClock) -> None:

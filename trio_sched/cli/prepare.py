@@ -100,7 +100,8 @@ def prepare(
     Args:
         flags: the command line.
         points_of: every plugin there is, with the extension points that it implements.
-        connection: the API server; None: the one that the configuration or the flags name.
+        connection: the API server, for a process that runs and serves already: its port is taken, by itself. None: the
+            one that the configuration or the flags name.
 
     Raises:
         LoggingOptionsError: to be printed as it is.
@@ -110,12 +111,13 @@ def prepare(
     gates = check_logging(flags)
     if problems := [*gates.out_of_range(), *option_problems(flags, gates)]:
         raise ConfigError(problems)
-    check_certificate_directory(flags)
+    if connection is None:
+        check_certificate_directory(flags)
     source = choose_configuration(flags, connected=connection is None)
     config = source.load(flags.overrides(), gates)
     if connection is None:
         connection = load_kubeconfig(config.client_connection.kubeconfig, master=flags.master)
-    check_serving(flags, starts=not flags.write_config_to)
+        check_serving(flags, starts=not flags.write_config_to)
     serving = serving_settings(flags)
     _check_client(config)
     for extender in config.extenders:

@@ -36,7 +36,7 @@ from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.daemon.log_lines import line_handler
 from trio_sched.daemon.log_setup import LogSettings, set_up_logging
 from trio_sched.daemon.overdue_end import wait_for_overdue_hooks
-from trio_sched.daemon.reload import ReloadRequests
+from trio_sched.daemon.reload import ReloadRequests, digest_of
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
@@ -66,6 +66,7 @@ def run(flags: Flags) -> ExitCode:
         log_flags(flags)
         registry = PluginRegistry.discover()
         points_of = PointsByPlugin(registry)
+        digest = digest_of(flags.config)  # before the file is read: what changes it later is seen
         prepared = prepare(flags, points_of=points_of)
         prepared.source.warn()
         log_overrides(prepared, points_of)
@@ -78,7 +79,7 @@ def run(flags: Flags) -> ExitCode:
         log_versions(flags.reported_version)
         if prepared.config.leader_election.leader_elect:
             check_elector(prepared.config.leader_election)
-        trio.run(_run_until_signal, prepared, settings)
+        trio.run(_run_until_signal, prepared, settings, digest)
         if not prepared.config.leader_election.leader_elect:
             raise ConfigError.of("finished without leader elect")
     except* LoggingOptionsError as group:
@@ -151,12 +152,12 @@ class _ConfigurationFile:
         return daemon_settings(prepared, registry)
 
 
-def _reload_requests(prepared: Prepared) -> ReloadRequests | None:
-    return ReloadRequests(_ConfigurationFile(prepared), WakeUp()) if prepared.flags.config else None
+def _reload_requests(prepared: Prepared, digest: bytes) -> ReloadRequests | None:
+    return ReloadRequests(_ConfigurationFile(prepared), WakeUp(), digest) if prepared.flags.config else None
 
 
-async def _run_until_signal(prepared: Prepared, settings: DaemonSettings) -> None:
-    stop, reload = trio.Event(), _reload_requests(prepared)
+async def _run_until_signal(prepared: Prepared, settings: DaemonSettings, digest: bytes) -> None:
+    stop, reload = trio.Event(), _reload_requests(prepared, digest)
     actions: dict[signal.Signals, Callable[[], None]] = {}
     if reload is not None and not sys.stderr.isatty():
         # A closed terminal sends SIGHUP to what runs in it, and that is to end with it.

@@ -51,11 +51,11 @@ class BackgroundTasks:
         self._scope.cancel()
 
     async def _run(self, hook: BoundHook) -> None:
-        try:
-            await run_in_background(hook)
-        except Exception as exc:  # a plugin may raise anything
-            failure = PluginTaskFailed(hook.plugin, exc)
-            if not self.is_on_trial:
-                raise failure from exc
-            self.failure = self.failure or failure
-            self.cancel()
+        error = (await run_in_background(hook)).error
+        if error is None:
+            return
+        failure = PluginTaskFailed(hook.plugin, error)
+        if not self.is_on_trial:
+            raise failure from error
+        self.failure = self.failure or failure
+        self.cancel()

@@ -30,7 +30,7 @@ from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.decision import ScheduleResult, SchedulingFailure
 from trio_sched.engine.hook_steps import PreBindPlan, pre_bind_cancelled, read_pre_bind
-from trio_sched.engine.measurements import ERROR, SUCCESS, PluginTimes, ProfileMeasurements, status_label
+from trio_sched.engine.measurements import ERROR, SUCCESS, PluginTimes, status_label
 from trio_sched.engine.plugin_calls import HookCall
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.reservation import PermitWait, permit_failed
@@ -73,7 +73,7 @@ class BindingCycle:
             return
         if waits is None and not plan.groups:
             self.scheduler.binding_starts(info)
-            self._measured(info).nothing_to_pre_bind += 1
+            placed.profile.measured.nothing_to_pre_bind += 1
             if self.extenders is not None and self.extenders.binds(info.pod):
                 nursery.start_soon(self._bind, info, placed)  # a slow extender must not take up the pool
             else:
@@ -84,9 +84,6 @@ class BindingCycle:
         if self.nominate_while_binding and (waits is not None or plan.has_pre_flight):
             self.status_writer.write_nomination(info.pod, placed.node_name)
         nursery.start_soon(self._whole_cycle, info, placed, plan)
-
-    def _measured(self, info: QueuedPodInfo) -> ProfileMeasurements:
-        return self.scheduler.measurements.profiles[info.pod.scheduler_name]
 
     @property
     def under_way(self) -> int:
@@ -131,7 +128,7 @@ class BindingCycle:
         self.scheduler.binding_starts(info)
         began = trio.current_time()
         problem = await self._pre_bind(info.pod, placed, plan)
-        self._measured(info).observe("PreBind", status_label(problem), trio.current_time() - began)
+        placed.profile.measured.observe("PreBind", status_label(problem), trio.current_time() - began)
         return None if problem is None else SchedulingFailure(problem)
 
     # --- pre_bind ---------------------------------------------------------------------------------------------------
@@ -159,7 +156,7 @@ class BindingCycle:
 
     async def _bind(self, info: QueuedPodInfo, placed: ScheduleResult) -> None:
         await self.status_writer.withdraw(info.uid)
-        measured, began = self._measured(info), trio.current_time()
+        measured, began = placed.profile.measured, trio.current_time()
         observe = self.scheduler.measurements.plugin_times.observe if placed.state.record_plugin_metrics else None
         try:
             is_bound = self.extenders is not None and await self.extenders.bind(info.pod, placed.node_name)

@@ -36,6 +36,8 @@ from trio_sched.objects.quantity import QuantityError
 
 log = logging.getLogger(__name__)
 
+_Key = tuple[str, str]
+"""Namespace and name."""
 _STRIDE: Final = 64
 """Objects that are compared before the clock is read."""
 
@@ -184,7 +186,7 @@ class CacheCheck:
     async def _compare_with_list(self, reflector: Reflector[Any], found: Drift) -> None:
         """List the metadata of all objects; what differs for longer than a watch takes is listed again in full."""
         kind: Kind[Any] = evolve(reflector.kind, type=MetadataOnly, transform=None, keep_whole=None)
-        listed: dict[tuple[str, str], ObjectMeta] = {}
+        listed: dict[_Key, ObjectMeta] = {}
         await list_pages(
             self.assembly.clients.main,
             kind,
@@ -198,8 +200,7 @@ class CacheCheck:
         await trio.sleep(CACHE_CHECK_SETTLE_SECONDS)
         # What has changed since then is being watched, and is as new as that.
         for key, before in list(suspects.items()):
-            now = reflector.known(*key)
-            if (None if now is None else now.metadata.resource_version) != (before and before.resource_version):
+            if _version(reflector, key) != (before and before.resource_version):
                 del suspects[key]
         drifted = await self._confirmed(reflector, kind, suspects)
         if drifted:
@@ -207,20 +208,35 @@ class CacheCheck:
             reflector.list_again()
 
     async def _confirmed(
-        self, reflector: Reflector[Any], kind: Kind[Any], suspects: Mapping[tuple[str, str], ObjectMeta | None]
-    ) -> list[tuple[str, str]]:
-        """The *suspects* that the API server has in another version than the watch has shown."""
-        confirmed: list[tuple[str, str]] = []
-        for namespace, name in list(suspects)[:MAX_CONFIRMED_BY_GET]:
-            stored: ObjectMeta | None = None
-            with suppress(NotFound):
-                stored = (await get(self.assembly.clients.main, kind, name, namespace=namespace)).metadata
-            shown = reflector.known(namespace, name)
-            if (shown is None) != (stored is None) or (
-                shown is not None and stored is not None and _is_older(shown.metadata, stored)
-            ):
-                confirmed.append((namespace, name))
+        self, reflector: Reflector[Any], kind: Kind[Any], suspects: Mapping[_Key, ObjectMeta | None]
+    ) -> list[_Key]:
+        """The *suspects* that the API server has in another version than the watch shows, however long it is given."""
+        sample = list(suspects)[:MAX_CONFIRMED_BY_GET]
+        differing = {key: _version(reflector, key) for key in sample if await self._differs(reflector, kind, key)}
+        if not differing:
+            return []
+        # What was read may be newer than what the watch has shown by less than it takes to show it.
+        connected = reflector.connected
+        await trio.sleep(CACHE_CHECK_SETTLE_SECONDS)
+        if not connected.is_set() or connected is not reflector.connected:
+            return []  # a watch that was interrupted is late, and catches up by itself
+        confirmed = [
+            key
+            for key, shown in differing.items()
+            if _version(reflector, key) == shown and await self._differs(reflector, kind, key)
+        ]
         return confirmed if len(suspects) <= MAX_CONFIRMED_BY_GET or not confirmed else list(suspects)
+
+    async def _differs(self, reflector: Reflector[Any], kind: Kind[Any], key: _Key) -> bool:
+        """Whether the API server has the object in a newer version than the watch has shown, or only one has it."""
+        namespace, name = key
+        stored: ObjectMeta | None = None
+        with suppress(NotFound):
+            stored = (await get(self.assembly.clients.main, kind, name, namespace=namespace)).metadata
+        shown = reflector.known(namespace, name)
+        if shown is None or stored is None:
+            return shown is not stored
+        return _is_older(shown.metadata, stored)
 
 
 async def _in_slices(things: list[str]) -> AsyncIterator[str]:
@@ -233,13 +249,17 @@ async def _in_slices(things: list[str]) -> AsyncIterator[str]:
             slice_ends = trio.current_time() + SLICE_SECONDS
 
 
-def _key(metadata: ObjectMeta) -> tuple[str, str]:
+def _key(metadata: ObjectMeta) -> _Key:
     return metadata.namespace, metadata.name
 
 
-def _differing(
-    known: Mapping[tuple[str, str], ObjectMeta], listed: Mapping[tuple[str, str], ObjectMeta]
-) -> Iterator[tuple[str, str]]:
+def _version(reflector: Reflector[Any], key: _Key) -> str | None:
+    """The version that the watch has shown last; None if there is no object."""
+    shown = reflector.known(*key)
+    return None if shown is None else str(shown.metadata.resource_version)
+
+
+def _differing(known: Mapping[_Key, ObjectMeta], listed: Mapping[_Key, ObjectMeta]) -> Iterator[_Key]:
     """The keys of objects that only one side has, or that were listed in another version than is known."""
     yield from known.keys() ^ listed.keys()
     for key in known.keys() & listed.keys():

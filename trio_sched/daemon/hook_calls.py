@@ -121,18 +121,15 @@ def _log_open_nursery(call: HookCall) -> None:
     )
 
 
-async def run_in_background(hook: BoundHook) -> None:
-    """Call the hook ``run``, which returns when it likes."""
-    await hook.function()
+async def run_in_background(hook: BoundHook) -> HookResult:
+    """Call the hook ``run``, which returns when it likes; raises what `make_call` raises."""
+    return await _make_call(HookCall(hook, ()))
 
 
 def call_under_way(frame: FrameType) -> BoundHook | None:
     """The hook that *frame* of a task awaits, if it does."""
     if frame.f_code is _make_call.__code__:
         hook: BoundHook = frame.f_locals["call"].hook
-        return hook
-    if frame.f_code is run_in_background.__code__:
-        hook = frame.f_locals["hook"]
         return hook
     return None
 

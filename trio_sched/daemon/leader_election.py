@@ -35,12 +35,13 @@ log = logging.getLogger(__name__)
 class LeaderElectionLost(TrioSchedError):
     """Another candidate may be the leader now, so the process has to end."""
 
-    def __init__(self, lock: str) -> None:
-        super().__init__(lock)
-        self.lock = lock
+    def __init__(self, lock: str, holder: str = "") -> None:
+        super().__init__(lock, holder)
+        self.lock, self.holder = lock, holder
 
     def __str__(self) -> str:
-        return f"leader election lost: the lease {self.lock} could not be renewed in time"
+        why = f"is held by {self.holder}" if self.holder else "could not be renewed in time"
+        return f"leader election lost: the lease {self.lock} {why}"
 
 
 @define(eq=False, kw_only=True)
@@ -182,7 +183,7 @@ class LeaderElector:
         """Renew the lease until that fails.
 
         Raises:
-            LeaderElectionLost: no attempt succeeded within the renew deadline.
+            LeaderElectionLost: no attempt succeeded within the renew deadline, or another candidate has the lease.
         """
         while True:
             with trio.move_on_after(self._renew_deadline_seconds) as deadline:
@@ -190,11 +191,23 @@ class LeaderElector:
                     if await self._try_acquire_or_renew():
                         log.log(V5, "Successfully renewed lease", extra={"lock": self.lock})
                         break
+                    self._check_not_taken()
                     await trio.sleep(self._retry_period_seconds)
             if deadline.cancelled_caught:
                 log.error("Failed to renew lease", extra={"lock": self.lock, "err": "context deadline exceeded"})
                 raise LeaderElectionLost(self.lock)
             await trio.sleep(self._retry_period_seconds)
+
+    def _check_not_taken(self) -> None:
+        """After a pause of this process another may lead: then every further decision here would be one too many.
+
+        Raises:
+            LeaderElectionLost: another candidate holds a valid lease.
+        """
+        if self._candidate.next_step(self._observed, trio.current_time()) == Step.WAIT:
+            holder = "" if self._observed is None else self._observed.spec.holder_identity or ""
+            log.error("Failed to renew lease", extra={"lock": self.lock, "err": f"it is held by {holder}"})
+            raise LeaderElectionLost(self.lock, holder)
 
     # --- one attempt ------------------------------------------------------------------------------------------------
 

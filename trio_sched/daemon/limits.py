@@ -80,6 +80,8 @@ EXTENDER_LOG_INTERVAL_SECONDS: Final = 10.0
 # --- becoming the leader, and the end
 WATCH_RECONNECT_SECONDS: Final = 30.0
 """A new leader waits this long for its watches; after that it schedules with the cache it has."""
+WATCH_RETRY_SECONDS: Final = 1.0
+"""The longest pause between two of its tries to connect one."""
 WATCH_CATCH_UP_SECONDS: Final = 1.0
 """How long to wait after a watch was opened: the changes that were missed arrive right then."""
 SHUTDOWN_GRACE_SECONDS: Final = 10.0

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import stat
 from functools import partial
-from pathlib import Path
 from typing import Final, Protocol
 
 import trio
@@ -26,6 +26,7 @@ from trio_sched.daemon.scheduler_events import reloaded
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.daemon.watched_kinds import by_kind, check_kind
+from trio_sched.documents.files import read_bytes
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.hook_failure import describe_error
 from trio_sched.errors import TrioSchedError
@@ -71,6 +72,8 @@ class ReloadRequests:
     source: ConfigurationSource
     requested: WakeUp
     """Set on SIGHUP."""
+    digest: bytes = b""
+    """`digest_of` the file when it was read for the start; empty: it is in force as it is when the reloads begin."""
 
 
 @define(eq=False, kw_only=True)
@@ -89,7 +92,7 @@ class Reloader:
         Args:
             services: holds the background tasks of new plugins.
         """
-        self._digest = self._read_digest()
+        self._digest = self.requests.digest or digest_of(self.requests.source.path)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._poll_file)
             while True:
@@ -98,7 +101,7 @@ class Reloader:
 
     async def reload(self, services: trio.Nursery) -> None:
         """Read the file and put it in force; a failure is logged, counted and recorded as an event."""
-        self._digest = self._read_digest() or self._digest
+        self._digest = digest_of(self.requests.source.path) or self._digest
         counters = self.assembly.reloads
         try:
             fixed = await self._reload(services)
@@ -126,6 +129,8 @@ class Reloader:
             The fields that were left as they are.
         """
         assembly, former = self.assembly, self.assembly.loaded
+        if _is_special(self.requests.source.path):  # waiting for whoever writes to a pipe would hold up everything
+            raise ReloadRefused("it is not a regular file; replace it by one, or restart the scheduler")
         settings = self.requests.source.read()
         config, fixed = keep_fixed(former.settings.config, settings.config)
         settings = evolve(settings, config=config, identity=former.settings.identity)
@@ -179,24 +184,17 @@ class Reloader:
 
     async def _poll_file(self) -> None:
         """Request a reload when the file has other contents; a volume of a ConfigMap replaces it by a new link."""
-        known = _identity(self.requests.source.path)
+        path = self.requests.source.path
+        known: tuple[int, ...] | None = None  # it may have changed since the start read it
         while True:
             await trio.sleep(RELOAD_POLL_SECONDS)
-            found = _identity(self.requests.source.path)
-            if found is None or found == known:
+            found = _identity(path)
+            if found is None or found == known or not (digest := digest_of(path)):
                 continue
             known = found
-            digest = self._read_digest()
-            if digest and digest != self._digest:
-                log.info("Configuration file has changed", extra={"file": self.requests.source.path})
+            if digest != self._digest:
+                log.info("Configuration file has changed", extra={"file": path})
                 self.requests.requested.set()
-
-    def _read_digest(self) -> bytes:
-        """What tells the contents of the file apart; empty if it cannot be read."""
-        try:
-            return hashlib.sha256(Path(self.requests.source.path).read_bytes()).digest()
-        except (OSError, ValueError):
-            return b""
 
     # --- saying so --------------------------------------------------------------------------------------------------
 
@@ -228,6 +226,24 @@ async def _pass_trial(tasks: BackgroundTasks) -> None:
     tasks.is_on_trial = False
     if tasks.failure is not None:
         raise tasks.failure
+
+
+def digest_of(path: str) -> bytes:
+    """What tells the contents of a regular file apart; empty if *path* is none, or cannot be read."""
+    if _is_special(path):
+        return b""
+    try:
+        return hashlib.sha256(read_bytes(path, pipe_wait_seconds=0.0)).digest()
+    except (OSError, ValueError):
+        return b""
+
+
+def _is_special(path: str) -> bool:
+    """Whether *path* is there, but no regular file: a pipe can be read once, and a device without an end."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _identity(path: str) -> tuple[int, int, int, int] | None:

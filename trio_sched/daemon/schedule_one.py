@@ -139,6 +139,7 @@ class ScheduleOne:
         self, info: QueuedPodInfo, unplaced: SchedulingFailure, steps: HookSteps[SchedulingFailure]
     ) -> SchedulingFailure:
         measurements, status = self.scheduler.measurements, SUCCESS
+        profile = measurements.profiles[info.pod.scheduler_name]  # a reload may take it away meanwhile
         is_sampled = unplaced.state is not None and unplaced.state.record_plugin_metrics
 
         def observe(hook: BoundHook, label: str, seconds: float) -> None:
@@ -149,7 +150,6 @@ class ScheduleOne:
 
         began = trio.current_time()
         outcome = await run_steps(steps, observe)
-        profile = measurements.profiles[info.pod.scheduler_name]
         profile.observe("PostFilter", status, trio.current_time() - began)
         return outcome
 

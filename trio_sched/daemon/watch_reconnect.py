@@ -13,7 +13,7 @@ from typing import Any
 import trio
 from attrs import define
 
-from trio_sched.daemon.limits import WATCH_CATCH_UP_SECONDS, WATCH_RECONNECT_SECONDS
+from trio_sched.daemon.limits import WATCH_CATCH_UP_SECONDS, WATCH_RECONNECT_SECONDS, WATCH_RETRY_SECONDS
 from trio_sched.kube_client.watch import Reflector
 
 log = logging.getLogger(__name__)
@@ -30,12 +30,19 @@ class WatchReconnect:
         disconnected = [reflector for reflector in self.reflectors if not reflector.is_up_to_date]
         if not disconnected:
             return
-        for reflector in disconnected:
-            reflector.reconnect_now()
         with trio.move_on_after(WATCH_RECONNECT_SECONDS) as timeout:
-            for reflector in disconnected:
-                await reflector.connected.wait()
+            async with trio.open_nursery() as nursery:
+                for reflector in disconnected:
+                    nursery.start_soon(_connect, reflector)
             await trio.sleep(WATCH_CATCH_UP_SECONDS)
         if timeout.cancelled_caught:
             kinds = ", ".join(reflector.kind.plural for reflector in disconnected)
             log.warning("scheduling begins although the watches of %s are still broken", kinds)
+
+
+async def _connect(reflector: Reflector[Any]) -> None:
+    """Wait for the watch; it pauses no longer than a server needs that is about to be ready: it refuses at first."""
+    while not reflector.connected.is_set():
+        reflector.reconnect_now()
+        with trio.move_on_after(WATCH_RETRY_SECONDS):
+            await reflector.connected.wait()

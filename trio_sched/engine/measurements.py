@@ -10,7 +10,7 @@ at Filter, and the others take no time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
 from typing import Final, cast
 
@@ -344,15 +344,28 @@ class Measurements:
         after_decision: Iterable[BoundHook] = (),
         plugins: dict[str, tuple[str, ...]] | None = None,
     ) -> ProfileMeasurements:
-        """Begin to measure the profile *name*; see `ProfileMeasurements`."""
-        found = self.profiles[name] = ProfileMeasurements(
+        """Measure the profile *name*; what one of that name has counted before goes on. See `ProfileMeasurements`."""
+        fresh = ProfileMeasurements(
             clock=self.clock,
             sample_gap=self.sample_gap,
             in_decision=TimedHooks(in_decision, self.plugin_times),
             after_decision=TimedHooks(after_decision, self.plugin_times),
             plugins=plugins or {},
         )
+        found = self.profiles.setdefault(name, fresh)
+        if found is not fresh:
+            found.fold()  # while it is known which plugins were not skipped
+            found.in_decision, found.after_decision, found.plugins = (
+                fresh.in_decision,
+                fresh.after_decision,
+                fresh.plugins,
+            )
         return found
+
+    def keep_profiles(self, names: Collection[str]) -> None:
+        """Forget the profiles that are not among *names*."""
+        for gone in self.profiles.keys() - set(names):
+            del self.profiles[gone]
 
     def observe_hint(self, plugin: str, event: str, hint: str, seconds: float) -> None:
         """A hint function has returned."""

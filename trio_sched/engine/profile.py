@@ -152,9 +152,9 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
         try:
             instance = plugin_class(args, handle)
             check_attributes(plugin, sources[plugin], instance)
-        except BadPlugin:
+        except (BadPlugin, KeyboardInterrupt):
             raise
-        except Exception as exc:  # a plugin's constructor, or a property, may raise anything
+        except BaseException as exc:  # a plugin's constructor, or a property, may raise anything, SystemExit too
             raise BadPlugin(plugin, sources[plugin], f"initializing failed: {describe_error(exc)}") from exc
         manager.register(instance, name=plugin)
         instances[plugin] = instance

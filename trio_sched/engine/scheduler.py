@@ -123,7 +123,7 @@ class Scheduler:
     def install(self, prepared: PreparedProfiles) -> None:
         """Schedule with profiles that are prepared; to be called before the first pod."""
         self.profiles = prepared.profiles
-        self.measurements.profiles.clear()
+        self.measurements.keep_profiles(prepared.profiles)
         for name, profile in prepared.profiles.items():
             measure(name, profile, self.measurements)
         first = next(iter(prepared.profiles.values()))

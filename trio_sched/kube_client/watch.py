@@ -158,6 +158,8 @@ class Reflector(Generic[T]):
     _must_list: bool = field(init=False, default=True)
     _is_first_try: bool = field(init=False, default=True)
     _listed_at: float = field(init=False, default=-math.inf)
+    _expired_at: float = field(init=False, default=-math.inf)
+    """When the resource version had expired last."""
     _watching: trio.CancelScope | None = field(init=False, default=None)
     """Around the watch that is open."""
 
@@ -180,9 +182,10 @@ class Reflector(Generic[T]):
                 continue  # the server ends every watch after some minutes: watch again from where it stopped
             except Expired as error:
                 # Normal after a long silence or a restart of the server: it no longer has the changes since then.
-                # Right after a list it is not normal, and must not lead to one list after the other.
+                # Soon after another time it is not normal, and must not lead to one list after the other.
                 self._must_list = True
-                if trio.current_time() - self._listed_at > backoff.cap_seconds:
+                expired_at, self._expired_at = self._expired_at, trio.current_time()
+                if self._expired_at - expired_at > backoff.cap_seconds:
                     log.log(V4, "listing %s again: %s", self.kind.plural, error)
                     continue
                 self.on_error(self.kind.plural, error)

@@ -2,6 +2,9 @@
 
 import json
 import logging
+import os
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,9 +13,11 @@ import pytest
 import trio
 from client_authority import ClientAuthority
 
+from trio_sched.daemon.serving import authentication_lookup
 from trio_sched.daemon.serving.authentication_lookup import AuthenticationLookup
 from trio_sched.daemon.serving.errors import ServingError
 from trio_sched.daemon.serving_settings import AuthenticationSettings
+from trio_sched.documents import files
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.simulator import ApiServer, populate
 
@@ -37,6 +42,15 @@ async def put(api: ApiServer, body: dict[str, Any]) -> None:
     path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
     answer = await api.handle("PUT", path, "", {"content-type": "application/json"}, json.dumps(body).encode())
     assert answer.status == 200
+
+
+async def until(check: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    with trio.fail_after(10):
+        for _ in count():
+            if check():
+                return
+            await trio.sleep(0.01)
 
 
 async def test_the_config_map_is_looked_up_and_followed(
@@ -73,8 +87,13 @@ async def test_a_front_proxy_whose_allowed_names_cannot_be_read_is_not_believed(
 
 
 async def test_files_take_precedence_and_are_read_again(
-    api: ApiServer, client: KubeClient, tmp_path: Path, autojump_clock: object
+    api: ApiServer,
+    client: KubeClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    monkeypatch.setattr(authentication_lookup, "RELOAD_SECONDS", 0.01)
     populate(api, [FULL])
     file = tmp_path / "ca.pem"
     file.write_text(PROXIES.pem)
@@ -84,11 +103,10 @@ async def test_files_take_precedence_and_are_read_again(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lookup.follow, client, Random(0))
         file.write_text("broken")
-        await trio.sleep(100)
+        await until(lambda: "certificate authorities are not replaced" in caplog.text)
         assert lookup.clients._pem == PROXIES.pem
         file.write_text(CLIENTS.pem)
-        await trio.sleep(100)
-        assert lookup.clients._pem == CLIENTS.pem
+        await until(lambda: lookup.clients._pem == CLIENTS.pem)
         nursery.cancel_scope.cancel()
 
 
@@ -132,3 +150,19 @@ def test_a_file_without_certificates_ends_the_start(tmp_path: Path) -> None:
     lookup = AuthenticationLookup(settings=AuthenticationSettings(client_ca_file=str(file)))
     with pytest.raises(ServingError, match="data does not contain any valid certificates"):
         lookup.read_files()
+
+
+async def test_a_file_that_has_become_a_pipe_holds_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authentication_lookup, "RELOAD_SECONDS", 0.01)
+    monkeypatch.setattr(files, "PIPE_WAIT_SECONDS", 2.0)
+    path = tmp_path / "ca.pem"
+    path.write_text(CLIENTS.pem)
+    lookup = AuthenticationLookup(settings=AuthenticationSettings(client_ca_file=str(path)))
+    lookup.read_files()
+    path.unlink()
+    os.mkfifo(path)
+    began = trio.current_time()
+    with trio.move_on_after(0.2):
+        await lookup.follow(None, Random(0))
+    assert trio.current_time() - began < 1.0
+    assert not lookup.clients.is_empty

@@ -164,12 +164,22 @@ async def test_the_oldest_idle_connection_makes_room_for_a_new_one(monkeypatch: 
         assert await read_to_end(idle[0]) == b""
 
 
+async def test_connections_that_say_nothing_do_not_delay_the_others() -> None:
+    async with serving() as stage:
+        silent = [await stage.open() for _ in range(2 * server.HANDSHAKE_BURST)]
+        began = trio.current_time()
+        await still_serves(stage)
+        assert trio.current_time() - began < 1.0  # the handshakes of all of them would take two seconds
+        for stream in silent:
+            await stream.aclose()
+
+
 async def test_a_thousand_connections_leave_nothing_behind() -> None:
     async with serving() as stage:
         await still_serves(stage)
         gc.collect()
         before = len(gc.get_objects())
-        stage.server._handshakes = server.TokenBucket(-1.0, 1)  # without it this takes seconds
+        stage.server._accepts = server.TokenBucket(-1.0, 1)  # without it this takes seconds
         for _ in range(10):
             opened = [await trio.open_tcp_stream("127.0.0.1", stage.port) for _ in range(100)]
             for stream in opened:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import define, evolve
+from trio.testing import MockClock
 
 from trio_sched.config.load import load_configuration
 from trio_sched.daemon.metrics.pages import MetricsPages
@@ -267,6 +268,61 @@ async def test_metrics_are_compressed_for_those_who_take_that() -> None:
     assert got.headers[0] == ("content-type", "for a")
     assert (await handler(request("GET", ("accept-encoding", "gzip;q=0")))).body == b"x" * 5000
     assert (await handler(request("POST"))).body == b"x" * 5000
+
+
+@define(eq=False)
+class SlowPage(Page):
+    """Takes a second to make."""
+
+    renderings: int = 0
+
+    async def render(self, accept: str) -> tuple[str, bytes]:
+        self.renderings += 1
+        await trio.sleep(1)
+        return f"for {accept}", b"%d" % self.renderings
+
+
+async def test_many_readers_at_once_get_the_same_page_never_an_older_one_than_they_asked_for(
+    autojump_clock: MockClock,
+) -> None:
+    page = SlowPage()
+    handler = MetricsHandler(page)
+    got: list[tuple[float, bytes, str]] = []
+    began = trio.current_time()
+
+    async def read(after: float, accept: str) -> None:
+        await trio.sleep(after)
+        response = await handler(request("GET", ("accept", accept)))
+        response.headers.append(("x", "added"))
+        assert len(response.headers) == 3
+        got.append((trio.current_time() - began, response.body, response.headers[0][1]))
+
+    async with trio.open_nursery() as nursery:
+        for i in range(20):
+            nursery.start_soon(read, i / 100, "a")
+        nursery.start_soon(read, 0.5, "b")
+        nursery.start_soon(read, 1.5, "a")
+    assert sorted(got) == sorted(
+        [(1.0, b"1", "for a"), *[(2.0, b"2", "for a")] * 19, (3.0, b"3", "for b"), (4.0, b"4", "for a")]
+    )
+
+
+async def test_a_reader_who_gives_up_leaves_the_page_to_the_others(autojump_clock: MockClock) -> None:
+    page = SlowPage()
+    handler = MetricsHandler(page)
+    got: list[bytes] = []
+
+    async def read(seconds: float) -> None:
+        with trio.move_on_after(seconds):
+            got.append((await handler(request())).body)
+
+    async with trio.open_nursery() as nursery:
+        for seconds in (60.0, 0.5, 1.5, 60.0, 60.0):
+            nursery.start_soon(read, seconds)
+            await trio.sleep(0.01)
+    assert got == [b"1", *[got[-1]] * 2]
+    assert page.renderings <= 3
+    assert (await handler(request())).body == b"%d" % page.renderings
 
 
 async def test_delete_resets_metrics() -> None:

@@ -135,7 +135,8 @@ class AuthenticationLookup:
         while True:
             await trio.sleep(RELOAD_SECONDS)
             try:
-                self.read_files()
+                # A pipe, or a file system that is away, would hold up everything else.
+                await trio.to_thread.run_sync(self.read_files, abandon_on_cancel=True)
             except ServingError as error:
                 log.error("certificate authorities are not replaced, the former ones stay: %s", error)
 

@@ -74,7 +74,8 @@ class ServingCertificates:
             await trio.sleep(RELOAD_SECONDS)
             for pair in (self._default, *self._by_domain):
                 if pair.files is not None:
-                    await trio.to_thread.run_sync(partial(self._reload, pair, pair.files))
+                    reload = partial(self._reload, pair, pair.files)
+                    await trio.to_thread.run_sync(reload, abandon_on_cancel=True)
 
     def _reload(self, pair: _Pair, files: CertificateFiles) -> None:
         try:

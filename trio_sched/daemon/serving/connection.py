@@ -11,7 +11,6 @@ from hypercorn.config import Config
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework
-from OpenSSL import SSL
 
 from trio_sched.daemon.serving.limits import (
     HANDSHAKE_SECONDS,
@@ -67,8 +66,7 @@ def configuration(*, max_streams: int) -> Config:
 class Connection(TCPServer):
     """A client's connection, from its handshake to its end."""
 
-    def __init__(self, app: ASGIFramework, config: Config, stream: trio.SocketStream, tls: SSL.Context) -> None:
-        secured = TlsStream(stream, tls)
+    def __init__(self, app: ASGIFramework, config: Config, secured: TlsStream) -> None:
         wrapper = ASGIWrapper(app)
         super().__init__(wrapper, config, WorkerContext(None), {STATE_KEY: self}, secured)  # type: ignore[arg-type]
         self.tls = secured

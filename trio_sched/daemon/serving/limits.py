@@ -6,9 +6,12 @@ from typing import Final
 
 MAX_CONNECTIONS: Final = 512
 """Above it the oldest connection without a request under way is closed for a new one."""
+ACCEPTS_PER_SECOND: Final = 500.0
+ACCEPT_BURST: Final = 1000
+"""Connections that are accepted; more than that wait in the listener."""
 HANDSHAKES_PER_SECOND: Final = 100.0
 HANDSHAKE_BURST: Final = 200
-"""A handshake takes about a millisecond of the event loop; more of them wait their turn."""
+"""A handshake takes about a millisecond of the event loop; more of them wait their turn, once the client has begun."""
 HANDSHAKE_SECONDS: Final = 10.0
 IDLE_SECONDS: Final = 90.0
 """For a connection without a request, and for the header of a request to arrive."""

@@ -18,6 +18,18 @@ _GZIP_FROM: Final = 1024
 """Bytes below which compression gains nothing."""
 
 
+_Form = tuple[str, bool]
+"""What the header ``Accept`` says, and whether the body is compressed."""
+
+
+@define(eq=False)
+class _Rendering:
+    """A page that is made, for one request or several."""
+
+    over: trio.Event = field(factory=trio.Event)
+    response: Response | None = None
+
+
 @define(eq=False)
 class MetricsHandler:
     """Serves one page."""
@@ -26,8 +38,10 @@ class MetricsHandler:
     is_shown: Callable[[], bool] = lambda: True
     """Whether there is anything to show now; else the response is empty, and nothing is reset."""
     started: int = field(factory=lambda: int(time.time()))
-    _rendering: trio.Lock = field(init=False, factory=trio.Lock)
+    _lock: trio.Lock = field(init=False, factory=trio.Lock)
     """One at a time: each takes memory and turns of the event loop."""
+    _waiting: dict[_Form, _Rendering] = field(init=False, factory=dict)
+    """Those that have not begun, so that their bodies are as new as any request for them."""
 
     async def __call__(self, request: Request) -> Response:
         """The metrics; DELETE resets them."""
@@ -36,16 +50,44 @@ class MetricsHandler:
         if request.method == "DELETE":
             self.page.reset()
             return plain("metrics reset\n", nosniff=False)
-        async with self._rendering:
-            content_type, body = await self.page.render(request.header("accept"))
-            response = Response(body=body)
-            if not content_type:
-                return response
-            response.headers += [("content-type", content_type), ("process-start-time-unix", str(self.started))]
-            if len(body) >= _GZIP_FROM and _accepts_gzip(request.header("accept-encoding")):
-                response.body = await trio.to_thread.run_sync(partial(gzip.compress, body, compresslevel=1, mtime=0))
-                response.headers.append(("content-encoding", "gzip"))
+        form = request.header("accept"), _accepts_gzip(request.header("accept-encoding"))
+        while (shared := self._waiting.get(form)) is not None:
+            await shared.over.wait()
+            if shared.response is not None:
+                return _copy(shared.response)
+        return _copy(await self._render(form))
+
+    async def _render(self, form: _Form) -> Response:
+        """The page for this request and those that come until it is begun: a body can be many megabytes."""
+        rendering = self._waiting[form] = _Rendering()
+        try:
+            try:
+                await self._lock.acquire()
+            finally:
+                del self._waiting[form]
+            try:
+                rendering.response = await self._rendered(*form)
+            finally:
+                self._lock.release()
+        finally:
+            rendering.over.set()  # without a response if this request was given up: then another one takes its turn
+        return rendering.response
+
+    async def _rendered(self, accept: str, is_zipped: bool) -> Response:
+        content_type, body = await self.page.render(accept)
+        response = Response(body=body)
+        if not content_type:
             return response
+        response.headers += [("content-type", content_type), ("process-start-time-unix", str(self.started))]
+        if len(body) >= _GZIP_FROM and is_zipped:
+            response.body = await trio.to_thread.run_sync(partial(gzip.compress, body, compresslevel=1, mtime=0))
+            response.headers.append(("content-encoding", "gzip"))
+        return response
+
+
+def _copy(response: Response) -> Response:
+    """The same body; who sends it may add headers."""
+    return Response(headers=list(response.headers), body=response.body)
 
 
 def _accepts_gzip(header: str) -> bool:

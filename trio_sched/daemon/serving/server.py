@@ -24,7 +24,9 @@ from trio_sched.daemon.serving.client_certificates import CertificateAuthenticat
 from trio_sched.daemon.serving.connection import Connection, configuration
 from trio_sched.daemon.serving.endpoints import build_routes
 from trio_sched.daemon.serving.limits import (
+    ACCEPT_BURST,
     ACCEPT_PAUSE_SECONDS,
+    ACCEPTS_PER_SECOND,
     DRAIN_SECONDS,
     HANDSHAKE_BURST,
     HANDSHAKES_PER_SECOND,
@@ -37,6 +39,7 @@ from trio_sched.daemon.serving.limits import (
 from trio_sched.daemon.serving.listener import EXITING, describe, log_stopped, shown_address
 from trio_sched.daemon.serving.liveness import Liveness
 from trio_sched.daemon.serving.reviews import ReviewClient
+from trio_sched.daemon.serving.tls_stream import TlsStream
 from trio_sched.daemon.serving.tokens import TokenAuthenticator
 from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.engine.hook_failure import describe_error
@@ -157,6 +160,7 @@ class Server:
     connections: dict[Connection, None] = field(init=False, factory=dict)
     """In the order in which they were opened."""
     _one_ended: trio.Event = field(init=False, factory=trio.Event)
+    _accepts: TokenBucket = field(init=False, factory=lambda: TokenBucket(ACCEPTS_PER_SECOND, ACCEPT_BURST))
     _handshakes: TokenBucket = field(init=False, factory=lambda: TokenBucket(HANDSHAKES_PER_SECOND, HANDSHAKE_BURST))
 
     async def run(self, stop: trio.Event) -> None:
@@ -198,8 +202,9 @@ class Server:
                     await trio.sleep(ACCEPT_PAUSE_SECONDS)
                     continue
                 self._make_room()
-                await self._handshakes.take()
-                connection = start(trio.SocketStream(accepted), self.certificates.context)
+                await self._accepts.take()
+                stream = TlsStream(trio.SocketStream(accepted), self.certificates.context, self._handshakes.take)
+                connection = start(stream)
                 self.connections[connection] = None
                 nursery.start_soon(self._serve, connection)
 

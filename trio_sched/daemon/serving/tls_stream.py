@@ -5,6 +5,7 @@ A certificate that nobody knows is a 401 with a body, not a broken handshake.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -28,6 +29,8 @@ class TlsStream:
 
     transport_stream: trio.SocketStream
     context: SSL.Context
+    wait_turn: Callable[[], Awaitable[object]]
+    """Called before the handshake that a client has begun: one that sends nothing costs nothing, and delays nobody."""
     _tls: SSL.Connection = field(init=False)
     _sending: trio.Lock = field(init=False, factory=trio.Lock)
     _is_closed: bool = field(init=False, default=False)
@@ -43,6 +46,7 @@ class TlsStream:
             trio.BrokenResourceError: the client is gone, or does not speak TLS.
         """
         await self._receive_first()
+        await self.wait_turn()
         while True:
             try:
                 self._tls.do_handshake()
