@@ -266,7 +266,7 @@ async def test_the_serving_code_can_count(assembled: Assemble) -> None:
     serving.token_reviewed("201", 0.3)
     serving.authorized("no-opinion", 0.01)
     serving.access_reviewed("<error>", 11.0)
-    serving.client_certificate_used(3600.0)
+    serving.client_certificate_shown(3600.0)
     seen = await read(metrics)
     assert seen("authentication_attempts_total", result="success") == 1
     users = seen.by("username", "authenticated_user_requests_total")

@@ -17,6 +17,7 @@ from trio_sched.daemon.serving.limits import BODY_SECONDS, MAX_BODY_BYTES, RESPO
 from trio_sched.daemon.serving.messages import Handler, Request, Response, plain, refusal
 from trio_sched.documents.go_text import printable
 from trio_sched.engine.hook_failure import describe_error
+from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ class Application:
             await _respond(send, response, with_body=scope.get("method") != "HEAD", is_websocket=is_websocket)
         if limit.cancelled_caught:
             connection.drop()
-        if request is not None and log.isEnabledFor(logging.DEBUG):
+        if request is not None and log.isEnabledFor(V3):
             _log_access(request, response, time.perf_counter() - begun)
 
     async def _handle(self, request: Request) -> Response:
@@ -164,4 +165,4 @@ def _log_access(request: Request, response: Response, seconds: float) -> None:
         "srcIP": request.client,
         "resp": response.status,
     }
-    log.debug("HTTP", extra=fields)
+    log.log(V3, "HTTP", extra=fields)
