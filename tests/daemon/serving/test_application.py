@@ -64,6 +64,18 @@ async def test_the_length_of_a_long_body_is_not_told(size: int, told: bool) -> N
     assert len(answer.body) == size
 
 
+async def test_a_long_body_is_sent_in_pieces() -> None:
+    async def much(_request: Request) -> Response:
+        return Response(body=b"a", rest=[b"b" * 100_000, b"", b"c"])
+
+    async with serving(much) as stage:
+        context = client_context(Path())
+        answer = await exchange(stage.port, "GET", "/", context=context)
+        assert (await exchange(stage.port, "HEAD", "/", context=context)).body == b""
+    assert answer.body == b"a" + b"b" * 100_000 + b"c"
+    assert "content-length" not in answer.headers
+
+
 async def test_a_connection_serves_one_request_after_the_other_until_the_end() -> None:
     async with serving() as stage:
         stream = await stage.connect()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import trio
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from trio_sched.config.load import load_configuration
 from trio_sched.daemon.metrics.pages import MetricsPages
@@ -243,11 +243,11 @@ async def test_an_event_loop_that_is_blocked_half_of_the_time_is_not_alive(runni
 
 @define(eq=False)
 class Page:
-    body: bytes = b"x" * 5000
+    pieces: list[bytes] = field(factory=lambda: [b"x" * 2500, b"x" * 2500])
     resets: int = 0
 
-    async def render(self, accept: str) -> tuple[str, bytes]:
-        return f"for {accept}", self.body
+    async def render(self, accept: str) -> tuple[str, list[bytes]]:
+        return f"for {accept}", self.pieces
 
     def reset(self) -> None:
         self.resets += 1
@@ -267,6 +267,17 @@ async def test_metrics_are_compressed_for_those_who_take_that() -> None:
     assert got.headers[0] == ("content-type", "for a")
     assert (await handler(request("GET", ("accept-encoding", "gzip;q=0")))).body == b"x" * 5000
     assert (await handler(request("POST"))).body == b"x" * 5000
+
+
+async def test_a_long_page_is_sent_in_its_pieces() -> None:
+    import gzip
+
+    pieces = [bytes([number]) * 50_000 for number in range(5)]
+    handler = MetricsHandler(Page(pieces))
+    got = await handler(request())
+    assert [got.body, *got.rest] == pieces
+    got = await handler(request("GET", ("accept-encoding", "gzip")))
+    assert gzip.decompress(b"".join([got.body, *got.rest])) == b"".join(pieces)
 
 
 async def test_delete_resets_metrics() -> None:

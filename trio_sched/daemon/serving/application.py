@@ -149,11 +149,14 @@ async def _discard(receive: Receive) -> None:
 async def _respond(send: Send, response: Response, *, with_body: bool, is_websocket: bool = False) -> None:
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
     headers.insert(0, _CACHE_CONTROL)
-    if len(response.body) <= _LENGTH_BELOW:
+    if len(response.body) <= _LENGTH_BELOW and not response.rest:
         headers.append((b"content-length", str(len(response.body)).encode()))
     kind = "websocket.http.response" if is_websocket else "http.response"
     await send({"type": f"{kind}.start", "status": response.status, "headers": headers})
-    await send({"type": f"{kind}.body", "body": response.body if with_body else b""})
+    pieces = (response.body, *response.rest) if with_body else (b"",)
+    for piece in pieces[:-1]:
+        await send({"type": f"{kind}.body", "body": piece, "more_body": True})
+    await send({"type": f"{kind}.body", "body": pieces[-1]})
 
 
 def _log_access(request: Request, response: Response, seconds: float) -> None:
