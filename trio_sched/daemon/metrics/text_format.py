@@ -59,6 +59,7 @@ def _histogram(name: str, labels: str, histogram: Histogram) -> str:
     total, parts = 0, []
     for bound, count in zip(_bounds(tuple(histogram.bounds)), histogram.counts, strict=True):
         total += count
-        parts.append(f'{name}_bucket{{{before}le="{bound}"}} {number(total)}\n')
+        shown = total if total < _POSITIONAL else number(total)
+        parts.append(f'{name}_bucket{{{before}le="{bound}"}} {shown}\n')
     parts.append(f"{name}_sum{braces} {number(histogram.sum)}\n{name}_count{braces} {number(total)}\n")
     return "".join(parts)
