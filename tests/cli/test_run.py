@@ -325,6 +325,24 @@ def test_with_an_election_a_signal_ends_the_daemon_in_order(served_cluster: tupl
     assert len(placed) == 3
 
 
+def test_attempts_are_traced_if_the_environment_asks_for_it(
+    served_cluster: tuple[str, ApiServer], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+    url, _server = served_cluster
+    code, said = _run_until("Unable to schedule pod", [f"--master={url}", "-v=2"], signal.SIGTERM)
+    assert code == ExitCode.OK, said
+    spans = capfd.readouterr().out
+    assert spans.count('"name": "scheduling cycle"') >= 4
+    assert spans.count('"name": "binding cycle"') == 3
+
+
+def test_traces_that_are_not_supported_refuse_the_start(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "zipkin")
+    assert main([MASTER, NO_PORT]) == ExitCode.FAILURE
+    assert command_failed(capsys).startswith("OTEL_TRACES_EXPORTER: the exporter 'zipkin' is not supported")
+
+
 STUBBORN = """
 import trio
 from trio_sched.daemon import overdue_end

@@ -94,14 +94,13 @@ async def test_pods_of_lower_priority_are_preempted(start_server: StartServer, t
         assert {placed["high-0"], placed["high-1"]} == {"node-a", "node-b"}
         assert not [name for name in placed if "low" in name]
 
-        async def are_reported() -> bool:
-            return len(await server.events("Preempted")) >= 4
+        async def are_told() -> bool:  # events follow in requests of their own
+            return {event["regarding"]["name"] for event in await server.events("Preempted")} == {
+                f"low-{i}" for i in range(4)
+            }
 
-        # Events are sent after the bindings they are about.
-        await eventually(are_reported, within_seconds=20)
-        preempted = await server.events("Preempted")
-        assert {event["regarding"]["name"] for event in preempted} == {f"low-{i}" for i in range(4)}
-        assert {event["reportingController"] for event in preempted} == {"default-scheduler"}
+        await eventually(are_told, within_seconds=30)
+        assert {event["reportingController"] for event in await server.events("Preempted")} == {"default-scheduler"}
 
 
 @pytest.mark.parametrize("fails_first", [False, True])

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 from scoreboard import GoldenRun
+from scraped import rendered
 from trio.testing import MockClock
 
 from trio_sched.daemon.metrics.collection import FAMILIES
@@ -87,7 +88,7 @@ async def test_the_resources_of_pods_are_shown_as_recorded(golden: GoldenRun, au
         process = await cluster.start_scheduler()
         await cluster.settle()
         assert process.assembly is not None
-        content_type, body = await process.assembly.metrics.pages.resources.render("")
+        content_type, body = await rendered(process.assembly.metrics.pages.resources, "")
     for case in shown:
         expected = case["expect"]
         agreed = body.decode() == expected["body"] and content_type == expected["headers"]["content-type"]

@@ -4,6 +4,7 @@ from attrs import frozen
 from prometheus_client.parser import text_string_to_metric_families
 
 from trio_sched.daemon.metrics.metrics import Metrics
+from trio_sched.daemon.metrics.pages import Page
 from trio_sched.testing.virtual_cluster import VirtualCluster
 
 
@@ -32,8 +33,14 @@ class Scraped:
         return sums
 
 
+async def rendered(page: Page, accept: str) -> tuple[str, bytes]:
+    """Content type and body."""
+    content_type, pieces = await page.render(accept)
+    return content_type, b"".join(pieces)
+
+
 async def scrape(metrics: Metrics) -> Scraped:
-    _content_type, body = await metrics.pages.metrics.render("")
+    _content_type, body = await rendered(metrics.pages.metrics, "")
     return Scraped.of(body.decode())
 
 

@@ -40,7 +40,9 @@ from trio_sched.daemon.reload import ReloadRequests, digest_of
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
+from trio_sched.daemon.tracing.environment import TracesWanted, traces_wanted
 from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.connection import connect
@@ -75,11 +77,12 @@ def run(flags: Flags) -> ExitCode:
         if flags.write_config_to:
             _write(prepared.effective_yaml(), flags.write_config_to)
             return ExitCode.OK
+        traces = traces_wanted(os.environ)
         settings = daemon_settings(prepared, registry, watch_event_loop=bool(flags["secure-port"]))
         log_versions(flags.reported_version)
         if prepared.config.leader_election.leader_elect:
             check_elector(prepared.config.leader_election)
-        trio.run(_run_until_signal, prepared, settings, digest)
+        trio.run(_run_until_signal, prepared, settings, digest, traces)
         if not prepared.config.leader_election.leader_elect:
             raise ConfigError.of("finished without leader elect")
     except* LoggingOptionsError as group:
@@ -156,7 +159,9 @@ def _reload_requests(prepared: Prepared, digest: bytes) -> ReloadRequests | None
     return ReloadRequests(_ConfigurationFile(prepared), WakeUp(), digest) if prepared.flags.config else None
 
 
-async def _run_until_signal(prepared: Prepared, settings: DaemonSettings, digest: bytes) -> None:
+async def _run_until_signal(
+    prepared: Prepared, settings: DaemonSettings, digest: bytes, traces: TracesWanted | None
+) -> None:
     stop, reload = trio.Event(), _reload_requests(prepared, digest)
     actions: dict[signal.Signals, Callable[[], None]] = {}
     if reload is not None and not sys.stderr.isatty():
@@ -166,12 +171,27 @@ async def _run_until_signal(prepared: Prepared, settings: DaemonSettings, digest
         await nursery.start(stop_on_signal, stop, actions)
         if (handler := line_handler(log)) is not None:
             nursery.start_soon(handler.run)
-        async with open_clients(prepared) as clients:
-            assembly = assemble(settings, clients, random=Random(), wall_clock=partial(datetime.now, UTC))
+        async with open_clients(prepared) as clients, _tracing(traces) as tracer:
+            assembly = assemble(settings, clients, random=Random(), wall_clock=_now, tracer=tracer)
             actions[signal.SIGUSR2] = assembly.cache_checks.requested.set
             nursery.start_soon(_exit_if_overdue, assembly.ending)
             await run_daemon(assembly, stop=stop, reload=reload)
         nursery.cancel_scope.cancel()
+
+
+_now = partial(datetime.now, UTC)
+
+
+@asynccontextmanager
+async def _tracing(wanted: TracesWanted | None) -> AsyncGenerator[AttemptTracer | None, None]:
+    """What traces attempts; it has exported everything, or has given up, when the block is left."""
+    if wanted is None:
+        yield None
+        return
+    from trio_sched.daemon.tracing.export import exporting  # OpenTelemetry is an extra, and slow to import
+
+    async with exporting(wanted, os.environ, _now) as tracer:
+        yield tracer
 
 
 async def _exit_if_overdue(ending: trio.Event) -> None:

@@ -41,6 +41,7 @@ from trio_sched.daemon.watch_reconnect import WatchReconnect
 from trio_sched.daemon.watched_kinds import by_kind, check_kind
 from trio_sched.daemon.watches import Watches
 from trio_sched.daemon.work_pool import WorkPool
+from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.hook_times import HookTimes
@@ -135,9 +136,21 @@ class Assembly:
 
 
 def assemble(
-    settings: DaemonSettings, clients: Clients, *, random: Random, wall_clock: Callable[[], datetime]
+    settings: DaemonSettings,
+    clients: Clients,
+    *,
+    random: Random,
+    wall_clock: Callable[[], datetime],
+    tracer: AttemptTracer | None = None,
 ) -> Assembly:
     """Build and connect everything, load the plugins last; nothing runs yet.
+
+    Args:
+        settings: what the flags and the configuration say.
+        clients: connections to the API server.
+        random: for the choices that are left to chance.
+        wall_clock: returns the time of day.
+        tracer: is told about the attempts to trace; None: they are not traced.
 
     Raises:
         PluginError: a plugin is missing or broken.
@@ -183,7 +196,9 @@ def assemble(
         extenders = Extenders.from_config(
             config.extenders, lambda: NodeColumns(scheduler.cache.table), clients.to_extenders
         )
-        extender_scheduling = ExtenderScheduling(scheduler=scheduler, unassigned=unassigned, extenders=extenders)
+        extender_scheduling = ExtenderScheduling(
+            scheduler=scheduler, unassigned=unassigned, extenders=extenders, tracer=tracer
+        )
     failure_handler = FailureHandler(
         scheduler=scheduler,
         unassigned=unassigned,
@@ -224,6 +239,7 @@ def assemble(
         pods_available=pods_available,
         metrics=metrics,
         extender_scheduling=extender_scheduling,
+        tracer=tracer,
     )
     loader = ProfileLoader(
         scheduler=scheduler,

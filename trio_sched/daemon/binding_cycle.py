@@ -30,7 +30,7 @@ from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.decision import ScheduleResult, SchedulingFailure
 from trio_sched.engine.hook_steps import PreBindPlan, pre_bind_cancelled, read_pre_bind
-from trio_sched.engine.measurements import ERROR, SUCCESS, PluginTimes, status_label
+from trio_sched.engine.measurements import ERROR, SUCCESS, ObserveCall, status_label
 from trio_sched.engine.plugin_calls import HookCall
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.reservation import PermitWait, permit_failed
@@ -67,10 +67,14 @@ class BindingCycle:
         self, nursery: trio.Nursery, info: QueuedPodInfo, placed: ScheduleResult, waits: PermitWait | None
     ) -> None:
         """Have the pod bound; returns at once."""
-        plan = self.scheduler.plan_pre_bind(info.pod, placed)
+        plan = self.scheduler.plan_pre_bind(info.pod, placed, info.trace)
         if isinstance(plan, SchedulingFailure):
             self._fail(info, placed, plan)
             return
+        if info.trace is not None:
+            info.trace.placed(
+                placed.node_name, evaluated_nodes=placed.evaluated_nodes, feasible_nodes=placed.feasible_nodes
+            )
         if waits is None and not plan.groups:
             self.scheduler.binding_starts(info)
             placed.profile.measured.nothing_to_pre_bind += 1
@@ -106,6 +110,8 @@ class BindingCycle:
             finally:
                 self._not_binding.discard(scope)
         if scope.cancelled_caught:
+            if info.trace is not None:
+                info.trace.given_up()
             return
         if failed is not None:
             self._fail(info, placed, failed)
@@ -121,26 +127,30 @@ class BindingCycle:
             log_line(log, V4, "Pod waiting on permit", {"pod": info.key})
         refused = await self.waiting.wait_on_permit(info.uid)
         if waits:
-            self.metrics.permit_waits.observe(trio.current_time() - began, status_label(refused))
+            seconds, label = trio.current_time() - began, status_label(refused)
+            self.metrics.permit_waits.observe(seconds, label)
+            if info.trace is not None:
+                info.trace.waited_on_permit(label, seconds)
         if refused is not None:
             log_line(log, V4, "Pod rejected while waiting on permit", {"pod": info.key, "err": refused.message})
             return permit_failed(refused, placed.node_name)
         self.scheduler.binding_starts(info)
         began = trio.current_time()
-        problem = await self._pre_bind(info.pod, placed, plan)
+        problem = await self._pre_bind(info, placed, plan)
         placed.profile.measured.observe("PreBind", status_label(problem), trio.current_time() - began)
         return None if problem is None else SchedulingFailure(problem)
 
     # --- pre_bind ---------------------------------------------------------------------------------------------------
 
-    async def _pre_bind(self, pod: Pod, placed: ScheduleResult, plan: PreBindPlan) -> Status | None:
+    async def _pre_bind(self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan) -> Status | None:
+        pod = info.pod
         under_way = self.pods_in_pre_bind.add(pod.uid)
-        times = self.scheduler.measurements.plugin_times if placed.state.record_plugin_metrics else None
+        observe = self.scheduler.measurements.plugin_times.observer(placed.state, info.trace)
         current: tuple[BoundHook, ...] = ()
         try:
             with under_way.scope:
                 for current in plan.groups:
-                    problem = await _run_group(current, pod, placed, times)
+                    problem = await _run_group(current, pod, placed, observe)
                     if problem is not None:
                         return problem
             if under_way.cause is not None:
@@ -157,7 +167,7 @@ class BindingCycle:
     async def _bind(self, info: QueuedPodInfo, placed: ScheduleResult) -> None:
         await self.status_writer.withdraw(info.uid)
         measured, began = placed.profile.measured, trio.current_time()
-        observe = self.scheduler.measurements.plugin_times.observe if placed.state.record_plugin_metrics else None
+        observe = self.scheduler.measurements.plugin_times.observer(placed.state, info.trace)
         try:
             is_bound = self.extenders is not None and await self.extenders.bind(info.pod, placed.node_name)
         except ExtenderError as problem:
@@ -183,6 +193,8 @@ class BindingCycle:
             now = trio.current_time()
             measured.observe("PostBind", SUCCESS, now - began)
             log_plugin_failures(self.scheduler.plugin_failures)
+        if info.trace is not None:
+            info.trace.bound()
         if self.scheduler.activate_collected(placed, now=now):
             self.wake()
 
@@ -210,18 +222,20 @@ class BindingCycle:
         """Unreserve, forget and requeue the pod."""
         cached = self.scheduler.cache.get(info.uid)
         try:
-            self.scheduler.unreserve_and_forget(info.pod, placed)
+            self.scheduler.unreserve_and_forget(info.pod, placed, info.trace)
         except CacheError as problem:
             # The watch was faster: the pod is on a node, so there is nothing to requeue.
             log.warning("pod failed to bind but is on a node: %s", problem, extra={"pod": info.key})
             self.scheduler.already_assigned(info)
+            if info.trace is not None:
+                info.trace.failed(outcome.status)
         else:
             self.failure_handler.handle(info, outcome, assumed_pod=info.pod if cached is None else cached.pod_on_node)
         log_plugin_failures(self.scheduler.plugin_failures)
 
 
 async def _run_group(
-    group: tuple[BoundHook, ...], pod: Pod, placed: ScheduleResult, times: PluginTimes | None
+    group: tuple[BoundHook, ...], pod: Pod, placed: ScheduleResult, observe: ObserveCall | None
 ) -> Status | None:
     """Run the pre_binds of *group* concurrently; the first failure cancels the others."""
     first: list[Status] = []
@@ -230,8 +244,8 @@ async def _run_group(
     async def run(hook: BoundHook, nursery: trio.Nursery) -> None:
         began = trio.current_time()
         problem = read_pre_bind(hook, await make_call(HookCall(hook, (pod, placed.node_name, placed.state))))
-        if times is not None:
-            times.observe(hook, status_label(problem), trio.current_time() - began)
+        if observe is not None:
+            observe(hook, status_label(problem), trio.current_time() - began)
         unfinished.remove(hook)
         if problem is not None:
             first.append(problem)

@@ -19,6 +19,7 @@ from trio_sched.daemon.extender import ExtenderError
 from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.engine.decision import Decision, SchedulingFailure
 from trio_sched.engine.extender_cycle import ExtenderResult, NodesForExtenders
 from trio_sched.engine.pod_heap import PodHeap
@@ -41,6 +42,8 @@ class ExtenderScheduling:
     scheduler: Scheduler
     unassigned: UnassignedPods
     extenders: Extenders
+    tracer: AttemptTracer | None = None
+    """None if attempts are not traced."""
     _queue: PodHeap = field(factory=lambda: PodHeap(lambda info: info.sort_key))
     _wake_up: WakeUp = field(factory=WakeUp)
 
@@ -82,6 +85,8 @@ class ExtenderScheduling:
                 await self._wake_up.wait()
                 continue
             if self._resume(info) and not self._must_skip(info, skip_pod_schedule):
+                if self.tracer is not None:
+                    info.trace = self.tracer.begin(info.pod, info.attempts, info.trace)
                 decision = await self._decide(info, skip_pod_schedule)
                 if decision is not None:
                     await handle_decision(info, decision, nursery)
@@ -99,6 +104,8 @@ class ExtenderScheduling:
         has_profile = info.pod.scheduler_name in self.scheduler.profiles  # a reload can have taken it away
         if known is None or known.uid != info.uid or not has_profile or skip_pod_schedule(info):
             self.scheduler.skip(info)
+            if info.trace is not None:
+                info.trace.given_up()
             return True
         if known is not info.pod:
             info.replace_pod(known)

@@ -43,6 +43,8 @@ class FailureHandler:
             outcome: why it was not scheduled.
             assumed_pod: the pod as it was assumed on a node, if it was.
         """
+        if info.trace is not None:
+            info.trace.failed(outcome.status)
         known, now = self.unassigned.get(info.key), trio.current_time()
         self.metrics.not_scheduled(info, now, rejected=outcome.status.is_rejected)
         problem = self.scheduler.requeue(info, outcome, known, now=now, assumed_pod=assumed_pod)

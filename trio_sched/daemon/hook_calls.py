@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from types import FrameType
 from typing import TypeVar
 
@@ -15,16 +15,12 @@ from trio_sched.daemon.limits import HOOK_SECONDS
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.hook_failure import HookTimedOut
 from trio_sched.engine.hook_steps import HookSteps
-from trio_sched.engine.measurements import ERROR, label_or_error
+from trio_sched.engine.measurements import ERROR, ObserveCall, label_or_error
 from trio_sched.engine.plugin_calls import HookCall, HookResult
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-ObserveCall = Callable[[BoundHook, str, float], None]
-"""Is told which hook was called, the label of the status that it returned, and how many seconds that took."""
 
 
 async def run_steps(steps: HookSteps[T], observe: ObserveCall | None = None) -> T:

@@ -24,6 +24,7 @@ from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.scheduler_events import skipped_deleting
 from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure
@@ -51,6 +52,8 @@ class ScheduleOne:
     metrics: MetricRecorder = field(factory=MetricRecorder)
     extender_scheduling: ExtenderScheduling | None = None
     """Schedules the pods in which extenders are interested; None without extenders."""
+    tracer: AttemptTracer | None = None
+    """None if attempts are not traced."""
     is_running: bool = False
     slices: int = 0
     """How often some pods were scheduled: it goes on while the loop makes progress."""
@@ -121,6 +124,8 @@ class ScheduleOne:
         elif self._skip_pod_schedule(info):
             self.scheduler.skip(info)
         elif self.extender_scheduling is None or not self.extender_scheduling.take_over(info):
+            if self.tracer is not None:
+                info.trace = self.tracer.begin(info.pod, info.attempts, info.trace)
             await self._handle_decision(info, self.scheduler.decide(info), nursery)
 
     async def _handle_decision(self, info: QueuedPodInfo, decision: Decision, nursery: trio.Nursery) -> None:
@@ -140,13 +145,14 @@ class ScheduleOne:
     ) -> SchedulingFailure:
         measurements, status = self.scheduler.measurements, SUCCESS
         profile = measurements.profiles[info.pod.scheduler_name]  # a reload may take it away meanwhile
-        is_sampled = unplaced.state is not None and unplaced.state.record_plugin_metrics
+        state = unplaced.state
+        observe_call = None if state is None else measurements.plugin_times.observer(state, info.trace)
 
         def observe(hook: BoundHook, label: str, seconds: float) -> None:
             nonlocal status
             status = label  # the last one ended the phase
-            if is_sampled:
-                measurements.plugin_times.observe(hook, label, seconds)
+            if observe_call is not None:
+                observe_call(hook, label, seconds)
 
         began = trio.current_time()
         outcome = await run_steps(steps, observe)
@@ -164,7 +170,7 @@ class ScheduleOne:
 
     def _assume_and_bind(self, info: QueuedPodInfo, placed: ScheduleResult, nursery: trio.Nursery) -> None:
         try:
-            outcome = self.scheduler.assume_and_reserve(info.pod, placed, now=trio.current_time())
+            outcome = self.scheduler.assume_and_reserve(info.pod, placed, now=trio.current_time(), trace=info.trace)
         except CacheError as problem:
             self.failure_handler.handle(info, SchedulingFailure(failure(problem)))
             return

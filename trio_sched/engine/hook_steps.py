@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from attrs import evolve, frozen
 
+from trio_sched.engine.attempt_trace import AttemptTrace
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.decision import ScheduleResult, SchedulingFailure, fit_failure
 from trio_sched.engine.hook_failure import HookFailed
@@ -86,12 +87,14 @@ class PreBindPlan:
     """Whether any plugin has pre_bind_pre_flight."""
 
 
-def plan_pre_bind(profile: Profile, pod: Pod, placed: ScheduleResult) -> PreBindPlan | SchedulingFailure:
+def plan_pre_bind(
+    profile: Profile, pod: Pod, placed: ScheduleResult, trace: AttemptTrace | None = None
+) -> PreBindPlan | SchedulingFailure:
     """Run pre_bind_pre_flight, and measure that: which plugins have nothing to do, and which may run concurrently."""
     measured = profile.measured
     began = measured.clock()
     if placed.state.record_plugin_metrics:
-        with measured.after_decision.timing():
+        with measured.after_decision.timing(trace):
             plan = _plan_pre_bind(profile, pod, placed)
     else:
         plan = _plan_pre_bind(profile, pod, placed)

@@ -16,14 +16,18 @@ from typing import Final, cast
 
 from attrs import define, field
 
+from trio_sched.engine.attempt_trace import AttemptTrace
 from trio_sched.engine.bound_hooks import BoundHook, HookFunction
 from trio_sched.engine.histogram import Histogram, exponential_buckets
 from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.status import Code, Status
 from trio_sched.plugin_api.verdicts import PostFilterResult, Verdicts, Wait
 
 Clock = Callable[[], float]
 """Returns seconds; only differences matter."""
+ObserveCall = Callable[[BoundHook, str, float], None]
+"""Is told which hook was called, the label of the status that it returned, and how many seconds that took."""
 
 POINT_BUCKETS: Final = exponential_buckets(0.0001, 2, 12)
 PLUGIN_BUCKETS: Final = exponential_buckets(0.00001, 1.5, 20)
@@ -73,6 +77,8 @@ class PluginTimes:
     clock: Clock = field(default=lambda: 0.0)
     by_hook: dict[tuple[str, str, str], Histogram] = field(factory=dict)
     """(plugin, hook, status) → seconds."""
+    trace: AttemptTrace | None = None
+    """Is told of the same calls, while those of an attempt are made that is traced."""
 
     def histogram(self, hook: BoundHook, status: str) -> Histogram:
         """The durations of *hook* when it returned *status*."""
@@ -85,6 +91,21 @@ class PluginTimes:
     def observe(self, hook: BoundHook, status: str, seconds: float) -> None:
         """*hook* has returned *status*."""
         self.histogram(hook, status).observe(seconds)
+        if self.trace is not None:
+            self.trace.hook_called(hook, status, seconds)
+
+    def observer(self, state: CycleState, trace: AttemptTrace | None) -> ObserveCall | None:
+        """Who is told of the calls that the daemon makes in this attempt; None if it is none of the sample."""
+        if not state.record_plugin_metrics:
+            return None
+        if trace is None:
+            return self.observe
+
+        def observe(hook: BoundHook, status: str, seconds: float) -> None:
+            self.histogram(hook, status).observe(seconds)
+            trace.hook_called(hook, status, seconds)
+
+        return observe
 
     def reset(self) -> None:
         """Forget everything."""
@@ -103,8 +124,13 @@ class TimedHooks:
         self._others = [hook for hook in hooks if not hook.built_in]
 
     @contextmanager
-    def timing(self) -> Generator[None]:
-        """Time the calls inside the block, in which nothing waits: no other cycle must come in between."""
+    def timing(self, trace: AttemptTrace | None = None) -> Generator[None]:
+        """Time the calls inside the block, in which nothing waits: no other cycle must come in between.
+
+        Args:
+            trace: is told of them as well.
+        """
+        self._times.trace = trace
         originals = [(hook, hook.function) for hook in self._others]
         for hook, function in originals:
             hook.function = _timed(hook, function, self._times)
@@ -113,6 +139,7 @@ class TimedHooks:
         try:
             yield
         finally:
+            self._times.trace = None
             for hook, function, _timed_function in self._built_in:
                 hook.function = function
             for hook, function in originals:
@@ -158,7 +185,7 @@ class ProfileMeasurements:
     in_decision: TimedHooks
     """The hooks of a decision: from pre_filter to normalize_score."""
     after_decision: TimedHooks
-    """Those from reserve to pre_bind_pre_flight."""
+    """Those from reserve to pre_bind_pre_flight, and unreserve."""
     plugins: dict[str, tuple[str, ...]] = field(factory=dict)
     """PreFilter, Filter, PreScore and Score → their plugins, in order."""
     points: dict[tuple[str, str], Histogram] = field(factory=dict)

@@ -123,7 +123,7 @@ def measure(name: str, profile: Profile, measurements: Measurements) -> None:
     profile.measured = measurements.add_profile(
         name,
         in_decision=[*(hook for hooks in by_point.values() for hook in hooks), *normalizing],
-        after_decision=[*profile.reserve, *profile.permit, *profile.pre_bind_pre_flight],
+        after_decision=[*profile.reserve, *profile.permit, *profile.pre_bind_pre_flight, *profile.unreserve],
         plugins={point: tuple(hook.plugin for hook in hooks) for point, hooks in by_point.items()},
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import define, field
 
+from trio_sched.engine.attempt_trace import AttemptTrace
 from trio_sched.objects.pod import Pod
 
 
@@ -38,6 +39,8 @@ class QueuedPodInfo:
     backoff_expiry: float | None = None
     """Computed once per failure."""
     sort_key: Any = None
+    trace: AttemptTrace | None = None
+    """Of the attempt under way, or of the last one; None if that is not traced."""
 
     @property
     def key(self) -> str:

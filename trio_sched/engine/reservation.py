@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from trio_sched.engine.attempt_trace import AttemptTrace
 from trio_sched.engine.decision import ScheduleResult, SchedulingFailure, fit_failure
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.measurements import SUCCESS, WAIT, status_label
@@ -84,11 +85,13 @@ def run_permit(profile: Profile, pod: Pod, node_name: str, state: CycleState) ->
     return PermitWait(waits) if waits else None
 
 
-def reserve_and_permit(profile: Profile, pod: Pod, placed: ScheduleResult) -> PermitWait | SchedulingFailure | None:
+def reserve_and_permit(
+    profile: Profile, pod: Pod, placed: ScheduleResult, trace: AttemptTrace | None = None
+) -> PermitWait | SchedulingFailure | None:
     """Call every reserve and every permit, and measure that: None permits, `SchedulingFailure` ends the cycle."""
     if not placed.state.record_plugin_metrics:
         return _reserve_and_permit(profile, pod, placed)
-    with profile.measured.after_decision.timing():
+    with profile.measured.after_decision.timing(trace):
         return _reserve_and_permit(profile, pod, placed)
 
 

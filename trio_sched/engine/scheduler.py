@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 
 from attrs import define, field, frozen
 
+from trio_sched.engine.attempt_trace import AttemptTrace
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.cluster_changes import ASSIGNED_POD_DELETE
@@ -169,9 +171,9 @@ class Scheduler:
     def decide(self, info: QueuedPodInfo) -> Decision:
         """Find a node for a popped pod."""
         profile = self.profiles[info.pod.scheduler_name]
-        if not profile.measured.is_sampled():
+        if info.trace is None and not profile.measured.is_sampled():
             return self._decide(info, profile)
-        with profile.measured.in_decision.timing():
+        with profile.measured.in_decision.timing(info.trace):
             decision = self._decide(info, profile)
         if decision.state is not None:
             decision.state.record_plugin_metrics = True
@@ -218,7 +220,8 @@ class Scheduler:
         """The nodes that extenders are to be asked about before it is decided about a popped pod."""
         pod = info.pod
         cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name])
-        found = find_feasible_nodes(cycle, nominated_first=nominated_first)
+        with self._tracing(info):
+            found = find_feasible_nodes(cycle, nominated_first=nominated_first)
         if isinstance(found, NodesForExtenders):
             self._next_start_node_index += found.evaluated
         return found
@@ -227,7 +230,17 @@ class Scheduler:
         """Find a node for a popped pod among those that extenders have left."""
         pod = info.pod
         cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name])
-        return select_host_among(cycle, feasible, result, self.rng)
+        with self._tracing(info):
+            decision = select_host_among(cycle, feasible, result, self.rng)
+        if info.trace is not None and decision.state is not None:
+            decision.state.record_plugin_metrics = True
+        return decision
+
+    def _tracing(self, info: QueuedPodInfo) -> AbstractContextManager[None]:
+        """Time the hooks that are called in the block if the attempt is traced."""
+        if info.trace is None:
+            return nullcontext()
+        return self.profiles[info.pod.scheduler_name].measured.in_decision.timing(info.trace)
 
     def post_filter(self, info: QueuedPodInfo, unplaced: SchedulingFailure) -> HookSteps[SchedulingFailure] | None:
         """The calls of post_filter after *unplaced*; None if there is nothing to call."""
@@ -287,7 +300,7 @@ class Scheduler:
     # --- from the decision to the bind ------------------------------------------------------------------------------
 
     def assume_and_reserve(
-        self, pod: Pod, placed: ScheduleResult, *, now: float
+        self, pod: Pod, placed: ScheduleResult, *, now: float, trace: AttemptTrace | None = None
     ) -> PermitWait | SchedulingFailure | None:
         """Assume *pod* on the node that was chosen, run reserve and permit.
 
@@ -303,14 +316,16 @@ class Scheduler:
         self.queue.nominator.delete(pod.uid)
         if nominated and nominated != placed.node_name:
             self.queue.nomination_ended(pod, nominated, now=now)
-        outcome = reserve_and_permit(placed.profile, pod, placed)
+        outcome = reserve_and_permit(placed.profile, pod, placed, trace)
         if isinstance(outcome, SchedulingFailure):
-            self.unreserve_and_forget(pod, placed)
+            self.unreserve_and_forget(pod, placed, trace)
         return outcome
 
-    def plan_pre_bind(self, pod: Pod, placed: ScheduleResult) -> PreBindPlan | SchedulingFailure:
+    def plan_pre_bind(
+        self, pod: Pod, placed: ScheduleResult, trace: AttemptTrace | None = None
+    ) -> PreBindPlan | SchedulingFailure:
         """Run pre_bind_pre_flight; see `trio_sched.engine.hook_steps.plan_pre_bind`."""
-        return plan_pre_bind(placed.profile, pod, placed)
+        return plan_pre_bind(placed.profile, pod, placed, trace)
 
     def bind_steps(self, pod: Pod, placed: ScheduleResult) -> HookSteps[SchedulingFailure | None]:
         """The calls of bind; see `trio_sched.engine.hook_steps.bind_steps`."""
@@ -321,14 +336,18 @@ class Scheduler:
         profile = placed.profile
         return post_bind_steps(profile, pod, placed, self.plugin_failures) if profile.post_bind else None
 
-    def unreserve_and_forget(self, pod: Pod, placed: ScheduleResult) -> None:
+    def unreserve_and_forget(self, pod: Pod, placed: ScheduleResult, trace: AttemptTrace | None = None) -> None:
         """The pod will not run there after all: run unreserve and forget it.
 
         Raises:
             CacheError: the API server has confirmed it already.
         """
         profile = placed.profile
-        with profile.measured.point("Unreserve"):
+        is_sampled = placed.state.record_plugin_metrics
+        with (
+            profile.measured.point("Unreserve"),
+            profile.measured.after_decision.timing(trace) if is_sampled else nullcontext(),
+        ):
             run_unreserve(profile, pod, placed.node_name, placed.state, self.plugin_failures)
         self.cache.forget(pod.uid)
 

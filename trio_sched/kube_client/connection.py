@@ -116,7 +116,7 @@ class KubeClient:
             sender = self._transport if self._transport is not None else self.pool
             assert sender is not None
             self._http = http_client(
-                sender, self.settings.server, self._common_headers, self._credentials, self._limiter
+                sender, self.settings.server, self._common_headers, self._credentials, self._limiter, self._observe
             )
         return self._http
 

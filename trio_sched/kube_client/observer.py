@@ -24,3 +24,12 @@ class RequestObserver(Protocol):
 
     def request_retried(self, method: bytes, status: int) -> None:
         """It is sent again after such a response; 0 if there was none."""
+
+
+class ObserveRequest(Protocol):
+    """Tells an observer, if there is one, about a request that was sent at *sent_at*."""
+
+    def __call__(
+        self, method: bytes, status: int, sent_at: float, *, waited: float = 0.0, sent: int = 0, received: int = 0
+    ) -> None:
+        """See `RequestObserver.request_done`."""

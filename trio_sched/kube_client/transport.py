@@ -17,6 +17,7 @@ from trio_sched.kube_client.caller import ByteStream
 from trio_sched.kube_client.credentials import Credentials
 from trio_sched.kube_client.errors import ConnectionFailed
 from trio_sched.kube_client.http1 import Headers, Reply
+from trio_sched.kube_client.observer import ObserveRequest
 from trio_sched.kube_client.pool import Pool, ResponseStream
 from trio_sched.kube_client.rate_limit import TokenBucket
 
@@ -30,6 +31,7 @@ def http_client(
     headers: bytes,
     credentials: Credentials,
     limiter: TokenBucket,
+    observe: ObserveRequest,
 ) -> httpx.AsyncClient:
     """An httpx client for *server* that sends through *sender*.
 
@@ -39,12 +41,13 @@ def http_client(
         headers: header lines of every request.
         credentials: likewise of every request, unless it has some of its own.
         limiter: the rate limit, for all requests but watches.
+        observe: is told about every request.
     """
     return httpx.AsyncClient(
         transport=PooledTransport(sender) if isinstance(sender, Pool) else BorrowedTransport(sender),
         base_url=server,
         headers=_pairs(headers),
-        auth=RateLimitedAuth(credentials, limiter),
+        auth=RateLimitedAuth(credentials, limiter, observe),
         timeout=None,
     )
 
@@ -115,24 +118,30 @@ class BorrowedTransport(httpx.AsyncBaseTransport):
 
 
 class RateLimitedAuth(httpx.Auth):
-    """Applies credentials and rate limit to requests that go through httpx."""
+    """Applies credentials and rate limit to requests that go through httpx, and counts these."""
 
-    def __init__(self, credentials: Credentials, limiter: TokenBucket) -> None:
+    def __init__(self, credentials: Credentials, limiter: TokenBucket, observe: ObserveRequest) -> None:
         self._credentials = credentials
         self._limiter = limiter
+        self._observe = observe
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
         """Send *request* when a token is there, with the credentials as they are then."""
-        if "watch" not in request.url.params:
-            await self._limiter.take()
+        waited = await self._limiter.take() if "watch" not in request.url.params else 0.0
         added = self._credentials.current() or await self._credentials.refresh()
         if "authorization" in request.headers:  # the request has credentials of its own
             added = [(name, value) for name, value in added if name != b"Authorization"]
         request.headers = httpx.Headers([*request.headers.raw, *added])
         sent_at = trio.current_time()
         method, path = request.method.encode(), request.url.raw_path
-        record = request_log.begin(str(request.url), method, path, _lines(request.headers), _sent_body(request))
-        response = yield request
+        body = _sent_body(request)
+        record = request_log.begin(str(request.url), method, path, _lines(request.headers), body)
+        status = received = 0
+        try:
+            response = yield request
+            status, received = response.status_code, _received(response)
+        finally:
+            self._observe(method, status, sent_at, waited=waited, sent=len(body), received=received)
         if record is not None:
             record.answered(response.status_code, response.headers.raw)
         if response.status_code == 401:
@@ -248,6 +257,14 @@ def _sent_body(request: httpx.Request) -> bytes:
         return request.content
     except httpx.RequestNotRead:
         return b""
+
+
+def _received(response: httpx.Response) -> int:
+    """The bytes of the body if it was read as a whole; 0 of one that is streamed."""
+    try:
+        return len(response.content)
+    except httpx.ResponseNotRead:
+        return 0
 
 
 def _lower(response: httpx.Response) -> Headers:

@@ -15,6 +15,7 @@ from trio_sched.daemon.reload import ReloadRefused, ReloadRequests
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
@@ -57,6 +58,7 @@ class SchedulerProcess:
     _to_extenders: SeverableTransport
     _random: Random
     _clock: Clock
+    _tracer: AttemptTracer | None = None
     _stop: trio.Event = field(factory=trio.Event, init=False)
     _scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
     _has_started: trio.Event = field(factory=trio.Event, init=False)
@@ -142,7 +144,9 @@ class SchedulerProcess:
             with self._scope:
                 async with reach_limited() as main, reach_limited() as events, reach() as leases:
                     clients = Clients(main=main, events=events, leases=leases, to_extenders=self._to_extenders)
-                    self.assembly = assemble(self.settings, clients, random=self._random, wall_clock=self._clock)
+                    self.assembly = assemble(
+                        self.settings, clients, random=self._random, wall_clock=self._clock, tracer=self._tracer
+                    )
                     await run_daemon(self.assembly, stop=self._stop, reload=self._reload, task_status=self)
         except* TrioSchedError as group:
             self._failure = first_leaf(group)

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from functools import partial
 from random import Random
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import trio
@@ -25,6 +25,7 @@ from attrs import define, evolve, field
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.schema import SchedulerConfig
 from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.event import CoreEvent
@@ -46,6 +47,9 @@ from trio_sched.testing.cluster_settings import cluster_settings
 from trio_sched.testing.plugin_harness import UnknownNode
 from trio_sched.testing.real_time_limit import RealTimeLimit
 from trio_sched.testing.scheduler_process import SchedulerProcess, SeverableTransport
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
 
 Json = dict[str, Any]
 KubeObject = Pod | Node | AnyObject | Json
@@ -96,6 +100,7 @@ class VirtualCluster:
     _random: Random
     _real_time_limit: RealTimeLimit
     _extenders: Sequence[PretendExtender] = ()
+    _tracer: AttemptTracer | None = None
     _changes: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -125,7 +130,9 @@ class VirtualCluster:
         settings = evolve(self._settings, identity=identity or f"scheduler-{len(self.schedulers) + 1}")
         to_api = SeverableTransport(InProcessTransport(self.api))
         to_extenders = SeverableTransport(ExtenderTransport(self._extenders))
-        process = SchedulerProcess(settings, to_api, to_extenders, Random(self._random.random()), self.api.now)
+        process = SchedulerProcess(
+            settings, to_api, to_extenders, Random(self._random.random()), self.api.now, self._tracer
+        )
         self.schedulers.append(process)
         self._nursery.start_soon(process.run)
         if wait:
@@ -331,6 +338,7 @@ async def virtual_cluster(
     seed: int = 0,
     real_seconds: float = REAL_SECONDS,
     real_clock: Callable[[], float] = time.perf_counter,
+    tracer: Tracer | None = None,
 ) -> AsyncGenerator[VirtualCluster, None]:
     """Run a cluster with a scheduler in it, until the block is left.
 
@@ -350,6 +358,7 @@ async def virtual_cluster(
         real_seconds: how long the cluster may be busy, by *real_clock*, between two calls of the test; an endless loop
             would never end a test on a clock that jumps.
         real_clock: the clock for that, in seconds.
+        tracer: of OpenTelemetry; makes spans of the attempts that its sampler chooses.
 
     Raises:
         RealTimeExceeded: the cluster was busy for longer.
@@ -360,13 +369,18 @@ async def virtual_cluster(
     api = ApiServer(now=trio_clock(), seed=seed)
     if bind_latency_seconds:
         api.faults.set_latency(bind_latency_seconds, verb="bind", resource="pods")
+    traced = None
+    if tracer is not None:
+        from trio_sched.daemon.tracing.attempts import TracedAttempts  # OpenTelemetry is an extra
+
+        traced = TracedAttempts(tracer, api.now)
     beginning = [node(f"node-{n + 1}") for n in range(nodes)] if isinstance(nodes, int) else list(nodes)
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         limit = RealTimeLimit(real_seconds, real_clock, nursery.cancel_scope)
         trio.lowlevel.add_instrument(limit)
         try:
-            cluster = VirtualCluster(api, settings, nursery, Random(seed), limit, tuple(extenders))
+            cluster = VirtualCluster(api, settings, nursery, Random(seed), limit, tuple(extenders), traced)
             for one in beginning:
                 await cluster.create(one)
             if kubelets:

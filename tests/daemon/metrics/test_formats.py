@@ -2,6 +2,7 @@ import math
 import re
 import struct
 from collections.abc import Iterator
+from itertools import chain
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open_metrics
@@ -10,7 +11,7 @@ from scraped import Scraped
 
 from trio_sched.daemon.metrics import open_metrics, protobuf_format, text_format
 from trio_sched.daemon.metrics.accepted_format import Format, accepted_format
-from trio_sched.daemon.metrics.exposed import Exposed
+from trio_sched.daemon.metrics.exposed import Exposed, Series
 from trio_sched.daemon.metrics.families import STABLE, Family, Type
 from trio_sched.engine.histogram import Histogram
 
@@ -76,7 +77,7 @@ def test_a_family_without_series_is_left_out_in_every_format() -> None:
     nothing = Exposed(Family("c", Type.COUNTER, "Help."), [])
     assert text_of(nothing) == ""
     assert b"".join(protobuf_format.messages(nothing)) == b""
-    assert open_metrics.text(nothing) == b""
+    assert b"".join(open_metrics.pieces(nothing)) == b""
 
 
 def test_values_of_labels_can_have_any_character() -> None:
@@ -93,7 +94,7 @@ def test_open_metrics_are_readable_and_counters_end_in_total() -> None:
         Exposed(Family("g", Type.GAUGE, "Help."), [((), math.inf)]),
         Exposed(Family("h", Type.HISTOGRAM, "Help.", ("a",), buckets=(0.5, 1.0)), [(("x",), histogram(0.1, 9.0))]),
     ]
-    page = b"".join([*map(open_metrics.text, parts), open_metrics.END]).decode()
+    page = b"".join([*chain.from_iterable(map(open_metrics.pieces, parts)), open_metrics.END]).decode()
     found = {
         (sample.name, *sample.labels.values()): sample.value
         for one in read_open_metrics(page)
@@ -102,6 +103,14 @@ def test_open_metrics_are_readable_and_counters_end_in_total() -> None:
     assert found["authentication_attempts_total", "success"] == 2.0
     assert found["g",] == math.inf
     assert found["h_bucket", "x", "+Inf"] == found["h_count", "x"] == 2
+
+
+def test_open_metrics_of_many_series_are_one_family() -> None:
+    series: list[Series] = [((f"v{number}",), float(number)) for number in range(1001)]
+    pieces = list(open_metrics.pieces(Exposed(Family("c_total", Type.COUNTER, "Help.", ("a",)), series)))
+    assert len(pieces) > 20
+    (family,) = read_open_metrics(b"".join([*pieces, open_metrics.END]).decode())
+    assert [sample.value for sample in family.samples] == list(range(1001))
 
 
 # --- protobuf, read by a decoder of any message ------------------------------------------------------------------

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import trio
 from plugin_base import PluginBase
-from scraped import metrics_of, scrape_of
+from scraped import metrics_of, rendered, scrape_of
 from trio.testing import MockClock
 
 from trio_sched.daemon.metrics.collection import FAMILIES, Collection
@@ -221,13 +221,13 @@ async def test_the_leader_says_so_and_a_follower_shows_no_pods(autojump_clock: M
         assert leading is not None
         assert following is not None
         for assembly, leads in ((leading, 1), (following, 0)):
-            content_type, body = await assembly.metrics.pages.metrics.render("")
+            content_type, body = await rendered(assembly.metrics.pages.metrics, "")
             assert f'leader_election_master_status{{name="kube-scheduler"}} {leads}\n'.encode() in body
-        assert b'pod="p"' in (await leading.metrics.pages.resources.render(""))[1]
-        assert await following.metrics.pages.resources.render("") == ("", b"")
+        assert b'pod="p"' in (await rendered(leading.metrics.pages.resources, ""))[1]
+        assert await rendered(following.metrics.pages.resources, "") == ("", b"")
         await first.stop()
         await trio.sleep(5)
-        content_type, body = await following.metrics.pages.resources.render("")
+        content_type, body = await rendered(following.metrics.pages.resources, "")
     assert content_type.startswith("text/plain; version=0.0.4")
     assert b'pod="p"' in body
 

@@ -5,7 +5,7 @@ import pytest
 import trio
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, Summary
 from prometheus_client.core import GaugeMetricFamily
-from scraped import Scraped, metrics_of, scrape_of
+from scraped import Scraped, metrics_of, rendered, scrape_of
 from stage import Assemble, MakeStage
 from trio.testing import MockClock
 
@@ -22,7 +22,7 @@ EVALUATIONS = "scheduler_plugin_evaluation_total"
 
 
 async def read(metrics: Metrics) -> Scraped:
-    return Scraped.of((await metrics.pages.metrics.render(""))[1].decode())
+    return Scraped.of((await rendered(metrics.pages.metrics, ""))[1].decode())
 
 
 async def test_before_the_first_pod_only_what_has_no_labels_and_the_evaluations_are_shown(assembled: Assemble) -> None:
@@ -117,7 +117,7 @@ async def test_health_checks_are_shown_with_their_last_status_and_all_outcomes(a
         shown.record_check("readyz", "shutdown", status)
     shown.record_check("livez", "ping", "success")
     shown.record_check("readyz", "informer-sync", "pending")
-    content_type, body = await shown.slis.render("")
+    content_type, body = await rendered(shown.slis, "")
     assert content_type == TEXT
     seen = Scraped.of(body.decode())
     assert seen("kubernetes_healthcheck", name="shutdown", type="readyz") == 0
@@ -128,7 +128,7 @@ async def test_health_checks_are_shown_with_their_last_status_and_all_outcomes(a
     assert began is not None
     assert 0 <= time.time() - began < 24 * 3600
     shown.slis.reset()
-    assert b"kubernetes_healthcheck" not in (await shown.slis.render(""))[1]
+    assert b"kubernetes_healthcheck" not in (await rendered(shown.slis, ""))[1]
 
 
 async def test_ever_new_names_of_health_checks_take_no_more_memory(assembled: Assemble) -> None:
@@ -146,7 +146,7 @@ def page_of(pods: list[Pod]) -> ResourcesPage:
 
 
 async def test_a_pod_whose_quantities_cannot_be_read_costs_itself_only() -> None:
-    _content_type, body = await page_of([pod("bad", cpu="nonsense"), pod("good", cpu="1500m")]).render("")
+    _content_type, body = await rendered(page_of([pod("bad", cpu="nonsense"), pod("good", cpu="1500m")]), "")
     lines = [line for line in body.decode().splitlines() if not line.startswith("#")]
     assert lines == [
         'kube_pod_resource_request{namespace="default",node="",pod="good",priority="",resource="cpu",'
@@ -174,7 +174,7 @@ async def test_other_tasks_run_while_a_big_page_is_rendered(monkeypatch: pytest.
     pods = [pod(f"p{number % 7}-{number}", cpu="1", node_name=f"n{number % 3}") for number in range(2500)]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(count_turns)
-        _content_type, body = await page_of(pods).render("")
+        _content_type, body = await rendered(page_of(pods), "")
         nursery.cancel_scope.cancel()
     assert turns > 1000
     lines = [line for line in body.decode().splitlines() if line.startswith("kube_pod_resource_request{")]
@@ -217,7 +217,7 @@ async def test_what_plugins_count_with_prometheus_client_is_shown_too(assembled:
         gauge.set(7)
         seconds.labels("a").observe(1.5)
         summary.observe(3)
-        content_type, body = await assembled().metrics.pages.metrics.render("")
+        content_type, body = await rendered(assembled().metrics.pages.metrics, "")
     finally:
         for one in mine:
             REGISTRY.unregister(one)
@@ -266,7 +266,7 @@ async def test_the_serving_code_can_count(assembled: Assemble) -> None:
     serving.token_reviewed("201", 0.3)
     serving.authorized("no-opinion", 0.01)
     serving.access_reviewed("<error>", 11.0)
-    serving.client_certificate_used(3600.0)
+    serving.client_certificate_shown(3600.0)
     seen = await read(metrics)
     assert seen("authentication_attempts_total", result="success") == 1
     users = seen.by("username", "authenticated_user_requests_total")

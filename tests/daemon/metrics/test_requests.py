@@ -1,3 +1,4 @@
+import httpx
 import pytest
 import trio
 from trio.testing import MockClock
@@ -92,6 +93,24 @@ async def test_waiting_for_the_rate_limit_is_measured_apart(api: ApiServer, auto
     assert waited.counts[0] == 1
     again = histogram(series(log), "rest_client_rate_limiter_duration_seconds", "api.test", "GET")
     assert again.count == 3
+
+
+async def test_requests_through_httpx_are_requests(api: ApiServer, autojump_clock: MockClock) -> None:
+    settings = ConnectionSettings(server="http://api.test")
+    async with connect(settings, qps=1, burst=1, transport=InProcessTransport(api)) as client:
+        client.observer = log = RequestLog("api.test")
+        await client.http.get(PODS.decode())
+        await client.http.post(PODS.decode(), content=b"nonsense")
+        api.stop()
+        with pytest.raises(httpx.TransportError):
+            await client.http.get(PODS.decode())
+    found = series(log)
+    assert found["rest_client_requests_total", "200", "api.test", "GET"] == 1
+    assert found["rest_client_requests_total", "400", "api.test", "POST"] == 1
+    assert found["rest_client_requests_total", "<error>", "api.test", "GET"] == 1
+    assert histogram(found, "rest_client_request_size_bytes", "api.test", "POST").sum == len(b"nonsense")
+    waited = histogram(found, "rest_client_rate_limiter_duration_seconds", "api.test", "GET")
+    assert (waited.count, waited.sum) == (2, pytest.approx(1.0))
 
 
 def test_ever_new_methods_take_no_more_memory() -> None:

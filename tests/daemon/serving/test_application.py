@@ -10,6 +10,7 @@ from https_client import Answer, exchange
 from serving_stage import read_to_end, serving
 
 from trio_sched.daemon.serving.messages import Request, Response, plain
+from trio_sched.verbosity import V2, V3
 
 UPGRADE = (
     ("Upgrade", "websocket"),
@@ -63,6 +64,18 @@ async def test_the_length_of_a_long_body_is_not_told(size: int, told: bool) -> N
     assert len(answer.body) == size
 
 
+async def test_a_long_body_is_sent_in_pieces() -> None:
+    async def much(_request: Request) -> Response:
+        return Response(body=b"a", rest=[b"b" * 100_000, b"", b"c"])
+
+    async with serving(much) as stage:
+        context = client_context(Path())
+        answer = await exchange(stage.port, "GET", "/", context=context)
+        assert (await exchange(stage.port, "HEAD", "/", context=context)).body == b""
+    assert answer.body == b"a" + b"b" * 100_000 + b"c"
+    assert "content-length" not in answer.headers
+
+
 async def test_a_connection_serves_one_request_after_the_other_until_the_end() -> None:
     async with serving() as stage:
         stream = await stage.connect()
@@ -73,6 +86,16 @@ async def test_a_connection_serves_one_request_after_the_other_until_the_end() -
                 received += await stream.receive_some(65536)
         stage.stop.set()
         assert await read_to_end(stream) == b""
+
+
+@pytest.mark.parametrize(("level", "is_shown"), [(V3, True), (V2, False)])
+async def test_requests_are_logged_at_level_3(level: int, is_shown: bool, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(level)
+    async with serving() as stage:
+        await exchange(stage.port, "GET", "/x?y=z", context=client_context(Path()))
+        await stage.until_connections(0)
+    lines = [vars(record) for record in caplog.records if record.message == "HTTP"]
+    assert [(line["verb"], line["URI"], line["resp"]) for line in lines] == [("GET", "/x?y=z", 200)] * is_shown
 
 
 async def test_a_request_under_way_is_answered_when_the_end_begins() -> None:

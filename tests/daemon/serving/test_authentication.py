@@ -23,6 +23,7 @@ from trio_sched.daemon.serving.tokens import TokenAuthenticator
 from trio_sched.daemon.serving.users import ANONYMOUS, User
 from trio_sched.daemon.serving_settings import RequestHeaderSettings
 from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.http1 import Reply
 from trio_sched.simulator import ApiServer
 
 CLIENTS, PROXIES, OTHERS = (ClientAuthority(name) for name in ("clients", "proxies", "others"))
@@ -199,10 +200,10 @@ async def test_no_secret_is_kept_or_logged(
 async def test_junk_from_the_api_server_authenticates_nobody(
     tokens: TokenAuthenticator, monkeypatch: pytest.MonkeyPatch, answer: bytes, autojump_clock: object
 ) -> None:
-    async def say_junk(*_args: Any, **_kwargs: Any) -> bytes:
-        return answer
+    async def say_junk(*_args: Any, **_kwargs: Any) -> Reply:
+        return Reply(201, [], answer)
 
-    monkeypatch.setattr(KubeClient, "call", say_junk)
+    monkeypatch.setattr(KubeClient, "request", say_junk)
     with pytest.raises(NotAuthenticated):
         await tokens.authenticate(bearing(SECRET))
 

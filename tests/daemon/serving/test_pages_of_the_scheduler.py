@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import trio
-from attrs import define, evolve
+from attrs import define, evolve, field
 from trio.testing import MockClock
 
 from trio_sched.config.load import load_configuration
@@ -244,11 +244,11 @@ async def test_an_event_loop_that_is_blocked_half_of_the_time_is_not_alive(runni
 
 @define(eq=False)
 class Page:
-    body: bytes = b"x" * 5000
+    pieces: list[bytes] = field(factory=lambda: [b"x" * 2500, b"x" * 2500])
     resets: int = 0
 
-    async def render(self, accept: str) -> tuple[str, bytes]:
-        return f"for {accept}", self.body
+    async def render(self, accept: str) -> tuple[str, list[bytes]]:
+        return f"for {accept}", self.pieces
 
     def reset(self) -> None:
         self.resets += 1
@@ -276,10 +276,10 @@ class SlowPage(Page):
 
     renderings: int = 0
 
-    async def render(self, accept: str) -> tuple[str, bytes]:
+    async def render(self, accept: str) -> tuple[str, list[bytes]]:
         self.renderings += 1
         await trio.sleep(1)
-        return f"for {accept}", b"%d" % self.renderings
+        return f"for {accept}", [b"%d" % self.renderings]
 
 
 async def test_many_readers_at_once_get_the_same_page_never_an_older_one_than_they_asked_for(
@@ -323,6 +323,17 @@ async def test_a_reader_who_gives_up_leaves_the_page_to_the_others(autojump_cloc
     assert got == [b"1", *[got[-1]] * 2]
     assert page.renderings <= 3
     assert (await handler(request())).body == b"%d" % page.renderings
+
+
+async def test_a_long_page_is_sent_in_its_pieces() -> None:
+    import gzip
+
+    pieces = [bytes([number]) * 50_000 for number in range(5)]
+    handler = MetricsHandler(Page(pieces))
+    got = await handler(request())
+    assert [got.body, *got.rest] == pieces
+    got = await handler(request("GET", ("accept-encoding", "gzip")))
+    assert gzip.decompress(b"".join([got.body, *got.rest])) == b"".join(pieces)
 
 
 async def test_delete_resets_metrics() -> None:

@@ -1,6 +1,7 @@
 """Which certificate, which version, which suite a client gets."""
 
 import ssl
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +9,19 @@ import pytest
 import trio
 import trustme
 from client_authority import ClientAuthority, client_context
+from cryptography import x509
 from https_client import exchange
 from serving_stage import Stage, read_to_end, serving
 
 from trio_sched.daemon.serving import certificates
+from trio_sched.daemon.serving.certificate_text import certificate_detail
 from trio_sched.daemon.serving.certificates import ServingCertificates
 from trio_sched.daemon.serving.errors import ServingError
 from trio_sched.daemon.serving.listener import open_listener, shown_address
 from trio_sched.daemon.serving.messages import Request, Response, plain
 from trio_sched.daemon.serving.self_signed import self_signed
 from trio_sched.daemon.serving_settings import CertificateFiles, ServingSettings, TlsServerSettings
+from trio_sched.verbosity import V2
 
 AUTHORITY = trustme.CA()
 
@@ -152,6 +156,31 @@ def test_a_pair_is_kept_in_the_directory_and_found_there(tmp_path: Path) -> None
     (tmp_path / "new" / "kube-scheduler.key").unlink()
     with pytest.raises(ServingError, match="certificate and key must be supplied as a pair"):
         ServingCertificates(chosen).load()
+
+
+def test_what_is_loaded_is_logged_with_what_it_contains(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(V2)
+    own = files(tmp_path, "own.test")
+    ServingCertificates(ServingSettings(tls=TlsServerSettings(files=own, sni=(own,)))).load()
+    loaded, sni = (vars(record) for record in caplog.records)
+    assert (loaded["message"], loaded["levelno"]) == ("Loaded serving cert", V2)
+    assert loaded["certName"] == f"serving-cert::{own.certificate}::{own.key}"
+    assert "validServingFor=[own.test] issuer=" in loaded["certDetail"]
+    assert (sni["message"], sni["index"]) == ("Loaded SNI cert", 0)
+    assert sni["certName"] == f"sni-serving-cert::{own.certificate}::{own.key}"
+
+
+def test_a_certificate_is_described_as_by_kube_scheduler() -> None:
+    own, _key = ClientAuthority("people").issue("ann", ("a", "b"))
+    certificate = x509.load_pem_x509_certificates(own)[0]
+    now = datetime(2026, 1, 2, 3, 4, 5, 120_000, tzinfo=UTC)
+    begin, end = (
+        f"{when:%Y-%m-%d %H:%M:%S} +0000 UTC"
+        for when in (certificate.not_valid_before_utc, certificate.not_valid_after_utc)
+    )
+    assert certificate_detail(certificate, now) == (
+        f'"ann" [client] groups=[a,b] issuer="people" ({begin} to {end} (now=2026-01-02 03:04:05.12 +0000 UTC))'
+    )
 
 
 def test_an_unspecified_address_is_both_families() -> None:

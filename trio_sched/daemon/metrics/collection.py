@@ -32,9 +32,12 @@ class Collection:
     sources: Sources
     families: Mapping[str, Family] = field(init=False)
     """Those whose feature gates are on, by name."""
+    _information: list[tuple[str, list[Series]]] = field(init=False)
+    """What never changes."""
 
     def __attrs_post_init__(self) -> None:
         enabled = self.sources.gates.enabled
+        self._information = list(component.information(self.sources.gates))
         self.families = {name: family for name, family in FAMILIES.items() if all(map(enabled, family.gates))}
 
     def collect(self) -> Iterator[Exposed]:
@@ -92,7 +95,7 @@ class Collection:
         yield "trio_sched_events_unsent", [((), float(sources.unsent_events()))]
         yield "trio_sched_events_dropped_total", [((), float(sources.dropped_events()))]
         if sources.shows_information:
-            yield from component.information(sources.gates)
+            yield from self._information
 
 
 def _by_labels(series: Series) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from trio_sched.daemon.metrics.exposed import Exposed
-from trio_sched.daemon.metrics.families import Type
+from trio_sched.daemon.metrics.exposed import Exposed, Series
+from trio_sched.daemon.metrics.families import Family, Type
 from trio_sched.daemon.metrics.text_format import number
 from trio_sched.engine.histogram import Histogram
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
 END: Final = b"# EOF\n"
+_SERIES_TOGETHER: Final = 20
+"""As many as are written without a pause: prometheus-client writes a family at once."""
 _TYPES: Final = {Type.UNTYPED: "unknown"}
 
 
@@ -31,17 +33,23 @@ class _Registry:
         yield self.metric
 
 
-def text(exposed: Exposed) -> bytes:
-    """One family, without `END`; nothing if it has no series."""
+def pieces(exposed: Exposed) -> Iterator[bytes]:
+    """One family in pieces, without `END`; an empty one if it has no series."""
+    yield b"" if not exposed.series else _text(exposed.family, exposed.series[:_SERIES_TOGETHER])
+    for begin in range(_SERIES_TOGETHER, len(exposed.series), _SERIES_TOGETHER):
+        text = _text(exposed.family, exposed.series[begin : begin + _SERIES_TOGETHER])
+        while text.startswith(b"# "):  # the lines about the family, which the first piece has
+            text = text.partition(b"\n")[2]
+        yield text
+
+
+def _text(family: Family, series: list[Series]) -> bytes:
     from prometheus_client import Metric
     from prometheus_client.openmetrics.exposition import generate_latest
 
-    if not exposed.series:
-        return b""
-    family = exposed.family
     name = family.name.removesuffix("_total") if family.type is Type.COUNTER else family.name
     metric = Metric(name, family.help, _TYPES.get(family.type, family.type.value))
-    for values, value in exposed.series:
+    for values, value in series:
         labels = dict(zip(family.labels, values, strict=True))
         if isinstance(value, Histogram):
             counts = list(accumulate(value.counts))

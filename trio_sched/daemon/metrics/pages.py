@@ -15,7 +15,7 @@ from trio_sched.daemon.metrics.exposed import Exposed, Series
 from trio_sched.daemon.metrics.families import by_name
 from trio_sched.daemon.metrics.resources import series_of, sort_key
 from trio_sched.daemon.metrics.serving import HealthChecks
-from trio_sched.daemon.metrics.slices import Slices
+from trio_sched.daemon.metrics.slices import Slices, no_collections
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.quantity import QuantityError
 
@@ -29,10 +29,11 @@ _SLIS: Final = by_name(
 class Page(Protocol):
     """One page."""
 
-    async def render(self, accept: str) -> tuple[str, bytes]:
+    async def render(self, accept: str) -> tuple[str, list[bytes]]:
         """The content type, empty for none, and the body; in the format that the header ``Accept`` asks for.
 
-        Other tasks run every few milliseconds, so that scheduling goes on.
+        Other tasks run every few milliseconds, so that scheduling goes on. The body is in pieces, each made between two
+        of these pauses, because joining megabytes of them takes longer than that.
         """
         ...
 
@@ -59,7 +60,7 @@ class AllMetricsPage:
     collect: Callable[[], Iterable[Exposed]]
     forget: Callable[[], None]
 
-    async def render(self, accept: str) -> tuple[str, bytes]:
+    async def render(self, accept: str) -> tuple[str, list[bytes]]:
         """See `Page`."""
         return await _render(self.collect(), accept, Slices())
 
@@ -75,7 +76,7 @@ class SliPage:
     checks: HealthChecks
     disabled: frozenset[str]
 
-    async def render(self, accept: str) -> tuple[str, bytes]:
+    async def render(self, accept: str) -> tuple[str, list[bytes]]:
         """See `Page`."""
         values = dict(self.checks.collect())
         values["process_start_time_seconds"] = [((), process.start_time())]
@@ -95,11 +96,15 @@ class ResourcesPage:
     """Returns every pod; None before this process leads."""
     disabled: frozenset[str]
 
-    async def render(self, accept: str) -> tuple[str, bytes]:
+    async def render(self, accept: str) -> tuple[str, list[bytes]]:
         """See `Page`."""
         known = self.pods()
         if known is None:
-            return "", b""
+            return "", []
+        with no_collections():  # ends after the series are gone, which would take it ten milliseconds to look at
+            return await self._render(known, accept)
+
+    async def _render(self, known: Iterable[Pod], accept: str) -> tuple[str, list[bytes]]:
         slices = Slices()
         pods = await slices.sorted(known, sort_key)
         exposed: list[Exposed] = []
@@ -127,20 +132,25 @@ def _series_of(pod: Pod, *, limits: bool) -> list[Series]:
         return []
 
 
-async def _render(exposed: Iterable[Exposed], accept: str, slices: Slices) -> tuple[str, bytes]:
+async def _render(exposed: Iterable[Exposed], accept: str, slices: Slices) -> tuple[str, list[bytes]]:
     format_, content_type = accepted_format(accept)
+    joined: list[bytes] = []
     parts: list[bytes] = []
     for piece in _pieces(exposed, format_):
         parts.append(piece)
-        await slices.pause_if_due()
-    return content_type, b"".join(parts)
+        if slices.is_due():
+            joined.append(b"".join(parts))
+            parts.clear()
+            await slices.pause()
+    joined.append(b"".join(parts))
+    return content_type, joined
 
 
 def _pieces(exposed: Iterable[Exposed], format_: Format) -> Iterator[bytes]:
     if format_ is Format.PROTOBUF:
         return chain.from_iterable(map(protobuf_format.messages, exposed))
     if format_ is Format.OPEN_METRICS:
-        return chain(map(open_metrics.text, exposed), [open_metrics.END])
+        return chain(chain.from_iterable(map(open_metrics.pieces, exposed)), [open_metrics.END])
     return _lines(exposed)
 
 

@@ -62,13 +62,13 @@ class ServingMetrics:
             name = "email_id" if "@" in name else "other"
         self.users[name] += 1
 
-    def client_certificate_used(self, seconds_left: float) -> None:
-        """A client certificate was accepted that is valid for so long."""
+    def client_certificate_shown(self, seconds_left: float) -> None:
+        """A client has shown a certificate, good or bad, that is valid for so long."""
         self.certificate_expirations.observe(seconds_left)
 
     def token_looked_up(self, status: str, seconds: float) -> None:
-        """A token was looked up, in the cache (*status* is hit) or by a review (miss)."""
-        self.token_requests.observe(seconds, status)
+        """A token was looked up, in the cache (*status* is hit) or by a review (miss); in whole milliseconds."""
+        self.token_requests.observe(int(seconds * 1000) / 1000, status)
 
     def token_fetch_began(self, status: str) -> None:
         """A review of a token began (*status* is in_flight), or the wait for that of another request (blocked)."""

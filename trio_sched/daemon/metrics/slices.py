@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from heapq import merge
 from typing import Any, Final, TypeVar
 
@@ -16,17 +18,37 @@ SLICE_SECONDS: Final = 0.003
 _SORTED_TOGETHER: Final = 1000
 
 
+@contextmanager
+def no_collections() -> Generator[None]:
+    """Keep the garbage collector from looking at what is made and gone again inside the block."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 class Slices:
     """Counts the time since the last pause."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
 
+    def is_due(self) -> bool:
+        """Whether the slice is used up."""
+        return time.perf_counter() - self._began >= SLICE_SECONDS
+
+    async def pause(self) -> None:
+        """Let other tasks run."""
+        await trio.lowlevel.checkpoint()
+        self._began = time.perf_counter()
+
     async def pause_if_due(self) -> None:
         """Let other tasks run if the slice is used up."""
-        if time.perf_counter() - self._began >= SLICE_SECONDS:
-            await trio.lowlevel.checkpoint()
-            self._began = time.perf_counter()
+        if self.is_due():
+            await self.pause()
 
     async def sorted(self, things: Iterable[T], key: Callable[[T], Any]) -> list[T]:
         """*things* in the order of *key*; sorted in pieces, because a sort cannot be interrupted."""

@@ -52,8 +52,12 @@ class Sources:
 
     def __attrs_post_init__(self) -> None:
         for client in self.clients.values():
-            client.observer = log = RequestLog(client.settings.server.partition("://")[2].partition("/")[0])
-            self.logs.append(log)
+            self.observe(client)
+
+    def observe(self, client: KubeClient) -> None:
+        """Count the requests of *client* too."""
+        client.observer = log = RequestLog(client.settings.server.partition("://")[2].partition("/")[0])
+        self.logs.append(log)
 
     def reset(self) -> None:
         """Forget what was counted under labels, as kube-scheduler does, and what describes this build."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from trio_sched.daemon.metrics.exposed import Exposed
@@ -48,11 +49,17 @@ def _labels(family: Family, values: tuple[str, ...]) -> str:
     )
 
 
+@lru_cache(maxsize=256)
+def _bounds(bounds: tuple[float, ...]) -> tuple[str, ...]:
+    return tuple(map(number, (*bounds, math.inf)))
+
+
 def _histogram(name: str, labels: str, histogram: Histogram) -> str:
     before, braces = (f"{labels},", f"{{{labels}}}") if labels else ("", "")
     total, parts = 0, []
-    for bound, count in zip((*histogram.bounds, math.inf), histogram.counts, strict=True):
+    for bound, count in zip(_bounds(tuple(histogram.bounds)), histogram.counts, strict=True):
         total += count
-        parts.append(f'{name}_bucket{{{before}le="{number(bound)}"}} {number(total)}\n')
+        shown = total if total < _POSITIONAL else number(total)
+        parts.append(f'{name}_bucket{{{before}le="{bound}"}} {shown}\n')
     parts.append(f"{name}_sum{braces} {number(histogram.sum)}\n{name}_count{braces} {number(total)}\n")
     return "".join(parts)

@@ -17,6 +17,7 @@ from trio_sched.daemon.serving.limits import BODY_SECONDS, MAX_BODY_BYTES, RESPO
 from trio_sched.daemon.serving.messages import Handler, Request, Response, plain, refusal
 from trio_sched.documents.go_text import printable
 from trio_sched.engine.hook_failure import describe_error
+from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ class Application:
             await _respond(send, response, with_body=scope.get("method") != "HEAD", is_websocket=is_websocket)
         if limit.cancelled_caught:
             connection.drop()
-        if request is not None and log.isEnabledFor(logging.DEBUG):
+        if request is not None and log.isEnabledFor(V3):
             _log_access(request, response, time.perf_counter() - begun)
 
     async def _handle(self, request: Request) -> Response:
@@ -148,11 +149,14 @@ async def _discard(receive: Receive) -> None:
 async def _respond(send: Send, response: Response, *, with_body: bool, is_websocket: bool = False) -> None:
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
     headers.insert(0, _CACHE_CONTROL)
-    if len(response.body) <= _LENGTH_BELOW:
+    if len(response.body) <= _LENGTH_BELOW and not response.rest:
         headers.append((b"content-length", str(len(response.body)).encode()))
     kind = "websocket.http.response" if is_websocket else "http.response"
     await send({"type": f"{kind}.start", "status": response.status, "headers": headers})
-    await send({"type": f"{kind}.body", "body": response.body if with_body else b""})
+    pieces = (response.body, *response.rest) if with_body else (b"",)
+    for piece in pieces[:-1]:
+        await send({"type": f"{kind}.body", "body": piece, "more_body": True})
+    await send({"type": f"{kind}.body", "body": pieces[-1]})
 
 
 def _log_access(request: Request, response: Response, seconds: float) -> None:
@@ -164,4 +168,4 @@ def _log_access(request: Request, response: Response, seconds: float) -> None:
         "srcIP": request.client,
         "resp": response.status,
     }
-    log.debug("HTTP", extra=fields)
+    log.log(V3, "HTTP", extra=fields)

@@ -46,6 +46,13 @@ class Verdict:
 
     allowed: bool
     reason: str = ""
+    denied: bool = False
+    """The API server forbids it; else it merely does not allow it."""
+
+    @property
+    def label(self) -> str:
+        """What it is called in metrics."""
+        return "allowed" if self.allowed else "denied" if self.denied else "no-opinion"
 
 
 @define(eq=False)
@@ -99,7 +106,7 @@ class Authorization:
                 self._cache.put(key, status, self.allowed_ttl_seconds if status.allowed else self.denied_ttl_seconds)
         if status.denied and status.allowed:
             raise ReviewFailed("webhook subject access review returned both allow and deny response")
-        return Verdict(status.allowed, status.reason)
+        return Verdict(status.allowed, status.reason, status.denied)
 
     async def _review(self, reviews: ReviewClient, spec: dict[str, Any]) -> _Status:
         if self._under_way >= MAX_REVIEWS_UNDER_WAY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtensionOID, NameOID
 from OpenSSL import SSL
 
+from trio_sched.daemon.serving.certificate_text import certificate_detail
 from trio_sched.daemon.serving.errors import ServingError
 from trio_sched.daemon.serving.limits import RELOAD_SECONDS
 from trio_sched.daemon.serving.self_signed import self_signed, write_pair
@@ -21,6 +23,7 @@ from trio_sched.daemon.serving.tls_names import INSECURE_SUITES
 from trio_sched.daemon.serving_settings import CertificateFiles, ServingSettings
 from trio_sched.kube_client.errors import KubeconfigError
 from trio_sched.kube_client.files import read_file
+from trio_sched.verbosity import V2
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +65,9 @@ class ServingCertificates:
             self._by_domain = [self._from_files(files) for files in tls.sni]
         except ServingError as error:
             raise ServingError(f"failed to load SNI cert and key: {error}") from error
+        _log_loaded("Loaded serving cert", self._default)
+        for index, pair in reversed(list(enumerate(self._by_domain))):
+            _log_loaded("Loaded SNI cert", pair, index=index)
 
     @property
     def context(self) -> SSL.Context:
@@ -73,21 +79,24 @@ class ServingCertificates:
         while True:
             await trio.sleep(RELOAD_SECONDS)
             for pair in (self._default, *self._by_domain):
-                if pair.files is not None:
-                    reload = partial(self._reload, pair, pair.files)
-                    await trio.to_thread.run_sync(reload, abandon_on_cancel=True)
+                if pair.files is None:
+                    continue
+                reload = partial(self._reload, pair, pair.files)
+                if await trio.to_thread.run_sync(reload, abandon_on_cancel=True):
+                    _log_loaded("Loaded serving cert" if pair is self._default else "Loaded SNI cert", pair)
 
-    def _reload(self, pair: _Pair, files: CertificateFiles) -> None:
+    def _reload(self, pair: _Pair, files: CertificateFiles) -> bool:
+        """Read *files* again; returns whether that is another pair."""
         try:
             content = _read(files)
             if content == pair.content:
-                return
+                return False
             fresh = self._pair(files, content)
         except ServingError as error:
             log.error("the serving certificate is not replaced, the former one stays: %s", error)
-            return
+            return False
         pair.content, pair.context, pair.names = fresh.content, fresh.context, fresh.names
-        log.info("Loaded serving cert", extra={"certName": f"serving-cert::{files.certificate}::{files.key}"})
+        return True
 
     def _load_default(self) -> _Pair:
         tls = self.settings.tls
@@ -131,6 +140,15 @@ class ServingCertificates:
                 if wanted in pair.names:
                     connection.set_context(pair.context)
                     return
+
+
+def _log_loaded(message: str, pair: _Pair, **fields: int) -> None:
+    if not log.isEnabledFor(V2):
+        return
+    files, kind = pair.files, "serving-cert" if message == "Loaded serving cert" else "sni-serving-cert"
+    name = "Generated self signed cert" if files is None else f"{kind}::{files.certificate}::{files.key}"
+    detail = certificate_detail(x509.load_pem_x509_certificate(pair.content[0]), datetime.now(UTC))
+    log.log(V2, "%s", message, extra={**fields, "certName": name, "certDetail": detail})
 
 
 def _read(files: CertificateFiles) -> tuple[bytes, bytes]:

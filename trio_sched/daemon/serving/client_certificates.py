@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
 
 from attrs import define, field
 from cryptography import x509
@@ -10,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from OpenSSL.crypto import X509, X509Store, X509StoreContext, X509StoreContextError, X509StoreFlags
 
+from trio_sched.daemon.metrics.serving import ServingMetrics
 from trio_sched.daemon.serving.errors import NotAuthenticated
 from trio_sched.daemon.serving.messages import Request
 from trio_sched.daemon.serving.users import User
@@ -102,6 +105,8 @@ class CertificateAuthenticator:
 
     authorities: Authorities
     reads_uid: bool = True
+    metrics: ServingMetrics = field(factory=ServingMetrics)
+    wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def authenticate(self, request: Request) -> User | None:
         """The user of the certificate; None if there is none, or no authority to verify it by.
@@ -111,6 +116,8 @@ class CertificateAuthenticator:
         """
         if not request.certificates or self.authorities.is_empty:
             return None
+        seconds_left = request.certificates[0].not_valid_after_utc - self.wall_clock()
+        self.metrics.client_certificate_shown(seconds_left.total_seconds())
         certificate = self.authorities.verify(request.certificates)
         name = common_name(certificate)
         if not name:

@@ -59,11 +59,13 @@ class Request:
 
 @define(kw_only=True)
 class Response:
-    """What to send: the whole body at once."""
+    """What to send."""
 
     status: int = 200
     headers: list[Header] = field(factory=list)
     body: bytes = b""
+    rest: Sequence[bytes] = ()
+    """What follows *body*, of a long response: each piece is sent in turns of its own."""
     closes: bool = False
     """End the connection afterwards, if it is HTTP/2: many requests of strangers could come over it."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import time
+import zlib
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 import trio
@@ -16,6 +15,8 @@ from trio_sched.daemon.serving.messages import Request, Response, plain
 
 _GZIP_FROM: Final = 1024
 """Bytes below which compression gains nothing."""
+_TOGETHER: Final = 64 * 1024
+"""Up to so many bytes are sent at once."""
 
 
 _Form = tuple[str, bool]
@@ -74,20 +75,26 @@ class MetricsHandler:
         return rendering.response
 
     async def _rendered(self, accept: str, is_zipped: bool) -> Response:
-        content_type, body = await self.page.render(accept)
-        response = Response(body=body)
+        content_type, pieces = await self.page.render(accept)
         if not content_type:
-            return response
-        response.headers += [("content-type", content_type), ("process-start-time-unix", str(self.started))]
-        if len(body) >= _GZIP_FROM and is_zipped:
-            response.body = await trio.to_thread.run_sync(partial(gzip.compress, body, compresslevel=1, mtime=0))
-            response.headers.append(("content-encoding", "gzip"))
-        return response
+            return Response()
+        headers = [("content-type", content_type), ("process-start-time-unix", str(self.started))]
+        if is_zipped and sum(map(len, pieces)) >= _GZIP_FROM:
+            headers.append(("content-encoding", "gzip"))
+            pieces = await trio.to_thread.run_sync(_compressed, pieces)
+        if sum(map(len, pieces)) <= _TOGETHER:
+            pieces = [b"".join(pieces)]
+        return Response(headers=headers, body=pieces[0], rest=pieces[1:])
 
 
 def _copy(response: Response) -> Response:
     """The same body; who sends it may add headers."""
-    return Response(headers=list(response.headers), body=response.body)
+    return Response(headers=list(response.headers), body=response.body, rest=response.rest)
+
+
+def _compressed(pieces: list[bytes]) -> list[bytes]:
+    compress = zlib.compressobj(1, wbits=16 + zlib.MAX_WBITS)  # with the header of gzip
+    return [*filter(None, map(compress.compress, pieces)), compress.flush()]
 
 
 def _accepts_gzip(header: str) -> bool:

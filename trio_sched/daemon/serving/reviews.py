@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -21,6 +22,10 @@ from trio_sched.kube_client.connection import JSON, KubeClient
 from trio_sched.kube_client.errors import ApiError, ConnectionFailed, KubeClientError
 
 _RETRIED_CODES = frozenset({429, 500, 504})
+_NO_RESPONSE: Final = "<error>"
+
+ObserveReview = Callable[[str, float], None]
+"""Is told the HTTP status of every response, or ``<error>``, and how many seconds it took."""
 
 
 @define(eq=False)
@@ -29,6 +34,7 @@ class ReviewClient:
 
     client: KubeClient
     random: Random
+    observe: ObserveReview = lambda _code, _seconds: None
 
     async def create(self, target: str, review: Any, response_type: type[msgspec.Struct]) -> Any:
         """Send *review*; returns the response as *response_type*.
@@ -52,13 +58,23 @@ class ReviewClient:
         pause = REVIEW_RETRY_SECONDS
         for attempt in range(1, REVIEW_TRIES + 1):
             try:
-                return await self.client.call(b"POST", target.encode(), headers=JSON, body=body)
+                return await self._post_once(target.encode(), body)
             except KubeClientError as error:
                 if attempt == REVIEW_TRIES or not _may_pass(error):
                     raise ReviewFailed(self._describe(target, error)) from error
             await trio.sleep(pause * (1 + REVIEW_RETRY_JITTER * self.random.random()))
             pause *= REVIEW_RETRY_FACTOR
         raise AssertionError("unreachable: the last try returns or raises")
+
+    async def _post_once(self, target: bytes, body: bytes) -> bytes:
+        began, code = trio.current_time(), _NO_RESPONSE
+        try:
+            reply = await self.client.request(b"POST", target, headers=JSON, body=body)
+            code = str(reply.status)
+        finally:
+            self.observe(code, trio.current_time() - began)
+        self.client.check(b"POST", target, reply)
+        return reply.body
 
     def _describe(self, target: str, error: KubeClientError) -> str:
         if isinstance(error, ConnectionFailed):

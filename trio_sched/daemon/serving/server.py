@@ -64,6 +64,8 @@ async def serve(listener: socket.socket, settings: ServingSettings, assembly: As
         await trio.to_thread.run_sync(certificates.load)
         nursery = await resources.enter_async_context(trio.open_nursery())
         clients = await resources.enter_async_context(_review_clients(settings))
+        for client in filter(None, clients):
+            assembly.metrics.observe(client)
         liveness = Liveness(assembly)
         lookup = AuthenticationLookup(settings=settings.authentication)
         lookup.read_files()
@@ -71,7 +73,8 @@ async def serve(listener: socket.socket, settings: ServingSettings, assembly: As
         nursery.start_soon(_keep_running, partial(lookup.follow, clients[0], assembly.random))
         authentication = _authentication(settings, assembly, nursery, lookup, clients[0])
         authorization = _authorization(settings, assembly, clients[1])
-        access = AccessControl(authentication, authorization, build_routes(settings, assembly, liveness))
+        routes = build_routes(settings, assembly, liveness)
+        access = AccessControl(authentication, authorization, routes, assembly.metrics.serving)
         nursery.start_soon(_keep_running, certificates.follow_files)
         nursery.start_soon(_keep_running, liveness.run)
         server = Server(listener, certificates, Application(access), settings.max_streams)
@@ -128,13 +131,16 @@ def _authentication(
     lookup: AuthenticationLookup,
     client: KubeClient | None,
 ) -> Authentication:
-    gates, random = assembly.settings.gates, assembly.random
+    gates, metrics = assembly.settings.gates, assembly.metrics.serving
     lookup.proxies.reads_uid = gates.enabled("RemoteRequestHeaderUID")
-    by_certificate = CertificateAuthenticator(lookup.clients, gates.enabled("AllowParsingUserUIDFromCertAuth"))
+    by_certificate = CertificateAuthenticator(
+        lookup.clients, gates.enabled("AllowParsingUserUIDFromCertAuth"), metrics, assembly.wall_clock
+    )
     authenticators: list[Authenticator] = [lookup.proxies, by_certificate]
     if client is not None:
-        reviews = ReviewClient(client, random)
-        authenticators.append(TokenAuthenticator(reviews, settings.authentication.token_ttl_seconds, nursery))
+        reviews = ReviewClient(client, assembly.random, metrics.token_reviewed)
+        ttl_seconds = settings.authentication.token_ttl_seconds
+        authenticators.append(TokenAuthenticator(reviews, ttl_seconds, nursery, metrics))
     return Authentication(authenticators)
 
 
@@ -143,7 +149,9 @@ def _authorization(settings: ServingSettings, assembly: Assembly, client: KubeCl
         log.warning("No authorization-kubeconfig provided, so SubjectAccessReview of authorization tokens won't work.")
     return Authorization(
         always_allowed=AlwaysAllowed.of(settings.authorization.always_allow_paths),
-        reviews=None if client is None else ReviewClient(client, assembly.random),
+        reviews=None
+        if client is None
+        else ReviewClient(client, assembly.random, assembly.metrics.serving.access_reviewed),
         allowed_ttl_seconds=settings.authorization.allowed_ttl_seconds,
         denied_ttl_seconds=settings.authorization.denied_ttl_seconds,
     )

@@ -16,6 +16,7 @@ import trio
 from attrs import define, field
 from msgspec import Struct
 
+from trio_sched.daemon.metrics.serving import ServingMetrics
 from trio_sched.daemon.serving.errors import NotAuthenticated, ReviewFailed
 from trio_sched.daemon.serving.expiring_cache import ExpiringCache
 from trio_sched.daemon.serving.limits import LOG_INTERVAL_SECONDS, MAX_CACHED_REVIEWS, MAX_REVIEWS_UNDER_WAY
@@ -101,6 +102,7 @@ class TokenAuthenticator:
     ttl_seconds: float
     nursery: trio.Nursery
     """Runs the reviews: those who wait for one may give up."""
+    metrics: ServingMetrics = field(factory=ServingMetrics)
     _secret: bytes = field(init=False, factory=lambda: os.urandom(32))
     _cache: ExpiringCache[bytes, _Lookup] = field(init=False, factory=lambda: ExpiringCache(MAX_CACHED_REVIEWS))
     _under_way: dict[bytes, _Lookup] = field(init=False, factory=dict)
@@ -117,25 +119,40 @@ class TokenAuthenticator:
             return None
         # Neither tokens nor their plain hashes are kept in memory for longer than their review takes.
         key = hmac.digest(self._secret, token.encode("utf-8", "replace"), hashlib.sha256)
-        lookup = self._cache.get(key) or self._under_way.get(key)
+        began = trio.current_time()
+        lookup = self._cache.get(key)
+        if lookup is not None:
+            self.metrics.token_looked_up("hit", trio.current_time() - began)
+        else:
+            self.metrics.token_fetch_began("blocked")
+            try:
+                lookup = await self._reviewed(key, token)
+            finally:
+                self.metrics.token_looked_up("miss", trio.current_time() - began)
+                self.metrics.token_fetch_ended("blocked")
+        if lookup.user is None:
+            raise NotAuthenticated(lookup.problem or _INVALID)
+        return lookup.user
+
+    async def _reviewed(self, key: bytes, token: str) -> _Lookup:
+        lookup = self._under_way.get(key)
         if lookup is None:
             if len(self._under_way) >= MAX_REVIEWS_UNDER_WAY:
                 raise NotAuthenticated("too many tokens are being reviewed")
             lookup = self._under_way[key] = _Lookup()
             self.nursery.start_soon(self._look_up, key, token, lookup)
         await lookup.done.wait()
-        if lookup.user is None:
-            raise NotAuthenticated(lookup.problem or _INVALID)
-        return lookup.user
+        return lookup
 
     async def _look_up(self, key: bytes, token: str, lookup: _Lookup) -> None:
+        self.metrics.token_fetch_began("in_flight")
         try:
             status = await self._review(token)
             if status.authenticated:
                 lookup.user = _user(status.user)
             else:
                 lookup.problem = status.error
-            if not status.error:  # an error may pass, for instance in one of several authenticators behind the review
+            if not lookup.problem:  # an error may pass, for instance in one of several authenticators behind the review
                 self._cache.put(key, lookup, self.ttl_seconds)
         except ReviewFailed as error:
             lookup.problem = str(error)
@@ -145,6 +162,8 @@ class TokenAuthenticator:
             log.error("a token cannot be reviewed: %s", lookup.problem)
         finally:
             del self._under_way[key]
+            self.metrics.token_fetched("error" if lookup.problem else "ok")
+            self.metrics.token_fetch_ended("in_flight")
             lookup.done.set()
 
     def _log(self, error: ReviewFailed) -> None:
