@@ -47,7 +47,7 @@ def config(tmp_path: Path) -> Callable[[str], str]:
 
 def command_failed(capsys: Capture) -> str:
     (line,) = [line for line in capsys.readouterr().err.splitlines() if '"command failed"' in line]
-    places = r'( place="[^"]*")?'
+    places = r'( place="[^"]*")?( hint="[^"]*")?'
     found = re.fullmatch(rf'E\d{{4}} [\d:.]+ +\d+ run\.py:\d+\] "command failed" err=("(?:[^"\\]|\\.)*"){places}', line)
     assert found, line
     return json.loads(found[1])
@@ -209,6 +209,13 @@ def test_beside_kube_schedulers_text_stand_the_file_and_the_place_in_it(
     said = capsys.readouterr().err
     assert f'err="{err}' in said
     assert f' place="{path}{place}' in said
+
+
+def test_a_refused_file_comes_with_the_command_that_says_more(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "scheduler.yaml"
+    path.write_text(HEAD + "leaderElecton: {}\n")
+    assert main([MASTER, NO_PORT, f"--config={path}"]) == ExitCode.FAILURE
+    assert f'hint="`trio-sched check-config {path}` says which lines' in capsys.readouterr().err
 
 
 def test_a_file_whose_name_is_not_utf_8_is_told_all_the_same(capsys: Capture) -> None:

@@ -66,6 +66,8 @@ class ConfigurationText:
             if self.conversion is None:
                 if self.text is not None and is_policy(self.text):
                     error.hint = _POLICY_HINT
+                elif self.path:
+                    error.hint = f"`trio-sched check-config {self.path}` says which lines, and what may be meant"
                 error.place = ", ".join(filter(None, (self.path, error.place)))
                 raise
             raise error.within(f"{self.conversion.source}, converted to v1: ") from error
