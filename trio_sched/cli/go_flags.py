@@ -19,6 +19,7 @@ from trio_sched.config.durations import format_duration, parse_duration
 from trio_sched.config.errors import ConfigError
 from trio_sched.documents.errors import shortened
 from trio_sched.documents.go_text import general_float, quote, round_to_float32
+from trio_sched.documents.verbosity_text import parse_verbosity, parse_vmodule
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.quantity import QuantityError, parse_nano, to_units
 
@@ -268,24 +269,17 @@ def _mapping(text: str) -> dict[str, str]:
 
 
 def _level(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
-        raise _number_problem("ParseUint", text)
-    if len(text) > _MAX_DIGITS or int(text) >= 1 << 31:
-        raise _number_problem("ParseUint", text, "value out of range")
-    return int(text)
+    try:
+        return parse_verbosity(text)
+    except ValueError as error:
+        raise ValueProblem(str(error)) from error
 
 
 def _verbosity_patterns(text: str) -> tuple[tuple[str, int], ...]:
-    patterns = []
-    for part in filter(None, text.split(",")):
-        pattern, separator, level = part.partition("=")
-        if not (pattern and separator and level):
-            raise ValueProblem(f"{quote(shortened(part))} does not have the pattern=N format")
-        try:
-            patterns.append((pattern, _level(level)))
-        except ValueProblem as problem:
-            raise ValueProblem(f"parsing verbosity in {quote(shortened(part))}: {problem}") from problem
-    return tuple(patterns)
+    try:
+        return parse_vmodule(text)
+    except ValueError as error:
+        raise ValueProblem(str(error)) from error
 
 
 def _quantity(text: str) -> int:

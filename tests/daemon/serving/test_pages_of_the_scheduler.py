@@ -1,6 +1,7 @@
 """What a running scheduler says about itself: on the simulated clock, past the network."""
 
 import json
+import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.plugin_api import Wait, hookimpl
 from trio_sched.testing import node, pod
 from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.verbosity import V3
 
 Ask = Callable[..., Any]
 
@@ -386,5 +388,22 @@ async def test_the_verbosity_can_be_changed(running: Running) -> None:
 
     with restored_logging():
         assert (await running.ask("/debug/flags/v", "PUT", body=b"5")).status == 200
-        for bad in (b"-1", b"", b"99999999999999999999", b"\xff", "٣".encode()):
+        for bad in (b"-1", b"", b"99999999999999999999", b"9" * 5000, b"\xff", "٣".encode()):
             assert (await running.ask("/debug/flags/v", "PUT", body=bad)).status == 400
+
+
+async def test_the_verbosity_of_files_can_be_changed(running: Running) -> None:
+    from restored_logging import restored_logging
+
+    log = logging.getLogger("trio_sched.daemon.supervisor")
+    with restored_logging():
+        assert (await running.ask("/debug/flags/v", "PUT", body=b"0")).status == 200
+        assert not log.isEnabledFor(V3)
+        assert (await running.ask("/debug/flags/vmodule", "PUT", body=b"superv*=3")).status == 200
+        assert log.isEnabledFor(V3)
+        for bad in (b"superv*", b"=3", b"superv*=", b"superv*=x", b"a=1,b=-1", b"\xff"):
+            assert (await running.ask("/debug/flags/vmodule", "PUT", body=bad)).status == 400
+        assert log.isEnabledFor(V3)
+        assert (await running.ask("/debug/flags/vmodule", "PUT", body=b"")).status == 200
+        assert not log.isEnabledFor(V3)
+        assert (await running.ask("/debug/flags/vmodule")).status == 406

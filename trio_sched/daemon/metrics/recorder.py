@@ -12,6 +12,24 @@ from trio_sched.engine.queued_pod import QueuedPodInfo
 
 ATTEMPT_BUCKETS: Final = exponential_buckets(0.001, 2, 15)
 SLI_BUCKETS: Final = exponential_buckets(0.01, 2, 20)
+REVIEW_BUCKETS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
+TOKEN_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+EXPIRATION_BUCKETS: Final = (
+    0.0,
+    1800.0,
+    3600.0,
+    7200.0,
+    21600.0,
+    43200.0,
+    86400.0,
+    172800.0,
+    345600.0,
+    604800.0,
+    2592000.0,
+    7776000.0,
+    15552000.0,
+    31104000.0,
+)
 MAX_ATTEMPTS_LABEL: Final = 15
 """Pods with so many attempts or more are one series, ``15+``."""
 _ATTEMPTS: Final = (*map(str, range(MAX_ATTEMPTS_LABEL)), f"{MAX_ATTEMPTS_LABEL}+")

@@ -9,27 +9,15 @@ from typing import Final
 from attrs import define, field
 
 from trio_sched.daemon.metrics.exposed import Series
-from trio_sched.daemon.metrics.recorder import ATTEMPT_BUCKETS, HistogramsBy
+from trio_sched.daemon.metrics.recorder import (
+    ATTEMPT_BUCKETS,
+    EXPIRATION_BUCKETS,
+    REVIEW_BUCKETS,
+    TOKEN_BUCKETS,
+    HistogramsBy,
+)
 from trio_sched.engine.histogram import Histogram
 
-REVIEW_BUCKETS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
-TOKEN_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-EXPIRATION_BUCKETS: Final = (
-    0.0,
-    1800.0,
-    3600.0,
-    7200.0,
-    21600.0,
-    43200.0,
-    86400.0,
-    172800.0,
-    345600.0,
-    604800.0,
-    2592000.0,
-    7776000.0,
-    15552000.0,
-    31104000.0,
-)
 _NAMED_USERS: Final = frozenset(
     {"admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"}
 )

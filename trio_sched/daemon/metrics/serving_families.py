@@ -5,36 +5,21 @@ from __future__ import annotations
 from typing import Final
 
 from trio_sched.daemon.metrics.families import Family, Type
-from trio_sched.daemon.metrics.recorder import ATTEMPT_BUCKETS
+from trio_sched.daemon.metrics.recorder import ATTEMPT_BUCKETS, EXPIRATION_BUCKETS, REVIEW_BUCKETS, TOKEN_BUCKETS
 
 SERVING_FAMILIES: Final = (
     Family(
         "apiserver_client_certificate_expiration_seconds",
         Type.HISTOGRAM,
         "Distribution of the remaining lifetime on the certificate used to authenticate a request.",
-        buckets=(
-            0.0,
-            1800.0,
-            3600.0,
-            7200.0,
-            21600.0,
-            43200.0,
-            86400.0,
-            172800.0,
-            345600.0,
-            604800.0,
-            2592000.0,
-            7776000.0,
-            15552000.0,
-            31104000.0,
-        ),
+        buckets=EXPIRATION_BUCKETS,
     ),
     Family(
         "apiserver_delegated_authn_request_duration_seconds",
         Type.HISTOGRAM,
         "Request latency in seconds. Broken down by status code.",
         ("code",),
-        buckets=(0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0),
+        buckets=REVIEW_BUCKETS,
     ),
     Family(
         "apiserver_delegated_authn_request_total",
@@ -47,7 +32,7 @@ SERVING_FAMILIES: Final = (
         Type.HISTOGRAM,
         "Request latency in seconds. Broken down by status code.",
         ("code",),
-        buckets=(0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0),
+        buckets=REVIEW_BUCKETS,
     ),
     Family(
         "apiserver_delegated_authz_request_total",
@@ -76,7 +61,7 @@ SERVING_FAMILIES: Final = (
         Type.HISTOGRAM,
         "",
         ("status",),
-        buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+        buckets=TOKEN_BUCKETS,
     ),
     Family("authentication_token_cache_request_total", Type.COUNTER, "", ("status",)),
     Family(

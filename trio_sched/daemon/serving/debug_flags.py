@@ -1,4 +1,7 @@
-"""``/debug/flags``: flags that can be changed while the process runs; of these there is one, ``v``."""
+"""``/debug/flags``: the flags that can be changed while the process runs.
+
+``v`` is as in kube-scheduler, whose index has nothing else; ``vmodule`` is ours.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from trio_sched.daemon.log_setup import set_verbosity
+from trio_sched.daemon.log_setup import set_verbosity, set_vmodule
 from trio_sched.daemon.serving.messages import HTML, NOSNIFF, Handler, Request, Response
 from trio_sched.documents.errors import shortened
 from trio_sched.documents.go_text import quote
+from trio_sched.documents.verbosity_text import parse_verbosity, parse_vmodule
 
 _INDEX = """\
 <html>
@@ -28,8 +32,6 @@ full flags configurable<br>
 </body>
 </html>
 """
-_MAX_DIGITS = 10
-_LEVELS = 1 << 31
 
 
 @frozen
@@ -38,7 +40,11 @@ class DebugFlags:
 
     def handlers(self) -> Mapping[str, Handler]:
         """By exact path."""
-        return {"/debug/flags": _serve_index, "/debug/flags/v": _serve_verbosity}
+        return {
+            "/debug/flags": _serve_index,
+            "/debug/flags/v": _serve_verbosity,
+            "/debug/flags/vmodule": _serve_vmodule,
+        }
 
     def prefix_handlers(self) -> Mapping[str, Handler]:
         """By prefix."""
@@ -53,12 +59,22 @@ async def _serve_verbosity(request: Request) -> Response:
     if request.method != "PUT":
         return _answer(406, "unsupported http method")
     text = request.body.decode("utf-8", "replace")
-    if not (text.isascii() and text.isdecimal()):
-        return _answer(400, f"strconv.ParseUint: parsing {quote(shortened(text))}: invalid syntax")
-    if len(text.lstrip("0")) > _MAX_DIGITS or int(text) >= _LEVELS:
-        return _answer(400, f"strconv.ParseUint: parsing {quote(shortened(text))}: value out of range")
-    set_verbosity(int(text))
+    try:
+        set_verbosity(parse_verbosity(text))
+    except ValueError as error:
+        return _answer(400, str(error))
     return _answer(200, f"successfully set klog.logging.verbosity to {text}")
+
+
+async def _serve_vmodule(request: Request) -> Response:
+    if request.method != "PUT":
+        return _answer(406, "unsupported http method")
+    text = request.body.decode("utf-8", "replace")
+    try:
+        set_vmodule(parse_vmodule(text))
+    except ValueError as error:
+        return _answer(400, f"{error}; vmodule is pattern=N,..., or empty to end it")
+    return _answer(200, f"successfully set vmodule to {quote(shortened(text))}")
 
 
 def _answer(status: int, text: str) -> Response:
