@@ -13,6 +13,9 @@ from trio_sched.objects.device_class import DeviceClass
 from trio_sched.objects.disruption_budget import PodDisruptionBudget
 from trio_sched.objects.namespace import Namespace
 from trio_sched.objects.persistent_volume import PersistentVolume, PersistentVolumeClaim
+from trio_sched.objects.pod_group import PodGroup
+from trio_sched.objects.resource_claim import ResourceClaim
+from trio_sched.objects.resource_slice import ResourceSlice
 from trio_sched.objects.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from trio_sched.objects.workload import ReplicaSet, ReplicationController, Service, StatefulSet
 from trio_sched.plugin_api.cluster_events import Action
@@ -41,9 +44,10 @@ KINDS: dict[str, Kind[Any]] = {
     "VolumeAttachment": _grouped("storage.k8s.io", "volumeattachments", VolumeAttachment),
     "CSIStorageCapacity": _grouped("storage.k8s.io", "csistoragecapacities", CSIStorageCapacity, namespaced=True),
     "StorageClass": _grouped("storage.k8s.io", "storageclasses", StorageClass),
-    "ResourceClaim": _grouped("resource.k8s.io", "resourceclaims", AnyObject, namespaced=True),
-    "ResourceSlice": _grouped("resource.k8s.io", "resourceslices", AnyObject),
+    "ResourceClaim": _grouped("resource.k8s.io", "resourceclaims", ResourceClaim, namespaced=True),
+    "ResourceSlice": _grouped("resource.k8s.io", "resourceslices", ResourceSlice),
     "DeviceClass": _grouped("resource.k8s.io", "deviceclasses", DeviceClass),
+    "PodGroup": Kind(group="scheduling.k8s.io", version="v1alpha2", plural="podgroups", namespaced=True, type=PodGroup),
 }
 """The name under which plugins read its objects → how it is watched."""
 

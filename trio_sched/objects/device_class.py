@@ -3,11 +3,20 @@
 from msgspec import Struct, field
 
 from trio_sched.objects.metadata import ObjectMeta
+from trio_sched.objects.resource_claim import DeviceSelector, OpaqueDeviceConfiguration
+
+
+class DeviceClassConfiguration(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """Configuration for all devices that are allocated through the class."""
+
+    opaque: OpaqueDeviceConfiguration | None = None
 
 
 class DeviceClassSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """``spec`` of a DeviceClass."""
 
+    selectors: tuple[DeviceSelector, ...] | None = None
+    config: tuple[DeviceClassConfiguration, ...] | None = None
     extended_resource_name: str | None = None
 
 

@@ -27,6 +27,7 @@ class ObjectMeta(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tr
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
     owner_references: tuple[OwnerReference, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
 
 
 class ListMeta(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

@@ -71,6 +71,7 @@ _METADATA: _Tables = {
     "labels": _text_maps,
     "annotations": _text_maps,
     "owner_references": SharedValues(),
+    "finalizers": SharedValues(),
 }
 _POD_SPEC: _Tables = {
     "scheduler_name": _texts,

@@ -1,0 +1,102 @@
+"""Pod groups: pods that are scheduled together."""
+
+from msgspec import Struct, field
+
+from trio_sched.objects.metadata import ObjectMeta
+
+
+class GangSchedulingPolicy(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """At least *min_count* pods are scheduled at the same time, or none."""
+
+    min_count: int = 0
+
+
+class BasicSchedulingPolicy(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """The pods are scheduled one by one."""
+
+
+class PodGroupSchedulingPolicy(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """Exactly one of the two is set."""
+
+    basic: BasicSchedulingPolicy | None = None
+    gang: GangSchedulingPolicy | None = None
+
+
+class TopologyConstraint(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """All pods are placed on nodes with the same value of the label *key*."""
+
+    key: str = ""
+
+
+class PodGroupSchedulingConstraints(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """``spec.schedulingConstraints``."""
+
+    topology: tuple[TopologyConstraint, ...] | None = None
+
+
+class PodGroupResourceClaim(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """A claim that the pods of the group share; gate DRAWorkloadResourceClaims."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodGroupSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """``spec`` of a PodGroup."""
+
+    scheduling_policy: PodGroupSchedulingPolicy = field(default_factory=PodGroupSchedulingPolicy)
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    resource_claims: tuple[PodGroupResourceClaim, ...] | None = None
+    disruption_mode: str | None = None
+    priority_class_name: str = ""
+    priority: int | None = None
+
+
+class PodGroupCondition(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """One entry of ``status.conditions``."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: int | None = None
+    last_transition_time: str | None = None
+
+
+class PodGroupResourceClaimStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """The ResourceClaim that was created from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodGroupStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """``status`` of a PodGroup."""
+
+    conditions: tuple[PodGroupCondition, ...] | None = None
+    resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] | None = None
+
+
+class PodGroup(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """A ``scheduling.k8s.io/v1alpha2`` PodGroup."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: PodGroupSpec = field(default_factory=PodGroupSpec)
+    status: PodGroupStatus = field(default_factory=PodGroupStatus)
+
+    @property
+    def name(self) -> str:
+        """``metadata.name``."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """``metadata.namespace``."""
+        return self.metadata.namespace
+
+    @property
+    def min_count(self) -> int | None:
+        """``spec.schedulingPolicy.gang.minCount``; None if it is no gang."""
+        gang = self.spec.scheduling_policy.gang
+        return None if gang is None else gang.min_count
