@@ -42,13 +42,16 @@ class DefaultPreemption:
 
     name: ClassVar[str] = NAME
     Args: ClassVar[type[DefaultPreemptionArgs]] = DefaultPreemptionArgs
-    watches: ClassVar[tuple[str, ...]] = ("PodDisruptionBudget",)
     writes: ClassVar[Mapping[str, tuple[str, ...]]] = {"Pod": ("delete",)}
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         self._args = args
         self._handle = handle
         self._is_async = handle.feature_enabled("SchedulerAsyncPreemption")
+        self._by_topology = handle.feature_enabled("TopologyAwareWorkloadScheduling")
+        self._by_group = handle.feature_enabled("WorkloadAwarePreemption")
+        needs_groups = self._by_topology or self._by_group
+        self.watches = ("PodDisruptionBudget", "PodGroup") if needs_groups else ("PodDisruptionBudget",)
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
@@ -58,6 +61,9 @@ class DefaultPreemption:
     @hookimpl
     async def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
         """Find victims, evict them, and nominate the pod to their node."""
+        refusal = self._refused_in_group(pod)
+        if refusal:
+            return PostFilterResult(unschedulable(f"preemption: {refusal}"))
         result = await self._preempt(pod, diagnosis, state)
         status = result.status
         if status is None:
@@ -102,6 +108,19 @@ class DefaultPreemption:
         if problem_status is not None:
             return PostFilterResult(problem_status)
         return PostFilterResult(None, node_name)
+
+    def _refused_in_group(self, pod: Pod) -> str:
+        """Why no pods are evicted for *pod* because it is in a pod group; empty if that is no reason."""
+        scheduling_group = pod.spec.scheduling_group
+        if scheduling_group is None or not (self._by_topology or self._by_group):
+            return ""
+        if self._by_topology:
+            group = self._handle.object("PodGroup", scheduling_group.pod_group_name or "", pod.namespace)
+            if group is None:
+                return "pod group for pod not found"
+            if group.spec.scheduling_constraints is not None:
+                return "not eligible due to placement-based pod group scheduling limitation"
+        return "not eligible due to workload aware preemption enabled" if self._by_group else ""
 
     # --- eligibility ------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import WaitingPod
+from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun, Victims, budgets_of
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -88,6 +89,11 @@ class PluginHandle:
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
         """Pods that wait on permit."""
         return self._waiting.by_uid
+
+    def pod_group_state(self, namespace: str, name: str) -> PodGroupState | None:
+        """The pods of a group."""
+        groups = self._scheduler.cache.groups
+        return None if groups is None else groups.get(f"{namespace}/{name}")
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Try these pods next."""

@@ -17,6 +17,7 @@ from trio_sched.objects.persistent_volume import PersistentVolumeSpec as Persist
 from trio_sched.objects.pod import Container as Container
 from trio_sched.objects.pod import Pod as Pod
 from trio_sched.objects.pod import TopologySpreadConstraint as TopologySpreadConstraint
+from trio_sched.objects.pod_group import PodGroup as PodGroup
 from trio_sched.objects.pod_requests import DEFAULT_CPU_MILLI as DEFAULT_CPU_MILLI
 from trio_sched.objects.pod_requests import DEFAULT_MEMORY_BYTES as DEFAULT_MEMORY_BYTES
 from trio_sched.objects.pod_requests import HostPort as HostPort
@@ -64,6 +65,11 @@ from trio_sched.plugin_api.fit_error import fit_error as fit_error
 from trio_sched.plugin_api.handle import Handle as Handle
 from trio_sched.plugin_api.handle import KindNotWatched as KindNotWatched
 from trio_sched.plugin_api.handle import WaitingPod as WaitingPod
+from trio_sched.plugin_api.pod_groups import Placement as Placement
+from trio_sched.plugin_api.pod_groups import PlacementAssignments as PlacementAssignments
+from trio_sched.plugin_api.pod_groups import PodGroupInfo as PodGroupInfo
+from trio_sched.plugin_api.pod_groups import PodGroupState as PodGroupState
+from trio_sched.plugin_api.pod_groups import PodGroupTrial as PodGroupTrial
 from trio_sched.plugin_api.preemption import NOT_STARTED as NOT_STARTED
 from trio_sched.plugin_api.preemption import DryRun as DryRun
 from trio_sched.plugin_api.preemption import Victims as Victims
@@ -170,8 +176,14 @@ __all__ = [
     "PersistentVolume",
     "PersistentVolumeClaim",
     "PersistentVolumeSpec",
+    "Placement",
+    "PlacementAssignments",
     "Pod",
     "PodDisruptionBudget",
+    "PodGroup",
+    "PodGroupInfo",
+    "PodGroupState",
+    "PodGroupTrial",
     "PodSelector",
     "PodTerms",
     "PodTopologySpreadArgs",

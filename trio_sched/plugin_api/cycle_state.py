@@ -25,7 +25,7 @@ class CycleState:
     (shallowly), any other value is shared.
     """
 
-    __slots__ = ("_values", "pods_to_activate", "record_plugin_metrics", "skip_filter", "skip_score")
+    __slots__ = ("_values", "is_trial", "pods_to_activate", "record_plugin_metrics", "skip_filter", "skip_score")
 
     def __init__(self) -> None:
         self._values: dict[Hashable, Any] = {}
@@ -35,6 +35,8 @@ class CycleState:
         """Plugins whose pre_score returned Skip."""
         self.pods_to_activate: dict[str, Pod] = {}
         """Pods (by namespace/name) to move to the active queue once this pod's scheduling or binding cycle succeeds."""
+        self.is_trial = False
+        """Whether a pod group is being tried: the pod is reserved and permitted, and unreserved again after that."""
         self.record_plugin_metrics = False
         """Whether this cycle is one of the sample whose plugins are timed."""
 
@@ -84,6 +86,7 @@ class CycleState:
                 raise ValueNotCloned(key) from error
         other.skip_filter = self.skip_filter
         other.skip_score = self.skip_score
+        other.is_trial = self.is_trial
         other.pods_to_activate = self.pods_to_activate
         return other
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -116,6 +117,13 @@ class Handle(Protocol):
 
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
         """Waiting pods, by UID: those whose permit returned `Wait`."""
+        ...
+
+    def pod_group_state(self, namespace: str, name: str) -> PodGroupState | None:
+        """The pods of a pod group; None if none of its pods is known, or without the gate GenericWorkload.
+
+        In an attempt to schedule the group, its pods for which a node was found count as assumed.
+        """
         ...
 
     def activate(self, pods: Iterable[Pod]) -> None:

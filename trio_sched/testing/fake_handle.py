@@ -12,8 +12,10 @@ from attrs import define, field
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.daemon.watched_kinds import check_kind
+from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -69,6 +71,10 @@ class FakeHandle:
     """What `bind` returns."""
     bound: list[tuple[Pod, str]] = field(factory=list)
     """(pod, node name) for every call of `bind`."""
+    grouped: list[Pod] = field(factory=list)
+    """The members of pod groups that `pod_group_state` knows; one with a node is assigned to it."""
+    assumed: list[tuple[Pod, str]] = field(factory=list)
+    """Those of *grouped* that are assumed on a node, with its name."""
     activated: list[Pod] = field(factory=list)
     """Pods that `activate` was called with."""
     rng: Random = field(factory=lambda: Random(0))
@@ -150,6 +156,15 @@ class FakeHandle:
         """Add *pod* to *waiting*, pending *plugins*."""
         waiting = self.waiting[pod.uid] = FakeWaitingPod(pod, frozenset(plugins))
         return waiting
+
+    def pod_group_state(self, namespace: str, name: str) -> PodGroupState | None:
+        """The state of a group whose pods are in *grouped*, and in *assumed* those that are assumed on a node."""
+        states = PodGroupStates()
+        for pod in self.grouped:
+            states.add(pod)
+        for pod, node_name in self.assumed:
+            states.assume(pod, node_name)
+        return states.get(f"{namespace}/{name}")
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Record *pods* in *activated*."""
