@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
+from plugins_builtin._group_preemption import victims_of_group
 from trio_sched.plugin_api import (
     Action,
     Code,
@@ -17,6 +18,9 @@ from trio_sched.plugin_api import (
     Hint,
     NodeStatuses,
     Pod,
+    PodGroup,
+    PodGroupInfo,
+    PodGroupTrial,
     PostFilterResult,
     Resource,
     Status,
@@ -31,6 +35,7 @@ from trio_sched.plugin_api import (
 
 NAME = "DefaultPreemption"
 PREEMPTION_UNFINISHED = "waiting for the preemption for this pod to be finished"
+GROUP_PREEMPTION_UNFINISHED = "waiting for the preemption for this pod group to be finished"
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 
 
@@ -55,8 +60,16 @@ class DefaultPreemption:
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Gate the pod while its victims are being evicted."""
-        return unresolvable(PREEMPTION_UNFINISHED) if self._is_async and self._handle.is_preempting_for(pod) else None
+        """Gate the pod while its victims, or those of its group, are being evicted."""
+        if not self._is_async:
+            return None
+        scheduling_group = pod.spec.scheduling_group
+        if scheduling_group is None or not self._by_group:
+            return unresolvable(PREEMPTION_UNFINISHED) if self._handle.is_preempting_for(pod) else None
+        group = self._handle.object("PodGroup", scheduling_group.pod_group_name or "", pod.namespace)
+        if group is None or not self._handle.is_preempting_for(group):
+            return None
+        return unresolvable(GROUP_PREEMPTION_UNFINISHED)
 
     @hookimpl
     async def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
@@ -121,6 +134,29 @@ class DefaultPreemption:
             if group.spec.scheduling_constraints is not None:
                 return "not eligible due to placement-based pod group scheduling limitation"
         return "not eligible due to workload aware preemption enabled" if self._by_group else ""
+
+    @hookimpl
+    def pod_group_post_filter(self, group: PodGroupInfo, trial: PodGroupTrial) -> tuple[Pod, ...] | Status:
+        """Find the pods of lower priority without which the whole group fits."""
+        known = self._handle.object("PodGroup", group.name, group.namespace)
+        if known is None:
+            return failure(f'failed to get pod group object: podgroup.scheduling.k8s.io "{group.name}" not found')
+        constraints = known.spec.scheduling_constraints
+        if constraints is not None and constraints.topology:
+            text = "workload aware preemption is not supported for pod groups with scheduling constraints"
+            return unschedulable(text)
+        if any(pod.spec.preemption_policy == "Never" for pod in group.pods):
+            return unschedulable("not eligible due to preemptionPolicy=Never.")
+        budgets = self._handle.objects("PodDisruptionBudget")
+        return victims_of_group(known, trial, budgets, self._disrupted_together)
+
+    def _disrupted_together(self, pod: Pod) -> PodGroup | None:
+        """The group of *pod* if all its pods have to be evicted together."""
+        scheduling_group = pod.spec.scheduling_group
+        if scheduling_group is None:
+            return None
+        group: PodGroup | None = self._handle.object("PodGroup", scheduling_group.pod_group_name or "", pod.namespace)
+        return group if group is not None and group.spec.disruption_mode == "PodGroup" else None
 
     # --- eligibility ------------------------------------------------------------------------------------------------
 

@@ -50,6 +50,10 @@ def cluster_rules(loaded: LoadedProfiles) -> list[Rule]:
         found = kind_of(resource)
         if found is not None:
             allow(found[1].group, found[1].plural, _READ)
+    if loaded.settings.gates.enabled("GenericWorkload"):
+        allow("scheduling.k8s.io", "podgroups/status", ("patch",))
+    if loaded.settings.gates.enabled("GangScheduling"):
+        allow("", "pods", ("delete",))  # of gangs that stay incomplete
     for written, verbs in _writes(loaded):
         allow(written.group, written.plural, verbs)
     return _merged(allowed)

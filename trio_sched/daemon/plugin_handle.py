@@ -22,6 +22,7 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import WaitingPod
 from trio_sched.plugin_api.pod_groups import PodGroupState
@@ -144,9 +145,9 @@ class PluginHandle:
                 preemptor, victims, node_name, plugin, in_background=in_background
             )
 
-    def is_preempting_for(self, pod: Pod) -> bool:
-        """Whether victims of this pod are not yet terminating."""
-        return self._preemption_executor.is_preempting_for(pod.uid)
+    def is_preempting_for(self, preemptor: Pod | PodGroup) -> bool:
+        """Whether victims of this pod or group are not yet terminating."""
+        return self._preemption_executor.is_preempting_for(preemptor.metadata.uid)
 
     def is_preempting_on(self, node_name: str) -> bool:
         """Whether victims on this node are not yet terminating."""

@@ -86,15 +86,19 @@ class PodGroupCycle:
     is_extended: Callable[[Pod], bool] = lambda _pod: False
     """Whether extenders are interested in a pod."""
     _state: CycleState = field(factory=CycleState, init=False)
+    _post_filters: bool = field(default=True, init=False)
+    _asks_extenders: bool = field(default=True, init=False)
 
-    def run(self, *, post_filters: bool = True) -> GroupSteps[GroupResult]:
+    def run(self, *, post_filters: bool = True, ask_extenders: bool = True) -> GroupSteps[GroupResult]:
         """Find out where the pods fit; nothing is assumed any more at the end.
 
         Args:
             post_filters: whether to call them for pods that fit nowhere.
+            ask_extenders: whether to ask the extenders that are interested in a pod.
         """
+        self._post_filters, self._asks_extenders = post_filters, ask_extenders
         if not self.by_placement:
-            return (yield from self._in_placement(Placement(), post_filters))
+            return (yield from self._in_placement(Placement()))
         placements = self._generate()
         if isinstance(placements, Status):
             return GroupResult(placements)
@@ -103,7 +107,7 @@ class PodGroupCycle:
         for placement in placements:
             if first is not None:
                 yield Pause()
-            result = yield from self._in_placement(placement, post_filters)
+            result = yield from self._in_placement(placement)
             if result.is_error:
                 return result
             if first is None:
@@ -124,7 +128,7 @@ class PodGroupCycle:
         if len(placements) == 1:
             return chosen
         # Other tasks may have run since this placement was tried: it is certain only now that it still fits.
-        return (yield from self._in_placement(chosen.placement, post_filters))
+        return (yield from self._in_placement(chosen.placement))
 
     @staticmethod
     def _none_fits(first: GroupResult, best: GroupResult, count: int) -> GroupResult:
@@ -194,7 +198,7 @@ class PodGroupCycle:
 
     # --- the pods, one after the other ------------------------------------------------------------------------------
 
-    def _in_placement(self, placement: Placement, post_filters: bool) -> GroupSteps[GroupResult]:
+    def _in_placement(self, placement: Placement) -> GroupSteps[GroupResult]:
         """Schedule the pods to the nodes of *placement*."""
         result = GroupResult(group_unschedulable(), placement=placement)
         needs_preemption = False
@@ -202,7 +206,7 @@ class PodGroupCycle:
         try:
             for info in self.infos:
                 nominated = self.scheduler.queue.nominator.node_of(info.uid)
-                pod = yield from self._schedule(info, placement, post_filters)
+                pod = yield from self._schedule(info, placement)
                 result.pods.append(pod)
                 if pod.placed is None:
                     assert pod.failed is not None
@@ -225,17 +229,15 @@ class PodGroupCycle:
                 self._revert(info, placed, nominated)
         return result
 
-    def _schedule(self, info: QueuedPodInfo, placement: Placement, post_filters: bool) -> GroupSteps[PodResult]:
+    def _schedule(self, info: QueuedPodInfo, placement: Placement) -> GroupSteps[PodResult]:
         """Find a node for one pod and assume it there."""
         failed: SchedulingFailure | None = None
         decision = yield from self._decide(info, placement.node_names)
         if isinstance(decision, SchedulingFailure):
             failed = decision
-            if post_filters and failed.diagnosis is not None and self.profile.post_filter:
+            if self._post_filters and failed.diagnosis is not None and self.profile.post_filter:
                 self.scheduler.measurements.post_filters += 1
-                failed = yield from post_filter_steps(  # type: ignore[misc]  # what is sent to it is a HookResult
-                    self.profile, info.pod, failed, self.scheduler.plugin_failures
-                )
+                failed = yield from post_filter_steps(self.profile, info.pod, failed, self.scheduler.plugin_failures)
             if not failed.nominated_node_name:
                 return PodResult(info, failed=failed)
             state = decision.state.fork() if decision.state is not None else CycleState()
@@ -248,7 +250,7 @@ class PodGroupCycle:
 
     def _decide(self, info: QueuedPodInfo, only: frozenset[str] | None) -> GroupSteps[Decision]:
         scheduler = self.scheduler
-        if not self.is_extended(info.pod):
+        if not self._asks_extenders or not self.is_extended(info.pod):
             return scheduler.decide_in_placement(info, only)
         feasible = scheduler.find_feasible_nodes(info, placement=only)
         if isinstance(feasible, SchedulingFailure):

@@ -1,4 +1,4 @@
-"""Says in one sentence why a pod group is not scheduled: how many of its pods fit, and what the first other one lacks."""
+"""Says in one sentence why a pod group is not scheduled: how many of its pods fit, and what the next one lacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from trio_sched.objects.pod_requests import ResourceOptions, pod_resources
 from trio_sched.snapshot.node_columns import NodeColumns
 
 _INSUFFICIENT = "Insufficient "
-_UNITS = {"cpu": "m"}
 
 
 def shortage(pod: Pod, failed: SchedulingFailure, nodes: NodeColumns, options: ResourceOptions) -> str:
@@ -45,7 +44,18 @@ def _missing(pod: Pod, failed: SchedulingFailure, nodes: NodeColumns, options: R
         row, wanted = nodes.resource_row(name), requested.amount(name)
         free = 0 if row is None else max(0, int((nodes.allocatable[row] - nodes.requested[row]).max()))
         if wanted > free:
-            yield f"{wanted - free}{_UNITS.get(name, '')} {name}"
+            yield f"{_amount(name, wanted - free)} {name}"
+
+
+def _amount(name: str, amount: int) -> str:
+    """*amount* of the resource *name*, rounded up to a unit that people read."""
+    if name == "cpu":
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if name in ("memory", "ephemeral-storage") or name.startswith("hugepages-"):
+        for unit, size in (("Gi", 1 << 30), ("Mi", 1 << 20)):
+            if amount >= size:
+                return f"{-(-amount * 10 // size) / 10:g}{unit}"
+    return str(amount)
 
 
 def explain(result: GroupResult, members: int, *, topology_key: str = "") -> str:

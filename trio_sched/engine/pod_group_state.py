@@ -51,13 +51,15 @@ class GroupMembers:
 
 @define(eq=False)
 class PodGroupStates:
-    """All groups that have a pod, by ``namespace/name``. The cache tells it of pods with a node, the queue's side of
-    those without one.
+    """All groups that have a pod, by ``namespace/name``.
+
+    The cache reports pods that get a node, or lose it, and the event handlers those without one.
 
     Source: the pod group states of kube-scheduler 1.36.
     """
 
     _groups: dict[str, GroupMembers] = field(factory=dict)
+    _changed: set[str] = field(factory=set)
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -69,11 +71,21 @@ class PodGroupStates:
         """The group called *key*; None if it has no pod."""
         return self._groups.get(key)
 
+    def note_change(self, key: str) -> None:
+        """Something else about the group called *key* has changed."""
+        self._changed.add(key)
+
+    def take_changed(self) -> set[str]:
+        """The keys of the groups that have changed since this was called last."""
+        changed, self._changed = self._changed, set()
+        return changed
+
     def add(self, pod: Pod) -> None:
         """*pod* is new, or has another version."""
         key = pod.group_key
         if key is None:
             return
+        self._changed.add(key)
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = GroupMembers(key)
@@ -92,6 +104,7 @@ class PodGroupStates:
         group = None if key is None else self._groups.get(key)
         if group is None:
             return
+        self._changed.add(group.key)
         for by_uid in (group.pods, group.unscheduled, group.assumed, group.assigned):
             by_uid.pop(pod.uid, None)
         if not group.pods:
@@ -107,6 +120,7 @@ class PodGroupStates:
             group = self._groups[key] = GroupMembers(key, {pod.uid: pod})
         elif pod.uid not in group.pods:
             return
+        self._changed.add(key)
         group.unscheduled.pop(pod.uid, None)
         if pod.uid not in group.assigned:
             group.assumed[pod.uid] = node_name
@@ -117,6 +131,7 @@ class PodGroupStates:
         group = None if key is None else self._groups.get(key)
         if group is None or pod.uid not in group.pods:
             return
+        self._changed.add(group.key)
         group.assumed.pop(pod.uid, None)
         if pod.uid not in group.assigned:
             group.unscheduled[pod.uid] = None

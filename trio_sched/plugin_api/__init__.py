@@ -71,8 +71,10 @@ from trio_sched.plugin_api.pod_groups import PodGroupInfo as PodGroupInfo
 from trio_sched.plugin_api.pod_groups import PodGroupState as PodGroupState
 from trio_sched.plugin_api.pod_groups import PodGroupTrial as PodGroupTrial
 from trio_sched.plugin_api.preemption import NOT_STARTED as NOT_STARTED
+from trio_sched.plugin_api.preemption import BudgetsByNamespace as BudgetsByNamespace
 from trio_sched.plugin_api.preemption import DryRun as DryRun
 from trio_sched.plugin_api.preemption import Victims as Victims
+from trio_sched.plugin_api.preemption import budgets_of as budgets_of
 from trio_sched.plugin_api.preemption import started_at as started_at
 from trio_sched.plugin_api.status import SKIP as SKIP
 from trio_sched.plugin_api.status import Code as Code
@@ -135,6 +137,7 @@ __all__ = [
     "Action",
     "AffinityTerm",
     "BoolArray",
+    "BudgetsByNamespace",
     "CSIDriver",
     "CSINode",
     "CSIStorageCapacity",
@@ -216,6 +219,7 @@ __all__ = [
     "Wait",
     "WaitingPod",
     "affinity_terms",
+    "budgets_of",
     "compile_selector",
     "failure",
     "fit_error",

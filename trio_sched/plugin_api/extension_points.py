@@ -250,8 +250,8 @@ class ExtensionPoints:
     ) -> Iterable[Placement] | Status | None:
         """Name the sets of nodes of which a pod group needs one for all of its pods.
 
-        When: once per attempt of a pod group, before its pods are scheduled, if the gate TopologyAwareWorkloadScheduling
-        is on; of one plugin per profile.
+        When: once per attempt of a pod group, before its pods are scheduled, with the gate
+        TopologyAwareWorkloadScheduling; of one plugin per profile.
         Args: *nodes* are all nodes; *state* is the one of the group, which also `placement_score` gets.
         Return: the placements, each with at least one node; the group is tried on one after the other. None: there is
         one, with all nodes. A rejecting Status, or no placement, makes the group unschedulable.
@@ -259,9 +259,7 @@ class ExtensionPoints:
         raise NotImplementedError
 
     @hookspec
-    def placement_score(
-        self, group: PodGroupInfo, placement: PlacementAssignments, state: CycleState
-    ) -> int | Status:
+    def placement_score(self, group: PodGroupInfo, placement: PlacementAssignments, state: CycleState) -> int | Status:
         """Score a placement that the group fits in.
 
         When: for each of them, if there are at least two.

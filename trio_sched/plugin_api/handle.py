@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import DryRun, Victims
@@ -161,8 +162,8 @@ class Handle(Protocol):
         """
         ...
 
-    def is_preempting_for(self, pod: Pod) -> bool:
-        """Whether a watch has yet to show that all victims of *pod* are terminating."""
+    def is_preempting_for(self, preemptor: Pod | PodGroup) -> bool:
+        """Whether a watch has yet to show that all victims of a pod, or of a pod group, are terminating."""
         ...
 
     def is_preempting_on(self, node_name: str) -> bool:

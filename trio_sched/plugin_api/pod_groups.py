@@ -81,7 +81,12 @@ class PodGroupTrial(Protocol):
 
     @property
     def assigned_pods(self) -> Iterable[tuple[Pod, str]]:
-        """All pods of the cluster that are assumed or bound, each with the name of its node."""
+        """All pods of the cluster that are assumed or bound, each with the name of its node; not those of the group."""
+        ...
+
+    @property
+    def node_names(self) -> frozenset[str]:
+        """The nodes on which the pods of the group were placed when it fit last."""
         ...
 
     def remove(self, pods: Iterable[Pod]) -> None:

@@ -1,7 +1,7 @@
-"""Affinity terms of pods that are assumed while their group is tried, as far as the rest of the group does not see them.
+"""Affinity terms of pods that are assumed while their group is tried, as far as its other pods do not see them.
 
-Source: kube-scheduler 1.36 looks for the terms of other pods on the nodes that had pods with such terms when the attempt
-began. A pod of the group that is assumed on another node does not put that node on the list.
+Source: kube-scheduler 1.36 looks for the terms of other pods on the nodes that had pods with such terms when the
+attempt began. A pod of the group that is assumed on another node does not put that node on the list.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.daemon.watched_kinds import check_kind
 from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import DryRun, Victims
@@ -88,7 +89,7 @@ class FakeHandle:
     preempt_status: Status | None = None
     """What `preempt` returns."""
     preempting_for: set[str] = field(factory=set)
-    """UIDs of pods for which `is_preempting_for` is true."""
+    """UIDs of pods and pod groups for which `is_preempting_for` is true."""
     preempting_on: set[str] = field(factory=set)
     """Names of nodes for which `is_preempting_on` is true."""
     patched: list[tuple[str, str, Mapping[str, Any]]] = field(factory=list)
@@ -193,9 +194,9 @@ class FakeHandle:
         self.preempted.append((preemptor, tuple(victims), node_name))
         return self.preempt_status
 
-    def is_preempting_for(self, pod: Pod) -> bool:
-        """Whether the pod's UID is in *preempting_for*."""
-        return pod.uid in self.preempting_for
+    def is_preempting_for(self, preemptor: Pod | PodGroup) -> bool:
+        """Whether its UID is in *preempting_for*."""
+        return preemptor.metadata.uid in self.preempting_for
 
     def is_preempting_on(self, node_name: str) -> bool:
         """Whether the node is in *preempting_on*."""
