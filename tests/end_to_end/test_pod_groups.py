@@ -228,4 +228,3 @@ async def test_the_place_of_each_pod_is_written_before_the_first_bind(autojump_c
         firsts = [what for _name, what in seen[:3]]
         assert firsts == ["nominated"] * 3
         assert {name for name, what in seen if what == "bound"} == {"gang-1", "gang-2", "gang-3"}
-

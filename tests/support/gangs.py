@@ -121,7 +121,11 @@ class Gangs:
                 if gang.done:
                     continue
                 is_complete = self.bound(gang.name) == gang.size
-                if is_complete and gang.complete_at is not None and trio.current_time() > gang.complete_at + run_seconds:
+                if (
+                    is_complete
+                    and gang.complete_at is not None
+                    and trio.current_time() > gang.complete_at + run_seconds
+                ):
                     gang.done = True
                     for one in pods:
                         await self._delete(one)

@@ -105,7 +105,7 @@ class ScheduleOne:
             elif self.pod_groups is None:
                 await self.pods_available.wait()
             else:
-                with trio.move_on_at(self.pod_groups.next_check()):
+                with trio.move_on_at(self.pod_groups.next_check(trio.current_time())):
                     await self.pods_available.wait()
 
     async def _schedule_slice(self, nursery: trio.Nursery) -> bool:

@@ -17,6 +17,7 @@ from trio_sched.daemon.extender_scheduling import ExtenderScheduling
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.gang_binding import GangBinding
 from trio_sched.daemon.gang_eviction import GangEviction
+from trio_sched.daemon.limits import GANG_CHECK_SECONDS
 from trio_sched.daemon.log_lines import log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pod_group_report import PodGroupReporter
@@ -53,6 +54,8 @@ from trio_sched.verbosity import V2, V3
 
 log = logging.getLogger(__name__)
 
+_PER_NODE = frozenset({"DaemonSet", "Node"})
+_LASTING = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
 NO_POST_FILTER = "default preemption plugin is not registered, workload aware preemption is disabled"
 
 
@@ -109,9 +112,9 @@ class SchedulePodGroups:
         for key, pods in self.recovery.take_overdue(now):
             self.eviction.evict(key, pods)
 
-    def next_check(self) -> float:
+    def next_check(self, now: float) -> float:
         """When there may be something to do although no pod was added to the queue."""
-        return min(self.recovery.next_check(), self.holds.next_check())
+        return max(min(self.recovery.next_check(), self.holds.next_check()), now + GANG_CHECK_SECONDS)
 
     def _release_places(self, key: str, now: float) -> None:
         group, queue = self.states.get(key), self.scheduler.queue
@@ -356,16 +359,20 @@ class SchedulePodGroups:
     ) -> list[PodToRequeue]:
         """The same outcomes, with nominations to the places found if the gang may hold them."""
         places = {pod.info.uid: pod.placed.node_name for pod in result.pods if pod.placed is not None}
-        if not places or self.reporter.min_count(key) is None:
+        if self.reporter.min_count(key) is None:
             return to_requeue
         priority = max(info.pod.priority for info in cycle.infos)
         first_tries = (info.initial_attempt_timestamp for info in cycle.infos)
         waiting_since = min((first for first in first_tries if first is not None), default=now)
         if not self.holds.may_hold(key, priority, waiting_since=waiting_since, now=now):
             return to_requeue
-        if not self.holds.is_holding(key) and not self._could_fit(key, cycle):
-            return to_requeue
-        self.holds.hold(key, priority, now)
+        targets = self.holds.targets(key)
+        if targets is None:
+            targets = self._find_targets(key, cycle)
+            if targets is None:
+                return to_requeue
+            self.holds.hold(key, priority, targets, now)
+        places = {**targets, **places}
         return [
             PodToRequeue(one.info, evolve(one.outcome, nominated_node_name=places[one.info.uid]))
             if one.info.uid in places
@@ -373,18 +380,27 @@ class SchedulePodGroups:
             for one in to_requeue
         ]
 
-    def _could_fit(self, key: str, cycle: PodGroupCycle) -> bool:
-        """Whether the gang would fit if no other pods were there; a gang that never can holds nothing."""
+    def _find_targets(self, key: str, cycle: PodGroupCycle) -> dict[str, str] | None:
+        """Where the pods of the gang would be placed once pods have left that are likely to; None if nowhere, ever.
+
+        Pods of Deployments and the like are not likely to leave. If the gang fits only without them, it has no targets,
+        and may hold what it finds.
+        """
         generation = self.scheduler.cache.table.nodes_generation
         if self._too_large.get(key) == generation:
-            return False
+            return None
         self._too_large = {known: seen for known, seen in self._too_large.items() if seen == generation}
         with PodGroupTrial(cycle) as trial:
-            trial.remove([pod for pod, _node_name in trial.assigned_pods])
-            fits = trial.run() is None
-        if not fits:
-            self._too_large[key] = generation
-        return fits
+            others = [pod for pod, _node_name in trial.assigned_pods if not _is_owned_by(pod, _PER_NODE)]
+            leaving = [pod for pod in others if not _is_owned_by(pod, _LASTING)]
+            trial.remove(leaving)
+            if trial.run() is None:
+                return dict(trial.places)
+            trial.remove(others)
+            if trial.run() is None:
+                return {}
+        self._too_large[key] = generation
+        return None
 
     # --- reports ----------------------------------------------------------------------------------------------------
 
@@ -411,3 +427,7 @@ class SchedulePodGroups:
             topology = () if constraints is None else constraints.topology or ()
             note = explain(result, len(cycle.infos), topology_key=topology[0].key if topology else "")
             self.reporter.explain(key, note, controller=profile)
+
+
+def _is_owned_by(pod: Pod, kinds: frozenset[str]) -> bool:
+    return any(owner.kind in kinds for owner in pod.metadata.owner_references or ())

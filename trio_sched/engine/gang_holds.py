@@ -1,12 +1,14 @@
 """Which gang may hold the places it has found, so that small pods that keep coming do not starve it.
 
-A gang that has waited for long holds the places that its last attempt has found, by nominations, which pods of the same
-or lower priority respect. So places add up from attempt to attempt. It is one gang at a time per priority, and for a
-bounded time; then all places are released for at least as long, so that the gang does not starve the others.
+A gang that has waited for long holds places by nominations, which pods of the same or lower priority respect: the
+places that its last attempt has found, and for its other pods places that pods leave sooner or later. It is one gang at
+a time per priority, and for a bounded time; then all places are released for at least as long, so that the gang does
+not starve the others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from attrs import define, field
@@ -23,6 +25,7 @@ class _Hold:
     since: float
     until: float
     rest_until: float
+    targets: Mapping[str, str]
     is_released: bool = False
 
 
@@ -39,16 +42,24 @@ class GangHolds:
             return hold.key == key and not hold.is_released and now < hold.until
         return now - waiting_since >= HOLD_AFTER_SECONDS
 
-    def hold(self, key: str, priority: int, now: float) -> None:
-        """The gang called *key*, which may, holds places now."""
-        hold = self._by_priority.get(priority)
-        if hold is None or hold.key != key or now >= hold.rest_until:
-            until = now + HOLD_SECONDS
-            self._by_priority[priority] = _Hold(key, now, until, until + HOLD_SECONDS)
+    def hold(self, key: str, priority: int, targets: Mapping[str, str], now: float) -> None:
+        """The gang called *key*, which may, holds places from now on.
 
-    def is_holding(self, key: str) -> bool:
-        """Whether the gang called *key* holds places."""
-        return any(hold.key == key and not hold.is_released for hold in self._by_priority.values())
+        Args:
+            key: the gang.
+            priority: of its pods.
+            targets: UID → the node of a place that is not free yet.
+            now: the time.
+        """
+        until = now + HOLD_SECONDS
+        self._by_priority[priority] = _Hold(key, now, until, until + HOLD_SECONDS, targets)
+
+    def targets(self, key: str) -> Mapping[str, str] | None:
+        """UID → the node of a place that is not free yet; None if the gang called *key* holds nothing."""
+        for hold in self._by_priority.values():
+            if hold.key == key and not hold.is_released:
+                return hold.targets
+        return None
 
     def release(self, key: str, now: float) -> None:
         """The gang called *key* is scheduled, or cannot be: the others get as long as it has held places."""

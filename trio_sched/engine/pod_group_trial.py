@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 
 from attrs import define, field
@@ -22,8 +22,8 @@ class PodGroupTrial:
     """
 
     cycle: PodGroupCycle
-    node_names: frozenset[str] = frozenset()
-    """The nodes that the group was placed on when it fit last."""
+    places: Mapping[str, str] = field(factory=dict)
+    """UID → node, of the pods of the group when it fit last."""
     _removed: dict[str, tuple[str, PodInfo]] = field(factory=dict)
     """UID → the node of a pod that is assumed to be gone, and the pod."""
 
@@ -35,6 +35,11 @@ class PodGroupTrial:
     ) -> None:
         for node_name, pod_info in list(self._removed.values()):
             self._put_back(node_name, pod_info)
+
+    @property
+    def node_names(self) -> frozenset[str]:
+        """The nodes on which the pods of the group were placed when it fit last."""
+        return frozenset(self.places.values())
 
     @property
     def assigned_pods(self) -> Iterator[tuple[Pod, str]]:
@@ -75,7 +80,5 @@ class PodGroupTrial:
                 result: GroupResult = stop.value
                 break
         if result.status is None:
-            placed = [pod.placed for pod in result.pods if pod.placed is not None]
-            self.node_names = frozenset(one.node_name for one in placed)
-            return None
+            self.places = {pod.info.uid: pod.placed.node_name for pod in result.pods if pod.placed is not None}
         return result.status
