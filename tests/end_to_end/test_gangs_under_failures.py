@@ -45,7 +45,7 @@ def nodes(count: int, cpu: int = 4) -> list[Any]:
 
 
 async def until(is_true: Callable[[], bool]) -> None:
-    while not is_true():
+    while not is_true():  # noqa: ASYNC110 - what is waited for is in the store, which has no events
         await trio.sleep(0.05)
 
 
@@ -112,7 +112,8 @@ async def _lose_node(cluster: VirtualCluster, name: str) -> None:
             try:
                 await cluster.delete(one, grace_seconds=0)
             except Refused as refused:
-                assert refused.code == 404
+                if refused.code != 404:
+                    raise
 
 
 async def test_small_pods_that_keep_coming_do_not_starve_a_gang(autojump_clock: MockClock) -> None:

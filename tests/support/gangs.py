@@ -1,4 +1,4 @@
-"""Pod groups for tests of whole clusters: their objects, a controller that keeps them alive, and who was ever partial."""
+"""Pod groups for tests of whole clusters: their objects, a controller for them, and who was ever partial."""
 
 from typing import Any
 
@@ -137,4 +137,5 @@ class Gangs:
         try:
             await self.cluster.delete(one, grace_seconds=0)
         except Refused as refused:
-            assert refused.code == 404, refused
+            if refused.code != 404:
+                raise
