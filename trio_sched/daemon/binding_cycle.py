@@ -137,7 +137,16 @@ class BindingCycle:
         if failed is not None:
             gang.failed(info.uid)
             return failed
-        refused = await gang.ready(info.pod, placed.node_name)
+        under_way, refused = self.pods_in_pre_bind.add(info.uid), None
+        try:
+            with under_way.scope:
+                refused = await gang.ready(info.pod, placed.node_name)
+            under_way.is_done = True
+        finally:
+            self.pods_in_pre_bind.remove(info.uid)
+        if under_way.cause is not None:
+            gang.failed(info.uid)
+            refused = failure(under_way.cause)
         return None if refused is None else SchedulingFailure(refused)
 
     async def _permit_and_pre_bind(

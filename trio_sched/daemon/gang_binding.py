@@ -46,6 +46,7 @@ class GangBinding:
     def failed(self, uid: str) -> None:
         """The pod is not going to be bound."""
         self._pending.discard(uid)
+        self._ready.pop(uid, None)
         if len(self._pending) + len(self._ready) < self.missing():
             for other in list(self._pending):
                 self.reject(other, f"pod group is unschedulable, {OTHERS_FAILED}")
@@ -88,7 +89,7 @@ class GangBinding:
                 try:
                     await self.nominate(pod, node_name)
                 except NotFound:  # it was deleted
-                    del self._ready[pod.uid]
+                    self._ready.pop(pod.uid, None)
                 except KubeClientError as problem:
                     problems.append(problem)
 

@@ -29,8 +29,8 @@ from trio_sched.objects.timestamps import format_time
 log = logging.getLogger(__name__)
 
 POD_GROUP_SCHEDULED: Final = "PodGroupScheduled"
-MAX_EXPLAINED: Final = 10_000
-"""Groups whose last explanation is remembered, so that it is not repeated."""
+MAX_REMEMBERED: Final = 10_000
+"""Groups of which it is remembered what was written last, so that it is not repeated."""
 
 
 @define(eq=False, kw_only=True)
@@ -83,7 +83,7 @@ class PodGroupReporter:
         group = self.group(key)
         if group is None or self._explained.get(group.metadata.uid) == note:
             return
-        if len(self._explained) >= MAX_EXPLAINED:
+        if len(self._explained) >= MAX_REMEMBERED:
             self._explained.clear()
         self._explained[group.metadata.uid] = note
         self.record(group, note, controller=controller, reason=reason)
@@ -127,6 +127,8 @@ class PodGroupReporter:
                 self._pending[uid] = None
                 newest = self.group(f"{group.namespace}/{group.name}")
                 await self._send(group if newest is None else newest, condition)
+                if len(self._written) >= MAX_REMEMBERED:
+                    self._written.clear()
                 self._written[uid] = condition
         except NotFound:
             self._written.pop(uid, None)

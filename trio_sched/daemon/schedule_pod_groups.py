@@ -389,7 +389,9 @@ class SchedulePodGroups:
         generation = self.scheduler.cache.table.nodes_generation
         if self._too_large.get(key) == generation:
             return None
-        self._too_large = {known: seen for known, seen in self._too_large.items() if seen == generation}
+        self._too_large = {
+            known: seen for known, seen in self._too_large.items() if seen == generation and self.states.get(known)
+        }
         with PodGroupTrial(cycle) as trial:
             others = [pod for pod, _node_name in trial.assigned_pods if not _is_owned_by(pod, _PER_NODE)]
             leaving = [pod for pod in others if not _is_owned_by(pod, _LASTING)]
