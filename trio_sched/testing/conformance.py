@@ -32,7 +32,7 @@ from trio_sched.engine.scoring import run_pre_scores
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node, NodeSpec
-from trio_sched.objects.pod import Pod, PodSchedulingGroup
+from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.cluster_events import Resource
@@ -126,9 +126,7 @@ def _add_pod_group(handle: FakeHandle, waiting: Sequence[Pod]) -> None:
     groups = handle.known_objects.setdefault("PodGroup", [])
     for namespace in sorted({each.namespace for each in waiting}):
         groups.append(PodGroup(metadata=ObjectMeta(name=GROUP_NAME, namespace=namespace)))
-        scheduling_group = PodSchedulingGroup(pod_group_name=GROUP_NAME)
-        member = pod("member", namespace=namespace)
-        handle.grouped.append(replace(member, spec=replace(member.spec, scheduling_group=scheduling_group)))
+        handle.grouped.append(pod("member", namespace=namespace, group=GROUP_NAME))
 
 
 def some_nodes() -> list[Node]:
