@@ -27,7 +27,7 @@ class CycleState:
 
     __slots__ = ("_values", "is_trial", "pods_to_activate", "record_plugin_metrics", "skip_filter", "skip_score")
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_trial: bool = False) -> None:
         self._values: dict[Hashable, Any] = {}
         self.skip_filter: frozenset[str] = frozenset()
         """Plugins whose pre_filter returned Skip."""
@@ -35,7 +35,7 @@ class CycleState:
         """Plugins whose pre_score returned Skip."""
         self.pods_to_activate: dict[str, Pod] = {}
         """Pods (by namespace/name) to move to the active queue once this pod's scheduling or binding cycle succeeds."""
-        self.is_trial = False
+        self.is_trial = is_trial
         """Whether a pod group is being tried: the pod is reserved and permitted, and unreserved again after that."""
         self.record_plugin_metrics = False
         """Whether this cycle is one of the sample whose plugins are timed."""
