@@ -56,6 +56,7 @@ log = logging.getLogger(__name__)
 
 _PER_NODE = frozenset({"DaemonSet", "Node"})
 _LASTING = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
+GANG_PLUGIN = "GangScheduling"
 NO_POST_FILTER = "default preemption plugin is not registered, workload aware preemption is disabled"
 
 
@@ -90,7 +91,16 @@ class SchedulePodGroups:
     """Gangs that would not fit in an empty cluster → the generation of the nodes for which that was found out."""
 
     def __attrs_post_init__(self) -> None:
-        self.recovery = GangRecovery(states=self.states, min_count=self.reporter.min_count)
+        self.recovery = GangRecovery(states=self.states, min_count=self.min_count)
+
+    def min_count(self, key: str) -> int | None:
+        """How many pods the gang called *key* needs; None if it is no gang, or its profile does not schedule gangs."""
+        group = self.states.get(key)
+        if group is None:
+            return None
+        profile = self.scheduler.profiles.get(next(iter(group.pods.values())).scheduler_name)
+        # Without the plugin kube-scheduler binds the pods of a gang one by one, which then is nothing to be mended.
+        return self.reporter.min_count(key) if profile is not None and GANG_PLUGIN in profile.plugins else None
 
     # --- between two pods -------------------------------------------------------------------------------------------
 
@@ -300,12 +310,12 @@ class SchedulePodGroups:
 
     def _missing(self, key: str) -> int:
         """How many pods the gang called *key* needs besides those that are bound."""
-        needed, group = self.reporter.min_count(key), self.states.get(key)
+        needed, group = self.min_count(key), self.states.get(key)
         return 0 if needed is None else needed - (0 if group is None else len(group.assigned))
 
     def _bind(self, key: str, to_bind: list[PodToBind], nursery: trio.Nursery) -> None:
         gang = None
-        if self.reporter.min_count(key) is not None:
+        if self.min_count(key) is not None:
             gang = GangBinding(
                 missing=lambda: self._missing(key),
                 is_assumed=self.scheduler.cache.is_assumed,
@@ -359,7 +369,7 @@ class SchedulePodGroups:
     ) -> list[PodToRequeue]:
         """The same outcomes, with nominations to the places found if the gang may hold them."""
         places = {pod.info.uid: pod.placed.node_name for pod in result.pods if pod.placed is not None}
-        if self.reporter.min_count(key) is None:
+        if self.min_count(key) is None:
             return to_requeue
         priority = max(info.pod.priority for info in cycle.infos)
         first_tries = (info.initial_attempt_timestamp for info in cycle.infos)
