@@ -9,7 +9,6 @@ from attrs import define, field
 
 from trio_sched.objects.pod import Pod
 
-
 _MIN_CHANGED: Final = 1000
 
 
