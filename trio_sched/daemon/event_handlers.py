@@ -33,6 +33,7 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.quantity import QuantityError
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent
+from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
 from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
@@ -310,11 +311,16 @@ class EventHandlers:
     def _object_changed(self, kind: str, change: Change[Any]) -> None:
         subject: Any = change.new if change.new is not None else change.old
         name, namespace = subject.metadata.name, subject.metadata.namespace
+        devices = self.scheduler.cache.table.devices if kind in DEVICE_KINDS else None
         if change.type == "DELETED":
             self.object_cache.remove(kind, name, namespace)
+            if devices is not None:
+                devices.remove(kind, name, namespace)
             action, old, new = Action.DELETE, change.old, None
         else:
             self.object_cache.put(kind, name, namespace, change.new)
+            if devices is not None:
+                devices.put(change.new)
             action = Action.ADD if change.type == "ADDED" else Action.UPDATE
             old, new = change.old, change.new
         resource, actions = self.wanted_kinds.get(kind, ("", Action(0)))

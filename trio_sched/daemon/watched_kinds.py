@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from trio_sched.engine.queueing_hints import HintTable, watched_resources
-from trio_sched.kube_client.kinds import Kind
+from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.device_class import DeviceClass
 from trio_sched.objects.disruption_budget import PodDisruptionBudget
@@ -50,6 +50,9 @@ KINDS: dict[str, Kind[Any]] = {
     "PodGroup": Kind(group="scheduling.k8s.io", version="v1alpha2", plural="podgroups", namespaced=True, type=PodGroup),
 }
 """The name under which plugins read its objects → how it is watched."""
+
+WATCHED_ANYWAY: Mapping[str, Kind[Any]] = {"Node": NODE_KIND, "Pod": POD_KIND}
+"""The kinds that plugins see as columns."""
 
 
 def wanted_kinds(tables: Mapping[str, HintTable], watches: Iterable[str]) -> dict[str, Action]:

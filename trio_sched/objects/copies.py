@@ -1,7 +1,8 @@
-"""Changed copies of objects, which are immutable."""
+"""Copies of objects, which are immutable: changed ones, and plain ones as in JSON."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct, structs
 
 S = TypeVar("S", bound=Struct)
@@ -10,3 +11,9 @@ S = TypeVar("S", bound=Struct)
 def replace_fields(one: S, **changes: object) -> S:
     """A copy of *one*, an object or a part of one, with the fields in *changes* replaced."""
     return structs.replace(one, **changes)
+
+
+def to_builtins(one: Struct) -> dict[str, Any]:
+    """*one*, an object or a part of one, as in JSON: dicts and lists, without fields that have their default."""
+    plain: dict[str, Any] = msgspec.to_builtins(one)
+    return plain
