@@ -67,11 +67,15 @@ class ClaimWriter:
         """
         while pod.uid in self._releasing:
             await self._wait(of_pod.claims[0])
-        for index, claim in enumerate(of_pod.claims):
-            if not is_reserved_for(claim, pod):
-                of_pod.claims[index] = await self._bind_claim(pod, index, of_pod)
-                if index == of_pod.extended_index:
-                    of_pod.extended = of_pod.claims[index]
+        for index in range(len(of_pod.claims)):
+            if is_reserved_for(of_pod.claims[index], pod):
+                continue
+            written = of_pod.claims[index] = await self._bind_claim(pod, index, of_pod)
+            if index == of_pod.extended_index:
+                of_pod.extended = written
+            for other in range(index + 1, len(of_pod.claims)):
+                if of_pod.claims[other].metadata.uid == written.metadata.uid:  # the pod names a claim twice
+                    of_pod.claims[other] = written
         if self._binding_conditions and any(map(has_binding_conditions, of_pod.claims)):
             await self._wait_until_ready(pod, node_name, of_pod)
 

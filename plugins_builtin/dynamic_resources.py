@@ -22,6 +22,7 @@ from trio_sched.plugin_api import (
     EXTENDED_RESOURCE_CLAIM,
     SKIP,
     Action,
+    AllocationResult,
     BadNodeSelector,
     ClaimCache,
     CycleState,
@@ -297,19 +298,22 @@ class DynamicResources:
     def _put_in_flight(self, of_pod: PodClaims, result: NodeResult, node_name: str) -> None:
         """Raises AllocationFailed: an allocation cannot be written down."""
         known, solutions = self._known_claims, iter(result.solutions)
-        for index, claim in of_pod.to_allocate():
-            allocation = of_pod.shared_allocations.get(index)
-            if allocation is None:
-                allocation = allocation_of(
-                    next(solutions),
-                    node_name,
-                    self._filter.class_named,
-                    self._new_share_id,
-                    binding_conditions=self._features.binding_conditions,
-                )
+        allocations: dict[str, AllocationResult] = {}  # by UID: of a claim that the pod names twice, the last
+        to_allocate = list(of_pod.to_allocate())
+        for index, claim in to_allocate:
+            allocations[claim.metadata.uid] = of_pod.shared_allocations.get(index) or allocation_of(
+                next(solutions),
+                node_name,
+                self._filter.class_named,
+                self._new_share_id,
+                binding_conditions=self._features.binding_conditions,
+            )
+        for index, claim in to_allocate:
             uid = claim.metadata.uid
-            known.add_in_flight(uid, allocation)
-            of_pod.in_flight[index], of_pod.in_flight_uid[index] = allocation, uid
+            of_pod.in_flight[index] = allocations[uid]
+            if uid not in of_pod.in_flight_uid.values():
+                of_pod.in_flight_uid[index] = uid
+                known.add_in_flight(uid, allocations[uid])
 
     def _new_share_id(self) -> str:
         return str(UUID(int=self._handle.rng.getrandbits(128), version=4))
