@@ -5,7 +5,7 @@ Source: binding conditions of DynamicResources in kube-scheduler 1.36.
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from trio_sched.plugin_api import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim
 
@@ -60,7 +60,7 @@ def has_timed_out(claim: ResourceClaim, timeout_seconds: float, wall_seconds: fl
     except ValueError:  # no API server stores such a thing
         return False
     if allocated.tzinfo is None:
-        allocated = allocated.replace(tzinfo=timezone.utc)
+        allocated = allocated.replace(tzinfo=UTC)
     return allocated.timestamp() + timeout_seconds < wall_seconds
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import define, field
 
-from plugins_builtin._binding_conditions import BindingFailed, has_binding_conditions, has_timed_out, is_ready
+from plugins_builtin._binding_conditions import has_binding_conditions, has_timed_out, is_ready
 from plugins_builtin._pod_claims import IN_MEMORY, PodClaims, is_reserved_for, path_of
 from trio_sched.plugin_api import (
     AllocationResult,
@@ -88,7 +88,7 @@ class ClaimWriter:
         is_written = is_unknown = False
         try:
             if claim.metadata.name == IN_MEMORY:
-                claim = of_pod.claims[index] = of_pod.extended = await self._create(of_pod, claim)
+                claim = of_pod.claims[index] = of_pod.extended = await self._create(pod, of_pod, claim)
             written = await self._write(pod, claim, allocation)
             is_written = await self._assume(written, wait=is_extended)
             if is_extended:
@@ -172,7 +172,7 @@ class ClaimWriter:
                 now = self._handle.utc_now().strftime("%Y-%m-%dT%H:%M:%SZ")
                 written = replace_fields(written, allocation_timestamp=now)
                 status["allocation"] = to_builtins(written)
-        if allocation is not None:
+        if allocation is not None and written is not None:
             status["allocation"] = to_builtins(written)
         reference = {"resource": "pods", "name": pod.name, "uid": pod.uid}
         status["reservedFor"] = [*map(to_builtins, claim.status.reserved_for or ()), reference]
@@ -183,14 +183,14 @@ class ClaimWriter:
         except Exception as problem:
             raise WriteFailed(_write_problem(claim, allocation, problem)) from problem
 
-    async def _create(self, of_pod: PodClaims, in_memory: ResourceClaim) -> ResourceClaim:
+    async def _create(self, pod: Pod, of_pod: PodClaims, in_memory: ResourceClaim) -> ResourceClaim:
         assert of_pod.node_result is not None
         extended = of_pod.node_result.extended_claim
         assert extended is not None
         metadata = to_builtins(in_memory.metadata)
         for name in ("name", "uid"):
             del metadata[name]
-        metadata["generateName"] = f"{extended.metadata.owner_references[0].name}-extended-resources-"
+        metadata["generateName"] = f"{pod.name}-extended-resources-"
         body = {"metadata": metadata, "spec": to_builtins(extended.spec)}
         namespace = in_memory.metadata.namespace
         try:
@@ -384,16 +384,16 @@ class ClaimWriter:
             WriteFailed: it cannot be read.
         """
         try:
-            found: ResourceClaim = await self._handle.read(KIND, claim.metadata.name, namespace=claim.metadata.namespace)
+            found: ResourceClaim = await self._handle.read(
+                KIND, claim.metadata.name, namespace=claim.metadata.namespace
+            )
         except Exception as problem:
             raise WriteFailed(f"get updated claim {path_of(claim)} after conflict: {problem}") from problem
         return found
 
     async def _wait(self, claim: ResourceClaim, timeout_seconds: float = RETRY_SECONDS) -> None:
         metadata = claim.metadata
-        await self._handle.changed(
-            KIND, metadata.name, namespace=metadata.namespace, timeout_seconds=timeout_seconds
-        )
+        await self._handle.changed(KIND, metadata.name, namespace=metadata.namespace, timeout_seconds=timeout_seconds)
 
 
 def _has_requests(of_pod: PodClaims) -> bool:

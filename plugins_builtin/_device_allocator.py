@@ -1,6 +1,6 @@
 """Looks for devices for claims on one node: depth first, the first solution wins.
 
-The order in which devices are tried, and what is found, are those of kube-scheduler: of its "incubating" allocator, whose
+The order in which devices are tried, and what is found, are those of kube-scheduler's "incubating" allocator. Its
 bookkeeping of counters is followed where it shows: available counters are kept by the name of the pool alone, and
 counters stay consumed if a later check rejects the device.
 
@@ -190,9 +190,8 @@ class DeviceSearch:
 
     def _check_gates(self, claim: WantedClaim, request: WantedRequest) -> None:
         if request.is_list and not self.features.prioritized_list:
-            raise AllocationFailed(
-                f"claim {claim}, request {request.name}: has subrequests, but the DRAPrioritizedList feature is disabled"
-            )
+            text = "has subrequests, but the DRAPrioritizedList feature is disabled"
+            raise AllocationFailed(f"claim {claim}, request {request.name}: {text}")
         if self.features.consumable_capacity:
             return
         for wanted in request.alternatives:

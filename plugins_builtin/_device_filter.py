@@ -126,7 +126,7 @@ class _NodeFilter:
     def _judge(
         self, position: int, handled: Sequence[Status | tuple[str, ...]] | None, unavailable: dict[int, BoolArray]
     ) -> Status | None:
-        of_pod, resources = self.of_pod, ()
+        of_pod, resources = self.of_pod, tuple[str, ...]()
         if handled is not None:
             on_node = handled[position]
             if isinstance(on_node, Status):

@@ -15,6 +15,7 @@ from trio_sched.plugin_api import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
+    Quantity,
 )
 
 FROM_CLASS = "FromClass"
@@ -67,10 +68,10 @@ def _result(
     )
 
 
-def _consumed_capacity(found: Allocated) -> dict[str, str]:
+def _consumed_capacity(found: Allocated) -> dict[str, Quantity]:
     spec = found.wanted.spec
     requested = None if spec.capacity is None else spec.capacity.requests
-    return consumed_text(found.device, requested, found.consumed or {})
+    return {**consumed_text(found.device, requested, found.consumed or {})}
 
 
 def _configurations(

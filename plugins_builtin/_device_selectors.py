@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
 from attrs import define, field
+
+from plugins_builtin._device_allocator import SelectorFailed
+from trio_sched.plugin_api import PoolDevice
 from trio_sched.plugin_api.cel import (
     CompiledSelector,
     CompileError,
@@ -13,9 +16,6 @@ from trio_sched.plugin_api.cel import (
     compile_device_selector,
     device_problem,
 )
-
-from plugins_builtin._device_allocator import SelectorFailed
-from trio_sched.plugin_api import PoolDevice
 
 MAX_EXPRESSIONS = 1000
 """Expressions that are kept, compiled and with what they came to."""
@@ -102,7 +102,7 @@ def _key(compiled: CompiledSelector, device: PoolDevice) -> Hashable:
     return tuple(key)
 
 
-def _part(entries: dict[str, object] | None, domain: str, name: str, driver: str) -> Hashable:
+def _part(entries: Mapping[str, object] | None, domain: str, name: str, driver: str) -> Hashable:
     """What a reference sees of attributes or capacities."""
     if not entries:
         return None

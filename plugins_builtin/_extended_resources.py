@@ -134,9 +134,7 @@ def _request(
                 return None, mappings
     name = f"container-{index}-request-{sorted(requested).index(resource)}"
     uses(name)
-    exactly = ExactDeviceRequest(
-        device_class_name=class_name, allocation_mode=EXACT_COUNT, count=wanted - reused
-    )
+    exactly = ExactDeviceRequest(device_class_name=class_name, allocation_mode=EXACT_COUNT, count=wanted - reused)
     return DeviceRequest(name=name, exactly=exactly), mappings
 
 

@@ -12,7 +12,6 @@ from plugins_builtin._binding_conditions import BindingFailed
 from plugins_builtin._claim_writes import ClaimWriter, WriteFailed
 from plugins_builtin._device_allocator import MAX_DEVICES_TRIED, AllocationFailed, AllocatorFeatures
 from plugins_builtin._device_filter import DeviceFilter, is_backed_by_name
-from plugins_builtin._device_requests import WantedClaim
 from plugins_builtin._device_results import allocation_of
 from plugins_builtin._extended_resources import ResourceClasses
 from plugins_builtin._normalize import default_normalize
@@ -151,9 +150,9 @@ class DynamicResources:
         known = nodes.devices.claims
         try:
             of_pod = PodClaims(claims_of(pod, known) if has_claims else [])
-        except ClaimNotReady as problem:
+        except ClaimNotReady as not_ready:
             state.write(_CLAIMS, PodClaims([]))
-            return unresolvable(str(problem))
+            return unresolvable(str(not_ready))
         if may_use_extended:
             self._add_extended_claim(pod, of_pod, known)
         state.write(_CLAIMS, PodClaims([]))  # post_filter has nothing to do for a pod that is rejected here
@@ -202,8 +201,8 @@ class DynamicResources:
             if allocation.node_selector is not None:
                 try:
                     check_node_selector(allocation.node_selector)
-                except BadNodeSelector as problem:
-                    return failure(str(problem))
+                except BadNodeSelector as bad:
+                    return failure(str(bad))
                 of_pod.selectors[index] = allocation.node_selector
             return None
         if known.in_flight(claim.metadata.uid) is not None:

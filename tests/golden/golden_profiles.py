@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -149,7 +149,7 @@ class ReplayHandle:
         raise LookupError("a replay has nothing in the background")
 
     def utc_now(self) -> datetime:
-        return datetime(2026, 3, 1, tzinfo=timezone.utc)
+        return datetime(2026, 3, 1, tzinfo=UTC)
 
     async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
         raise LookupError("a replay has no watches")

@@ -320,7 +320,7 @@ class EventHandlers:
         else:
             self.object_cache.put(kind, name, namespace, change.new)
             if devices is not None:
-                devices.put(change.new)
+                devices.put(subject)
             action = Action.ADD if change.type == "ADDED" else Action.UPDATE
             old, new = change.old, change.new
         resource, actions = self.wanted_kinds.get(kind, ("", Action(0)))

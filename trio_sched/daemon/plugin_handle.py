@@ -154,9 +154,7 @@ class PluginHandle:
         """Merge *patch* into an object."""
         found, body = _kind_to_write(kind), msgspec.json.encode(patch)
         with _errors_of_the_api():
-            return await verbs.patch(
-                self._client, found, name, body, namespace=namespace, subresource=subresource
-            )
+            return await verbs.patch(self._client, found, name, body, namespace=namespace, subresource=subresource)
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         """Delete an object."""

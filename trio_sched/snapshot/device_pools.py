@@ -1,6 +1,6 @@
 """Pools of devices: slices that belong together, as far as one node can use them.
 
-Source: pool gathering of the structured allocator of Kubernetes 1.36, its rules about completeness and validity included.
+Source: pool gathering of the structured allocator of Kubernetes 1.36, with its rules about what is complete and valid.
 """
 
 from __future__ import annotations
