@@ -189,6 +189,86 @@ def daemon_pod(i: int) -> dict[str, Any]:
     return made
 
 
+DEVICE_DRIVER = "gpu.example.com"
+DEVICE_CLASS: dict[str, Any] = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceClass",
+    "metadata": {"name": DEVICE_DRIVER},
+    "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{DEVICE_DRIVER}"'}}]},
+}
+CLAIM_SPEC: dict[str, Any] = {
+    "devices": {
+        "requests": [
+            {
+                "name": "gpu",
+                "exactly": {
+                    "deviceClassName": DEVICE_DRIVER,
+                    "selectors": [
+                        {
+                            "cel": {
+                                "expression": f'device.capacity["{DEVICE_DRIVER}"].memory'
+                                '.compareTo(quantity("40Gi")) >= 0'
+                            }
+                        }
+                    ],
+                },
+            }
+        ]
+    }
+}
+CLAIM_TEMPLATE: dict[str, Any] = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceClaimTemplate",
+    "metadata": {"name": "one-gpu"},
+    "spec": {"spec": CLAIM_SPEC},
+}
+DEVICES_PER_NODE = 8
+
+
+def device_slice(i: int) -> dict[str, Any]:
+    """The devices of node number *i*."""
+    device = {
+        "attributes": {"model": {"string": "a100"}, "driverVersion": {"version": "535.104.5"}},
+        "capacity": {"memory": {"value": "80Gi"}},
+    }
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"{node_name(i)}-{DEVICE_DRIVER}"},
+        "spec": {
+            "driver": DEVICE_DRIVER,
+            "nodeName": node_name(i),
+            "pool": {"name": node_name(i), "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": f"gpu-{n}", **device} for n in range(DEVICES_PER_NODE)],
+        },
+    }
+
+
+def pod_with_claim(i: int) -> dict[str, Any]:
+    """A pod that needs a device, with a claim from a template."""
+    made = pod(i)
+    template = CLAIM_TEMPLATE["metadata"]["name"]
+    made["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": template}]
+    made["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
+    return made
+
+
+def claim_of(made: dict[str, Any]) -> dict[str, Any]:
+    """The claim that the controller makes for a pod of the API server."""
+    metadata = made["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {
+            "name": f"{metadata['name']}-gpu",
+            "annotations": {"resource.kubernetes.io/pod-claim-name": "gpu"},
+            "ownerReferences": [owner],
+        },
+        "spec": CLAIM_SPEC,
+    }
+
+
 def one_in_ten_too_large(i: int) -> dict[str, Any]:
     """A plain pod, but each tenth fits on no node."""
     made = pod(i, i % APPS)
@@ -209,6 +289,7 @@ _POD_TYPES: dict[str, Callable[[int], dict[str, Any]]] = {
     "victim": victim,
     "preemptor": preemptor,
     "daemon": daemon_pod,
+    "claim": pod_with_claim,
     "one-in-ten-too-large": one_in_ten_too_large,
 }
 

@@ -197,3 +197,35 @@ def test_a_run_time_that_is_no_number_does_not_keep_the_simulation_going(small_c
     printed = capsys.readouterr()
     assert "run-seconds is no number and is ignored: 'nan'" in printed.err
     assert "had not come to rest" not in printed.out
+
+
+def test_devices_and_pod_groups_are_reported(tmp_path: Path, capsys: Capture) -> None:
+    manifests = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": "n1",
+                "labels": {"trio-sched.dev/pool": "gpu"},
+                "annotations": {"trio-sched.dev/devices": "gpu.example.com: {count: 3, failed: [gpu-2]}"},
+            },
+            "status": {"capacity": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+        },
+        {
+            "apiVersion": "scheduling.k8s.io/v1alpha2",
+            "kind": "PodGroup",
+            "metadata": {"name": "gang"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+        },
+    ]
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}), encoding="utf-8")
+    found = simulated(capsys, "-f", str(file))
+    assert found["devices"] == [{"driver": "gpu.example.com", "pool": "gpu", "count": 3, "allocated": 0, "tainted": 1}]
+    assert found["podGroups"] == [
+        {"namespace": "default", "name": "gang", "minCount": 2, "placed": 0, "pending": 0, "message": ""}
+    ]
+    assert main(["simulate", "-f", str(file)]) == ExitCode.OK
+    tables = capsys.readouterr().out
+    assert "Devices" in tables
+    assert "Pod groups" in tables

@@ -11,7 +11,10 @@ from attrs import field, frozen
 from trio_sched.objects.node import Node
 from trio_sched.objects.node_amounts import node_amounts
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 from trio_sched.objects.pod_requests import is_extended, pod_resources
+from trio_sched.objects.resource_claim import ResourceClaim
+from trio_sched.objects.resource_slice import ResourceSlice
 from trio_sched.simulator.object_store import ObjectStore
 
 Json = dict[str, Any]
@@ -30,6 +33,11 @@ _WORKLOAD_LABELS: Final = ("app.kubernetes.io/name", "app", "k8s-app")
 _PREEMPTED: Final = re.compile(r"Preempted by pod (?P<uid>\S+) on node (?P<node>\S+)")
 _decode_pod = msgspec.json.Decoder(Pod).decode
 _decode_node = msgspec.json.Decoder(Node).decode
+_decode_slice = msgspec.json.Decoder(ResourceSlice).decode
+_decode_claim = msgspec.json.Decoder(ResourceClaim).decode
+_decode_group = msgspec.json.Decoder(PodGroup).decode
+_SLICES: Final = "resourceslices.resource.k8s.io"
+_CLAIMS: Final = "resourceclaims.resource.k8s.io"
 
 
 @frozen(kw_only=True)
@@ -75,6 +83,32 @@ class Claims:
 
 
 @frozen(kw_only=True)
+class Devices:
+    """The devices of one driver in one pool of nodes."""
+
+    driver: str
+    pool: str
+    """Of nodes; "-" for devices that belong to no single node."""
+    count: int
+    allocated: int
+    tainted: int
+
+
+@frozen(kw_only=True)
+class Group:
+    """A pod group."""
+
+    namespace: str
+    name: str
+    min_count: int
+    """0 if it is no gang."""
+    placed: int
+    pending: int
+    message: str
+    """Why it is not scheduled."""
+
+
+@frozen(kw_only=True)
 class Usage:
     """The usage of one node, or of all nodes of a pool; milli-CPU, bytes, counts."""
 
@@ -104,6 +138,8 @@ class Outcome:
     evictions: tuple[Eviction, ...]
     """In the order in which they happened."""
     claims: tuple[Claims, ...]
+    devices: tuple[Devices, ...]
+    groups: tuple[Group, ...]
     nodes: tuple[NodeReport, ...]
     pools: Mapping[str, Usage]
     simulated_seconds: float
@@ -159,6 +195,8 @@ def read_outcome(store: ObjectStore, schedulers: Iterable[str], simulated_second
         placements=tuple(_placement(pod) for pod in pods if pod.node_name),
         waiting=tuple(sorted(waiting, key=lambda group: -len(group.pods))),
         claims=tuple(_claims(store)),
+        devices=tuple(_devices(store, {report.name: report.pool for report in reports})),
+        groups=tuple(_groups(store, pods)),
         evictions=tuple(_evictions(store, {pod.uid: pod.key for pod in pods})),
         nodes=reports,
         pools={
@@ -188,6 +226,55 @@ def _claims(store: ObjectStore) -> Iterator[Claims]:
         counts.setdefault(key, Counter())[is_bound] += 1
     for (namespace, storage_class), found in sorted(counts.items()):
         yield Claims(namespace=namespace, storage_class=storage_class, bound=found[True], pending=found[False])
+
+
+def _devices(store: ObjectStore, pool_of: Mapping[str, str]) -> Iterator[Devices]:
+    """Devices as the newest generation of each pool has them."""
+    slices = [_decode_slice(one.encoded(b"{")).spec for one in store.collection(_SLICES).in_order()]
+    newest: dict[tuple[str, str], int] = {}
+    for spec in slices:
+        key = spec.driver, spec.pool.name
+        newest[key] = max(newest.get(key, 0), spec.pool.generation)
+    allocated = Counter[tuple[str, str, str]]()
+    for stored in store.collection(_CLAIMS).in_order():
+        allocation = _decode_claim(stored.encoded(b"{")).status.allocation
+        results = () if allocation is None else allocation.devices.results or ()
+        allocated.update({(one.driver, one.pool, one.device): 1 for one in results if not one.admin_access})
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for spec in slices:
+        if spec.pool.generation != newest[spec.driver, spec.pool.name]:
+            continue
+        for device in spec.devices or ():
+            node = spec.node_name or device.node_name or ""
+            count = counts.setdefault((spec.driver, pool_of.get(node, "-")), Counter())
+            is_allocated = (spec.driver, spec.pool.name, device.name) in allocated
+            count.update({"all": 1, "allocated": is_allocated, "tainted": bool(device.taints)})
+    for (driver, pool), count in sorted(counts.items()):
+        yield Devices(
+            driver=driver, pool=pool, count=count["all"], allocated=count["allocated"], tainted=count["tainted"]
+        )
+
+
+def _groups(store: ObjectStore, pods: Iterable[Pod]) -> Iterator[Group]:
+    members: dict[tuple[str, str], Counter[bool]] = {}
+    for pod in pods:
+        group = pod.spec.scheduling_group
+        if group is not None and not pod.is_terminal:
+            key = pod.namespace, group.pod_group_name or ""
+            members.setdefault(key, Counter())[bool(pod.node_name)] += 1
+    for stored in store.collection("podgroups.scheduling.k8s.io").in_order():
+        group_ = _decode_group(stored.encoded(b"{"))
+        count = members.get((group_.namespace, group_.name), Counter())
+        conditions = group_.status.conditions or ()
+        refused = [one.message for one in conditions if one.type == "PodGroupScheduled" and one.status == "False"]
+        yield Group(
+            namespace=group_.namespace,
+            name=group_.name,
+            min_count=group_.min_count or 0,
+            placed=count[True],
+            pending=count[False],
+            message=refused[0] if refused and count[False] else "",
+        )
 
 
 def _placement(pod: Pod) -> Placement:

@@ -41,6 +41,18 @@ def outcome_as_data(outcome: Outcome) -> Json:
             }
             for one in outcome.claims
         ],
+        "devices": [asdict(one) for one in outcome.devices],
+        "podGroups": [
+            {
+                "namespace": one.namespace,
+                "name": one.name,
+                "minCount": one.min_count,
+                "placed": one.placed,
+                "pending": one.pending,
+                "message": one.message,
+            }
+            for one in outcome.groups
+        ],
         "preempted": [asdict(eviction) for eviction in outcome.evictions],
         "pools": [{"name": name, **_usage_as_data(usage)} for name, usage in outcome.pools.items()],
         "nodes": [
@@ -62,6 +74,10 @@ def outcome_as_tables(outcome: Outcome, *, every_pod: bool) -> Iterator[Renderab
     yield _pools(outcome)
     if outcome.claims:
         yield _claims(outcome)
+    if outcome.devices:
+        yield _devices(outcome)
+    if outcome.groups:
+        yield _groups(outcome)
     if outcome.evictions:
         yield _evictions(outcome)
     if outcome.waiting:
@@ -136,6 +152,23 @@ def _claims(outcome: Outcome) -> Table:
     table = _table("Claims for volumes", "NAMESPACE", "CLASS", *numbers, right=numbers)
     for one in outcome.claims:
         table.add_row(one.namespace, one.storage_class, str(one.bound), str(one.pending))
+    return table
+
+
+def _devices(outcome: Outcome) -> Table:
+    numbers = ("DEVICES", "ALLOCATED", "TAINTED")
+    table = _table("Devices", "DRIVER", "POOL", *numbers, right=numbers)
+    for one in outcome.devices:
+        table.add_row(one.driver, one.pool, str(one.count), str(one.allocated), str(one.tainted))
+    return table
+
+
+def _groups(outcome: Outcome) -> Table:
+    numbers = ("MIN", "PLACED", "PENDING")
+    table = _table("Pod groups", "NAMESPACE", "GROUP", *numbers, "WHY PENDING", right=numbers)
+    for one in outcome.groups:
+        least = str(one.min_count) if one.min_count else "-"
+        table.add_row(one.namespace, one.name, least, str(one.placed), str(one.pending), one.message)
     return table
 
 

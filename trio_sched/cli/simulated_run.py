@@ -20,8 +20,8 @@ from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator import (
     ApiServer,
+    Controllers,
     InProcessTransport,
-    VolumeController,
     populate,
     run_kubelets,
     serve,
@@ -69,12 +69,12 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
     first, arrivals = split_arrivals(plan.manifests)
     populate(server, first)
     began, stop = trio.current_time(), trio.Event()
-    volumes = VolumeController(server)
+    others = Controllers(server)
     schedulers = frozenset(profile.scheduler_name for profile in plan.settings.config.profiles)
-    activity = Activity(server, schedulers, volumes, arrivals)
+    activity = Activity(server, schedulers, others, arrivals)
     async with trio.open_nursery() as controllers:
         await controllers.start(run_kubelets, server)
-        await controllers.start(volumes.run)
+        await controllers.start(others.run)
         controllers.start_soon(arrivals.run, server)
         async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
@@ -114,7 +114,7 @@ async def serve_until_signal(plan: Plan, host: str, port: int, announce: Callabl
         await cluster.start(stop_on_signal, stop)
         url = await cluster.start(partial(serve, server, host=host, port=port))
         await cluster.start(run_kubelets, server)
-        await cluster.start(VolumeController(server).run)
+        await cluster.start(Controllers(server).run)
         cluster.start_soon(arrivals.run, server)
         async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
@@ -130,13 +130,13 @@ class Activity:
     Args:
         server: the cluster.
         schedulers: the names of the schedulers whose pods count.
-        volumes: the controller of their volumes.
+        controllers: of their volumes, claims and devices.
         arrivals: the objects that are created later.
     """
 
     server: ApiServer
     schedulers: frozenset[str]
-    volumes: VolumeController
+    controllers: Controllers
     arrivals: Arrivals = field(factory=Arrivals)
     changed_at: float = field(factory=trio.current_time, init=False)
     _undecided: set[str] = field(factory=set, init=False)
@@ -144,8 +144,8 @@ class Activity:
 
     @property
     def is_idle(self) -> bool:
-        """Whether every pod is decided on, none will end by itself, and no object or volume is still to be created."""
-        return not (self._undecided or self._ending or self.arrivals.waiting or self.volumes.is_busy)
+        """Whether every pod is decided on, none will end by itself, and no object is still to be created."""
+        return not (self._undecided or self._ending or self.arrivals.waiting or self.controllers.is_busy)
 
     @contextmanager
     def followed(self, progress: Progress) -> Generator[None, None, None]:

@@ -2,8 +2,8 @@
 
 Everything lives in memory and time comes from a clock that is passed in, so a test may run hours of cluster life in
 milliseconds. ``ApiServer`` answers requests; ``InProcessTransport`` carries them without a socket, ``serve`` with one;
-``run_kubelets`` runs bound pods, a ``VolumeController`` binds and provisions volumes; ``load_manifests`` reads
-clusters from files. ``PretendExtender`` is a webhook that the scheduler calls.
+``run_kubelets`` runs bound pods, ``Controllers`` binds volumes, publishes devices, makes resource claims and so on;
+``load_manifests`` reads clusters from files. ``PretendExtender`` is a webhook that the scheduler calls.
 
 This package shares no code with ``kube_client``, so that one misreading of the API cannot be in both.
 """
@@ -11,6 +11,8 @@ This package shares no code with ``kube_client``, so that one misreading of the 
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.bootstrap_roles import allows_by_bootstrap_roles
 from trio_sched.simulator.clock import trio_clock, wall_clock
+from trio_sched.simulator.controllers.together import Controllers
+from trio_sched.simulator.controllers.volumes import VolumeController, VolumePace
 from trio_sched.simulator.in_process import InProcessTransport
 from trio_sched.simulator.kubelet import KubeletPace, run_kubelets
 from trio_sched.simulator.pretend_extender import (
@@ -23,11 +25,11 @@ from trio_sched.simulator.pretend_extender import (
 )
 from trio_sched.simulator.scenario import ManifestError, load_manifests, populate
 from trio_sched.simulator.serve import serve
-from trio_sched.simulator.volume_controller import VolumeController, VolumePace
 
 __all__ = [
     "ApiServer",
     "Asked",
+    "Controllers",
     "ExtenderTransport",
     "InProcessTransport",
     "KubeletPace",

@@ -10,7 +10,18 @@ from attrs import frozen
 
 from trio_sched.simulator import event_shapes
 from trio_sched.simulator.cluster_state import ClusterState
+from trio_sched.simulator.device_rules import (
+    claim_changes,
+    claim_problems,
+    claim_status_changes,
+    complete_claim,
+    complete_slice,
+    slice_changes,
+    slice_problems,
+    template_problems,
+)
 from trio_sched.simulator.pod_defaults import add_default_tolerations, fill_spec, quality_of_service
+from trio_sched.simulator.pod_group_rules import complete_pod_group, pod_group_changes, pod_group_problems
 from trio_sched.simulator.pod_validation import pod_problems, quantity_errors, update_problems
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import FieldProblem, bad_request, bad_value, forbidden, required
@@ -26,11 +37,15 @@ class Rules:
         complete: fills in defaults and runs admission on a new object's fields, in place.
         problems: what is wrong with a new object.
         change_problems: what is wrong with (old fields → new fields).
+        status_problems: what is wrong with a new status (old fields → new fields).
+        status_keeps_metadata: whether a change of the status changes no labels, annotations, owners or finalizers.
     """
 
     complete: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
     problems: Callable[[Json], list[FieldProblem]] = lambda _fields: []
     change_problems: Callable[[Json, Json], list[FieldProblem]] = lambda _old, _new: []
+    status_problems: Callable[[Json, Json], list[FieldProblem]] = lambda _old, _new: []
+    status_keeps_metadata: bool = False
 
 
 def _complete_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None:
@@ -256,6 +271,22 @@ _RULES: dict[str, Rules] = {
     "replicationcontrollers": Rules(complete=_complete_workload),
     "jobs.batch": Rules(complete=_complete_job),
     "events": Rules(complete=_complete_event, problems=_event_problems),
+    "podgroups.scheduling.k8s.io": Rules(
+        complete=complete_pod_group, problems=pod_group_problems, change_problems=pod_group_changes
+    ),
+    "resourceclaims.resource.k8s.io": Rules(
+        complete=complete_claim,
+        problems=claim_problems,
+        change_problems=claim_changes,
+        status_problems=claim_status_changes,
+        status_keeps_metadata=True,
+    ),
+    "resourceclaimtemplates.resource.k8s.io": Rules(
+        complete=complete_claim, problems=template_problems, change_problems=claim_changes
+    ),
+    "resourceslices.resource.k8s.io": Rules(
+        complete=complete_slice, problems=slice_problems, change_problems=slice_changes
+    ),
     "poddisruptionbudgets.policy": Rules(complete=_complete_budget),
     "priorityclasses.scheduling.k8s.io": Rules(
         complete=_complete_priority_class,

@@ -22,6 +22,8 @@ Json = dict[str, Any]
 RUN_SECONDS = "trio-sched.dev/run-seconds"
 """Annotation: how long the pod runs before it completes; without it, it runs for ever."""
 
+CLAIMS = "resourceclaims.resource.k8s.io"
+
 EXIT_CODE = "trio-sched.dev/exit-code"
 """Annotation: with which code its containers end; anything but 0 makes the pod Failed."""
 
@@ -86,12 +88,37 @@ class _Kubelets:
             grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
             self._schedule(pod, "stop", min(self.pace.stop_seconds, grace), self._stop)
         elif phase == "Pending":
+            if not self._has_its_claims(pod):
+                return  # a change of the claims plans it again
             wait = self.pace.start_seconds + self.server.state.rng.random() * self.pace.start_jitter_seconds
             self._schedule(pod, "start", wait, self._start)
         elif phase == "Running":
             lasts = _annotated_number(pod, RUN_SECONDS)
             if lasts is not None:
                 self._schedule(pod, "end", lasts, self._end)
+
+    def on_claim(self, change: Change) -> None:
+        """Plan the pods for which a claim is reserved now."""
+        for consumer in (change.current.fields.get("status") or {}).get("reservedFor") or ():
+            pod = self.server.store.get("pods", f"{change.current.fields['metadata']['namespace']}/{consumer['name']}")
+            if pod is not None and consumer.get("resource") == "pods":
+                self.plan(pod)
+
+    def _has_its_claims(self, pod: StoredObject) -> bool:
+        """Whether all resource claims of the pod are allocated and reserved for it."""
+        metadata = pod.fields["metadata"]
+        made = (pod.fields.get("status") or {}).get("resourceClaimStatuses") or ()
+        names = {one.get("name"): one.get("resourceClaimName") for one in made}
+        for entry in pod.fields["spec"].get("resourceClaims") or ():
+            name = entry.get("resourceClaimName") or names.get(entry.get("name"), "")
+            if name is None:
+                continue
+            claim = self.server.store.get(CLAIMS, f"{metadata['namespace']}/{name}")
+            status = {} if claim is None else claim.fields.get("status") or {}
+            reserved = any(one.get("uid") == metadata["uid"] for one in status.get("reservedFor") or ())
+            if "allocation" not in status or not reserved:
+                return False
+        return True
 
     def _schedule(self, pod: StoredObject, step: str, wait: float, act: Callable[[StoredObject], None]) -> None:
         uid = pod.fields["metadata"]["uid"]
@@ -230,17 +257,18 @@ async def run_kubelets(
 ) -> None:
     """Run the kubelet of every node; never returns.
 
-    Only pods on nodes that exist are started. The kubelets act inside the server: injected faults do not affect them,
-    and they go on while the server is stopped.
+    Only pods on nodes that exist are started, and only when their resource claims are reserved for them. The kubelets
+    act inside the server: injected faults do not affect them, and they go on while the server is stopped.
     """
     kubelets = _Kubelets(server, pace or KubeletPace())
     pods, nodes = server.store.collection("pods"), server.store.collection("nodes")
     for pod in list(pods.objects.values()):
         kubelets.plan(pod)
-    stop_pods, stop_nodes = pods.listen(kubelets.on_pod), nodes.listen(kubelets.on_node)
+    claims = server.store.collection(CLAIMS)
+    stops = [pods.listen(kubelets.on_pod), nodes.listen(kubelets.on_node), claims.listen(kubelets.on_claim)]
     task_status.started()
     try:
         await kubelets.work()
     finally:
-        stop_pods()
-        stop_nodes()
+        for stop in stops:
+            stop()

@@ -154,6 +154,7 @@ def change(
     """
     old, old_metadata = stored.fields, stored.fields["metadata"]
     name = old_metadata["name"]
+    rules = rules_of(resource)
     metadata = dict(fields.get("metadata") or {})
     version = metadata.pop("resourceVersion", None)
     if version and version != str(stored.version):
@@ -169,6 +170,8 @@ def change(
             metadata.pop(field, None)
     for field in [field for field, value in metadata.items() if value is None]:
         del metadata[field]
+    if subresource == "status" and rules.status_keeps_metadata:
+        metadata = _unversioned(old_metadata)
     if subresource == "status":
         new = {**old, "metadata": metadata}
         _take(new, fields, "status")
@@ -180,8 +183,7 @@ def change(
     if {**new, "metadata": None} == {**old, "metadata": None} and metadata == _unversioned(old_metadata):
         return stored
     problems = metadata_problems(resource.plural, metadata)
-    if subresource != "status":
-        problems += rules_of(resource).change_problems(old, new)
+    problems += (rules.status_problems if subresource == "status" else rules.change_problems)(old, new)
     if problems:
         raise invalid(resource, name, problems)
     if resource.counts_generations and _spec_changed(resource, old, new):

@@ -16,6 +16,13 @@ from trio_sched.testing.builders import term as term
 from trio_sched.testing.builders import toleration as toleration
 from trio_sched.testing.conformance import NotConforming as NotConforming
 from trio_sched.testing.conformance import check_conformance as check_conformance
+from trio_sched.testing.device_builders import device as device
+from trio_sched.testing.device_builders import device_class as device_class
+from trio_sched.testing.device_builders import device_request as device_request
+from trio_sched.testing.device_builders import pod_group as pod_group
+from trio_sched.testing.device_builders import resource_claim as resource_claim
+from trio_sched.testing.device_builders import resource_slice as resource_slice
+from trio_sched.testing.device_builders import sub_request as sub_request
 from trio_sched.testing.fake_handle import FakeHandle as FakeHandle
 from trio_sched.testing.fake_handle import FakeWaitingPod as FakeWaitingPod
 from trio_sched.testing.plugin_harness import Outcome as Outcome
@@ -35,14 +42,21 @@ __all__ = [
     "ask_hint",
     "check_conformance",
     "container",
+    "device",
+    "device_class",
+    "device_request",
     "make_plugin",
     "make_profile",
     "make_table",
     "node",
     "node_affinity",
     "pod",
+    "pod_group",
     "requirement",
+    "resource_claim",
+    "resource_slice",
     "schedule",
+    "sub_request",
     "taint",
     "term",
     "toleration",

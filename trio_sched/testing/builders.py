@@ -17,7 +17,9 @@ from trio_sched.objects.pod import (
     Container,
     ContainerPort,
     Pod,
+    PodResourceClaim,
     PodSchedulingGate,
+    PodSchedulingGroup,
     PodSpec,
     PodStatus,
     ResourceRequirements,
@@ -126,6 +128,8 @@ def pod(
     tolerations: Iterable[str | Toleration] = (),
     spread: Iterable[TopologySpreadConstraint] = (),
     gates: Iterable[str] = (),
+    claims: Iterable[str | PodResourceClaim] = (),
+    group: str = "",
     phase: str = "",
 ) -> Pod:
     """A pending pod; with *node_name* a running one.
@@ -156,6 +160,8 @@ def pod(
         tolerations: see `toleration`.
         spread: its topology spread constraints.
         gates: names of its scheduling gates.
+        claims: names of its resource claims, or whole `PodResourceClaim` objects, which can name templates.
+        group: its pod group.
         phase: ``status.phase``; by default Running with a node, else Pending.
     """
     if containers is None:
@@ -183,6 +189,8 @@ def pod(
             tolerations=tuple(t if isinstance(t, Toleration) else toleration(t) for t in tolerations) or None,
             topology_spread_constraints=tuple(spread) or None,
             scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates) or None,
+            resource_claims=tuple(map(_pod_claim, claims)) or None,
+            scheduling_group=PodSchedulingGroup(pod_group_name=group) if group else None,
         ),
         status=PodStatus(
             phase=phase or ("Running" if node_name else "Pending"), nominated_node_name=nominated_node_name
@@ -246,6 +254,10 @@ def _amounts(
 ) -> dict[str, Quantity]:
     named = {"cpu": cpu, "memory": memory}
     return {**{name: amount for name, amount in named.items() if amount is not None}, **(requests or {})}
+
+
+def _pod_claim(claim: str | PodResourceClaim) -> PodResourceClaim:
+    return claim if isinstance(claim, PodResourceClaim) else PodResourceClaim(name=claim, resource_claim_name=claim)
 
 
 def _port(port: int | ContainerPort) -> ContainerPort:

@@ -25,6 +25,7 @@ from attrs import define, evolve, field
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.schema import SchedulerConfig
 from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.daemon.watched_kinds import KINDS
 from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.any_object import AnyObject
@@ -33,11 +34,11 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.simulator import (
     ApiServer,
+    Controllers,
     ExtenderTransport,
     InProcessTransport,
     KubeletPace,
     PretendExtender,
-    VolumeController,
     VolumePace,
     run_kubelets,
     trio_clock,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
 Json = dict[str, Any]
-KubeObject = Pod | Node | AnyObject | Json
+KubeObject = msgspec.Struct | Json
 """Any Kubernetes object: made by a builder, or a manifest."""
 
 REAL_SECONDS = 60.0
@@ -60,6 +61,16 @@ REAL_SECONDS = 60.0
 QUIET_SECONDS = 75.0
 """Longer than every pause between two attempts at the same thing (backoff, retry, resync)."""
 
+_SETTLING = (
+    "pods",
+    "nodes",
+    "events",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "resourceclaims.resource.k8s.io",
+    "resourceslices.resource.k8s.io",
+    "podgroups.scheduling.k8s.io",
+)
 _T = TypeVar("_T", bound=KubeObject)
 _encode = msgspec.json.Encoder().encode
 
@@ -104,7 +115,7 @@ class VirtualCluster:
     _changes: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        for collection in ("pods", "nodes", "events", "persistentvolumeclaims", "persistentvolumes"):
+        for collection in _SETTLING:
             self.api.store.collection(collection).listen(self._count_change)
 
     def _count_change(self, _change: object) -> None:
@@ -259,7 +270,7 @@ class VirtualCluster:
         ]
 
     async def settle(self, *, quiet_seconds: float | None = None, within_seconds: float = 7200.0) -> None:
-        """Wait until pods, nodes, events, claims and volumes have stopped changing.
+        """Wait until pods, nodes, events, volumes, claims, devices and pod groups have stopped changing.
 
         Args:
             quiet_seconds: how long nothing must change; by default longer than every pause between two attempts, so
@@ -313,6 +324,10 @@ def _manifest(obj: KubeObject) -> Json:
         return {"apiVersion": "v1", "kind": "Pod", **manifest}
     if isinstance(obj, Node):
         return {"apiVersion": "v1", "kind": "Node", **manifest}
+    for name, kind in KINDS.items():
+        if type(obj) is kind.type and kind.type is not AnyObject:
+            group = f"{kind.group}/{kind.version}" if kind.group else kind.version
+            return {"apiVersion": group, "kind": name, **manifest}
     return manifest
 
 
@@ -386,10 +401,8 @@ async def virtual_cluster(
             if kubelets:
                 pace = kubelets if isinstance(kubelets, KubeletPace) else KubeletPace()
                 await nursery.start(partial(run_kubelets, api, pace))
-            if volumes:
-                await nursery.start(
-                    VolumeController(api, volumes if isinstance(volumes, VolumePace) else VolumePace()).run
-                )
+            volume_pace = volumes if isinstance(volumes, VolumePace) else VolumePace() if volumes else None
+            await nursery.start(Controllers(api, volume_pace).run)
             if scheduler:
                 await cluster.start_scheduler()
             yield cluster

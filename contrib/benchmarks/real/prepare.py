@@ -9,8 +9,9 @@ import msgspec
 import trio
 
 from contrib.benchmarks.real.servers import Assets, ServerFiles, api_server
-from contrib.benchmarks.real.workloads import Json, Workload, prepared_objects
-from trio_sched.kube_client.connection import JSON, KubeClient
+from contrib.benchmarks.real.workloads import CLAIM_PATH, POD_PATH, Json, Workload, prepared_objects
+from contrib.benchmarks.workload import claim_of
+from trio_sched.kube_client.connection import JSON, MERGE_PATCH, KubeClient
 
 WRITERS = 16
 
@@ -19,6 +20,8 @@ async def prepare(assets: Assets, files: ServerFiles, workload: Workload, folder
     """Fill an etcd whose data is in ``etcd`` below *folder*; its servers have ended afterwards."""
     async with api_server(assets, files, folder) as server:
         await write_objects(server.client, prepared_objects(workload))
+        if workload.pod_type == "claim":
+            await write_claims(server.client)
 
 
 async def write_objects(client: KubeClient, objects: Iterator[tuple[str, Json]]) -> None:
@@ -30,6 +33,26 @@ async def write_objects(client: KubeClient, objects: Iterator[tuple[str, Json]])
             waiting = []
         waiting.append((collection, manifest))
     await _write_all(client, waiting)
+
+
+async def write_claims(client: KubeClient) -> None:
+    """Create the claims of all pods, and note them in their status, as the controller for that does."""
+    listed = await client.call(b"GET", POD_PATH.encode())
+    left = iter(msgspec.json.decode(listed)["items"])
+
+    async def write() -> None:
+        for made in left:
+            claim = claim_of(made)
+            path = f"{CLAIM_PATH}/resourceclaims"
+            await client.call(b"POST", path.encode(), headers=JSON, body=msgspec.json.encode(claim))
+            statuses = [{"name": "gpu", "resourceClaimName": claim["metadata"]["name"]}]
+            body = msgspec.json.encode({"status": {"resourceClaimStatuses": statuses}})
+            path = f"{POD_PATH}/{made['metadata']['name']}/status"
+            await client.call(b"PATCH", path.encode(), headers=MERGE_PATCH, body=body)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(WRITERS):
+            nursery.start_soon(write)
 
 
 async def _write_all(client: KubeClient, objects: list[tuple[str, Json]]) -> None:

@@ -7,11 +7,21 @@ from typing import Any
 
 from attrs import frozen
 
-from contrib.benchmarks.workload import PRIORITY_CLASS, VICTIMS_PER_NODE, new_pod, node, node_name
+from contrib.benchmarks.workload import (
+    CLAIM_TEMPLATE,
+    DEVICE_CLASS,
+    PRIORITY_CLASS,
+    VICTIMS_PER_NODE,
+    device_slice,
+    new_pod,
+    node,
+    node_name,
+)
 
 Json = dict[str, Any]
 POD_PATH, NODE_PATH = "/api/v1/namespaces/default/pods", "/api/v1/nodes"
 PRIORITY_CLASS_PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
+DEVICE_PATH, CLAIM_PATH = "/apis/resource.k8s.io/v1", "/apis/resource.k8s.io/v1/namespaces/default"
 
 
 @frozen(kw_only=True)
@@ -108,6 +118,7 @@ WORKLOADS = (
         cpu_goal=0.25,
         speed_goal=2.0,
     ),
+    Workload(name="claims", nodes=1_000, pods=2_000, pod_type="claim", cpu_goal=0.30, speed_goal=3.0),
     # Hardly anything but the start: the first lists, and what is made of them.
     Workload(
         name="large-start",
@@ -133,6 +144,11 @@ def prepared_objects(workload: Workload) -> Iterator[tuple[str, Json]]:
     """(collection, object) of everything that is there before the scheduler starts, in an order to create it in."""
     if workload.pod_type == "preemptor":
         yield PRIORITY_CLASS_PATH, PRIORITY_CLASS
+    if workload.pod_type == "claim":
+        yield f"{DEVICE_PATH}/deviceclasses", DEVICE_CLASS
+        yield f"{CLAIM_PATH}/resourceclaimtemplates", CLAIM_TEMPLATE
+        for i in range(workload.nodes):
+            yield f"{DEVICE_PATH}/resourceslices", device_slice(i)
     for i in range(workload.nodes):
         yield NODE_PATH, node(i, workload.node_size)
     for i in range(workload.first_pod):

@@ -4,7 +4,6 @@ It replaces the controllers of Kubernetes that bind claims, create claims for ep
 the provisioners of all drivers.
 """
 
-import heapq
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,11 +12,8 @@ from attrs import define, field, frozen
 
 from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator.api_server import ApiServer
-from trio_sched.simulator.lifecycle import DeleteOptions, create, delete, write_fields
-from trio_sched.simulator.object_store import Change, StoredObject
-from trio_sched.simulator.selectors import matches_label_selector
-from trio_sched.simulator.status_errors import ApiError
-from trio_sched.simulator.volume_shapes import (
+from trio_sched.simulator.controllers.steps import Steps
+from trio_sched.simulator.controllers.volume_shapes import (
     BIND_COMPLETED,
     SELECTED_NODE,
     bound_claim,
@@ -29,6 +25,10 @@ from trio_sched.simulator.volume_shapes import (
     new_volume,
     provisioning_failed,
 )
+from trio_sched.simulator.lifecycle import DeleteOptions, create, delete, write_fields
+from trio_sched.simulator.object_store import Change, StoredObject
+from trio_sched.simulator.selectors import matches_label_selector
+from trio_sched.simulator.status_errors import ApiError
 
 Json = dict[str, Any]
 
@@ -59,26 +59,20 @@ class VolumePace:
 
 @define(eq=False)
 class VolumeController:
-    """Binds and provisions all claims and volumes of a cluster.
-
-    It acts inside the server: injected faults do not affect it.
-    """
+    """Binds and provisions all claims and volumes of a cluster."""
 
     server: ApiServer
     pace: VolumePace = field(factory=VolumePace)
-    _due: list[tuple[float, int, Callable[[str], None], str]] = field(factory=list, init=False)
-    _count: int = field(default=0, init=False)
-    _planned: set[tuple[Callable[[str], None], str]] = field(factory=set, init=False)
+    _steps: Steps = field(factory=Steps, init=False)
     _failures: dict[str, int] = field(factory=dict, init=False)
     """UID of a claim → how many tries have failed."""
     _volumes_of_claim: dict[str, dict[str, None]] = field(factory=dict, init=False)
     """Key of a claim → volumes whose ``claimRef`` names it."""
-    _wake: trio.Event = field(factory=trio.Event, init=False)
 
     @property
     def is_busy(self) -> bool:
         """Whether steps are still to be run."""
-        return bool(self._due)
+        return self._steps.is_busy
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run the controller; never returns."""
@@ -100,30 +94,13 @@ class VolumeController:
         ]
         task_status.started()
         try:
-            while True:
-                self._wake = trio.Event()
-                self._run_due_steps()
-                with trio.move_on_at(self._due[0][0] if self._due else float("inf")):
-                    await self._wake.wait()
+            await self._steps.run()
         finally:
             for stop in stops:
                 stop()
 
-    def _run_due_steps(self) -> None:
-        now = trio.current_time()
-        while self._due and self._due[0][0] <= now:
-            _at, _number, act, key = heapq.heappop(self._due)
-            self._planned.discard((act, key))
-            act(key)
-
     def _plan(self, act: Callable[[str], None], key: str, *, wait_seconds: float | None = None) -> None:
-        if (act, key) in self._planned:
-            return
-        self._planned.add((act, key))
-        self._count += 1
-        at = trio.current_time() + (self.pace.bind_seconds if wait_seconds is None else wait_seconds)
-        heapq.heappush(self._due, (at, self._count, act, key))
-        self._wake.set()
+        self._steps.plan(act, key, self.pace.bind_seconds if wait_seconds is None else wait_seconds)
 
     # --- changes ----------------------------------------------------------------------------------------------------
 

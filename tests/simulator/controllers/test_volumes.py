@@ -6,8 +6,8 @@ from simulator_api import Api, Json
 from trio.testing import MockClock
 
 from trio_sched.simulator import ApiServer, VolumeController, VolumePace, trio_clock
-from trio_sched.simulator.volume_controller import PROVISION_FAILURES, PROVISION_SECONDS
-from trio_sched.simulator.volume_shapes import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE
+from trio_sched.simulator.controllers.volume_shapes import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE
+from trio_sched.simulator.controllers.volumes import PROVISION_FAILURES, PROVISION_SECONDS
 
 CLAIMS, VOLUMES = "/api/v1/namespaces/default/persistentvolumeclaims", "/api/v1/persistentvolumes"
 

@@ -1,0 +1,88 @@
+"""A simulated pod group protection controller: a pod group that is deleted goes once no pod of it is left to run."""
+
+from typing import Any
+
+import trio
+from attrs import define, field
+
+from trio_sched.simulator.api_server import ApiServer
+from trio_sched.simulator.controllers.steps import Steps
+from trio_sched.simulator.lifecycle import write_fields
+from trio_sched.simulator.object_store import Change, StoredObject
+from trio_sched.simulator.pod_group_rules import FINALIZER
+
+Json = dict[str, Any]
+
+GROUPS = "podgroups.scheduling.k8s.io"
+
+_REACT_SECONDS = 0.1
+
+
+@define(eq=False)
+class PodGroupController:
+    """Removes the finalizer of pod groups that are being deleted."""
+
+    server: ApiServer
+    _steps: Steps = field(factory=Steps, init=False)
+    _pods_of_group: dict[str, dict[str, None]] = field(factory=dict, init=False)
+    """Key of a pod group → its pods that are not done."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether steps are still to be taken."""
+        return self._steps.is_busy
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run the controller; never returns."""
+        pods, groups = self.server.store.collection("pods"), self.server.store.collection(GROUPS)
+        for pod in pods.objects.values():
+            self._note(pod, gone=False)
+        for group in groups.objects.values():
+            self._plan(group)
+        stops = [
+            pods.listen(lambda change: self._note(change.current, gone=change.type == "DELETED")),
+            groups.listen(self._on_group),
+        ]
+        task_status.started()
+        try:
+            await self._steps.run()
+        finally:
+            for stop in stops:
+                stop()
+
+    def _note(self, pod: StoredObject, *, gone: bool) -> None:
+        name = (pod.fields["spec"].get("schedulingGroup") or {}).get("podGroupName")
+        if not name:
+            return
+        key = f"{pod.fields['metadata']['namespace']}/{name}"
+        members = self._pods_of_group.setdefault(key, {})
+        if not gone and (pod.fields.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            members[pod.key] = None
+            return
+        members.pop(pod.key, None)
+        if not members:
+            del self._pods_of_group[key]
+            self._steps.plan(self._sync, key, _REACT_SECONDS)
+
+    def _on_group(self, change: Change) -> None:
+        if change.type != "DELETED":
+            self._plan(change.current)
+
+    def _plan(self, group: StoredObject) -> None:
+        if "deletionTimestamp" in group.fields["metadata"]:
+            self._steps.plan(self._sync, group.key, _REACT_SECONDS)
+
+    def _sync(self, key: str) -> None:
+        group = self.server.store.get(GROUPS, key)
+        if group is None or "deletionTimestamp" not in group.fields["metadata"] or self._pods_of_group.get(key):
+            return
+        metadata = dict(group.fields["metadata"])
+        left = [one for one in metadata.get("finalizers") or () if one != FINALIZER]
+        if left == metadata.get("finalizers"):
+            return
+        metadata["finalizers"] = left
+        resource = self.server.state.types.of_kind("scheduling.k8s.io/v1alpha2", "PodGroup")
+        assert resource is not None  # a built-in type
+        group = write_fields(self.server.state, resource, group, metadata=metadata)
+        if not left:
+            self.server.store.delete(GROUPS, group)

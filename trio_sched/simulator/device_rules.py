@@ -1,0 +1,204 @@
+"""Resource claims, templates and slices: defaults and validation of the API server.
+
+The status of a claim is checked as thoroughly as the API server checks it, because that is all there is between two
+schedulers and one device.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from trio_sched.simulator.cluster_state import ClusterState
+from trio_sched.simulator.resource_types import ResourceType
+from trio_sched.simulator.status_errors import (
+    FieldProblem,
+    bad_value,
+    duplicate,
+    forbidden_field,
+    required,
+    unsupported,
+)
+
+Json = dict[str, Any]
+
+MAX_RESERVED = 256
+_MAX_RESULTS = 32
+_MODES = ("All", "ExactCount")
+
+
+# --- defaults -------------------------------------------------------------------------------------------------------
+
+
+def complete_claim(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    """A new claim, or a template of claims."""
+    spec = fields.setdefault("spec", {})
+    if resource.kind == "ResourceClaimTemplate":
+        spec = spec.setdefault("spec", {})
+    for request in _dicts((spec.get("devices") or {}).get("requests")):
+        for wanted in (request.get("exactly"), *_dicts(request.get("firstAvailable"))):
+            if isinstance(wanted, dict):
+                wanted.setdefault("allocationMode", "ExactCount")
+                if wanted["allocationMode"] == "ExactCount" and not wanted.get("count"):
+                    wanted["count"] = 1
+                for toleration in _dicts(wanted.get("tolerations")):
+                    toleration.setdefault("operator", "Equal")
+
+
+def complete_slice(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    """A new resource slice."""
+    for device in _dicts((fields.get("spec") or {}).get("devices")):
+        for taint in _dicts(device.get("taints")):
+            taint.setdefault("timeAdded", state.timestamp())
+
+
+def _dicts(value: Any) -> list[Json]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+# --- specs ----------------------------------------------------------------------------------------------------------
+
+
+def claim_problems(fields: Json) -> list[FieldProblem]:
+    """What is wrong with a new claim."""
+    return list(_spec_problems(fields.get("spec") or {}, "spec"))
+
+
+def template_problems(fields: Json) -> list[FieldProblem]:
+    """What is wrong with a new template."""
+    return list(_spec_problems((fields.get("spec") or {}).get("spec") or {}, "spec.spec"))
+
+
+def _spec_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
+    devices = spec.get("devices") or {}
+    seen: set[str] = set()
+    for position, request in enumerate(_dicts(devices.get("requests"))):
+        where = f"{path}.devices.requests[{position}]"
+        name = request.get("name") or ""
+        if not name:
+            yield required(f"{where}.name")
+        elif name in seen:
+            yield duplicate(f"{where}.name", name)
+        seen.add(name)
+        alternatives = _dicts(request.get("firstAvailable"))
+        exactly = request.get("exactly")
+        if isinstance(exactly, dict) == bool(alternatives):
+            detail = "exactly one of `exactly` or `firstAvailable` is required"
+            yield required(where, detail) if not alternatives else bad_value(where, request, detail)
+        if isinstance(exactly, dict):
+            yield from _request_problems(exactly, f"{where}.exactly")
+        for index, alternative in enumerate(alternatives):
+            yield from _request_problems(alternative, f"{where}.firstAvailable[{index}]")
+
+
+def _request_problems(request: Json, path: str) -> Iterator[FieldProblem]:
+    if not request.get("deviceClassName"):
+        yield required(f"{path}.deviceClassName")
+    mode, count = request.get("allocationMode"), request.get("count")
+    if mode not in _MODES:
+        yield unsupported(f"{path}.allocationMode", mode, _MODES)
+    elif mode == "ExactCount" and not (isinstance(count, int) and count > 0):
+        yield bad_value(f"{path}.count", count, "must be greater than zero")
+    elif mode == "All" and count:
+        detail = "must not be specified when allocationMode is 'All'"
+        yield bad_value(f"{path}.count", count, detail)
+
+
+def claim_changes(old: Json, new: Json) -> list[FieldProblem]:
+    """What is wrong with a change of a claim or a template."""
+    if old.get("spec") != new.get("spec"):
+        return [bad_value("spec", new.get("spec"), "field is immutable")]
+    return []
+
+
+def slice_problems(fields: Json) -> list[FieldProblem]:
+    """What is wrong with a new resource slice."""
+    spec = fields.get("spec") or {}
+    problems = [required(f"spec.{name}") for name in ("driver", "pool") if not spec.get(name)]
+    nodes = [name for name in ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection") if spec.get(name)]
+    if len(nodes) != 1 and not spec.get("sharedCounters"):
+        detail = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+        problems.append(bad_value("spec", "", detail))
+    seen: set[str] = set()
+    for position, device in enumerate(_dicts(spec.get("devices"))):
+        name = device.get("name") or ""
+        if not name:
+            problems.append(required(f"spec.devices[{position}].name"))
+        elif name in seen:
+            problems.append(duplicate(f"spec.devices[{position}].name", name))
+        seen.add(name)
+    return problems
+
+
+def slice_changes(old: Json, new: Json) -> list[FieldProblem]:
+    """What is wrong with a change of a resource slice."""
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    problems = [
+        bad_value(f"spec.{name}", after.get(name), "field is immutable")
+        for name in ("driver", "nodeName")
+        if before.get(name) != after.get(name)
+    ]
+    if (before.get("pool") or {}).get("name") != (after.get("pool") or {}).get("name"):
+        problems.append(bad_value("spec.pool.name", (after.get("pool") or {}).get("name"), "field is immutable"))
+    return problems + slice_problems(new)
+
+
+# --- the status of claims -------------------------------------------------------------------------------------------
+
+
+def claim_status_changes(old: Json, new: Json) -> list[FieldProblem]:
+    """What is wrong with a change of the status of a claim."""
+    before, after = old.get("status") or {}, new.get("status") or {}
+    problems: list[FieldProblem] = []
+    reserved = _dicts(after.get("reservedFor"))
+    if len(reserved) > MAX_RESERVED:
+        problems.append(
+            FieldProblem(
+                "FieldValueTooMany",
+                "status.reservedFor",
+                f"Too many: {len(reserved)}: must have at most {MAX_RESERVED} items",
+            )
+        )
+    seen: set[str] = set()
+    for position, consumer in enumerate(reserved):
+        path = f"status.reservedFor[{position}]"
+        problems += [required(f"{path}.{name}") for name in ("resource", "name", "uid") if not consumer.get(name)]
+        if consumer.get("uid") in seen:
+            problems.append(duplicate(path, consumer.get("uid")))
+        seen.add(consumer.get("uid") or "")
+    if reserved and "allocation" not in after:
+        problems.append(
+            forbidden_field("status.reservedFor", "may not be specified when `allocated` is not set"),
+        )
+    elif "deletionTimestamp" in new["metadata"] and any(
+        one not in _dicts(before.get("reservedFor")) for one in reserved
+    ):
+        detail = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
+        problems.append(forbidden_field("status.reservedFor", detail))
+    if "allocation" in after:
+        if "allocation" not in before:
+            problems += _allocation_problems(after["allocation"], new.get("spec") or {})
+        elif before["allocation"] != after["allocation"]:
+            problems.append(bad_value("status.allocation", after["allocation"], "field is immutable"))
+    return problems
+
+
+def _allocation_problems(allocation: Json, spec: Json) -> Iterator[FieldProblem]:
+    results = _dicts((allocation.get("devices") or {}).get("results"))
+    if len(results) > _MAX_RESULTS:
+        path = "status.allocation.devices.results"
+        detail = f"Too many: {len(results)}: must have at most {_MAX_RESULTS} items"
+        yield FieldProblem("FieldValueTooMany", path, detail)
+    names: set[str] = set()
+    for request in _dicts((spec.get("devices") or {}).get("requests")):
+        name = request.get("name") or ""
+        alternatives = [f"{name}/{one.get('name') or ''}" for one in _dicts(request.get("firstAvailable"))]
+        names.update(alternatives or [name])
+    for position, result in enumerate(results):
+        path = f"status.allocation.devices.results[{position}]"
+        for field in ("request", "driver", "pool", "device"):
+            if not result.get(field):
+                yield required(f"{path}.{field}")
+        if result.get("request") and result["request"] not in names:
+            detail = (
+                "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+            )
+            yield bad_value(f"{path}.request", result["request"], detail)
