@@ -367,7 +367,7 @@ class DeviceSearch:
             is_counted = is_shared and (device.id in self.allocated.consumed or device.id in self._consumed)
             if not is_counted and not self._take_counters(device):
                 return False
-        if self.features.taints and _is_tainted(wanted, device):
+        if self.features.taints and is_tainted(wanted, device):
             return False
         constraints = self._constraints[claim]
         for number, constraint in enumerate(constraints):
@@ -447,7 +447,8 @@ class DeviceSearch:
         return found
 
 
-def _is_tainted(wanted: Wanted, device: PoolDevice) -> bool:
+def is_tainted(wanted: Wanted, device: PoolDevice) -> bool:
+    """Whether *device* has a taint that *wanted* does not tolerate."""
     for taint in device.device.taints or ():
         if taint.effect not in ("NoSchedule", "NoExecute"):
             continue

@@ -55,7 +55,7 @@ def attribute_of(device: PoolDevice, name: str) -> DeviceAttribute | None:
     return found
 
 
-def _value(attribute: DeviceAttribute) -> tuple[str, object] | None:
+def attribute_value(attribute: DeviceAttribute) -> tuple[str, object] | None:
     """Kind and value; None for lists and what comes later."""
     if attribute.string is not None:
         return "string", attribute.string
@@ -81,7 +81,7 @@ class _MatchAttribute:
         attribute = attribute_of(device, self.name)
         if attribute is None:
             return False
-        value = _value(attribute)
+        value = attribute_value(attribute)
         if self._count == 0:
             self._first, self._count = value, 1
             return True
@@ -109,7 +109,7 @@ class _DistinctAttribute:
         attribute = attribute_of(device, self.name)
         if attribute is None:
             return False
-        value = _value(attribute)
+        value = attribute_value(attribute)
         if self._count and self._values and (value is None or value in self._values.values()):
             return False
         self._values[wanted.request_name] = value

@@ -19,6 +19,7 @@ from plugins_builtin._device_allocator import (
 )
 from plugins_builtin._device_requests import WantedClaim
 from plugins_builtin._device_results import score_of
+from plugins_builtin._device_shapes import Answer, Shape, Shapes
 from plugins_builtin._extended_resources import ResourceClasses, device_requests
 from plugins_builtin._pod_claims import NodeResult, PodClaims
 from plugins_builtin._resources import DEVICE_CLASS_PREFIX
@@ -57,6 +58,7 @@ class _Variant:
     """What is to be allocated on some nodes: the same but for the claim for extended resources."""
 
     wanted: list[WantedClaim]
+    shape: Shape | None
     extended_claim: ResourceClaim | None = None
     mappings: tuple[dict[str, str], ...] = ()
 
@@ -73,13 +75,32 @@ class DeviceFilter:
     binding_timeout_seconds: float
     max_tried: int
     devices: NodeDevicesCache = field(init=False)
+    _shapes: Shapes = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.devices = NodeDevicesCache(partitionable=self.features.partitionable)
+        self._shapes = Shapes(self.selectors, self.class_named, self.features)
+
+    def shape_of(self, wanted: Sequence[WantedClaim]) -> Shape:
+        """The shape of these claims."""
+        return self._shapes.of(wanted, self.handle.version("DeviceClass"))
 
     def verdicts(self, pod: Pod, nodes: NodeColumns, of_pod: PodClaims) -> Verdicts:
         """What the filter says; notes in *of_pod* what was found."""
         return _NodeFilter(self, pod, nodes, of_pod).verdicts()
+
+    def result_on(self, pod: Pod, node_name: str, of_pod: PodClaims) -> NodeResult | None:
+        """What can be allocated on one node, the devices included; None if nothing can, or nothing has to.
+
+        Raises:
+            AllocationFailed: something is wrong with a claim, a class, an expression or a slice.
+        """
+        nodes = self.handle.nodes
+        position = nodes.position(node_name)
+        if position is None:
+            return None
+        node = nodes.take(slice(position, position + 1))
+        return _NodeFilter(self, pod, node, of_pod, is_memo_enough=False).result()
 
     def class_named(self, name: str) -> DeviceClass | None:
         """The device class."""
@@ -95,6 +116,8 @@ class _NodeFilter:
     pod: Pod
     nodes: NodeColumns
     of_pod: PodClaims
+    is_memo_enough: bool = True
+    """Whether it is enough to know that there are devices, and not which."""
     _statuses: list[Status] = field(factory=list)
     _code_of: dict[int, int] = field(factory=dict)
     _variants: dict[tuple[str, ...], _Variant] = field(factory=dict)
@@ -115,6 +138,13 @@ class _NodeFilter:
         statuses = self._statuses
         return Verdicts(codes, lambda code: statuses[code - 1], may_fail=self._may_fail)
 
+    def result(self) -> NodeResult | None:
+        """What was found on the only node; see `DeviceFilter.result_on`."""
+        status = self._judge(0, self._extended_resources(), {})
+        if status is not None and status.error is not None:
+            raise AllocationFailed(status.message)
+        return self.of_pod.results.get(self.nodes.name(0)) if status is None else None
+
     def _code(self, status: Status) -> int:
         code = self._code_of.get(id(status))
         if code is None:
@@ -134,13 +164,14 @@ class _NodeFilter:
             resources = on_node
             if not resources and not of_pod.user_claims:
                 return None
-        found: NodeResult | None = None
+        found, score = None, 0
         variant = self._variant(resources if handled is not None else None)
         if variant.wanted or of_pod.shared_allocations:
-            answer = self._search(position, variant)
+            answer = self._look(position, variant)
             if isinstance(answer, Status):
                 return answer
-            found = NodeResult(tuple(answer), variant.extended_claim, variant.mappings)
+            solutions, score = answer
+            found = NodeResult(solutions, variant.extended_claim, variant.mappings)
         missing = [index for index, here in unavailable.items() if here[position]]
         if missing:
             of_pod.unavailable.update(missing)
@@ -148,9 +179,8 @@ class _NodeFilter:
         if found is not None:
             name = self.nodes.name(position)
             of_pod.results[name] = found
-            score = self._score_of_allocated + sum(map(_score, found.solutions))
-            if score:
-                of_pod.scores[name] = score
+            if score or self._score_of_allocated:
+                of_pod.scores[name] = score + self._score_of_allocated
         return None
 
     # --- claims that are allocated ----------------------------------------------------------------------------------
@@ -227,22 +257,39 @@ class _NodeFilter:
             if index in of_pod.shared_allocations:
                 continue
             wanted.append(WantedClaim(claim if extended is None or index != of_pod.extended_index else extended))
-        return _Variant(wanted, extended, mappings)
+        shape = self.plugin.shape_of(wanted) if wanted else None
+        return _Variant(wanted, shape, extended, mappings)
 
     # --- claims to allocate -----------------------------------------------------------------------------------------
 
-    def _search(self, position: int, variant: _Variant) -> Status | list[ClaimSolution]:
+    def _look(self, position: int, variant: _Variant) -> Status | tuple[tuple[ClaimSolution, ...] | None, int]:
+        """The devices (None if it is only known that there are some) and their score, or why there are none."""
         try:
-            solutions = self.search(position, variant.wanted)
+            if self.is_memo_enough and variant.shape is not None:
+                known = self._known_answer(position, variant, variant.shape)
+                if known is not None:
+                    return (None, known[1]) if known[0] else NO_SOLUTION
+            solutions = self._search(position, variant.wanted)
         except NoDevicesFromInvalidPools:
             return INVALID_POOLS
         except SearchTimedOut:
             return failure(f"node {self.nodes.name(position)}: timed out trying to allocate devices")
         except (AllocationFailed, BadNodeSelector) as failed:
             return failure(str(failed))
-        return NO_SOLUTION if solutions is None else solutions
+        return NO_SOLUTION if solutions is None else (tuple(solutions), sum(map(_score, solutions)))
 
-    def search(self, position: int, wanted: Sequence[WantedClaim]) -> list[ClaimSolution] | None:
+    def _known_answer(self, position: int, variant: _Variant, shape: Shape) -> Answer | None:
+        """Raises what `_search` raises."""
+
+        def search() -> Answer:
+            solutions = self._search(position, variant.wanted)
+            return (False, 0) if solutions is None else (True, sum(map(_score, solutions)))
+
+        nodes = self.nodes
+        devices = self.plugin.devices.get(nodes, position)
+        return shape.answer(nodes.name(position), devices, nodes.devices.allocated, search)
+
+    def _search(self, position: int, wanted: Sequence[WantedClaim]) -> list[ClaimSolution] | None:
         """Look for devices on one node.
 
         Raises:

@@ -89,7 +89,7 @@ def _short_lived(
     class_name: str,
     long_lived: Sequence[DeviceRequest | None],
 ) -> tuple[DeviceRequest | None, list[dict[str, str]]]:
-    """Init containers use what containers that start later will use, and of the rest together what the largest needs."""
+    """Init containers use what later containers will use, and of the rest together what the largest one needs."""
     largest: DeviceRequest | None = None
     names: set[str] = set()
     mappings: list[dict[str, str]] = []

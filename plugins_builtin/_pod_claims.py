@@ -78,7 +78,8 @@ def path_of(claim: ResourceClaim) -> str:
 class NodeResult:
     """What was found on one node for the claims to allocate."""
 
-    solutions: tuple[ClaimSolution, ...]
+    solutions: tuple[ClaimSolution, ...] | None
+    """None if it is only known that there are some."""
     extended_claim: ResourceClaim | None = None
     """The claim for extended resources, with the requests that are right for this node."""
     mappings: tuple[dict[str, str], ...] = ()

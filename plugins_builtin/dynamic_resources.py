@@ -13,6 +13,7 @@ from plugins_builtin._claim_writes import ClaimWriter, WriteFailed
 from plugins_builtin._device_allocator import MAX_DEVICES_TRIED, AllocationFailed, AllocatorFeatures
 from plugins_builtin._device_filter import DeviceFilter, is_backed_by_name
 from plugins_builtin._device_results import allocation_of
+from plugins_builtin._device_shapes import shape_key
 from plugins_builtin._extended_resources import ResourceClasses
 from plugins_builtin._normalize import default_normalize
 from plugins_builtin._pod_claims import IN_MEMORY, ClaimNotReady, NodeResult, PodClaims, claims_of, path_of
@@ -56,6 +57,7 @@ from trio_sched.plugin_api import (
 NAME = "DynamicResources"
 NO_CLAIMS = "no new claims to deallocate"
 _CLAIMS = (NAME, "claims")
+_ZERO_SCORES = frozenset({NAME})
 _TRIED_PER_SECOND = 100_000
 """How many devices a search tries per second, on slow processors."""
 _FOR_REQUESTS = ResourceOptions(pod_level=True, pod_level_resize=False)
@@ -134,10 +136,22 @@ class DynamicResources:
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable | None:
-        """The specs of the claims to allocate; None where what is found depends on more than one node, or on the pod."""
+        """What the claims ask for; None where what is found for a node depends on more than that and its devices."""
         if self._may_use_extended_resources(pod) and self._extended_amounts(pod):
             return None
-        return () if not pod.spec.resource_claims else None
+        if not pod.spec.resource_claims:
+            return ()
+        devices = self._handle.nodes.devices
+        if devices.has_shared_slices:
+            return None
+        try:
+            claims = claims_of(pod, devices.claims)
+        except ClaimNotReady:
+            return None
+        for claim in claims:
+            if claim.status.allocation is not None or devices.claims.in_flight(claim.metadata.uid) is not None:
+                return None
+        return shape_key(claims)
 
     # --- finding nodes ----------------------------------------------------------------------------------------------
 
@@ -146,6 +160,7 @@ class DynamicResources:
         """Look up the claims of the pod and their device classes."""
         has_claims, may_use_extended = bool(pod.spec.resource_claims), self._may_use_extended_resources(pod)
         if not has_claims and not may_use_extended:
+            state.zero_scores |= _ZERO_SCORES
             return SKIP
         known = nodes.devices.claims
         try:
@@ -157,12 +172,15 @@ class DynamicResources:
             self._add_extended_claim(pod, of_pod, known)
         state.write(_CLAIMS, PodClaims([]))  # post_filter has nothing to do for a pod that is rejected here
         if not of_pod.claims:
+            state.zero_scores |= _ZERO_SCORES
             return SKIP
         for index, claim in enumerate(of_pod.claims):
             problem = self._check_claim(index, claim, of_pod, known)
             if problem is not None:
                 return problem
         state.write(_CLAIMS, of_pod)
+        if not any(one.first_available for claim in of_pod.claims for one in claim.spec.devices.requests or ()):
+            state.zero_scores |= _ZERO_SCORES
         return None
 
     def _may_use_extended_resources(self, pod: Pod) -> bool:
@@ -282,13 +300,16 @@ class DynamicResources:
         to_allocate = list(of_pod.to_allocate())
         if not to_allocate:
             return None
-        result = of_pod.results.get(node_name)
-        if result is None or not (result.solutions or of_pod.shared_allocations):
-            if all(index == of_pod.extended_index for index, _claim in to_allocate):
-                return None  # a device plugin serves the node
-            return failure("claim allocation not found for node")
-        of_pod.node_result = result
         try:
+            result = of_pod.results.get(node_name)
+            was_filtered = self._filter_made is not None  # not where the profile has switched that off
+            if was_filtered and (result is None or result.solutions is None):
+                result = self._filter.result_on(pod, node_name, of_pod)
+            if result is None:
+                if all(index == of_pod.extended_index for index, _claim in to_allocate):
+                    return None  # a device plugin serves the node
+                return failure("claim allocation not found for node")
+            of_pod.node_result = result
             self._put_in_flight(of_pod, result, node_name)
         except AllocationFailed as problem:
             return failure(str(problem))
@@ -296,7 +317,7 @@ class DynamicResources:
 
     def _put_in_flight(self, of_pod: PodClaims, result: NodeResult, node_name: str) -> None:
         """Raises AllocationFailed: an allocation cannot be written down."""
-        known, solutions = self._known_claims, iter(result.solutions)
+        known, solutions = self._known_claims, iter(result.solutions or ())
         allocations: dict[str, AllocationResult] = {}  # by UID: of a claim that the pod names twice, the last
         to_allocate = list(of_pod.to_allocate())
         for index, claim in to_allocate:

@@ -6,6 +6,7 @@ This package and `trio_sched.testing` are the only ones with a stable API. A plu
 """
 
 from trio_sched.objects.affinity import PreferredSchedulingTerm as PreferredSchedulingTerm
+from trio_sched.objects.copies import encoded as encoded
 from trio_sched.objects.copies import replace_fields as replace_fields
 from trio_sched.objects.copies import to_builtins as to_builtins
 from trio_sched.objects.device_class import DeviceClass as DeviceClass
@@ -288,6 +289,7 @@ __all__ = [
     "affinity_terms",
     "check_node_selector",
     "compile_selector",
+    "encoded",
     "failure",
     "fit_error",
     "format_nano",

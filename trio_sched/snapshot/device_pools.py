@@ -27,12 +27,14 @@ CounterSets: TypeAlias = Mapping[str, Mapping[str, int]]
 class PoolDevice:
     """A device of a slice; one object for all nodes that can use it."""
 
-    __slots__ = ("__dict__", "device", "id", "slice")
+    __slots__ = ("__dict__", "device", "id", "look", "slice")
 
-    def __init__(self, slice_: ResourceSlice, device: Device) -> None:
+    def __init__(self, slice_: ResourceSlice, device: Device, look: int) -> None:
         spec = slice_.spec
         self.id = DeviceId(spec.driver, spec.pool.name, device.name)
         self.device = device
+        self.look = look
+        """Equal for devices of one driver that differ in nothing but their names."""
         self.slice = slice_
 
     @cached_property
@@ -55,19 +57,14 @@ class PoolDevice:
         return bool(self.device.allow_multiple_allocations)
 
 
-def devices_of(slice_: ResourceSlice) -> tuple[PoolDevice, ...]:
-    """The devices of *slice_*, in its order."""
-    return tuple(PoolDevice(slice_, device) for device in slice_.spec.devices or ())
-
-
 class SliceEntry:
     """A slice and its devices."""
 
     __slots__ = ("devices", "slice")
 
-    def __init__(self, slice_: ResourceSlice) -> None:
+    def __init__(self, slice_: ResourceSlice, look_of: Callable[[ResourceSlice, Device], int]) -> None:
         self.slice = slice_
-        self.devices = devices_of(slice_)
+        self.devices = tuple(PoolDevice(slice_, one, look_of(slice_, one)) for one in slice_.spec.devices or ())
 
     @property
     def name(self) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from attrs import define, field
+from msgspec import structs
 
+from trio_sched.objects.copies import encoded
 from trio_sched.objects.resource_claim import ResourceClaim
-from trio_sched.objects.resource_slice import ResourceSlice
+from trio_sched.objects.resource_slice import Device, ResourceSlice
 from trio_sched.snapshot.allocated_devices import AllocatedDevices, DeviceId
 from trio_sched.snapshot.claim_cache import ClaimCache
 from trio_sched.snapshot.device_pools import PoolKey, SliceEntry
@@ -19,6 +21,8 @@ from trio_sched.snapshot.device_pools import PoolKey, SliceEntry
 KINDS = frozenset({"ResourceSlice", "ResourceClaim"})
 """The kinds of objects that it is made of."""
 
+MAX_LOOKS = 10_000
+"""Different devices that are told apart by content."""
 _SEVERAL = ""
 """In place of a node: slices for several nodes have a device of that name."""
 
@@ -46,6 +50,8 @@ class DeviceTable:
     _shared: dict[str, SliceEntry] = field(factory=dict)
     """Slices that may be for several nodes."""
     _of_pool: dict[PoolKey, dict[str, SliceEntry]] = field(factory=dict)
+    _looks: dict[tuple[str, bytes], int] = field(factory=dict)
+    _last_look: int = 0
     _node_of_device: dict[DeviceId, str] = field(factory=dict)
     """Devices in slices for one node → that node."""
 
@@ -78,7 +84,7 @@ class DeviceTable:
             self.claims.put(one)
         else:
             self._take_out(one.metadata.name)
-            self._put_in(SliceEntry(one))
+            self._put_in(SliceEntry(one, self._look_of))
 
     def remove(self, kind: str, name: str, namespace: str = "") -> None:
         """A watch shows that an object of one of the `KINDS` is gone."""
@@ -86,6 +92,16 @@ class DeviceTable:
             self.claims.remove(namespace, name)
         else:
             self._take_out(name)
+
+    def _look_of(self, slice_: ResourceSlice, device: Device) -> int:
+        key = slice_.spec.driver, encoded(structs.replace(device, name=""))
+        look = self._looks.get(key)
+        if look is None:
+            if len(self._looks) >= MAX_LOOKS:
+                self._looks.clear()  # numbers are not given twice, so devices only look more different than they are
+            self._last_look += 1
+            look = self._looks[key] = self._last_look
+        return look
 
     def _put_in(self, entry: SliceEntry) -> None:
         self._slices[entry.name] = entry
