@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_sched.config.durations import format_duration, parse_duration
-from trio_sched.config.errors import ConfigError
+from trio_sched.documents.durations import format_duration, parse_duration
+from trio_sched.documents.errors import InvalidDuration
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_duration_is_read_exactly_and_shown_as_go_shows_it(text: str, nanoseco
     ],
 )
 def test_what_is_no_duration_is_refused_in_gos_words(text: str, problem: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(InvalidDuration) as caught:
         parse_duration(text)
     assert str(caught.value) == problem
 

@@ -23,7 +23,7 @@ def compiled(pattern: str) -> Any:
     Raises:
         EvaluationError: it is none.
     """
-    import re2  # a library in C that few expressions need
+    import re2  # type: ignore[import-untyped]  # a library in C that few expressions need
 
     options = re2.Options()
     options.log_errors = False

@@ -9,7 +9,7 @@ from trio_sched.cel.operators import COMPARABLE, compare
 from trio_sched.cel.values import Value
 
 
-def sorted_by(elements: Value, keys: list[Value]) -> list[Value]:
+def sorted_by(elements: list[Value], keys: list[Value]) -> list[Value]:
     """*elements* in the order of their *keys*.
 
     Raises:
@@ -26,7 +26,7 @@ def sorted_by(elements: Value, keys: list[Value]) -> list[Value]:
         # The original takes what cannot be ordered for equal; so does this.
         order = sorted(range(len(keys)), key=cmp_to_key(lambda one, other: _lenient(keys[one], keys[other])))
     else:
-        order = sorted(range(len(keys)), key=lambda index: keys[index])
+        order = sorted(range(len(keys)), key=list(keys).__getitem__)
     return [elements[index] for index in order]
 
 
