@@ -5,9 +5,7 @@ Source: binding conditions of DynamicResources in kube-scheduler 1.36.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from trio_sched.plugin_api import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim
+from trio_sched.plugin_api import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim, parse_time
 
 
 class BindingFailed(Exception):
@@ -55,13 +53,8 @@ def has_timed_out(claim: ResourceClaim, timeout_seconds: float, wall_seconds: fl
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None or not has_binding_conditions(claim):
         return False
-    try:
-        allocated = datetime.fromisoformat(allocation.allocation_timestamp.replace("Z", "+00:00"))
-    except ValueError:  # no API server stores such a thing
-        return False
-    if allocated.tzinfo is None:
-        allocated = allocated.replace(tzinfo=UTC)
-    return allocated.timestamp() + timeout_seconds < wall_seconds
+    allocated = parse_time(allocation.allocation_timestamp)
+    return allocated is not None and allocated + timeout_seconds < wall_seconds
 
 
 def _status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> AllocatedDeviceStatus | None:

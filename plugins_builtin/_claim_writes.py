@@ -23,6 +23,7 @@ from trio_sched.plugin_api import (
     Pod,
     ResourceClaim,
     WriteConflict,
+    format_seconds,
     replace_fields,
     to_builtins,
 )
@@ -169,7 +170,7 @@ class ClaimWriter:
             if written is None:
                 raise WriteFailed(f"claim {path} got deallocated elsewhere in the meantime")
             if written.allocation_timestamp is None:
-                now = self._handle.utc_now().strftime("%Y-%m-%dT%H:%M:%SZ")
+                now = format_seconds(self._handle.wall_seconds())
                 written = replace_fields(written, allocation_timestamp=now)
                 status["allocation"] = to_builtins(written)
         if allocation is not None and written is not None:
@@ -229,7 +230,7 @@ class ClaimWriter:
             unready = self._first_unready(of_pod)
             if unready is None:
                 return
-            if has_timed_out(unready, self._binding_timeout_seconds, handle.utc_now().timestamp()):
+            if has_timed_out(unready, self._binding_timeout_seconds, handle.wall_seconds()):
                 raise WriteFailed(f"device binding timeout: claim={unready.name}")
             remaining_seconds = deadline - handle.now()
             if remaining_seconds <= 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,7 +71,6 @@ class DeviceFilter:
     features: AllocatorFeatures
     selectors: DeviceSelectors
     classes: ResourceClasses
-    wall_seconds: Callable[[], float]
     binding_timeout_seconds: float
     max_tried: int
     devices: NodeDevicesCache = field(init=False)
@@ -202,7 +201,7 @@ class _NodeFilter:
         """Whether devices of the claim have failed, or have not become ready in time."""
         try:
             return not is_ready(claim) and has_timed_out(
-                claim, self.plugin.binding_timeout_seconds, self.plugin.wall_seconds()
+                claim, self.plugin.binding_timeout_seconds, self.plugin.handle.wall_seconds()
             )
         except BindingFailed:
             return True

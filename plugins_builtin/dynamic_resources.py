@@ -111,7 +111,6 @@ class DynamicResources:
                 self._features,
                 DeviceSelectors(self._handle.feature_enabled("DRAListTypeAttributes")),
                 self._classes,
-                lambda: self._handle.utc_now().timestamp(),
                 self._binding_timeout_seconds,
                 self._max_tried,
             )

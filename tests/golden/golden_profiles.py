@@ -148,8 +148,8 @@ class ReplayHandle:
     def run_in_background(self, job: Any) -> None:
         raise LookupError("a replay has nothing in the background")
 
-    def utc_now(self) -> datetime:
-        return datetime(2026, 3, 1, tzinfo=UTC)
+    def wall_seconds(self) -> float:
+        return datetime(2026, 3, 1, tzinfo=UTC).timestamp()
 
     async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
         raise LookupError("a replay has no watches")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partial
 from random import Random
 from typing import Any
@@ -118,9 +117,9 @@ class PluginHandle:
         with time_does_not_count():  # a bind without a response is looked up for as long as that takes
             return await self._bind(pod, node_name)
 
-    def utc_now(self) -> datetime:
+    def wall_seconds(self) -> float:
         """The time of day."""
-        return self._recorder.wall_clock()
+        return self._recorder.wall_clock().timestamp()
 
     def record_event(self, pod: Pod, type: EventType, reason: str, action: str, note: str) -> None:
         """Have an event sent."""

@@ -69,6 +69,8 @@ from trio_sched.objects.storage import TopologySelectorTerm as TopologySelectorT
 from trio_sched.objects.storage import VolumeAttachment as VolumeAttachment
 from trio_sched.objects.taint import Taint as Taint
 from trio_sched.objects.taint import Toleration as Toleration
+from trio_sched.objects.timestamps import format_seconds as format_seconds
+from trio_sched.objects.timestamps import parse_time as parse_time
 from trio_sched.objects.volume import Volume as Volume
 from trio_sched.plugin_api.arguments import DefaultPreemptionArgs as DefaultPreemptionArgs
 from trio_sched.plugin_api.arguments import DynamicResourcesArgs as DynamicResourcesArgs
@@ -293,6 +295,7 @@ __all__ = [
     "failure",
     "fit_error",
     "format_nano",
+    "format_seconds",
     "hookimpl",
     "host_ports",
     "int_scores",
@@ -306,6 +309,7 @@ __all__ = [
     "node_selector_matches",
     "on",
     "parse_nano",
+    "parse_time",
     "pending",
     "per_distinct_value",
     "pod_resources",

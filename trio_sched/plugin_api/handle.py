@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from random import Random
 from typing import Any, Literal, Protocol
 
@@ -178,8 +177,8 @@ class Handle(Protocol):
         """Bind *pod* to *node_name* through the API server; None, or why it failed."""
         ...
 
-    def utc_now(self) -> datetime:
-        """The time of day, for what is written into objects or compared with what is there; simulated in tests."""
+    def wall_seconds(self) -> float:
+        """Seconds since the beginning of 1970, to compare with times in objects; simulated in tests and simulations."""
         ...
 
     def record_event(self, pod: Pod, type: Literal["Normal", "Warning"], reason: str, action: str, note: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import count
 from random import Random
 from typing import Any, Literal
@@ -230,9 +229,9 @@ class FakeHandle:
         self.bound.append((pod, node_name))
         return self.bind_status
 
-    def utc_now(self) -> datetime:
+    def wall_seconds(self) -> float:
         """The time on *clock*, counted from 1970."""
-        return datetime.fromtimestamp(self.clock, UTC)
+        return self.clock
 
     def record_event(self, pod: Pod, type: Literal["Normal", "Warning"], reason: str, action: str, note: str) -> None:
         """Record the event in *events*."""
