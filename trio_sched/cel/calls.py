@@ -18,6 +18,8 @@ from trio_sched.cel.values import FAILED, CelMap, Value, python_type, type_name
 _IN_ORDER: Final = frozenset({"format(string, list)"})
 """Functions of two arguments whose second is not evaluated if the first fails; likewise all of three and more."""
 _WITH_PATTERN: Final = {"matches": matches_constant, "find": find_constant, "findAll": find_all_constant}
+_PARSERS: Final = frozenset({"quantity", "semver", "ip", "cidr", "url"})
+"""Functions whose results are kept if their arguments are constant."""
 CONVERSIONS: Final = frozenset(
     {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"}
 )
@@ -62,6 +64,8 @@ def call(name: str, overloads: tuple[Overload, ...], arguments: Sequence[Step]) 
         eager = len(overloads) == 1 or name in SINGLE
         eager = eager and len(arguments) == 2 and overload_key(name, overloads[0]) not in _IN_ORDER
         step = _call(dispatcher(name, overloads), cost_of(name, overloads), arguments, eager=eager)
+    if name in _PARSERS and all(isinstance(argument, Fixed) for argument in arguments):
+        return _parsed_once(step)
     if name in RESULT_COSTS:
         step = _paid_by_result(step, RESULT_COSTS[name])
     if name in CONVERSIONS and all(isinstance(argument, Fixed) for argument in arguments):
@@ -70,6 +74,22 @@ def call(name: str, overloads: tuple[Overload, ...], arguments: Sequence[Step]) 
         except EvaluationError as error:
             raise not_instantiated(error) from error
     return step
+
+
+def _parsed_once(step: Step) -> Step:
+    """A call that always has the same result; it is paid for every time."""
+    frame = Frame(0)
+    try:
+        value = step(frame)
+    except EvaluationError:
+        return step
+    cost = frame.cost
+
+    def parsed(frame: Frame) -> Value:
+        frame.cost += cost
+        return value
+
+    return parsed
 
 
 def _paid_by_result(step: Step, cost: Callable[[Value], int]) -> Step:

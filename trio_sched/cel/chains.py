@@ -30,6 +30,20 @@ from trio_sched.cel.values import (
 from trio_sched.documents.durations import format_duration
 
 Step = Callable[[Frame], Value]
+
+
+class Variable:
+    """A step whose value is that of a variable."""
+
+    __slots__ = ("slot",)
+
+    def __init__(self, slot: int) -> None:
+        self.slot = slot
+
+    def __call__(self, frame: Frame) -> Value:  # noqa: D102  # a step like any other
+        return frame.values[self.slot]
+
+
 KEYS: Final = frozenset({str, int, Uint, float, bool})
 """Types of what can be between brackets."""
 
@@ -161,7 +175,10 @@ def chain(base: Step, base_cost: int, qualifiers: Sequence[Qualifier]) -> Step:
     if last.tests:
         base_cost -= 1
     if all(type(one.key) is str and not one.is_optional and not one.tests for one in qualifiers):
-        return _of_names(base, base_cost, tuple(one.key for one in qualifiers))
+        names = tuple(one.key for one in qualifiers)
+        if isinstance(base, Variable):
+            return _of_variable(base.slot, base_cost, names)
+        return _of_names(base, base_cost, names)
 
     def qualified(frame: Frame) -> Value:
         frame.cost += base_cost
@@ -199,6 +216,25 @@ def _of_names(base: Step, base_cost: int, names: tuple[str, ...]) -> Step:
                     continue
                 raise EvaluationError(f"no such key: {name}")
             value = found_in(value, name, tests=False)
+        return value
+
+    return named
+
+
+def _of_variable(slot: int, base_cost: int, names: tuple[str, ...]) -> Step:
+    """Names in a variable, which is what nearly all chains are."""
+    slow = _of_names(Variable(slot), base_cost, names)
+    cost = base_cost + len(names)
+
+    def named(frame: Frame) -> Value:
+        value = frame.values[slot]
+        for name in names:
+            if type(value) is not CelMap:
+                return slow(frame)
+            value = value.entries.get(name, value.default)
+        if value is MISSING:
+            return slow(frame)
+        frame.cost += cost
         return value
 
     return named

@@ -223,6 +223,8 @@ class _Checker:
     def _result_of(self, overload: Overload, arguments: list[Type], *, is_method: bool) -> Type | None:
         if overload.is_method is not is_method or len(overload.arguments) != len(arguments):
             return None
+        if not overload.is_generic:
+            return overload.result if self.known.fits(arguments, overload.arguments) else None
         wanted, result = self.known.instance(overload.arguments, overload.result)
         return result if self.known.fits(arguments, wanted) else None
 

@@ -108,7 +108,7 @@ def device_value(driver: str, device: Device, *, list_attributes: bool) -> CelMa
             value = _attribute_value(attribute, list_attributes)
         except EvaluationError as error:
             raise EvaluationError(f"attribute {name}: {error}") from error
-        _put(attributes, driver, name, value)
+        _domain(attributes, driver, name)[name[name.find("/") + 1 :]] = value
     capacity: dict[str, Value] = {}
     for name, one in (device.capacity or {}).items():
         try:
@@ -116,7 +116,7 @@ def device_value(driver: str, device: Device, *, list_attributes: bool) -> CelMa
             quantity = _quantity(text) if len(text) < _CACHED_CHARACTERS else parse_quantity(text)
         except EvaluationError as error:
             raise EvaluationError(f"capacity {name}: {error}") from error
-        _put(capacity, driver, name, quantity)
+        _domain(capacity, driver, name)[name[name.find("/") + 1 :]] = quantity
     return CelMap(
         {
             "driver": driver,
@@ -127,14 +127,14 @@ def device_value(driver: str, device: Device, *, list_attributes: bool) -> CelMa
     )
 
 
-def _put(domains: dict[str, Value], driver: str, name: str, value: Value) -> None:
-    domain, slash, identifier = name.partition("/")
-    if not slash:
-        domain, identifier = driver, name
+def _domain(domains: dict[str, Value], driver: str, name: str) -> dict[str, Value]:
+    """What *name*, which may begin with a domain and a slash, is put into."""
+    slash = name.find("/")
+    domain = driver if slash < 0 else name[:slash]
     held = domains.get(domain)
     if held is None:
         held = domains[domain] = CelMap({})
-    held.entries[identifier] = value
+    return held.entries
 
 
 def _attribute_value(attribute: DeviceAttribute, list_attributes: bool) -> Value:

@@ -8,10 +8,10 @@ from typing import Final
 from attrs import define, field
 
 from trio_sched.cel.calls import Fixed, binary, call, not_instantiated
-from trio_sched.cel.chains import KEYS, Qualifier, Step, branch, chain, present, read_again, reread, shown
+from trio_sched.cel.chains import KEYS, Qualifier, Step, Variable, branch, chain, present, read_again, reread, shown
 from trio_sched.cel.checker import Checked
 from trio_sched.cel.comprehensions import QUANTIFIERS, Loop, sort_by
-from trio_sched.cel.costs import LIST, MAP, MESSAGE, cost_of, equality_cost, inequality_cost
+from trio_sched.cel.costs import LIST, MAP, MESSAGE, cost_of, equality_cost, inequality_cost, tenths
 from trio_sched.cel.declarations import functions
 from trio_sched.cel.environment import Environment
 from trio_sched.cel.errors import NO_SUCH_OVERLOAD, Aborted, EvaluationError
@@ -33,7 +33,7 @@ from trio_sched.cel.nodes import (
     Select,
 )
 from trio_sched.cel.operators import ARITHMETIC, ORDER, types_equal
-from trio_sched.cel.values import NONE, CelMap, Optional, TypeValue, Uint, Value, go_type, map_key
+from trio_sched.cel.values import FAILED, NONE, CelMap, Optional, TypeValue, Uint, Value, go_type, map_key
 
 _SELECTIONS: Final = frozenset({"_[_]", "_[?_]"})
 _CHAINS: Final = _SELECTIONS | {"_?_:_"}
@@ -167,6 +167,8 @@ class Planner:
             return _or_else(*steps, unwraps=name == "orValue")
         match name:
             case "_==_":
+                if isinstance(steps[1], Fixed) and type(steps[1].value) is str:
+                    return _equals_text(steps[0], steps[1].value)
                 return binary(_equals, equality_cost, *steps)
             case "_!=_":
                 return binary(_differs, inequality_cost, *steps)
@@ -285,7 +287,7 @@ class Planner:
     def _comprehension(self, node: Comprehension) -> Step:
         over = self.plan(node.over)
         slots = tuple(self._new_slot() for _name in node.names)
-        names = zip(node.names, map(_slot, slots), strict=True)
+        names = zip(node.names, map(Variable, slots), strict=True)
         condition, body = self._inside(names, node.condition, node.body)
         assert body is not None
         if node.macro == "sortBy":
@@ -344,10 +346,6 @@ class Planner:
         return mapped
 
 
-def _slot(slot: int) -> Step:
-    return lambda frame: frame.values[slot]
-
-
 def _not_optional(key: Value, value: Value) -> EvaluationError:
     shown_value = shown(value)
     return EvaluationError(f"cannot initialize optional entry '{shown(key)}' from non-optional value {shown_value}")
@@ -358,6 +356,25 @@ def _equals(frame: Frame, left: Value, right: Value) -> bool:
     if found is None:
         raise EvaluationError(NO_SUCH_OVERLOAD)
     return found
+
+
+def _equals_text(left: Step, text: str) -> Step:
+    """``left == text``, which is what most selectors consist of."""
+    length = len(text)
+
+    def equal(frame: Frame) -> Value:
+        try:
+            value = left(frame)
+        except EvaluationError:
+            frame.cost += equality_cost(FAILED, text)
+            raise
+        if type(value) is str:
+            frame.cost += tenths(min(length, len(value)))
+            return value == text
+        frame.cost += equality_cost(value, text)
+        return _equals(frame, value, text)
+
+    return equal
 
 
 def _differs(frame: Frame, left: Value, right: Value) -> bool:

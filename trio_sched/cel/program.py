@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from trio_sched.cel.chains import Step
+from trio_sched.cel.chains import Step, Variable
 from trio_sched.cel.checker import Checked, check
 from trio_sched.cel.environment import Environment
 from trio_sched.cel.errors import COST_EXCEEDED, Aborted, CompileError, EvaluationError, InvalidExpression
@@ -107,15 +107,9 @@ def compile_expression(expression: str, environment: Environment) -> Program:
         if issues:
             raise InvalidExpression(expression, issues)
         names = tuple(environment.variables)
-        planner = Planner(
-            checked, environment, len(names), [{name: _variable(slot) for slot, name in enumerate(names)}]
-        )
+        planner = Planner(checked, environment, len(names), [{name: Variable(slot) for slot, name in enumerate(names)}])
         with deep_recursion():
             step = planner.plan(checked.root)
     except (Aborted, RecursionError) as error:
         raise CompileError(f"program instantiation failed: {error}") from error
     return Program(expression, checked, step, planner.slots, names, planner.deepest > _DEEP)
-
-
-def _variable(slot: int) -> Step:
-    return lambda frame: frame.values[slot]
