@@ -89,7 +89,7 @@ class ClaimCache:
         latest = self._latest.get(key)
         if latest is None or latest.metadata.uid != claim.metadata.uid:
             return False
-        if not _is_newer(latest, claim):
+        if _is_newer(claim, latest):  # the watch may have been faster
             self._stored.setdefault(key, latest)
             self._replace(key, latest, claim)
         return True

@@ -123,7 +123,7 @@ class ClaimController:
     def _sync_pod(self, key: str) -> None:
         """Create the claims of a pod, and reserve those of a pod that has a node without the scheduler's doing."""
         pod = self.server.store.get("pods", key)
-        if pod is None or "deletionTimestamp" in pod.fields["metadata"]:
+        if pod is None or "deletionTimestamp" in pod.fields["metadata"] or is_done(pod):
             return
         known = _statuses(pod)
         made: dict[str, str] = {}
