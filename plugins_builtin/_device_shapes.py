@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MAX_SHAPES: Final = 32
 MAX_ANSWERS: Final = 10_000
 """Of one shape."""
+MAX_NODES: Final = 20_000
+MAX_LOOKS: Final = 50_000
 _TAKEN: Final = -1
 Answer = tuple[bool, int]
 """Whether there is a solution, and its score."""
@@ -92,6 +94,8 @@ class Shape:
         """
         known = self._of_node.get(name)
         if known is None or known[0] is not node:
+            if len(self._of_node) >= MAX_NODES:
+                self._of_node.clear()
             known = self._of_node[name] = node, self._kinds_of(node)
         kinds = known[1]
         if kinds is None:
@@ -116,6 +120,8 @@ class Shape:
         for device in node.devices:
             look = device.look
             if look not in known:
+                if len(known) >= MAX_LOOKS:
+                    known.clear()
                 known[look] = self._kind_of(device)
             kind = known[look]
             if kind is None:
