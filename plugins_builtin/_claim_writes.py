@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import define, field
 
-from plugins_builtin._binding_conditions import has_binding_conditions, has_timed_out, is_ready
+from plugins_builtin._binding_conditions import BindingFailed, has_binding_conditions, has_timed_out, is_ready
 from plugins_builtin._pod_claims import IN_MEMORY, PodClaims, is_reserved_for, path_of
 from trio_sched.plugin_api import (
     AllocationResult,
@@ -41,6 +41,10 @@ SETTLE_SECONDS = 5.0
 
 class WriteFailed(Exception):
     """A claim could not be written; the text is kube-scheduler's."""
+
+
+class NotReadyInTime(WriteFailed):
+    """Devices were not ready in time."""
 
 
 @define(eq=False)
@@ -197,8 +201,10 @@ class ClaimWriter:
         try:
             created: ResourceClaim = await self._handle.create(KIND, body, namespace=namespace)
         except Exception as problem:
+            self._handle.count("resourceclaim_creates_total", "failure")
             path = path_of(in_memory)
             raise WriteFailed(f"create claim for extended resources {path}: {problem}") from problem
+        self._handle.count("resourceclaim_creates_total", "success")
         return created
 
     async def _assume(self, written: ResourceClaim, *, wait: bool) -> bool:
@@ -222,6 +228,28 @@ class ClaimWriter:
             raise WriteFailed(f"update pod {pod.key} ExtendedResourceClaimStatus: {problem}") from problem
 
     async def _wait_until_ready(self, pod: Pod, node_name: str, of_pod: PodClaims) -> None:
+        handle, began = self._handle, self._handle.now()
+        outcome = "error"
+        try:
+            await self._poll_until_ready(pod, node_name, of_pod)
+            outcome = "success"
+        except BindingFailed:
+            outcome = "failure"
+            raise
+        except NotReadyInTime:
+            outcome = "timeout"
+            raise
+        finally:
+            seconds = handle.now() - began
+            for claim in of_pod.claims:
+                allocation = claim.status.allocation
+                for result in () if allocation is None else allocation.devices.results or ():
+                    labels = result.driver, handle.profile_name, outcome
+                    handle.count("dra_bindingconditions_wait_duration_seconds", *labels, seconds=seconds)
+                    if result.binding_conditions:
+                        handle.count("dra_bindingconditions_allocations_total", *labels)
+
+    async def _poll_until_ready(self, pod: Pod, node_name: str, of_pod: PodClaims) -> None:
         handle = self._handle
         note = f"waiting for binding conditions for device on node {node_name}"
         handle.record_event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
@@ -231,10 +259,10 @@ class ClaimWriter:
             if unready is None:
                 return
             if has_timed_out(unready, self._binding_timeout_seconds, handle.wall_seconds()):
-                raise WriteFailed(f"device binding timeout: claim={unready.name}")
+                raise NotReadyInTime(f"device binding timeout: claim={unready.name}")
             remaining_seconds = deadline - handle.now()
             if remaining_seconds <= 0:
-                raise WriteFailed("device binding timeout: context deadline exceeded")
+                raise NotReadyInTime("device binding timeout: context deadline exceeded")
             await self._wait(unready, min(READY_POLL_SECONDS, remaining_seconds))
 
     def _first_unready(self, of_pod: PodClaims) -> ResourceClaim | None:

@@ -145,6 +145,9 @@ class ReplayHandle:
     def record_event(self, pod: Pod, type: str, reason: str, action: str, note: str) -> None:
         """Events are not recorded."""
 
+    def count(self, metric: str, *labels: str, seconds: float | None = None) -> None:
+        """Counts are not recorded."""
+
     def run_in_background(self, job: Any) -> None:
         raise LookupError("a replay has nothing in the background")
 

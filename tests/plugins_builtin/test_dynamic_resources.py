@@ -2,13 +2,19 @@ import subprocess
 import sys
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from trio_sched.engine.filtering import run_pre_filters
 from trio_sched.objects.device_class import DeviceClass, DeviceClassSpec
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.resource_claim import DeviceRequestAllocationResult, ResourceClaim
+from trio_sched.objects.resource_claim import (
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
 from trio_sched.objects.resource_slice import DeviceAttribute
 from trio_sched.plugin_api import (
     Action,
@@ -18,7 +24,9 @@ from trio_sched.plugin_api import (
     Diagnosis,
     Hint,
     NodeStatuses,
+    OutcomeUnknown,
     Resource,
+    to_builtins,
     unresolvable,
     unschedulable,
 )
@@ -90,7 +98,7 @@ def devices_of(claim: ResourceClaim) -> list[str]:
     return [f"{one.pool}/{one.device}" for one in claim.status.allocation.devices.results or ()]
 
 
-# --- pods without claims -------------------------------------------------------------------------------------------
+# --- pods without claims --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("one", [pod(), pod(cpu=1), pod(requests={"example.com/gpu": 1})])
@@ -137,7 +145,7 @@ def test_pre_bind_is_skipped_and_reserve_does_nothing() -> None:
     assert plugin.pre_enqueue(pod()) is None
 
 
-# --- which nodes ---------------------------------------------------------------------------------------------------
+# --- which nodes ----------------------------------------------------------------------------------------------
 
 
 def test_a_pod_fits_where_a_device_is_free() -> None:
@@ -184,7 +192,7 @@ def test_a_version_that_is_none_fails_every_selector() -> None:
     assert "attribute v: parse semantic version" in str(outcome.error)
 
 
-# --- reserve, pre_bind, unreserve ----------------------------------------------------------------------------------
+# --- reserve, pre_bind, unreserve -----------------------------------------------------------------------------
 
 
 async def test_pre_bind_writes_finalizer_allocation_and_reservation() -> None:
@@ -244,7 +252,7 @@ async def test_a_claim_that_was_allocated_elsewhere_is_left_alone() -> None:
     assert [str(one) for one in handle.nodes.devices.allocated.dedicated] == [f"{DRIVER}/x/y"]
 
 
-# --- signatures and events -----------------------------------------------------------------------------------------
+# --- signatures and events ------------------------------------------------------------------------------------
 
 
 def test_pods_whose_claims_ask_for_the_same_have_equal_signatures() -> None:
@@ -294,3 +302,116 @@ def test_a_claim_that_is_not_there_gates_the_pod() -> None:
 def test_importing_the_plugin_does_not_import_cel() -> None:
     code = "import sys, plugins_builtin.dynamic_resources; sys.exit('trio_sched.cel' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# --- binding conditions --------------------------------------------------------------------------------------------
+
+UNREADY = device("gpu-0", binding_conditions=("attached",), binding_failure_conditions=("broken",))
+
+
+def report(handle: FakeHandle, condition: str) -> None:
+    """The driver says that *condition* holds for the device."""
+    status = {"driver": DRIVER, "pool": "a", "device": "gpu-0", "conditions": [{"type": condition, "status": "True"}]}
+    merged = {**to_builtins(written(handle).status), "devices": [status]}
+    changed = replace(written(handle), status=msgspec.convert(merged, ResourceClaimStatus))
+    version = str(int(changed.metadata.resource_version) + 1000)
+    changed = replace(changed, metadata=replace(changed.metadata, resource_version=version))
+    handle.known_objects["ResourceClaim"] = [changed]
+    handle.nodes.devices.put(changed)
+
+
+async def test_a_pod_is_bound_when_its_devices_are_ready() -> None:
+    handle = cluster(resource_slice("a", UNREADY), resource_claim("c", device_request()))
+    incoming = claiming()
+    plugin, state = reserved(handle, incoming, "a")
+    handle.while_waiting = lambda: report(handle, "attached")
+    assert await plugin.pre_bind(incoming, "a", state) is None
+    assert [(reason, note) for _pod, reason, note in handle.events] == [
+        ("BindingConditionsPending", "waiting for binding conditions for device on node a")
+    ]
+    assert handle.counted == [
+        ("dra_bindingconditions_wait_duration_seconds", DRIVER, "default-scheduler", "success"),
+        ("dra_bindingconditions_allocations_total", DRIVER, "default-scheduler", "success"),
+    ]
+
+
+async def test_a_device_that_fails_ends_the_attempt_and_is_given_back_in_the_next() -> None:
+    handle = cluster(resource_slice("a", UNREADY), resource_claim("c", device_request()))
+    incoming = claiming()
+    plugin, state = reserved(handle, incoming, "a")
+    handle.while_waiting = lambda: report(handle, "broken")
+    status = await plugin.pre_bind(incoming, "a", state)
+    assert status.message == 'device binding failed: claim=c, reason=, message=""'
+    outcome = schedule(incoming, on=NODES, plugins=[DRA], handle=handle)
+    assert outcome.statuses["a"].message == "resourceclaim not available on the node"
+    room = (await plugin.post_filter(incoming, NOWHERE, outcome.state)).status
+    assert room == unschedulable("deallocation of ResourceClaim completed")
+    assert written(handle).status.allocation is None
+    assert not handle.nodes.devices.allocated.dedicated
+
+
+async def test_devices_that_are_never_ready_end_the_attempt() -> None:
+    handle = cluster(resource_slice("a", UNREADY), resource_claim("c", device_request()))
+    incoming = claiming()
+    plugin, state = reserved(handle, incoming, "a")
+    status = await plugin.pre_bind(incoming, "a", state)
+    assert status.message.startswith("device binding timeout: ")
+    assert 595 < handle.clock < 610
+
+
+# --- extended resources --------------------------------------------------------------------------------------------
+
+
+async def test_an_extended_resource_becomes_a_claim_where_devices_provide_it() -> None:
+    handle = cluster(resource_slice("a", device("gpu-0"), device("gpu-1")))
+    handle.known_objects["DeviceClass"] = [device_class(DRIVER, extended_resource_name="example.com/gpu")]
+    incoming = pod("p", requests={"example.com/gpu": 2})
+    plugin, state = reserved(handle, incoming, "a")
+    handle.while_waiting = lambda: None
+    assert await plugin.pre_bind(incoming, "a", state) is None
+    (claim,) = handle.known_objects["ResourceClaim"]
+    assert claim.metadata.name.startswith("p-extended-resources-")
+    assert claim.metadata.annotations == {"resource.kubernetes.io/extended-resource-claim": "true"}
+    assert devices_of(claim) == ["a/gpu-0", "a/gpu-1"]
+    (patch,) = [patch for kind, _name, patch in handle.patched if kind == "Pod"]
+    (mapping,) = patch["status"]["extendedResourceClaimStatus"]["requestMappings"]
+    assert mapping["resourceName"] == "example.com/gpu"
+    assert handle.counted == [("resourceclaim_creates_total", "success")]
+    plugin.unreserve(incoming, "a", state)
+    (job,) = handle.jobs
+    await job()
+    assert handle.known_objects["ResourceClaim"] == []
+    assert not handle.nodes.devices.allocated.dedicated
+
+
+async def test_a_left_over_claim_for_extended_resources_is_deleted() -> None:
+    handle = cluster(resource_slice("a", device("gpu-0")))
+    handle.known_objects["DeviceClass"] = [device_class(DRIVER, extended_resource_name="example.com/gpu")]
+    incoming = pod("p", requests={"example.com/gpu": 1})
+    plugin, state = reserved(handle, incoming, "a")
+    assert await plugin.pre_bind(incoming, "a", state) is None
+    outcome = schedule(incoming, on=NODES, plugins=[DRA], handle=handle)
+    assert outcome.statuses["a"].message == "cannot schedule extended resource claim"
+    room = (await plugin.post_filter(incoming, NOWHERE, outcome.state)).status
+    assert room == unschedulable("deletion of ResourceClaim completed")
+    assert handle.known_objects["ResourceClaim"] == []
+
+
+# --- lost responses ------------------------------------------------------------------------------------------------
+
+
+async def test_devices_stay_taken_until_it_is_known_whether_a_write_was_made() -> None:
+    handle = cluster(resource_slice("a", device("gpu-0")), resource_claim("c", device_request()))
+    incoming = claiming()
+    plugin, state = reserved(handle, incoming, "a")
+    handle.refusal = OutcomeUnknown("connection reset")
+    status = await plugin.pre_bind(incoming, "a", state)
+    assert "connection reset" in status.message
+    plugin.unreserve(incoming, "a", state)
+    assert len(handle.nodes.devices.allocated.dedicated) == 1
+    handle.refusal = None
+    (job,) = handle.jobs
+    await job()
+    assert not handle.nodes.devices.allocated.dedicated
+    assert handle.clock == 5.0
+    assert handle.activated == [incoming]

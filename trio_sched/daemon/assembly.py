@@ -256,6 +256,7 @@ def assemble(
         bind=Binder(client=clients.main, random=random).bind,
         recorder=recorder,
         background=plugin_job_pool,
+        metrics=metrics,
     )
     loaded = loader.load(settings)
     scheduler.install(loaded.prepared)

@@ -10,6 +10,7 @@ from attrs import define, frozen
 from trio_sched.daemon.binder import Bind
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.extenders import Extenders
+from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.plugin_handle import PluginHandle
 from trio_sched.daemon.preemption_executor import PreemptionExecutor
@@ -60,6 +61,7 @@ class ProfileLoader:
     bind: Bind
     recorder: EventRecorder
     background: WorkPool
+    metrics: MetricRecorder
 
     def load(self, settings: DaemonSettings) -> LoadedProfiles:
         """Instantiate the plugins of the profiles in *settings*; nothing is scheduled with them yet.
@@ -94,6 +96,7 @@ class ProfileLoader:
             bind=self.bind,
             recorder=self.recorder,
             background=self.background,
+            metrics=self.metrics,
         )
 
 

@@ -17,6 +17,7 @@ from trio_sched.daemon.binder import Bind
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.hook_time_limit import time_does_not_count
+from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.preemption_executor import PreemptionExecutor
 from trio_sched.daemon.scheduler_events import EventType, PodEvent
@@ -63,6 +64,7 @@ class PluginHandle:
     _bind: Bind
     _recorder: EventRecorder
     _background: WorkPool
+    _metrics: MetricRecorder
     _budgets: tuple[int, BudgetsByNamespace] = field(factory=lambda: (-1, {}), init=False)
 
     @property
@@ -128,6 +130,16 @@ class PluginHandle:
                 pod=pod, type=type, reason=reason, action=action, note=note, reporting_controller=self.profile_name
             )
         )
+
+    def count(self, metric: str, *labels: str, seconds: float | None = None) -> None:
+        """Count, or observe *seconds*."""
+        counter, histograms = self._metrics.of_plugins.get(metric, (None, None))
+        if histograms is not None and seconds is not None:
+            histograms.observe(seconds, *labels)
+        elif counter is not None and seconds is None:
+            counter[labels] += 1
+        else:
+            raise LookupError(f"{metric!r} is no metric in which plugins count{'' if seconds is None else ' seconds'}")
 
     def run_in_background(self, job: Callable[[], Awaitable[None]]) -> None:
         """Run *job* in a task of the pool."""

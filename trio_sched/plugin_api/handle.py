@@ -185,6 +185,19 @@ class Handle(Protocol):
         """Record an event about *pod*; it is sent later, and repeated ones are counted."""
         ...
 
+    def count(self, metric: str, *labels: str, seconds: float | None = None) -> None:
+        """Count in one of kube-scheduler's metrics that plugins count in; for others, use prometheus-client.
+
+        Args:
+            metric: its name without ``scheduler_``, of those in the reference of the metrics that say so.
+            labels: the values of its labels, in the order of their names.
+            seconds: what is observed, if it is a histogram.
+
+        Raises:
+            LookupError: there is no such metric.
+        """
+        ...
+
     def run_in_background(self, job: Callable[[], Awaitable[None]]) -> None:
         """Call *job* and await it while the scheduler goes on: for what an unreserve has to take back.
 

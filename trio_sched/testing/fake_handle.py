@@ -94,6 +94,8 @@ class FakeHandle:
     """(kind, namespace/name) for every call of `delete`."""
     events: list[tuple[Pod, str, str]] = field(factory=list)
     """(pod, reason, note) for every call of `record_event`."""
+    counted: list[tuple[str, ...]] = field(factory=list)
+    """(metric, labels…) for every call of `count`."""
     jobs: list[Callable[[], Awaitable[None]]] = field(factory=list)
     """What `run_in_background` was called with."""
     refusal: Exception | None = None
@@ -236,6 +238,10 @@ class FakeHandle:
     def record_event(self, pod: Pod, type: Literal["Normal", "Warning"], reason: str, action: str, note: str) -> None:
         """Record the event in *events*."""
         self.events.append((pod, reason, note))
+
+    def count(self, metric: str, *labels: str, seconds: float | None = None) -> None:
+        """Record the call in *counted*."""
+        self.counted.append((metric, *labels))
 
     def run_in_background(self, job: Callable[[], Awaitable[None]]) -> None:
         """Put *job* into *jobs*; the test calls and awaits it."""
