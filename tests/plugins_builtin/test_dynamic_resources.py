@@ -314,7 +314,7 @@ def report(handle: FakeHandle, condition: str) -> None:
     status = {"driver": DRIVER, "pool": "a", "device": "gpu-0", "conditions": [{"type": condition, "status": "True"}]}
     merged = {**to_builtins(written(handle).status), "devices": [status]}
     changed = replace(written(handle), status=msgspec.convert(merged, ResourceClaimStatus))
-    version = str(int(changed.metadata.resource_version) + 1000)
+    version = str(int(changed.metadata.resource_version) + 1)
     changed = replace(changed, metadata=replace(changed.metadata, resource_version=version))
     handle.known_objects["ResourceClaim"] = [changed]
     handle.nodes.devices.put(changed)
