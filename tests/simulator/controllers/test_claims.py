@@ -120,6 +120,9 @@ async def test_the_claim_of_a_pod_that_is_done_goes(api: Api, autojump_clock: Mo
         await api("PATCH", "/api/v1/namespaces/default/pods/train/status", body, content_type=MERGE)
     await trio.sleep(1)
     assert await claims(api) == []
+    version = api.server.store.version
+    await trio.sleep(10)
+    assert api.server.store.version == version  # it is not made again
 
 
 async def test_a_shared_claim_is_deallocated_when_the_last_pod_is_done_and_stays(

@@ -123,7 +123,7 @@ class ClaimController:
     def _sync_pod(self, key: str) -> None:
         """Create the claims of a pod, and reserve those of a pod that has a node without the scheduler's doing."""
         pod = self.server.store.get("pods", key)
-        if pod is None or "deletionTimestamp" in pod.fields["metadata"] or is_done(pod):
+        if pod is None or is_done(pod) or "deletionTimestamp" in pod.fields["metadata"]:
             return
         known = _statuses(pod)
         made: dict[str, str] = {}
@@ -143,7 +143,7 @@ class ClaimController:
             statuses += [{"name": n, "resourceClaimName": claim_name} for n, claim_name in named.items()]
             status = {**(pod.fields.get("status") or {}), "resourceClaimStatuses": statuses}
             pod = write_fields(self.server.state, self.server.state.types.core("pods"), pod, status=status)
-        if pod.fields["spec"].get("nodeName") and not is_done(pod):
+        if pod.fields["spec"].get("nodeName"):
             self._reserve(pod)
 
     def _is_served(self, pod: StoredObject, claim_name: str | None) -> bool:
