@@ -258,6 +258,7 @@ SCHEDULER_FAMILIES: Final = (
         "Number of ResourceClaims creation requests within scheduler",
         ("status",),
         gates=("DRAExtendedResource",),
+        note="Counted by the plugin DynamicResources.",
     ),
     Family(
         "scheduler_dra_bindingconditions_allocations_total",
@@ -265,6 +266,7 @@ SCHEDULER_FAMILIES: Final = (
         "Number of allocations using devices with BindingConditions, counted per driver per scheduling attempt",
         ("profile", "driver", "status"),
         gates=("DRADeviceBindingConditions",),
+        note="Counted by the plugin DynamicResources.",
     ),
     Family(
         "scheduler_dra_bindingconditions_wait_duration_seconds",
@@ -273,6 +275,7 @@ SCHEDULER_FAMILIES: Final = (
         ("profile", "driver", "status"),
         buckets=BINDING_CONDITION_BUCKETS,
         gates=("DRADeviceBindingConditions",),
+        note="Counted by the plugin DynamicResources.",
     ),
     Family(
         "scheduler_volume_binder_cache_requests_total",
