@@ -53,6 +53,7 @@ class AllocatorFeatures:
     taints: bool = True
     binding_conditions: bool = True
     consumable_capacity: bool = True
+    list_attributes: bool = False
 
 
 @frozen(eq=False)
@@ -182,7 +183,7 @@ class DeviceSearch:
         constraints: list[Constraint] = []
         for number, spec in enumerate(claim.constraints):
             try:
-                constraints.append(constraint_of(spec))
+                constraints.append(constraint_of(spec, lists=self.features.list_attributes))
             except UnknownConstraint:
                 text = f"claim {claim}, constraint #{number}: empty constraint (unsupported constraint type?)"
                 raise AllocationFailed(text) from None

@@ -6,6 +6,7 @@ request, and forgotten when any device of the request is given back, is its beha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from attrs import define, field
@@ -30,17 +31,22 @@ class Constraint(Protocol):
         ...
 
 
-def constraint_of(spec: DeviceConstraint) -> Constraint:
+def constraint_of(spec: DeviceConstraint, *, lists: bool = False) -> Constraint:
     """The constraint with no devices.
+
+    Args:
+        spec: of the claim.
+        lists: gate DRAListTypeAttributes: attributes are sets of values, and match if they have one in common.
 
     Raises:
         UnknownConstraint: it is of no known kind.
     """
     names = frozenset(spec.requests or ())
+    value_of = _values if lists else _value
     if spec.match_attribute is not None:
-        return _MatchAttribute(names, spec.match_attribute)
+        return _MatchAttribute(names, spec.match_attribute, value_of)
     if spec.distinct_attribute is not None:
-        return _DistinctAttribute(names, spec.distinct_attribute)
+        return _DistinctAttribute(names, spec.distinct_attribute, value_of)
     raise UnknownConstraint
 
 
@@ -55,24 +61,43 @@ def attribute_of(device: PoolDevice, name: str) -> DeviceAttribute | None:
     return found
 
 
-def attribute_value(attribute: DeviceAttribute) -> tuple[str, object] | None:
-    """Kind and value; None for lists and what comes later."""
-    if attribute.string is not None:
-        return "string", attribute.string
-    if attribute.int_ is not None:
-        return "int", attribute.int_
-    if attribute.bool_ is not None:
-        return "bool", attribute.bool_
-    if attribute.version is not None:
-        return "version", attribute.version
+_Values = tuple[str, frozenset[object]]
+"""Kind and values of an attribute."""
+
+
+def _value(attribute: DeviceAttribute) -> _Values | None:
+    """None for lists and what comes later."""
+    for kind, value in (
+        ("string", attribute.string),
+        ("int", attribute.int_),
+        ("bool", attribute.bool_),
+        ("version", attribute.version),
+    ):
+        if value is not None:
+            return kind, frozenset((value,))
     return None
+
+
+def _values(attribute: DeviceAttribute) -> _Values | None:
+    """None for what comes later."""
+    for kind, values in (
+        ("int", attribute.ints),
+        ("bool", attribute.bools),
+        ("string", attribute.strings),
+        ("version", attribute.versions),
+    ):
+        if values:
+            return kind, frozenset(values)
+    return _value(attribute)
 
 
 @define(eq=False)
 class _MatchAttribute:
     requests: frozenset[str]
     name: str
-    _first: tuple[str, object] | None = None
+    value_of: Callable[[DeviceAttribute], _Values | None]
+    _common: _Values | None = None
+    """What all devices have; not widened again when one is given back, as in kube-scheduler."""
     _count: int = 0
 
     def add(self, wanted: Wanted, device: PoolDevice) -> bool:
@@ -81,12 +106,16 @@ class _MatchAttribute:
         attribute = attribute_of(device, self.name)
         if attribute is None:
             return False
-        value = attribute_value(attribute)
+        found = self.value_of(attribute)
         if self._count == 0:
-            self._first, self._count = value, 1
-            return True
-        if value is None or value != self._first:
+            self._common, self._count = found, 1
+            return found is not None or self.value_of is _value
+        if found is None or self._common is None or found[0] != self._common[0]:
             return False
+        common = self._common[1] & found[1]
+        if not common:
+            return False
+        self._common = found[0], common
         self._count += 1
         return True
 
@@ -99,8 +128,9 @@ class _MatchAttribute:
 class _DistinctAttribute:
     requests: frozenset[str]
     name: str
-    _values: dict[str, tuple[str, object] | None] = field(factory=dict)
-    """The value of the latest device, by the name of the request."""
+    value_of: Callable[[DeviceAttribute], _Values | None]
+    _latest: dict[str, _Values | None] = field(factory=dict)
+    """Of the latest device, by the name of the request."""
     _count: int = 0
 
     def add(self, wanted: Wanted, device: PoolDevice) -> bool:
@@ -109,14 +139,22 @@ class _DistinctAttribute:
         attribute = attribute_of(device, self.name)
         if attribute is None:
             return False
-        value = attribute_value(attribute)
-        if self._count and self._values and (value is None or value in self._values.values()):
+        found = self.value_of(attribute)
+        if (
+            self._count
+            and self._latest
+            and (found is None or any(_overlap(found, one) for one in self._latest.values()))
+        ):
             return False
-        self._values[wanted.request_name] = value
+        self._latest[wanted.request_name] = found
         self._count = self._count + 1 if self._count else 1
         return True
 
     def remove(self, wanted: Wanted, device: PoolDevice) -> None:
         if not self.requests or wanted.is_among(self.requests):
-            self._values.pop(wanted.request_name, None)
+            self._latest.pop(wanted.request_name, None)
             self._count -= 1
+
+
+def _overlap(one: _Values, other: _Values | None) -> bool:
+    return other is not None and one[0] == other[0] and not one[1].isdisjoint(other[1])

@@ -15,7 +15,7 @@ from attrs import define, field
 
 from plugins_builtin._device_allocator import AllocatorFeatures, SelectorFailed, is_tainted
 from plugins_builtin._device_capacity import has_room
-from plugins_builtin._device_constraints import attribute_of, attribute_value
+from plugins_builtin._device_constraints import attribute_of
 from plugins_builtin._device_requests import Wanted, WantedClaim
 from trio_sched.plugin_api import AllocatedDevices, DeviceClass, NodeDevices, PoolDevice, ResourceClaim, encoded
 
@@ -145,8 +145,7 @@ class Shape:
                 seen.append(not self.features.consumable_capacity or has_room(device, wanted.capacity))
                 seen.append(self.features.taints and is_tainted(wanted, device))
         for name in self._attributes:
-            attribute = attribute_of(device, name)
-            seen.append(None if attribute is None else (attribute_value(attribute),))
+            seen.append(attribute_of(device, name))
         return self._kinds.setdefault(tuple(seen), len(self._kinds))
 
 

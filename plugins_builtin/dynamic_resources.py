@@ -57,6 +57,7 @@ from trio_sched.plugin_api import (
 NAME = "DynamicResources"
 NO_CLAIMS = "no new claims to deallocate"
 _CLAIMS = (NAME, "claims")
+_KINDS = ("DeviceClass", "ResourceClaim", "ResourceSlice")
 _ZERO_SCORES = frozenset({NAME})
 _TRIED_PER_SECOND = 100_000
 """How many devices a search tries per second, on slow processors."""
@@ -69,7 +70,6 @@ class DynamicResources:
     name: ClassVar[str] = NAME
     Args: ClassVar[type[DynamicResourcesArgs]] = DynamicResourcesArgs
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.PODS})
-    watches: ClassVar[tuple[str, ...]] = ("DeviceClass", "ResourceClaim", "ResourceSlice")
     writes: ClassVar[dict[str, tuple[str, ...]]] = {
         "ResourceClaim": ("create", "delete", "patch"),
         "ResourceClaim/status": ("patch",),
@@ -86,8 +86,11 @@ class DynamicResources:
             taints=enabled("DRADeviceTaints"),
             binding_conditions=enabled("DRADeviceBindingConditions") and enabled("DRAResourceClaimDeviceStatus"),
             consumable_capacity=enabled("DRAConsumableCapacity"),
+            list_attributes=enabled("DRAListTypeAttributes"),
         )
         self._features = features
+        has_rules = features.taints and enabled("DRADeviceTaintRules")
+        self.watches = (*_KINDS, "DeviceTaintRule") if has_rules else _KINDS
         self._extended_by_devices = enabled("DRAExtendedResource")
         self._classes = ResourceClasses(handle)
         timeout_ns = args.filter_timeout_ns if enabled("DRASchedulerFilterTimeout") else None
@@ -109,7 +112,7 @@ class DynamicResources:
             self._filter_made = DeviceFilter(
                 self._handle,
                 self._features,
-                DeviceSelectors(self._handle.feature_enabled("DRAListTypeAttributes")),
+                DeviceSelectors(self._features.list_attributes),
                 self._classes,
                 self._binding_timeout_seconds,
                 self._max_tried,

@@ -10,6 +10,7 @@ from trio_sched.engine.queueing_hints import HintTable, watched_resources
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.device_class import DeviceClass
+from trio_sched.objects.device_taint_rule import DeviceTaintRule
 from trio_sched.objects.disruption_budget import PodDisruptionBudget
 from trio_sched.objects.namespace import Namespace
 from trio_sched.objects.persistent_volume import PersistentVolume, PersistentVolumeClaim
@@ -47,6 +48,9 @@ KINDS: dict[str, Kind[Any]] = {
     "ResourceClaim": _grouped("resource.k8s.io", "resourceclaims", ResourceClaim, namespaced=True),
     "ResourceSlice": _grouped("resource.k8s.io", "resourceslices", ResourceSlice),
     "DeviceClass": _grouped("resource.k8s.io", "deviceclasses", DeviceClass),
+    "DeviceTaintRule": Kind(
+        group="resource.k8s.io", version="v1beta2", plural="devicetaintrules", namespaced=False, type=DeviceTaintRule
+    ),
     "PodGroup": Kind(group="scheduling.k8s.io", version="v1alpha2", plural="podgroups", namespaced=True, type=PodGroup),
 }
 """The name under which plugins read its objects → how it is watched."""

@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
+from msgspec import structs
+
+from trio_sched.objects.device_taint_rule import DeviceTaintRule
 from trio_sched.objects.quantity import QuantityError, parse_nano
-from trio_sched.objects.resource_slice import Device, ResourceSlice
+from trio_sched.objects.resource_slice import Device, DeviceTaint, ResourceSlice
 from trio_sched.objects.selector import NodeSelector
 from trio_sched.snapshot.allocated_devices import DeviceId
 
@@ -81,6 +84,28 @@ class SliceEntry:
         """Whether no other node has anything to do with it."""
         spec = self.slice.spec
         return bool(spec.node_name) and not spec.shared_counters
+
+
+def with_taints(published: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> ResourceSlice:
+    """*published* with the taints of *rules*; itself if none of them selects one of its devices."""
+    spec = published.spec
+    added: dict[int, list[DeviceTaint]] = {}
+    for rule in rules:
+        selector = rule.spec.device_selector
+        if selector is not None and (
+            selector.driver not in (None, spec.driver) or selector.pool not in (None, spec.pool.name)
+        ):
+            continue
+        for position, device in enumerate(spec.devices or ()):
+            if selector is None or selector.device in (None, device.name):
+                added.setdefault(position, []).append(rule.spec.taint)
+    if not added:
+        return published
+    devices = tuple(
+        structs.replace(device, taints=(*(device.taints or ()), *added[position])) if position in added else device
+        for position, device in enumerate(spec.devices or ())
+    )
+    return structs.replace(published, spec=structs.replace(spec, devices=devices))
 
 
 class Pool:

@@ -12,13 +12,14 @@ from attrs import define, field
 from msgspec import structs
 
 from trio_sched.objects.copies import encoded
+from trio_sched.objects.device_taint_rule import DeviceTaintRule
 from trio_sched.objects.resource_claim import ResourceClaim
 from trio_sched.objects.resource_slice import Device, ResourceSlice
 from trio_sched.snapshot.allocated_devices import AllocatedDevices, DeviceId
 from trio_sched.snapshot.claim_cache import ClaimCache
-from trio_sched.snapshot.device_pools import PoolKey, SliceEntry
+from trio_sched.snapshot.device_pools import PoolKey, SliceEntry, with_taints
 
-KINDS = frozenset({"ResourceSlice", "ResourceClaim"})
+KINDS = frozenset({"ResourceSlice", "ResourceClaim", "DeviceTaintRule"})
 """The kinds of objects that it is made of."""
 
 MAX_LOOKS = 10_000
@@ -50,6 +51,9 @@ class DeviceTable:
     _shared: dict[str, SliceEntry] = field(factory=dict)
     """Slices that may be for several nodes."""
     _of_pool: dict[PoolKey, dict[str, SliceEntry]] = field(factory=dict)
+    _taint_rules: dict[str, DeviceTaintRule] = field(factory=dict)
+    _published: dict[str, ResourceSlice] = field(factory=dict)
+    """Slices as their drivers publish them, where rules add taints to their devices."""
     _looks: dict[tuple[str, bytes], int] = field(factory=dict)
     _last_look: int = 0
     _node_of_device: dict[DeviceId, str] = field(factory=dict)
@@ -78,20 +82,43 @@ class DeviceTable:
 
     # --- the watches ------------------------------------------------------------------------------------------------
 
-    def put(self, one: ResourceSlice | ResourceClaim) -> None:
+    def put(self, one: ResourceSlice | ResourceClaim | DeviceTaintRule) -> None:
         """A watch shows *one*."""
         if isinstance(one, ResourceClaim):
             self.claims.put(one)
+        elif isinstance(one, DeviceTaintRule):
+            self._taint_rules[one.metadata.name] = one
+            self._apply_taint_rules()
         else:
-            self._take_out(one.metadata.name)
-            self._put_in(SliceEntry(one, self._look_of))
+            self._put_slice(one)
 
     def remove(self, kind: str, name: str, namespace: str = "") -> None:
         """A watch shows that an object of one of the `KINDS` is gone."""
         if kind == "ResourceClaim":
             self.claims.remove(namespace, name)
+        elif kind == "DeviceTaintRule":
+            if self._taint_rules.pop(name, None) is not None:
+                self._apply_taint_rules()
         else:
+            self._published.pop(name, None)
             self._take_out(name)
+
+    def _put_slice(self, published: ResourceSlice) -> None:
+        name = published.metadata.name
+        tainted = with_taints(published, self._taint_rules.values()) if self._taint_rules else published
+        if tainted is published:
+            self._published.pop(name, None)
+        else:
+            self._published[name] = published
+        self._take_out(name)
+        self._put_in(SliceEntry(tainted, self._look_of))
+
+    def _apply_taint_rules(self) -> None:
+        """Taint the devices that the rules select, and no others."""
+        for name, entry in list(self._slices.items()):
+            published = self._published.get(name, entry.slice)
+            if name in self._published or with_taints(published, self._taint_rules.values()) is not published:
+                self._put_slice(published)
 
     def _look_of(self, slice_: ResourceSlice, device: Device) -> int:
         key = slice_.spec.driver, encoded(structs.replace(device, name=""))
