@@ -13,7 +13,6 @@ from trio_sched.cel.checker import Checked
 from trio_sched.cel.comprehensions import QUANTIFIERS, Loop, sort_by
 from trio_sched.cel.costs import LIST, MAP, MESSAGE, cost_of, equality_cost, inequality_cost, tenths
 from trio_sched.cel.declarations import functions
-from trio_sched.cel.environment import Environment
 from trio_sched.cel.errors import NO_SUCH_OVERLOAD, Aborted, EvaluationError
 from trio_sched.cel.frame import Frame
 from trio_sched.cel.membership import membership
@@ -37,8 +36,13 @@ from trio_sched.cel.values import FAILED, NONE, CelMap, Optional, TypeValue, Uin
 
 _SELECTIONS: Final = frozenset({"_[_]", "_[?_]"})
 _CHAINS: Final = _SELECTIONS | {"_?_:_"}
-_NOT_VALUES: Final = frozenset({"timestamp", "duration"})
-"""Names of types that are no values, although the checker finds their types."""
+_TYPES: Final = frozenset(
+    {
+        *("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type"),
+        *("google.protobuf.Timestamp", "google.protobuf.Duration", "google.protobuf.Empty", "net.IP", "net.CIDR"),
+    }
+)
+"""Names of types that are values; the checker finds more of them."""
 _UNSET: Final = object()
 
 
@@ -47,7 +51,6 @@ class Planner:
     """Makes closures of the parts of one expression."""
 
     checked: Checked
-    environment: Environment
     slots: int
     """How many variables there are at the same time, at most."""
     scopes: list[dict[str, Step]] = field(factory=list)
@@ -105,7 +108,7 @@ class Planner:
         return None
 
     def _type(self, name: str) -> Step:
-        if name in _NOT_VALUES or name in self.environment.objects:
+        if name not in _TYPES:
             raise not_instantiated(f"reference to undefined type: {name}")
         return Fixed(TypeValue(name))
 
@@ -268,7 +271,7 @@ class Planner:
                         continue
                     value = value.value
                 fields[key] = value
-            return make_message(name, fields)
+            return make_message(frame, name, fields)
 
         return made
 
@@ -302,7 +305,7 @@ class Planner:
             found = frame.values[slot]
             if found is _UNSET:
                 try:
-                    found = frame.values[slot] = value(frame)
+                    found = frame.values[slot] = frame.growing(value(frame))
                 except EvaluationError as error:
                     frame.values[slot] = error
                     raise
@@ -316,7 +319,8 @@ class Planner:
 
         def binding(frame: Frame) -> Value:
             frame.values[slot] = _UNSET
-            return inner(frame)
+            result = inner(frame)
+            return list(result) if frame.grows(result) else result
 
         return binding
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from attrs import frozen
@@ -95,8 +95,15 @@ class Program:
         return value
 
 
-def compile_expression(expression: str, environment: Environment) -> Program:
+def compile_expression(
+    expression: str, environment: Environment, *, check_type: Callable[[Type], None] | None = None
+) -> Program:
     """Compile *expression*.
+
+    Args:
+        expression: the text.
+        environment: what it can refer to.
+        check_type: raises `CompileError` for what the expression may not be.
 
     Raises:
         CompileError: it is none, its types do not fit together, or it cannot be evaluated whatever the variables are.
@@ -106,8 +113,10 @@ def compile_expression(expression: str, environment: Environment) -> Program:
         issues = {*invalid_literals(checked)}
         if issues:
             raise InvalidExpression(expression, issues)
+        if check_type is not None:
+            check_type(checked.type)
         names = tuple(environment.variables)
-        planner = Planner(checked, environment, len(names), [{name: Variable(slot) for slot, name in enumerate(names)}])
+        planner = Planner(checked, len(names), [{name: Variable(slot) for slot, name in enumerate(names)}])
         with deep_recursion():
             step = planner.plan(checked.root)
     except (Aborted, RecursionError) as error:

@@ -11,8 +11,8 @@ from trio_sched.cel.errors import NO_SUCH_OVERLOAD, EvaluationError
 from trio_sched.cel.frame import Frame
 from trio_sched.cel.values import Value
 
-_CACHED: Final = 256
-_MEMORY_BYTES: Final = 16 << 20
+_CACHED: Final = 64
+_MEMORY_BYTES: Final = 8 << 20
 """Of one compiled pattern; what needs more is refused."""
 
 
@@ -70,7 +70,7 @@ def find_constant(pattern: Any) -> Callable[..., Value]:
 def find_all_constant(pattern: Any) -> Callable[..., Value]:
     """``findAll`` with a pattern that is known beforehand."""
 
-    def find_all(_frame: Frame, text: Value, _pattern: Value, limit: Value = -1) -> Value:
+    def find_all(frame: Frame, text: Value, _pattern: Value, limit: Value = -1) -> Value:
         if type(text) is not str or type(limit) is not int:
             raise EvaluationError(NO_SUCH_OVERLOAD)
         found: list[Value] = []
@@ -81,6 +81,7 @@ def find_all_constant(pattern: Any) -> Callable[..., Value]:
             if match.end() == match.start() == end:  # Go has no empty match right after another one
                 continue
             end = match.end()
+            frame.spend(1)
             found.append(match.group())
         return found
 

@@ -48,6 +48,13 @@ class Optional:
 NONE: Final = Optional()
 
 
+class EmptyMessage:
+    """What ``google.protobuf.Empty{}`` is."""
+
+
+EMPTY: Final = EmptyMessage()
+
+
 class Failed:
     """What an argument is that could not be evaluated, where only its size counts."""
 
@@ -182,6 +189,11 @@ _NAMES: Final[dict[type, tuple[str, str, str]]] = {
     Semver: ("kubernetes.Semver", "cel.Semver", "type conversion error from 'Semver' to 'bool'"),
     Url: ("kubernetes.URL", "cel.URL", "type conversion error from 'URL' to 'bool'"),
     NamedFormat: ("kubernetes.NamedFormat", "cel.Format", "type conversion error from 'Format' to 'bool'"),
+    EmptyMessage: (
+        "google.protobuf.Empty",
+        "*types.protoObj",
+        "type conversion error from 'google.protobuf.Empty' to 'bool'",
+    ),
     Failed: ("error", "*types.Err", ""),
     Ip: ("net.IP", "cel.IP", "type conversion error from 'IP' to 'bool'"),
     Cidr: ("net.CIDR", "cel.CIDR", "type conversion error from 'CIDR' to 'bool'"),
