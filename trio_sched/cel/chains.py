@@ -20,6 +20,7 @@ from trio_sched.cel.values import (
     MISSING,
     NONE,
     CelMap,
+    Failed,
     Optional,
     TypeValue,
     Uint,
@@ -151,7 +152,7 @@ def read_again(value: Optional) -> Optional:
     if type(inner) is TypeValue:
         return Optional(inner.name)
     if type(inner) in _UNREADABLE:
-        return Optional(EvaluationError(f"unsupported conversion to ref.Val: ({_UNREADABLE[type(inner)]}){inner}"))
+        return Optional(Failed(f"unsupported conversion to ref.Val: ({_UNREADABLE[type(inner)]}){inner}"))
     return value if inner is value.value else Optional(inner)
 
 
@@ -161,8 +162,8 @@ def present(value: Optional) -> Value:
     Raises:
         EvaluationError: the original could not read it.
     """
-    if isinstance(value.value, EvaluationError):
-        raise value.value
+    if type(value.value) is Failed:
+        raise EvaluationError(value.value.problem)
     return value.value
 
 

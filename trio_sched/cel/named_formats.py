@@ -116,16 +116,8 @@ def _uri(text: str) -> list[str]:
 
 
 def _is_date(text: str) -> bool:
-    return len(text) == 10 and _is_in_range(text)
-
-
-def _is_in_range(date: str) -> bool:
-    try:
-        return (
-            parse_timestamp(f"{date.replace('0000', '0004', 1) if date[:4] == '0000' else date}T00:00:00Z") is not None
-        )
-    except ValueError:
-        return False
+    year = "2000" if text[:4] == "0000" else text[:4]  # no year of a timestamp, but one of a date
+    return len(text) == 10 and parse_timestamp(f"{year}{text[4:]}T00:00:00Z") is not None
 
 
 def _is_date_and_time(text: str) -> bool:

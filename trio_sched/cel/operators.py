@@ -14,7 +14,7 @@ from trio_sched.cel.quantity import CelQuantity
 from trio_sched.cel.semver import Semver
 from trio_sched.cel.times import Duration, Timestamp
 from trio_sched.cel.urls import Url
-from trio_sched.cel.values import MISSING, CelMap, EmptyMessage, NamedFormat, Optional, TypeValue, Uint, Value
+from trio_sched.cel.values import MISSING, CelMap, EmptyMessage, Failed, NamedFormat, Optional, TypeValue, Uint, Value
 
 _RECEIVERS: Final = (str, Timestamp, Duration)
 """Types whose operators fail without being named."""
@@ -189,7 +189,7 @@ def equal(frame: Frame, left: Value, right: Value) -> bool | None:
         if type(right) is not Optional or left.is_none or right.is_none:
             return type(right) is Optional and left.is_none and right.is_none
         parts = left.value, right.value
-        return None if any(isinstance(part, EvaluationError) for part in parts) else equal(frame, *parts)
+        return None if Failed in map(type, parts) else equal(frame, *parts)
     return type(right) is kind and bool(left == right)
 
 

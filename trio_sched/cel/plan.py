@@ -8,15 +8,14 @@ from typing import Final
 from attrs import define, field
 
 from trio_sched.cel.calls import Fixed, binary, call, not_instantiated
-from trio_sched.cel.chains import KEYS, Qualifier, Step, Variable, branch, chain, present, read_again, reread, shown
+from trio_sched.cel.chains import KEYS, Qualifier, Step, Variable, branch, chain, present, read_again, reread
 from trio_sched.cel.checker import Checked
 from trio_sched.cel.comprehensions import QUANTIFIERS, Loop, sort_by
-from trio_sched.cel.costs import LIST, MAP, MESSAGE, cost_of, equality_cost, inequality_cost, tenths
+from trio_sched.cel.costs import cost_of, equality_cost, inequality_cost
 from trio_sched.cel.declarations import functions
-from trio_sched.cel.errors import NO_SUCH_OVERLOAD, Aborted, EvaluationError
+from trio_sched.cel.errors import Aborted, EvaluationError
 from trio_sched.cel.frame import Frame
 from trio_sched.cel.membership import membership
-from trio_sched.cel.messages import make_message
 from trio_sched.cel.nodes import (
     Bind,
     Call,
@@ -31,8 +30,19 @@ from trio_sched.cel.nodes import (
     OptionalMap,
     Select,
 )
-from trio_sched.cel.operators import ARITHMETIC, ORDER, types_equal
-from trio_sched.cel.values import FAILED, NONE, CelMap, Optional, TypeValue, Uint, Value, go_type, map_key
+from trio_sched.cel.operators import ARITHMETIC, ORDER
+from trio_sched.cel.steps import (
+    differs,
+    equals,
+    equals_text,
+    logical,
+    map_of_entries,
+    message,
+    optional_list,
+    or_else,
+    plain_list,
+)
+from trio_sched.cel.values import NONE, Failed, Optional, TypeValue, Uint, Value, go_type
 
 _SELECTIONS: Final = frozenset({"_[_]", "_[?_]"})
 _CHAINS: Final = _SELECTIONS | {"_?_:_"}
@@ -85,7 +95,7 @@ class Planner:
             case Call():
                 return self._call(node, in_branch)
             case Logical():
-                return _logical(node.function == "_||_", [self.plan(operand) for operand in node.operands])
+                return logical(node.function == "_||_", [self.plan(operand) for operand in node.operands])
             case ListLiteral():
                 return self._list(node)
             case MapLiteral():
@@ -167,14 +177,14 @@ class Planner:
             if found is not None:
                 return found
         if name in ("or", "orValue") and is_method:
-            return _or_else(*steps, unwraps=name == "orValue")
+            return or_else(*steps, unwraps=name == "orValue")
         match name:
             case "_==_":
                 if isinstance(steps[1], Fixed) and type(steps[1].value) is str:
-                    return _equals_text(steps[0], steps[1].value)
-                return binary(_equals, equality_cost, *steps)
+                    return equals_text(steps[0], steps[1].value)
+                return binary(equals, equality_cost, *steps)
             case "_!=_":
-                return binary(_differs, inequality_cost, *steps)
+                return binary(differs, inequality_cost, *steps)
             case _ if name in ARITHMETIC or name in ORDER:
                 operator = ARITHMETIC.get(name) or ORDER[name]
                 return binary(operator, cost_of(name, overloads), *steps)
@@ -191,89 +201,28 @@ class Planner:
 
     def _list(self, node: ListLiteral) -> Step:
         steps = [self.plan(element) for element in node.elements]
-        if all(isinstance(step, Fixed) for step in steps) and not node.optional:
+        if node.optional:
+            return optional_list([(step, index in node.optional) for index, step in enumerate(steps)])
+        if all(isinstance(step, Fixed) for step in steps):
             return Fixed([step.value for step in steps if isinstance(step, Fixed)])
-        if not node.optional:
-
-            def listed(frame: Frame) -> Value:
-                frame.cost += LIST
-                return [step(frame) for step in steps]
-
-            return listed
-        parts = [(step, index in node.optional) for index, step in enumerate(steps)]
-
-        def listed_optionally(frame: Frame) -> Value:
-            frame.cost += LIST
-            found: list[Value] = []
-            for step, is_optional in parts:
-                value = step(frame)
-                if not is_optional:
-                    found.append(value)
-                elif type(value) is not Optional:
-                    problem = f"cannot initialize optional list element from non-optional value {shown(value)}"
-                    raise EvaluationError(problem)
-                elif not value.is_none:
-                    found.append(value.value)
-            return found
-
-        return listed_optionally
+        return plain_list(steps)
 
     def _map(self, node: MapLiteral) -> Step:
         parts: list[tuple[Step, Step, bool]] = []
         for entry in node.entries:
             assert not isinstance(entry.key, str)
             parts.append((self.plan(entry.key), self.plan(entry.value), entry.is_optional))
-
-        def mapped(frame: Frame) -> Value:
-            try:
-                value = entered(frame)
-            except EvaluationError:
-                frame.cost += MAP
-                raise
-            frame.cost += MAP
-            return value
-
-        def entered(frame: Frame) -> Value:
-            entries: dict[object, Value] = {}
-            for key_step, value_step, is_optional in parts:
-                key, value = key_step(frame), value_step(frame)
-                if is_optional:
-                    if type(value) is not Optional:
-                        raise _not_optional(key, value)
-                    if value.is_none:
-                        entries.pop(map_key(key), None)
-                        continue
-                    value = value.value
-                entries[map_key(key)] = value
-            return CelMap(entries)
-
-        if any(not isinstance(step, Fixed) for key, value, _is_optional in parts for step in (key, value)):
-            return mapped
+        step = map_of_entries(parts)
+        if any(not isinstance(one, Fixed) for key, value, _is_optional in parts for one in (key, value)):
+            return step
         try:
-            return Fixed(mapped(Frame(0)))
+            return Fixed(step(Frame(0)))
         except (Aborted, EvaluationError) as error:
             raise not_instantiated(error) from error
 
     def _message(self, node: MessageLiteral) -> Step:
-        name = node.type_name.removeprefix(".")
         parts = [(str(entry.key), self.plan(entry.value), entry.is_optional) for entry in node.fields]
-
-        def made(frame: Frame) -> Value:
-            frame.cost += MESSAGE
-            fields: dict[str, Value] = {}
-            for key, step, is_optional in parts:
-                value = step(frame)
-                if is_optional:
-                    if type(value) is not Optional:
-                        raise _not_optional(key, value)
-                    if value.is_none:
-                        fields.pop(key, None)
-                        continue
-                    value = value.value
-                fields[key] = value
-            return make_message(frame, name, fields)
-
-        return made
+        return message(node.type_name.removeprefix("."), parts)
 
     # --- macros -----------------------------------------------------------------------------------------------------
 
@@ -307,10 +256,10 @@ class Planner:
                 try:
                     found = frame.values[slot] = frame.growing(value(frame))
                 except EvaluationError as error:
-                    frame.values[slot] = error
+                    frame.values[slot] = Failed(str(error))
                     raise
-            elif isinstance(found, EvaluationError):
-                raise found
+            elif type(found) is Failed:
+                raise EvaluationError(found.problem)
             return found
 
         (step,) = self._inside([(name, bound)], body)
@@ -348,74 +297,3 @@ class Planner:
             return read_again(Optional(body(frame)))
 
         return mapped
-
-
-def _not_optional(key: Value, value: Value) -> EvaluationError:
-    shown_value = shown(value)
-    return EvaluationError(f"cannot initialize optional entry '{shown(key)}' from non-optional value {shown_value}")
-
-
-def _equals(frame: Frame, left: Value, right: Value) -> bool:
-    found = types_equal(frame, left, right)
-    if found is None:
-        raise EvaluationError(NO_SUCH_OVERLOAD)
-    return found
-
-
-def _equals_text(left: Step, text: str) -> Step:
-    """``left == text``, which is what most selectors consist of."""
-    length = len(text)
-
-    def equal(frame: Frame) -> Value:
-        try:
-            value = left(frame)
-        except EvaluationError:
-            frame.cost += equality_cost(FAILED, text)
-            raise
-        if type(value) is str:
-            frame.cost += tenths(min(length, len(value)))
-            return value == text
-        frame.cost += equality_cost(value, text)
-        return _equals(frame, value, text)
-
-    return equal
-
-
-def _differs(frame: Frame, left: Value, right: Value) -> bool:
-    return types_equal(frame, left, right) is not True
-
-
-def _logical(decisive: bool, steps: Sequence[Step]) -> Step:
-    """A chain of ``||``, which true decides, or of ``&&``, which false does."""
-
-    def decide(frame: Frame) -> Value:
-        problem: EvaluationError | None = None
-        for step in steps:
-            try:
-                found = step(frame)
-            except EvaluationError as error:
-                problem = problem or error
-                continue
-            if found is decisive:
-                return decisive
-            if type(found) is not bool:
-                problem = problem or EvaluationError(NO_SUCH_OVERLOAD)
-        if problem is not None:
-            raise problem
-        return not decisive
-
-    return decide
-
-
-def _or_else(first: Step, other: Step, *, unwraps: bool) -> Step:
-    """``first.or(other)``, or ``first.orValue(other)``."""
-
-    def chosen(frame: Frame) -> Value:
-        found = first(frame)
-        if type(found) is not Optional:
-            return found
-        if found.is_none:
-            return other(frame)
-        return present(found) if unwraps else found
-
-    return chosen

@@ -109,16 +109,24 @@ def compile_expression(
         CompileError: it is none, its types do not fit together, or it cannot be evaluated whatever the variables are.
     """
     try:
-        checked = check(expression, parse(expression), environment)
-        issues = {*invalid_literals(checked)}
-        if issues:
-            raise InvalidExpression(expression, issues)
-        if check_type is not None:
-            check_type(checked.type)
-        names = tuple(environment.variables)
-        planner = Planner(checked, len(names), [{name: Variable(slot) for slot, name in enumerate(names)}])
-        with deep_recursion():
-            step = planner.plan(checked.root)
-    except (Aborted, RecursionError) as error:
+        return _compile(expression, environment, check_type)
+    except CompileError:
+        raise
+    except Aborted as error:
         raise CompileError(f"program instantiation failed: {error}") from error
+    except Exception as error:  # one expression must not end the process
+        raise CompileError(f"internal error: {type(error).__name__}: {error}") from error
+
+
+def _compile(expression: str, environment: Environment, check_type: Callable[[Type], None] | None) -> Program:
+    checked = check(expression, parse(expression), environment)
+    issues = {*invalid_literals(checked)}
+    if issues:
+        raise InvalidExpression(expression, issues)
+    if check_type is not None:
+        check_type(checked.type)
+    names = tuple(environment.variables)
+    planner = Planner(checked, len(names), [{name: Variable(slot) for slot, name in enumerate(names)}])
+    with deep_recursion():
+        step = planner.plan(checked.root)
     return Program(expression, checked, step, planner.slots, names, planner.deepest > _DEEP)

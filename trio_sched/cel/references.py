@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from trio_sched.cel.checker import Checked
 from trio_sched.cel.nodes import Bind, Call, Comprehension, Constant, Name, Node, OptionalMap, Select, parts
+from trio_sched.cel.recursion import deep_recursion
 
 _WHOLE: Final = frozenset({"attributes", "capacity"})
 _SELECTIONS: Final = frozenset({"_[_]", "_[?_]"})
@@ -33,8 +34,9 @@ def references(checked: Checked, variable: str) -> frozenset[Reference] | None:
     """What *checked* depends on of the device that is called *variable*; None if that cannot be enumerated."""
     found: set[Reference] = set()
     try:
-        for path in _used(checked, checked.root, {variable: ()}):
-            found.add(_reference(path))
+        with deep_recursion():
+            for path in _used(checked, checked.root, {variable: ()}):
+                found.add(_reference(path))
     except _Unlimited:
         return None
     return frozenset(found)

@@ -55,11 +55,18 @@ class EmptyMessage:
 EMPTY: Final = EmptyMessage()
 
 
+@frozen(eq=False)
 class Failed:
-    """What an argument is that could not be evaluated, where only its size counts."""
+    """What stands for a value that could not be evaluated or read.
+
+    It has the text of the error, since an error itself would keep the functions alive through which it came.
+    """
+
+    problem: str = ""
 
 
 FAILED: Final = Failed()
+"""An argument of which only the size counts."""
 
 
 @frozen
