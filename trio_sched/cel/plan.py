@@ -201,11 +201,10 @@ class Planner:
 
     def _list(self, node: ListLiteral) -> Step:
         steps = [self.plan(element) for element in node.elements]
+        step = plain_list(steps)
         if node.optional:
-            return optional_list([(step, index in node.optional) for index, step in enumerate(steps)])
-        if all(isinstance(step, Fixed) for step in steps):
-            return Fixed([step.value for step in steps if isinstance(step, Fixed)])
-        return plain_list(steps)
+            step = optional_list([(step, index in node.optional) for index, step in enumerate(steps)])
+        return _folded(step) if all(isinstance(one, Fixed) for one in steps) else step
 
     def _map(self, node: MapLiteral) -> Step:
         parts: list[tuple[Step, Step, bool]] = []
@@ -213,12 +212,8 @@ class Planner:
             assert not isinstance(entry.key, str)
             parts.append((self.plan(entry.key), self.plan(entry.value), entry.is_optional))
         step = map_of_entries(parts)
-        if any(not isinstance(one, Fixed) for key, value, _is_optional in parts for one in (key, value)):
-            return step
-        try:
-            return Fixed(step(Frame(0)))
-        except (Aborted, EvaluationError) as error:
-            raise not_instantiated(error) from error
+        is_fixed = all(isinstance(one, Fixed) for key, value, _is_optional in parts for one in (key, value))
+        return _folded(step) if is_fixed else step
 
     def _message(self, node: MessageLiteral) -> Step:
         parts = [(str(entry.key), self.plan(entry.value), entry.is_optional) for entry in node.fields]
@@ -297,3 +292,22 @@ class Planner:
             return read_again(Optional(body(frame)))
 
         return mapped
+
+
+def _folded(step: Step) -> Step:
+    """A literal whose parts are all constant: it costs nothing, not even if it cannot be made.
+
+    Raises:
+        CompileError: a map has a key that the original cannot take.
+    """
+    try:
+        return Fixed(step(Frame(0)))
+    except Aborted as error:
+        raise not_instantiated(error) from error
+    except EvaluationError as error:
+        problem = str(error)
+
+    def failed(_frame: Frame) -> Value:
+        raise EvaluationError(problem)
+
+    return failed
