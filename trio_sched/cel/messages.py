@@ -28,6 +28,8 @@ _WRAPPERS: Final[dict[str, tuple[type, Value]]] = {
 }
 _SAFE: Final = 1 << 53
 """Whole numbers below it are the same as doubles."""
+_CONVERTING: Final = 4
+"""How much more work it is to convert an element than to look at it."""
 _INT32: Final = 1 << 31
 
 
@@ -104,7 +106,7 @@ def _value(frame: Frame, name: str, fields: Mapping[str, Value]) -> Value:
 
 def _json(frame: Frame, value: Value) -> Value:
     """*value* as one of those that JSON has."""
-    frame.spend(1)
+    frame.spend(_CONVERTING)
     match value:
         case None | bool() | str() | float():
             return value
