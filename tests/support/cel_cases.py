@@ -6,7 +6,7 @@ from cel_values import written
 
 from trio_sched.cel.device_selector import device_environment, device_value
 from trio_sched.cel.errors import CompileError, EvaluationError
-from trio_sched.cel.program import compile_expression
+from trio_sched.cel.program import compile_program
 from trio_sched.objects.resource_slice import Device, DeviceAttribute, DeviceCapacity
 
 DRIVER = "gpu.example.com"
@@ -29,7 +29,7 @@ def outcome(expression: str, device: Device = DEVICE) -> tuple[str, int]:
     """The value of *expression*, or ``error: …`` or ``refused: …``; and what it cost."""
     expression = expression.replace("$A", A).replace("$C", C)
     try:
-        program = compile_expression(expression, device_environment(list_attributes=False))
+        program = compile_program(expression, device_environment(list_attributes=False))
     except CompileError as error:
         return f"refused: {error}", 0
     found = program.outcome({"device": device_value(DRIVER, device, list_attributes=False)})

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from trio_sched.cel.environment import Environment
 from trio_sched.cel.errors import CompileError, EvaluationError
-from trio_sched.cel.program import Program, compile_expression
+from trio_sched.cel.program import Program, compile_program
 from trio_sched.cel.quantity import CelQuantity, parse_quantity
 from trio_sched.cel.references import Reference, references
 from trio_sched.cel.semver import Semver, parse_semver
@@ -84,7 +84,7 @@ def compile_device_selector(expression: str, *, list_attributes: bool = False) -
             raise CompileError(f"must evaluate to bool or the unknown type, not {long_name(found)}")
 
     environment = device_environment(list_attributes=list_attributes)
-    program = compile_expression(expression, environment, check_type=check_type)
+    program = compile_program(expression, environment, check_type=check_type)
     return CompiledSelector(expression, references(program.checked, _DEVICE), program, list_attributes)
 
 

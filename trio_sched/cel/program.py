@@ -40,7 +40,8 @@ class Program:
     checked: Checked
     _step: Step
     _slots: int
-    _variables: tuple[str, ...]
+    variables: tuple[str, ...]
+    """Their names, which `evaluate` must be given."""
     _is_deep: bool
 
     @property
@@ -55,7 +56,7 @@ class Program:
             EvaluationError: there is none.
         """
         frame = Frame(self._slots)
-        for slot, name in enumerate(self._variables):
+        for slot, name in enumerate(self.variables):
             frame.values[slot] = variables[name]
         return self._run(frame)
 
@@ -68,7 +69,7 @@ class Program:
     def outcome(self, variables: Mapping[str, Value]) -> Outcome:
         """Like `evaluate`, with what it cost."""
         frame = Frame(self._slots)
-        for slot, name in enumerate(self._variables):
+        for slot, name in enumerate(self.variables):
             frame.values[slot] = variables[name]
         try:
             return Outcome(self._run(frame), None, frame.cost)
@@ -95,7 +96,7 @@ class Program:
         return value
 
 
-def compile_expression(
+def compile_program(
     expression: str, environment: Environment, *, check_type: Callable[[Type], None] | None = None
 ) -> Program:
     """Compile *expression*.
