@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from trio_sched.cel.chains import Step, Variable
 from trio_sched.cel.checker import Checked, check
@@ -18,9 +18,12 @@ from trio_sched.cel.plan import Planner
 from trio_sched.cel.recursion import deep_recursion
 from trio_sched.cel.types import Type
 from trio_sched.cel.values import Value
+from trio_sched.documents.errors import shortened
 
 _DEEP: Final = 60
 """How deep expressions may be nested for Python's own recursion limit; every level takes a few calls."""
+_LONGEST: Final = 4_000
+"""Characters of an error that are kept; texts that an expression makes can be as long as millions."""
 
 
 @frozen(eq=False)
@@ -37,8 +40,8 @@ class Program:
     """An expression that was compiled; it can be evaluated any number of times."""
 
     expression: str
-    checked: Checked
-    _step: Step
+    checked: Checked = field(repr=False)
+    _step: Step = field(repr=False)
     _slots: int
     variables: tuple[str, ...]
     """Their names, which `evaluate` must be given."""
@@ -83,9 +86,11 @@ class Program:
                     value = self._step(frame)
             else:
                 value = self._step(frame)
-        except EvaluationError:
+        except EvaluationError as error:
             if frame.cost > COST_LIMIT:  # what was spent counts, whatever else went wrong
                 raise EvaluationError(COST_EXCEEDED) from None
+            if len(str(error)) > _LONGEST:
+                raise EvaluationError(shortened(str(error), _LONGEST)) from None
             raise
         except Aborted as error:
             raise EvaluationError(str(error)) from error

@@ -17,6 +17,18 @@ _MATCHING: Final = 20
 _MEMORY_BYTES: Final = 8 << 20
 """Of one compiled pattern; what needs more is refused."""
 
+_PROBLEMS: Final = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+}
+"""What is wrong with a pattern: in the words of RE2, and of Go."""
+
 
 @lru_cache(maxsize=_CACHED)
 def compiled(pattern: str) -> Any:
@@ -36,7 +48,8 @@ def compiled(pattern: str) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else ""
         text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        raise EvaluationError(f"error parsing regexp: {text}") from error
+        problem, _, part = text.partition(": ")
+        raise EvaluationError(f"error parsing regexp: {_PROBLEMS.get(problem, problem)}: `{part}`") from error
 
 
 def _matches(frame: Frame, text: Value, pattern: Value) -> Value:
