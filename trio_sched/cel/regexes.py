@@ -19,7 +19,6 @@ _MEMORY_BYTES: Final = 8 << 20
 """Of one compiled pattern; what needs more is refused."""
 
 _ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")
-_NAMED_GROUP: Final = re.compile(r"\(\?P?<")
 _PROBLEMS: Final = {
     "missing )": "missing closing )",
     "missing ]": "missing closing ]",
@@ -42,15 +41,13 @@ def compiled(pattern: str) -> Any:
     """
     import re2  # type: ignore[import-untyped]  # a library in C that few expressions need
 
+    if _ANY_BYTE.search(pattern):  # RE2 has it, but Go has not
+        raise EvaluationError("error parsing regexp: invalid escape sequence: `\\C`")
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY_BYTES
-    if _ANY_BYTE.search(pattern):  # RE2 has it, but Go has not
-        raise EvaluationError("error parsing regexp: invalid escape sequence: `\\C`")
+    options.never_capture = True  # groups take memory with every step of a match, and nobody asks for them
     try:
-        if _NAMED_GROUP.search(pattern):
-            re2.compile(pattern, options)  # finds names that are used twice
-        options.never_capture = True  # groups take memory with every step of a match, and nobody asks for them
         return re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0] if error.args else ""
