@@ -115,6 +115,21 @@ from cel_cases import outcome
         ('format.named("dns1123Label").value() == format.dns1123Label()', "true", 4),
         ('format.named("nope").hasValue()', "false", 2),
         ("format.uuid() == format.date()", "false", 3),
+        (
+            'format.dns1123Label().validate(lists.range(64).map(x, "a").join()).value()',
+            '["must be no more than 63 characters"]',
+            275,
+        ),
+        (
+            'format.labelValue().validate(lists.range(64).map(x, "a").join()).value()',
+            '["must be no more than 63 bytes"]',
+            289,
+        ),
+        (
+            'format.qualifiedName().validate(lists.range(254).map(x, "a").join() + "/a").value()',
+            '["prefix part must be no more than 253 bytes"]',
+            1243,
+        ),
     ],
 )
 def test_kubernetes_functions(expression: str, expected: str, cost: int) -> None:
