@@ -15,7 +15,7 @@ from trio_sched.cel.device_selector import (
     device_value,
 )
 from trio_sched.cel.errors import COST_EXCEEDED, CompileError, EvaluationError
-from trio_sched.cel.program import Program, compile_expression
+from trio_sched.cel.program import Program, compile_program
 from trio_sched.cel.types import long_name
 from trio_sched.cel.values import CelMap
 from trio_sched.objects.resource_slice import Device
@@ -65,7 +65,7 @@ def _replay(golden: GoldenRun, case: Case) -> None:
 def _compiled(case: Case) -> Program | CompiledSelector:
     list_attributes = bool(case.get("featureGates", {}).get("DRAListTypeAttributes"))
     if case["raw"]:
-        return compile_expression(case["expr"], device_environment(list_attributes=list_attributes))
+        return compile_program(case["expr"], device_environment(list_attributes=list_attributes))
     return compile_device_selector(case["expr"], list_attributes=list_attributes)
 
 

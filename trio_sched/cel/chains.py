@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final
 
 from attrs import frozen
@@ -19,6 +20,7 @@ from trio_sched.cel.values import (
     MISSING,
     NONE,
     CelMap,
+    Failed,
     Optional,
     TypeValue,
     Uint,
@@ -61,27 +63,30 @@ class Qualifier:
     """It is asked whether it is there: the last part of ``has``."""
 
 
-def shown(value: Value) -> str:
-    """A value as errors show it."""
+def shown(value: Value, limit: int = 200) -> str:
+    """A value as errors show it; of lists and maps at most *limit* parts."""
     match value:
         case bool():
             return "true" if value else "false"
         case float():
             return double_text(value)
-        case list():
-            return f"[{', '.join(map(shown, value))}]"
-        case CelMap():
-            return "{" + ", ".join(f"{shown(key)}: {shown(part)}" for key, part in value.items()) + "}"
         case None:
             return "0"
         case bytes():
-            return f"[{' '.join(map(str, value))}]"
+            return f"[{' '.join(map(str, value[:limit]))}]"
         case Duration():
             return format_duration(value.nanoseconds)
+        case list():
+            share = limit // max(len(value), 1)
+            return f"[{', '.join(shown(part, share) for part in value[:limit])}]"
+        case CelMap():
+            share = limit // max(len(value), 1)
+            entries = (f"{shown(key, share)}: {shown(part, share)}" for key, part in islice(value.items(), limit))
+            return "{" + ", ".join(entries) + "}"
         case TypeValue():
             return value.name
         case Optional():
-            return "optional.none()" if value.is_none else f"optional({shown(value.value)})"
+            return "optional.none()" if value.is_none else f"optional({shown(value.value, limit)})"
     return str(value)
 
 
@@ -120,10 +125,11 @@ def list_index(key: Value) -> int:
         if index is None:
             raise EvaluationError(f"unsupported index value {shown(key)} in list")
         return index
-    raise EvaluationError(f"unsupported index type '{_type_text(key)}' in list")
+    raise EvaluationError(f"unsupported index type '{type_text(key)}' in list")
 
 
-def _type_text(value: Value) -> str:
+def type_text(value: Value) -> str:
+    """The type of *value* as some errors show it."""
     name = type_name(value)
     return {"list": "list(dyn)", "map": "map(dyn, dyn)"}.get(name, name)
 
@@ -146,7 +152,7 @@ def read_again(value: Optional) -> Optional:
     if type(inner) is TypeValue:
         return Optional(inner.name)
     if type(inner) in _UNREADABLE:
-        return Optional(EvaluationError(f"unsupported conversion to ref.Val: ({_UNREADABLE[type(inner)]}){inner}"))
+        return Optional(Failed(f"unsupported conversion to ref.Val: ({_UNREADABLE[type(inner)]}){inner}"))
     return value if inner is value.value else Optional(inner)
 
 
@@ -156,8 +162,8 @@ def present(value: Optional) -> Value:
     Raises:
         EvaluationError: the original could not read it.
     """
-    if isinstance(value.value, EvaluationError):
-        raise value.value
+    if type(value.value) is Failed:
+        raise EvaluationError(value.value.problem)
     return value.value
 
 

@@ -63,7 +63,7 @@ def _quantifier(loop: Loop, stops_at: bool, cost_to_stop: int) -> Step:
     body = loop.body
 
     def decide(frame: Frame) -> Value:
-        problem: EvaluationError | None = None
+        problem: str | None = None
         decided = False
         for _ in _over(loop, frame):
             frame.cost += cost_to_stop
@@ -77,12 +77,12 @@ def _quantifier(loop: Loop, stops_at: bool, cost_to_stop: int) -> Step:
                 elif type(found) is not bool:
                     raise EvaluationError(NO_SUCH_OVERLOAD)
             except EvaluationError as error:
-                problem = problem or error
+                problem = problem or str(error)
         frame.cost += 1
         if decided:
             return stops_at
         if problem is not None:
-            raise problem
+            raise EvaluationError(problem)
         return not stops_at
 
     return decide
@@ -108,17 +108,17 @@ def _exists_one(loop: Loop) -> Step:
 
     def count(frame: Frame) -> Value:
         hits = 0
-        problem: EvaluationError | None = None
+        problem: str | None = None
         for _ in _over(loop, frame):
             try:
                 if _holds(frame, body):
                     frame.cost += 2
                     hits += 1
             except EvaluationError as error:
-                problem = error  # the last one is reported
+                problem = str(error)  # the last one is reported
         frame.cost += 2
         if problem is not None:
-            raise problem
+            raise EvaluationError(problem)
         return hits == 1
 
     return count
@@ -130,23 +130,23 @@ def _to_list(loop: Loop, condition: Step | None, body: Step) -> Step:
 
     def collect(frame: Frame) -> Value:
         found: list[Value] = []
-        problem: EvaluationError | None = None
+        problem: str | None = None
         for _ in _over(loop, frame):
             if condition is not None:
                 try:
                     if not _holds(frame, condition):
                         continue
                 except EvaluationError as error:
-                    problem = error
+                    problem = str(error)
                     continue
             frame.cost += cost
             try:
                 found.append(body(frame))
             except EvaluationError as error:
-                problem = problem or error
+                problem = problem or str(error)
         frame.cost += 1
         if problem is not None:
-            raise problem
+            raise EvaluationError(problem)
         return found
 
     return collect
@@ -166,27 +166,27 @@ def _filter(loop: Loop) -> Step:
     return _to_list(loop, loop.body, element)
 
 
-Insert = Callable[[Frame, CelMap, EvaluationError | None], None]
+Insert = Callable[[Frame, CelMap, str | None], None]
 
 
 def _to_map(loop: Loop, insert: Insert) -> Step:
     def collect(frame: Frame) -> Value:
         found = CelMap({})
-        problem: EvaluationError | None = None
+        problem: str | None = None
         for _ in _over(loop, frame):
             try:
                 if loop.condition is not None and not _holds(frame, loop.condition):
                     continue
             except EvaluationError as error:
-                problem = error
+                problem = str(error)
                 continue
             try:
                 insert(frame, found, problem)
             except EvaluationError as error:
-                problem = problem or error
+                problem = problem or str(error)
         frame.cost += 1
         if problem is not None:
-            raise problem
+            raise EvaluationError(problem)
         return found
 
     return collect
@@ -196,7 +196,7 @@ def _transform_map(loop: Loop) -> Step:
     slot = loop.slots[0]
     body = loop.body
 
-    def insert(frame: Frame, into: CelMap, problem: EvaluationError | None) -> None:
+    def insert(frame: Frame, into: CelMap, problem: str | None) -> None:
         frame.cost += 1
         if problem is None:  # otherwise nothing more is evaluated
             frame.cost += 2
@@ -209,7 +209,7 @@ def _transform_map(loop: Loop) -> Step:
 def _transform_map_entry(loop: Loop) -> Step:
     body = loop.body
 
-    def insert(frame: Frame, into: CelMap, problem: EvaluationError | None) -> None:
+    def insert(frame: Frame, into: CelMap, problem: str | None) -> None:
         frame.cost += 2
         entries = body(frame)
         if type(entries) is not CelMap:
@@ -250,22 +250,22 @@ def sort_by(over: Step, slots: tuple[int, int], key: Step, *, is_cost_known: boo
 
     def sort(frame: Frame) -> Value:
         frame.cost += 1
-        problem: EvaluationError | None = None
+        problem: str | None = None
         keys: Value = FAILED
         try:
             target = frame.values[target_slot] = over(frame)
         except EvaluationError as error:
-            problem = error
+            problem = str(error)
             frame.cost += 1
         else:
             frame.cost += 1
             try:
                 keys = keys_of(frame)
             except EvaluationError as error:
-                problem = error
+                problem = str(error)
         frame.charge(self_comparison_cost(keys) if is_cost_known else 1)
         if problem is not None:
-            raise problem
+            raise EvaluationError(problem)
         return sorted_by(target, keys)
 
     keys_of = _to_list(Loop(once, (slot,), key, None), None, key)

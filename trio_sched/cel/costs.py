@@ -7,7 +7,8 @@ from math import ceil
 from typing import Final
 
 from trio_sched.cel.declarations import Overload
-from trio_sched.cel.errors import Aborted
+from trio_sched.cel.errors import COST_EXCEEDED, Aborted
+from trio_sched.cel.frame import COST_LIMIT, WORK_LIMIT
 from trio_sched.cel.network import Cidr, Ip
 from trio_sched.cel.quantity import CelQuantity
 from trio_sched.cel.semver import Semver
@@ -76,17 +77,30 @@ def _validated(named: Value, value: Value) -> int:
 
 
 def traversal_cost(value: Value, *_others: Value) -> int:
-    """That of looking at all parts of *value*."""
-    if type(value) is str:
-        length = len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
-        return int(length * _PER_CHARACTER)
-    if type(value) is bytes:
-        return int(len(value) * _PER_CHARACTER)
-    if type(value) is list:
-        return sum(map(traversal_cost, value))
-    if type(value) is CelMap:
-        return sum(traversal_cost(key) + traversal_cost(part) for key, part in value.items())
-    return 1
+    """That of looking at all parts of *value*.
+
+    Raises:
+        Aborted: they are too many.
+    """
+    cost = visited = 0
+    left = [value]
+    while left:
+        one = left.pop()
+        kind = type(one)
+        if kind is list:
+            left.extend(one)
+        elif kind is CelMap:
+            for entry in one.items():
+                left.extend(entry)
+        elif kind is str:
+            length = len(one) if one.isascii() else len(one.encode("utf-8", "surrogatepass"))
+            cost += int(length * _PER_CHARACTER)
+        else:
+            cost += int(len(one) * _PER_CHARACTER) if kind is bytes else 1
+        visited += 1
+        if visited > WORK_LIMIT or cost > COST_LIMIT:  # before all of a list that holds itself many times is looked at
+            raise Aborted(COST_EXCEEDED)
+    return cost
 
 
 def _contains_ip(network: Value, other: Value) -> int:

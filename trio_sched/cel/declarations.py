@@ -38,11 +38,7 @@ class Overload:
 
     @is_generic.default
     def _has_parameters(self) -> bool:
-        return any(_has_parameter(one) for one in (*self.arguments, self.result))
-
-
-def _has_parameter(one: Type) -> bool:
-    return one.is_parameter or any(map(_has_parameter, one.parameters))
+        return any(one.is_generic for one in (*self.arguments, self.result))
 
 
 _OPERATORS: Final = """

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from trio_sched.cel.environment import Environment
 from trio_sched.cel.errors import CompileError, EvaluationError
-from trio_sched.cel.program import Program, compile_expression
+from trio_sched.cel.program import Program, compile_program
 from trio_sched.cel.quantity import CelQuantity, parse_quantity
 from trio_sched.cel.references import Reference, references
 from trio_sched.cel.semver import Semver, parse_semver
@@ -77,10 +77,14 @@ def compile_device_selector(expression: str, *, list_attributes: bool = False) -
     Raises:
         CompileError: it is no selector; the text is what follows "CEL compile error: ".
     """
-    program = compile_expression(expression, device_environment(list_attributes=list_attributes))
     accepted = (BOOL, ANY, DYN) if list_attributes else (BOOL, ANY)
-    if program.type not in accepted:
-        raise CompileError(f"must evaluate to bool or the unknown type, not {long_name(program.type)}")
+
+    def check_type(found: Type) -> None:
+        if found not in accepted:
+            raise CompileError(f"must evaluate to bool or the unknown type, not {long_name(found)}")
+
+    environment = device_environment(list_attributes=list_attributes)
+    program = compile_program(expression, environment, check_type=check_type)
     return CompiledSelector(expression, references(program.checked, _DEVICE), program, list_attributes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from trio_sched.cel.chains import type_text
 from trio_sched.cel.conversions import wrong_type
 from trio_sched.cel.errors import COST_EXCEEDED, NO_SUCH_OVERLOAD, Aborted, EvaluationError
 from trio_sched.cel.frame import COST_LIMIT, Frame
@@ -95,9 +96,11 @@ def _slice(_frame: Frame, elements: list[Value], start: int, end: int) -> Value:
     return elements[start:end]
 
 
-def _flatten(frame: Frame, elements: Value, depth: Value = 1) -> Value:
-    if type(elements) is not list or type(depth) is not int:
-        raise EvaluationError(NO_SUCH_OVERLOAD)
+def _flatten(frame: Frame, elements: Value, *given: Value) -> Value:
+    """The elements of lists in the list, down to a depth; 1 if none is *given*."""
+    if type(elements) is not list or (given and type(given[0]) is not int):
+        raise EvaluationError(f"{NO_SUCH_OVERLOAD}: {type_text(elements)}.flatten({', '.join(map(type_text, given))})")
+    (depth,) = given or (1,)
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     found: list[Value] = []

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import struct
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from trio_sched.cel.environment import MESSAGES
 from trio_sched.cel.errors import EvaluationError
+from trio_sched.cel.frame import Frame
 from trio_sched.cel.literals import INT_LIMIT
 from trio_sched.cel.times import SECOND, Duration, Timestamp
-from trio_sched.cel.values import CelMap, Uint, Value, type_name
+from trio_sched.cel.values import EMPTY, CelMap, Uint, Value, type_name
 
 _PREFIX: Final = "google.protobuf."
 _WRAPPERS: Final[dict[str, tuple[type, Value]]] = {
@@ -24,10 +26,14 @@ _WRAPPERS: Final[dict[str, tuple[type, Value]]] = {
     "UInt32Value": (Uint, Uint(0)),
     "UInt64Value": (Uint, Uint(0)),
 }
+_SAFE: Final = 1 << 53
+"""Whole numbers below it are the same as doubles."""
+_CONVERTING: Final = 4
+"""How much more work it is to convert an element than to look at it."""
 _INT32: Final = 1 << 31
 
 
-def make_message(name: str, fields: Mapping[str, Value]) -> Value:
+def make_message(frame: Frame, name: str, fields: Mapping[str, Value]) -> Value:
     """The value of a literal of the message *name*.
 
     Raises:
@@ -40,7 +46,7 @@ def make_message(name: str, fields: Mapping[str, Value]) -> Value:
         kind, default = _WRAPPERS[short]
         return _narrowed(short, _field(name, fields, "value", kind, default))
     if short in _MAKERS:
-        return _MAKERS[short](name, fields)
+        return _MAKERS[short](frame, name, fields)
     raise EvaluationError("unsupported conversion to ref.Val: (*dynamicpb.Message)")
 
 
@@ -71,13 +77,13 @@ def _out_of_range(short: str, problem: str) -> str:
     return f"field type conversion error for {_PREFIX}{short}.value value type: {problem}"
 
 
-def _timestamp(name: str, fields: Mapping[str, Value]) -> Value:
+def _timestamp(_frame: Frame, name: str, fields: Mapping[str, Value]) -> Value:
     seconds, nanoseconds = _field(name, fields, "seconds", int, 0), _nanoseconds(name, fields)
     more, rest = divmod(nanoseconds, SECOND)
     return Timestamp(seconds + more, rest)
 
 
-def _duration(name: str, fields: Mapping[str, Value]) -> Value:
+def _duration(_frame: Frame, name: str, fields: Mapping[str, Value]) -> Value:
     whole = _field(name, fields, "seconds", int, 0) * SECOND + _nanoseconds(name, fields)
     return Duration(min(max(whole, -INT_LIMIT), INT_LIMIT - 1))
 
@@ -89,17 +95,45 @@ def _nanoseconds(name: str, fields: Mapping[str, Value]) -> int:
     return found
 
 
-def _value(name: str, fields: Mapping[str, Value]) -> Value:
-    for key, kind in (("number_value", float), ("string_value", str), ("bool_value", bool), ("list_value", list)):
+def _value(frame: Frame, name: str, fields: Mapping[str, Value]) -> Value:
+    for key, kind in (("number_value", float), ("string_value", str), ("bool_value", bool)):
         if key in fields:
             return _field(name, fields, key, kind, None)
-    return _field(name, fields, "struct_value", CelMap, None)
+    if "list_value" in fields:
+        return _json(frame, _field(name, fields, "list_value", list, []))
+    return _json(frame, _field(name, fields, "struct_value", CelMap, None))
 
 
-_MAKERS: Final[dict[str, Callable[[str, Mapping[str, Value]], Value]]] = {
+def _json(frame: Frame, value: Value) -> Value:
+    """*value* as one of those that JSON has."""
+    frame.spend(_CONVERTING)
+    match value:
+        case None | bool() | str() | float():
+            return value
+        case int():
+            return float(value) if abs(value) < _SAFE else str(int(value))
+        case bytes():
+            return b64encode(value).decode()
+        case Timestamp() | Duration():
+            return str(value)
+        case list():
+            return [_json(frame, one) for one in value]
+        case CelMap():
+            return CelMap({_json_key(key): _json(frame, part) for key, part in value.items()})
+    raise EvaluationError(f"type conversion error from '{type_name(value)}' to 'google.protobuf.Value'")
+
+
+def _json_key(key: Value) -> str:
+    if type(key) is not str:
+        raise EvaluationError(f"type conversion error from '{type_name(key)}' to 'string'")
+    return key
+
+
+_MAKERS: Final[dict[str, Callable[[Frame, str, Mapping[str, Value]], Value]]] = {
     "Timestamp": _timestamp,
     "Duration": _duration,
-    "Struct": lambda name, fields: _field(name, fields, "fields", CelMap, CelMap({})),
-    "ListValue": lambda name, fields: _field(name, fields, "values", list, []),
+    "Struct": lambda frame, name, fields: _json(frame, _field(name, fields, "fields", CelMap, CelMap({}))),
+    "ListValue": lambda frame, name, fields: _json(frame, _field(name, fields, "values", list, [])),
     "Value": _value,
+    "Empty": lambda _frame, _name, _fields: EMPTY,
 }

@@ -48,9 +48,10 @@ def _pattern_problem(problem: str, pattern: str, *examples: str) -> str:
     return f"{problem} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
-def _length_problems(text: str, limit: int) -> list[str]:
+def _length_problems(text: str, limit: int, unit: str = "characters") -> list[str]:
+    """That *text* is longer than *limit* bytes; the original has two functions for it, with a word each for it."""
     is_long = len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit
-    return [f"must be no more than {limit} characters"] if is_long else []
+    return [f"must be no more than {limit} {unit}"] if is_long else []
 
 
 def _label(text: str) -> list[str]:
@@ -63,8 +64,8 @@ def _label(text: str) -> list[str]:
     return found
 
 
-def _subdomain(text: str) -> list[str]:
-    found = _length_problems(text, 253)
+def _subdomain(text: str, unit: str = "characters") -> list[str]:
+    found = _length_problems(text, 253, unit)
     if not _is(_SUBDOMAIN, text):
         found.append(_pattern_problem(_SUBDOMAIN_PROBLEM, _SUBDOMAIN, "example.com"))
     return found
@@ -95,16 +96,16 @@ def _qualified_name(text: str) -> list[str]:
     found: list[str] = []
     *prefixes, name = parts
     for prefix in prefixes:
-        problems_of_prefix = _subdomain(prefix) if prefix else ["must be non-empty"]
+        problems_of_prefix = _subdomain(prefix, "bytes") if prefix else ["must be non-empty"]
         found += [f"prefix part {one}" for one in problems_of_prefix]
-    found += [f"name part {one}" for one in (_length_problems(name, 63) if name else ["must be non-empty"])]
+    found += [f"name part {one}" for one in (_length_problems(name, 63, "bytes") if name else ["must be non-empty"])]
     if not _is(_KEY, name):
         found.append(f"name part {problem}")
     return found
 
 
 def _label_value(text: str) -> list[str]:
-    found = _length_problems(text, 63)
+    found = _length_problems(text, 63, "bytes")
     if not _is(_VALUE, text):
         found.append(_pattern_problem(_VALUE_PROBLEM, _VALUE, "MyValue", "my_value", "12345"))
     return found
@@ -116,16 +117,8 @@ def _uri(text: str) -> list[str]:
 
 
 def _is_date(text: str) -> bool:
-    return len(text) == 10 and _is_in_range(text)
-
-
-def _is_in_range(date: str) -> bool:
-    try:
-        return (
-            parse_timestamp(f"{date.replace('0000', '0004', 1) if date[:4] == '0000' else date}T00:00:00Z") is not None
-        )
-    except ValueError:
-        return False
+    year = "2000" if text[:4] == "0000" else text[:4]  # no year of a timestamp, but one of a date
+    return len(text) == 10 and parse_timestamp(f"{year}{text[4:]}T00:00:00Z") is not None
 
 
 def _is_date_and_time(text: str) -> bool:

@@ -14,7 +14,7 @@ from trio_sched.cel.quantity import CelQuantity
 from trio_sched.cel.semver import Semver
 from trio_sched.cel.times import Duration, Timestamp
 from trio_sched.cel.urls import Url
-from trio_sched.cel.values import MISSING, CelMap, NamedFormat, Optional, TypeValue, Uint, Value
+from trio_sched.cel.values import MISSING, CelMap, EmptyMessage, Failed, NamedFormat, Optional, TypeValue, Uint, Value
 
 _RECEIVERS: Final = (str, Timestamp, Duration)
 """Types whose operators fail without being named."""
@@ -68,6 +68,9 @@ def add(frame: Frame, left: Value, right: Value) -> Value:
         return Duration(int_of(left.nanoseconds + right.nanoseconds))
     if kind is list:
         frame.spend(len(left) + len(right))
+        if frame.grows(left):
+            left.extend(right)
+            return left
     elif kind is not float:
         frame.spend(0, len(left) + len(right))
     return left + right
@@ -186,7 +189,7 @@ def equal(frame: Frame, left: Value, right: Value) -> bool | None:
         if type(right) is not Optional or left.is_none or right.is_none:
             return type(right) is Optional and left.is_none and right.is_none
         parts = left.value, right.value
-        return None if any(isinstance(part, EvaluationError) for part in parts) else equal(frame, *parts)
+        return None if Failed in map(type, parts) else equal(frame, *parts)
     return type(right) is kind and bool(left == right)
 
 
@@ -297,7 +300,7 @@ def is_zero(value: Value) -> bool:
         return bool(value.nanoseconds == 0)
     if kind is Timestamp:
         return bool(value == _ZERO_TIME)
-    return kind not in _NEVER_ZERO and not value
+    return kind is EmptyMessage or (kind not in _NEVER_ZERO and not value)
 
 
 _ZERO_TIME: Final = Timestamp(-62_135_596_800)

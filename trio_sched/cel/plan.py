@@ -8,16 +8,14 @@ from typing import Final
 from attrs import define, field
 
 from trio_sched.cel.calls import Fixed, binary, call, not_instantiated
-from trio_sched.cel.chains import KEYS, Qualifier, Step, Variable, branch, chain, present, read_again, reread, shown
+from trio_sched.cel.chains import KEYS, Qualifier, Step, Variable, branch, chain, present, read_again, reread
 from trio_sched.cel.checker import Checked
 from trio_sched.cel.comprehensions import QUANTIFIERS, Loop, sort_by
-from trio_sched.cel.costs import LIST, MAP, MESSAGE, cost_of, equality_cost, inequality_cost, tenths
+from trio_sched.cel.costs import cost_of, equality_cost, inequality_cost
 from trio_sched.cel.declarations import functions
-from trio_sched.cel.environment import Environment
-from trio_sched.cel.errors import NO_SUCH_OVERLOAD, Aborted, EvaluationError
+from trio_sched.cel.errors import Aborted, EvaluationError
 from trio_sched.cel.frame import Frame
 from trio_sched.cel.membership import membership
-from trio_sched.cel.messages import make_message
 from trio_sched.cel.nodes import (
     Bind,
     Call,
@@ -32,13 +30,29 @@ from trio_sched.cel.nodes import (
     OptionalMap,
     Select,
 )
-from trio_sched.cel.operators import ARITHMETIC, ORDER, types_equal
-from trio_sched.cel.values import FAILED, NONE, CelMap, Optional, TypeValue, Uint, Value, go_type, map_key
+from trio_sched.cel.operators import ARITHMETIC, ORDER
+from trio_sched.cel.steps import (
+    differs,
+    equals,
+    equals_text,
+    logical,
+    map_of_entries,
+    message,
+    optional_list,
+    or_else,
+    plain_list,
+)
+from trio_sched.cel.values import NONE, Failed, Optional, TypeValue, Uint, Value, go_type
 
 _SELECTIONS: Final = frozenset({"_[_]", "_[?_]"})
 _CHAINS: Final = _SELECTIONS | {"_?_:_"}
-_NOT_VALUES: Final = frozenset({"timestamp", "duration"})
-"""Names of types that are no values, although the checker finds their types."""
+_TYPES: Final = frozenset(
+    {
+        *("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type"),
+        *("google.protobuf.Timestamp", "google.protobuf.Duration", "google.protobuf.Empty", "net.IP", "net.CIDR"),
+    }
+)
+"""Names of types that are values; the checker finds more of them."""
 _UNSET: Final = object()
 
 
@@ -47,7 +61,6 @@ class Planner:
     """Makes closures of the parts of one expression."""
 
     checked: Checked
-    environment: Environment
     slots: int
     """How many variables there are at the same time, at most."""
     scopes: list[dict[str, Step]] = field(factory=list)
@@ -82,7 +95,7 @@ class Planner:
             case Call():
                 return self._call(node, in_branch)
             case Logical():
-                return _logical(node.function == "_||_", [self.plan(operand) for operand in node.operands])
+                return logical(node.function == "_||_", [self.plan(operand) for operand in node.operands])
             case ListLiteral():
                 return self._list(node)
             case MapLiteral():
@@ -105,7 +118,7 @@ class Planner:
         return None
 
     def _type(self, name: str) -> Step:
-        if name in _NOT_VALUES or name in self.environment.objects:
+        if name not in _TYPES:
             raise not_instantiated(f"reference to undefined type: {name}")
         return Fixed(TypeValue(name))
 
@@ -164,14 +177,14 @@ class Planner:
             if found is not None:
                 return found
         if name in ("or", "orValue") and is_method:
-            return _or_else(*steps, unwraps=name == "orValue")
+            return or_else(*steps, unwraps=name == "orValue")
         match name:
             case "_==_":
                 if isinstance(steps[1], Fixed) and type(steps[1].value) is str:
-                    return _equals_text(steps[0], steps[1].value)
-                return binary(_equals, equality_cost, *steps)
+                    return equals_text(steps[0], steps[1].value)
+                return binary(equals, equality_cost, *steps)
             case "_!=_":
-                return binary(_differs, inequality_cost, *steps)
+                return binary(differs, inequality_cost, *steps)
             case _ if name in ARITHMETIC or name in ORDER:
                 operator = ARITHMETIC.get(name) or ORDER[name]
                 return binary(operator, cost_of(name, overloads), *steps)
@@ -188,89 +201,23 @@ class Planner:
 
     def _list(self, node: ListLiteral) -> Step:
         steps = [self.plan(element) for element in node.elements]
-        if all(isinstance(step, Fixed) for step in steps) and not node.optional:
-            return Fixed([step.value for step in steps if isinstance(step, Fixed)])
-        if not node.optional:
-
-            def listed(frame: Frame) -> Value:
-                frame.cost += LIST
-                return [step(frame) for step in steps]
-
-            return listed
-        parts = [(step, index in node.optional) for index, step in enumerate(steps)]
-
-        def listed_optionally(frame: Frame) -> Value:
-            frame.cost += LIST
-            found: list[Value] = []
-            for step, is_optional in parts:
-                value = step(frame)
-                if not is_optional:
-                    found.append(value)
-                elif type(value) is not Optional:
-                    problem = f"cannot initialize optional list element from non-optional value {shown(value)}"
-                    raise EvaluationError(problem)
-                elif not value.is_none:
-                    found.append(value.value)
-            return found
-
-        return listed_optionally
+        step = plain_list(steps)
+        if node.optional:
+            step = optional_list([(step, index in node.optional) for index, step in enumerate(steps)])
+        return _folded(step) if all(isinstance(one, Fixed) for one in steps) else step
 
     def _map(self, node: MapLiteral) -> Step:
         parts: list[tuple[Step, Step, bool]] = []
         for entry in node.entries:
             assert not isinstance(entry.key, str)
             parts.append((self.plan(entry.key), self.plan(entry.value), entry.is_optional))
-
-        def mapped(frame: Frame) -> Value:
-            try:
-                value = entered(frame)
-            except EvaluationError:
-                frame.cost += MAP
-                raise
-            frame.cost += MAP
-            return value
-
-        def entered(frame: Frame) -> Value:
-            entries: dict[object, Value] = {}
-            for key_step, value_step, is_optional in parts:
-                key, value = key_step(frame), value_step(frame)
-                if is_optional:
-                    if type(value) is not Optional:
-                        raise _not_optional(key, value)
-                    if value.is_none:
-                        entries.pop(map_key(key), None)
-                        continue
-                    value = value.value
-                entries[map_key(key)] = value
-            return CelMap(entries)
-
-        if any(not isinstance(step, Fixed) for key, value, _is_optional in parts for step in (key, value)):
-            return mapped
-        try:
-            return Fixed(mapped(Frame(0)))
-        except (Aborted, EvaluationError) as error:
-            raise not_instantiated(error) from error
+        step = map_of_entries(parts)
+        is_fixed = all(isinstance(one, Fixed) for key, value, _is_optional in parts for one in (key, value))
+        return _folded(step) if is_fixed else step
 
     def _message(self, node: MessageLiteral) -> Step:
-        name = node.type_name.removeprefix(".")
         parts = [(str(entry.key), self.plan(entry.value), entry.is_optional) for entry in node.fields]
-
-        def made(frame: Frame) -> Value:
-            frame.cost += MESSAGE
-            fields: dict[str, Value] = {}
-            for key, step, is_optional in parts:
-                value = step(frame)
-                if is_optional:
-                    if type(value) is not Optional:
-                        raise _not_optional(key, value)
-                    if value.is_none:
-                        fields.pop(key, None)
-                        continue
-                    value = value.value
-                fields[key] = value
-            return make_message(name, fields)
-
-        return made
+        return message(node.type_name.removeprefix("."), parts)
 
     # --- macros -----------------------------------------------------------------------------------------------------
 
@@ -302,12 +249,12 @@ class Planner:
             found = frame.values[slot]
             if found is _UNSET:
                 try:
-                    found = frame.values[slot] = value(frame)
+                    found = frame.values[slot] = frame.growing(value(frame))
                 except EvaluationError as error:
-                    frame.values[slot] = error
+                    frame.values[slot] = Failed(str(error))
                     raise
-            elif isinstance(found, EvaluationError):
-                raise found
+            elif type(found) is Failed:
+                raise EvaluationError(found.problem)
             return found
 
         (step,) = self._inside([(name, bound)], body)
@@ -316,7 +263,8 @@ class Planner:
 
         def binding(frame: Frame) -> Value:
             frame.values[slot] = _UNSET
-            return inner(frame)
+            result = inner(frame)
+            return list(result) if frame.grows(result) else result
 
         return binding
 
@@ -346,72 +294,20 @@ class Planner:
         return mapped
 
 
-def _not_optional(key: Value, value: Value) -> EvaluationError:
-    shown_value = shown(value)
-    return EvaluationError(f"cannot initialize optional entry '{shown(key)}' from non-optional value {shown_value}")
+def _folded(step: Step) -> Step:
+    """A literal whose parts are all constant: it costs nothing, not even if it cannot be made.
 
+    Raises:
+        CompileError: a map has a key that the original cannot take.
+    """
+    try:
+        return Fixed(step(Frame(0)))
+    except Aborted as error:
+        raise not_instantiated(error) from error
+    except EvaluationError as error:
+        problem = str(error)
 
-def _equals(frame: Frame, left: Value, right: Value) -> bool:
-    found = types_equal(frame, left, right)
-    if found is None:
-        raise EvaluationError(NO_SUCH_OVERLOAD)
-    return found
+    def failed(_frame: Frame) -> Value:
+        raise EvaluationError(problem)
 
-
-def _equals_text(left: Step, text: str) -> Step:
-    """``left == text``, which is what most selectors consist of."""
-    length = len(text)
-
-    def equal(frame: Frame) -> Value:
-        try:
-            value = left(frame)
-        except EvaluationError:
-            frame.cost += equality_cost(FAILED, text)
-            raise
-        if type(value) is str:
-            frame.cost += tenths(min(length, len(value)))
-            return value == text
-        frame.cost += equality_cost(value, text)
-        return _equals(frame, value, text)
-
-    return equal
-
-
-def _differs(frame: Frame, left: Value, right: Value) -> bool:
-    return types_equal(frame, left, right) is not True
-
-
-def _logical(decisive: bool, steps: Sequence[Step]) -> Step:
-    """A chain of ``||``, which true decides, or of ``&&``, which false does."""
-
-    def decide(frame: Frame) -> Value:
-        problem: EvaluationError | None = None
-        for step in steps:
-            try:
-                found = step(frame)
-            except EvaluationError as error:
-                problem = problem or error
-                continue
-            if found is decisive:
-                return decisive
-            if type(found) is not bool:
-                problem = problem or EvaluationError(NO_SUCH_OVERLOAD)
-        if problem is not None:
-            raise problem
-        return not decisive
-
-    return decide
-
-
-def _or_else(first: Step, other: Step, *, unwraps: bool) -> Step:
-    """``first.or(other)``, or ``first.orValue(other)``."""
-
-    def chosen(frame: Frame) -> Value:
-        found = first(frame)
-        if type(found) is not Optional:
-            return found
-        if found.is_none:
-            return other(frame)
-        return present(found) if unwraps else found
-
-    return chosen
+    return failed

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from trio_sched.cel.chains import Step, Variable
 from trio_sched.cel.checker import Checked, check
@@ -18,9 +18,12 @@ from trio_sched.cel.plan import Planner
 from trio_sched.cel.recursion import deep_recursion
 from trio_sched.cel.types import Type
 from trio_sched.cel.values import Value
+from trio_sched.documents.errors import shortened
 
 _DEEP: Final = 60
 """How deep expressions may be nested for Python's own recursion limit; every level takes a few calls."""
+_LONGEST: Final = 4_000
+"""Characters of an error that are kept; texts that an expression makes can be as long as millions."""
 
 
 @frozen(eq=False)
@@ -37,10 +40,11 @@ class Program:
     """An expression that was compiled; it can be evaluated any number of times."""
 
     expression: str
-    checked: Checked
-    _step: Step
+    checked: Checked = field(repr=False)
+    _step: Step = field(repr=False)
     _slots: int
-    _variables: tuple[str, ...]
+    variables: tuple[str, ...]
+    """Their names, which `evaluate` must be given."""
     _is_deep: bool
 
     @property
@@ -55,7 +59,7 @@ class Program:
             EvaluationError: there is none.
         """
         frame = Frame(self._slots)
-        for slot, name in enumerate(self._variables):
+        for slot, name in enumerate(self.variables):
             frame.values[slot] = variables[name]
         return self._run(frame)
 
@@ -68,7 +72,7 @@ class Program:
     def outcome(self, variables: Mapping[str, Value]) -> Outcome:
         """Like `evaluate`, with what it cost."""
         frame = Frame(self._slots)
-        for slot, name in enumerate(self._variables):
+        for slot, name in enumerate(self.variables):
             frame.values[slot] = variables[name]
         try:
             return Outcome(self._run(frame), None, frame.cost)
@@ -82,9 +86,11 @@ class Program:
                     value = self._step(frame)
             else:
                 value = self._step(frame)
-        except EvaluationError:
+        except EvaluationError as error:
             if frame.cost > COST_LIMIT:  # what was spent counts, whatever else went wrong
                 raise EvaluationError(COST_EXCEEDED) from None
+            if len(str(error)) > _LONGEST:
+                raise EvaluationError(shortened(str(error), _LONGEST)) from None
             raise
         except Aborted as error:
             raise EvaluationError(str(error)) from error
@@ -95,21 +101,38 @@ class Program:
         return value
 
 
-def compile_expression(expression: str, environment: Environment) -> Program:
+def compile_program(
+    expression: str, environment: Environment, *, check_type: Callable[[Type], None] | None = None
+) -> Program:
     """Compile *expression*.
+
+    Args:
+        expression: the text.
+        environment: what it can refer to.
+        check_type: raises `CompileError` for what the expression may not be.
 
     Raises:
         CompileError: it is none, its types do not fit together, or it cannot be evaluated whatever the variables are.
     """
     try:
-        checked = check(expression, parse(expression), environment)
-        issues = {*invalid_literals(checked)}
-        if issues:
-            raise InvalidExpression(expression, issues)
-        names = tuple(environment.variables)
-        planner = Planner(checked, environment, len(names), [{name: Variable(slot) for slot, name in enumerate(names)}])
-        with deep_recursion():
-            step = planner.plan(checked.root)
-    except (Aborted, RecursionError) as error:
+        return _compile(expression, environment, check_type)
+    except CompileError:
+        raise
+    except Aborted as error:
         raise CompileError(f"program instantiation failed: {error}") from error
+    except Exception as error:  # one expression must not end the process
+        raise CompileError(f"internal error: {type(error).__name__}: {error}") from error
+
+
+def _compile(expression: str, environment: Environment, check_type: Callable[[Type], None] | None) -> Program:
+    checked = check(expression, parse(expression), environment)
+    issues = {*invalid_literals(checked)}
+    if issues:
+        raise InvalidExpression(expression, issues)
+    if check_type is not None:
+        check_type(checked.type)
+    names = tuple(environment.variables)
+    planner = Planner(checked, len(names), [{name: Variable(slot) for slot, name in enumerate(names)}])
+    with deep_recursion():
+        step = planner.plan(checked.root)
     return Program(expression, checked, step, planner.slots, names, planner.deepest > _DEEP)

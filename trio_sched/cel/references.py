@@ -7,8 +7,11 @@ from typing import Final, NamedTuple
 
 from trio_sched.cel.checker import Checked
 from trio_sched.cel.nodes import Bind, Call, Comprehension, Constant, Name, Node, OptionalMap, Select, parts
+from trio_sched.cel.recursion import deep_recursion
 
 _WHOLE: Final = frozenset({"attributes", "capacity"})
+_NAMED: Final = 3
+"""Parts of the path of a value: field, domain, name."""
 _SELECTIONS: Final = frozenset({"_[_]", "_[?_]"})
 
 
@@ -33,8 +36,9 @@ def references(checked: Checked, variable: str) -> frozenset[Reference] | None:
     """What *checked* depends on of the device that is called *variable*; None if that cannot be enumerated."""
     found: set[Reference] = set()
     try:
-        for path in _used(checked, checked.root, {variable: ()}):
-            found.add(_reference(path))
+        with deep_recursion():
+            for path in _used(checked, checked.root, {variable: ()}):
+                found.add(_reference(path))
     except _Unlimited:
         return None
     return frozenset(found)
@@ -56,7 +60,7 @@ def _used(checked: Checked, node: Node, scope: Scope) -> Iterator[Path]:
     match node:
         case Call(function="@in", arguments=(Constant(kind="string") as key, holder)):
             path = _path(checked, holder, scope)
-            if path is not None and len(path) == 2:
+            if path and path[0] in _WHOLE and len(path) < _NAMED:
                 yield (*path, key.value)
                 return
         case Comprehension():
@@ -105,4 +109,4 @@ def _path(checked: Checked, node: Node, scope: Scope) -> Path | None:
 
 def _longer(path: Path, part: str) -> Path:
     """Beyond a value nothing is looked up by name: its parts belong to it."""
-    return path if len(path) == 3 or (path and path[0] not in _WHOLE) else (*path, part)
+    return path if len(path) == _NAMED or (path and path[0] not in _WHOLE) else (*path, part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -11,9 +12,24 @@ from trio_sched.cel.errors import NO_SUCH_OVERLOAD, EvaluationError
 from trio_sched.cel.frame import Frame
 from trio_sched.cel.values import Value
 
-_CACHED: Final = 256
-_MEMORY_BYTES: Final = 16 << 20
+_CACHED: Final = 64
+_MATCHING: Final = 20
+"""How much more work it is to find a match than to look at an element."""
+_MEMORY_BYTES: Final = 8 << 20
 """Of one compiled pattern; what needs more is refused."""
+
+_ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")
+_PROBLEMS: Final = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+}
+"""What is wrong with a pattern: in the words of RE2, and of Go."""
 
 
 @lru_cache(maxsize=_CACHED)
@@ -25,15 +41,19 @@ def compiled(pattern: str) -> Any:
     """
     import re2  # type: ignore[import-untyped]  # a library in C that few expressions need
 
+    if _ANY_BYTE.search(pattern):  # RE2 has it, but Go has not
+        raise EvaluationError("error parsing regexp: invalid escape sequence: `\\C`")
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY_BYTES
+    options.never_capture = True  # groups take memory with every step of a match, and nobody asks for them
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0] if error.args else ""
         text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        raise EvaluationError(f"error parsing regexp: {text}") from error
+        problem, _, part = text.partition(": ")
+        raise EvaluationError(f"error parsing regexp: {_PROBLEMS.get(problem, problem)}: `{part}`") from error
 
 
 def _matches(frame: Frame, text: Value, pattern: Value) -> Value:
@@ -70,7 +90,7 @@ def find_constant(pattern: Any) -> Callable[..., Value]:
 def find_all_constant(pattern: Any) -> Callable[..., Value]:
     """``findAll`` with a pattern that is known beforehand."""
 
-    def find_all(_frame: Frame, text: Value, _pattern: Value, limit: Value = -1) -> Value:
+    def find_all(frame: Frame, text: Value, _pattern: Value, limit: Value = -1) -> Value:
         if type(text) is not str or type(limit) is not int:
             raise EvaluationError(NO_SUCH_OVERLOAD)
         found: list[Value] = []
@@ -81,6 +101,7 @@ def find_all_constant(pattern: Any) -> Callable[..., Value]:
             if match.end() == match.start() == end:  # Go has no empty match right after another one
                 continue
             end = match.end()
+            frame.spend(_MATCHING)
             found.append(match.group())
         return found
 

@@ -23,14 +23,15 @@ def sorted_by(elements: list[Value], keys: list[Any]) -> list[Value]:
         raise EvaluationError("list elements must be comparable")
     if len(keys) > 1 and any(type(key) is not kind for key in keys):
         raise EvaluationError("list elements must have the same type")
-    order: list[int]
+    leniently = cmp_to_key(_lenient)
+    indices = list(range(len(keys)))
     if kind is float and any(key != key for key in keys):
-        # The original takes what cannot be ordered for equal; so does this.
-        order = sorted(range(len(keys)), key=cmp_to_key(lambda one, other: _lenient(keys[one], keys[other])))
+        indices.sort(key=lambda index: leniently(keys[index]))
     else:
-        order = sorted(range(len(keys)), key=lambda index: keys[index])
-    return [elements[index] for index in order]
+        indices.sort(key=lambda index: keys[index])
+    return [elements[index] for index in indices]
 
 
-def _lenient(one: float, other: float) -> int:
-    return 0 if one != one or other != other else compare(one, other)
+def _lenient(left: float, right: float) -> int:
+    """The order of two keys; the original takes what has none for equal."""
+    return 0 if left != left or right != right else compare(left, right)

@@ -15,6 +15,8 @@ from trio_sched.cel.values import CelMap, TypeValue, Uint, Value, type_name
 from trio_sched.documents.go_text import quote
 
 _PRECISION: Final = 6
+_WRITING: Final = 4
+"""How much more work it is to write an element than to look at it."""
 _SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _BINARY = "only integers and bools can be formatted as binary, was given "
@@ -154,7 +156,7 @@ def _string(frame: Frame, value: Value, _precision: int | None = None) -> str:
 
 def _literal(frame: Frame, value: Value) -> str:
     """*value* inside a list or map."""
-    frame.spend(1, len(value) if type(value) in (str, bytes) else 0)
+    frame.spend(_WRITING, len(value) if type(value) in (str, bytes) else 0)
     match value:
         case str():
             return quote(value)

@@ -48,11 +48,25 @@ class Optional:
 NONE: Final = Optional()
 
 
+class EmptyMessage:
+    """What ``google.protobuf.Empty{}`` is."""
+
+
+EMPTY: Final = EmptyMessage()
+
+
+@frozen(eq=False)
 class Failed:
-    """What an argument is that could not be evaluated, where only its size counts."""
+    """What stands for a value that could not be evaluated or read.
+
+    It has the text of the error, since an error itself would keep the functions alive through which it came.
+    """
+
+    problem: str = ""
 
 
 FAILED: Final = Failed()
+"""An argument of which only the size counts."""
 
 
 @frozen
@@ -182,6 +196,11 @@ _NAMES: Final[dict[type, tuple[str, str, str]]] = {
     Semver: ("kubernetes.Semver", "cel.Semver", "type conversion error from 'Semver' to 'bool'"),
     Url: ("kubernetes.URL", "cel.URL", "type conversion error from 'URL' to 'bool'"),
     NamedFormat: ("kubernetes.NamedFormat", "cel.Format", "type conversion error from 'Format' to 'bool'"),
+    EmptyMessage: (
+        "google.protobuf.Empty",
+        "*types.protoObj",
+        "type conversion error from 'google.protobuf.Empty' to 'bool'",
+    ),
     Failed: ("error", "*types.Err", ""),
     Ip: ("net.IP", "cel.IP", "type conversion error from 'IP' to 'bool'"),
     Cidr: ("net.CIDR", "cel.CIDR", "type conversion error from 'CIDR' to 'bool'"),

@@ -10,7 +10,7 @@ from trio_sched.cel.quantity import CelQuantity
 from trio_sched.cel.semver import Semver
 from trio_sched.cel.times import Duration, Timestamp
 from trio_sched.cel.urls import Url
-from trio_sched.cel.values import CelMap, NamedFormat, Optional, TypeValue, Uint
+from trio_sched.cel.values import CelMap, Failed, NamedFormat, Optional, TypeValue, Uint
 
 
 def written(value: Any) -> str:
@@ -43,6 +43,8 @@ def written(value: Any) -> str:
             return "optional.none()" if value.is_none else f"optional.of({written(value.value)})"
         case CelQuantity():
             return f'quantity("{_decimal(value)}")'
+        case Failed():
+            return f'failed("{value.problem}")'
         case NamedFormat():
             return f'format("{value.name}")'
     names = {Timestamp: "timestamp", Duration: "duration", Semver: "semver", Ip: "ip", Cidr: "cidr", Url: "url"}
