@@ -165,7 +165,10 @@ def _load(config: str | None, gates: str) -> tuple[SchedulerConfig, FeatureGates
 
 
 def profiles_of(
-    case: Mapping[str, Any], objects: Mapping[str, list[Any]], handles: dict[str, ReplayHandle] | None = None
+    case: Mapping[str, Any],
+    objects: Mapping[str, list[Any]],
+    handles: dict[str, ReplayHandle] | None = None,
+    handle_type: type[ReplayHandle] = ReplayHandle,
 ) -> dict[str, Profile]:
     """The profiles of *case* by schedulerName; plugins that do not exist yet are left out.
 
@@ -176,7 +179,7 @@ def profiles_of(
     profiles = {}
     for resolved in resolve_profiles(config, KNOWN_PLUGINS, gates):
         name = resolved.name
-        handle = ReplayHandle(name, gates, objects)
+        handle = handle_type(name, gates, objects)
         if handles is not None:
             handles[name] = handle
         installed = resolved.limited_to(REGISTRY)

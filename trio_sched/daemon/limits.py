@@ -51,6 +51,10 @@ SERIES_QUIET_SECONDS: Final = 360.0
 SERIES_REFRESH_SECONDS: Final = 1800.0
 """The count of a series that goes on is sent this often."""
 
+# --- pod groups
+GANG_CHECK_SECONDS: Final = 0.5
+"""The shortest pause between two looks at gangs that are incomplete or hold places, while no pod is to be scheduled."""
+
 # --- the queue
 FLUSH_UNSCHEDULABLE_SECONDS: Final = 30.0
 """How often the queue is searched for pods that have waited for an event too long."""

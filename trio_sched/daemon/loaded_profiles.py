@@ -77,7 +77,10 @@ class ProfileLoader:
         prepared = self.scheduler.prepare_profiles(profiles, extenders=self.extenders is not None)
         wanted = wanted_kinds(
             {name: queueing.hints for name, queueing in prepared.queueing.items()},
-            [kind for profile in profiles.values() for kind in profile.watches],
+            [
+                *(kind for profile in profiles.values() for kind in profile.watches),
+                *(("PodGroup",) if settings.gates.enabled("GenericWorkload") else ()),
+            ],
         )
         return LoadedProfiles(settings, prepared, wanted)
 

@@ -38,8 +38,10 @@ from trio_sched.kube_client.errors import (
 )
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import ObjectGone, OutcomeUnknown, WaitingPod, WriteConflict
+from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun, Victims, budgets_of
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -109,6 +111,11 @@ class PluginHandle:
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
         """Pods that wait on permit."""
         return self._waiting.by_uid
+
+    def pod_group_state(self, namespace: str, name: str) -> PodGroupState | None:
+        """The pods of a group."""
+        groups = self._scheduler.cache.groups
+        return None if groups is None else groups.get(f"{namespace}/{name}")
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Try these pods next."""
@@ -205,9 +212,9 @@ class PluginHandle:
                 preemptor, victims, node_name, plugin, in_background=in_background
             )
 
-    def is_preempting_for(self, pod: Pod) -> bool:
-        """Whether victims of this pod are not yet terminating."""
-        return self._preemption_executor.is_preempting_for(pod.uid)
+    def is_preempting_for(self, preemptor: Pod | PodGroup) -> bool:
+        """Whether victims of this pod or group are not yet terminating."""
+        return self._preemption_executor.is_preempting_for(preemptor.metadata.uid)
 
     def is_preempting_on(self, node_name: str) -> bool:
         """Whether victims on this node are not yet terminating."""

@@ -226,22 +226,38 @@ class Scheduler:
             cache.remember_fit_error(info.signature, decision)
         return decision
 
+    def decide_in_placement(self, info: QueuedPodInfo, placement: frozenset[str] | None) -> Decision:
+        """Find a node for a popped pod among those with the names *placement*, or among all; see `decide`."""
+        if placement is None:
+            return self.decide(info)
+        pod = info.pod
+        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name], placement)
+        with self._tracing(info):
+            return cycle.decide(self.rng)
+
     def find_feasible_nodes(
-        self, info: QueuedPodInfo, *, nominated_first: bool = True
+        self, info: QueuedPodInfo, *, nominated_first: bool = True, placement: frozenset[str] | None = None
     ) -> NodesForExtenders | SchedulingFailure:
         """The nodes that extenders are to be asked about before it is decided about a popped pod."""
         pod = info.pod
-        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name])
+        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name], placement)
         with self._tracing(info):
             found = find_feasible_nodes(cycle, nominated_first=nominated_first)
         if isinstance(found, NodesForExtenders):
             self._next_start_node_index += found.evaluated
         return found
 
-    def select_host_among(self, info: QueuedPodInfo, feasible: NodesForExtenders, result: ExtenderResult) -> Decision:
+    def select_host_among(
+        self,
+        info: QueuedPodInfo,
+        feasible: NodesForExtenders,
+        result: ExtenderResult,
+        *,
+        placement: frozenset[str] | None = None,
+    ) -> Decision:
         """Find a node for a popped pod among those that extenders have left."""
         pod = info.pod
-        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name])
+        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name], placement)
         with self._tracing(info):
             decision = select_host_among(cycle, feasible, result, self.rng)
         if info.trace is not None and decision.state is not None:
@@ -285,7 +301,9 @@ class Scheduler:
         self.plugin_failures.add_status(found.error, pod.key)
         return found
 
-    def _plain_cycle(self, pod: Pod, nominated: NominatedPods, profile: Profile) -> SchedulingCycle:
+    def _plain_cycle(
+        self, pod: Pod, nominated: NominatedPods, profile: Profile, placement: frozenset[str] | None = None
+    ) -> SchedulingCycle:
         return SchedulingCycle(
             profile,
             self.cache.table,
@@ -296,6 +314,7 @@ class Scheduler:
             self.queue.nominator.node_of(pod.uid),  # the pod's status shows a nomination later than the nominator
             self._nominated_rows,
             on_scores=self.on_scores,
+            placement=placement,
         )
 
     def _is_refused_on_node(self, info: QueuedPodInfo, plugin: str, node_name: str) -> bool:

@@ -23,6 +23,7 @@ from trio_sched.objects.pod import Container as Container
 from trio_sched.objects.pod import Pod as Pod
 from trio_sched.objects.pod import PodResourceClaim as PodResourceClaim
 from trio_sched.objects.pod import TopologySpreadConstraint as TopologySpreadConstraint
+from trio_sched.objects.pod_group import PodGroup as PodGroup
 from trio_sched.objects.pod_requests import DEFAULT_CPU_MILLI as DEFAULT_CPU_MILLI
 from trio_sched.objects.pod_requests import DEFAULT_MEMORY_BYTES as DEFAULT_MEMORY_BYTES
 from trio_sched.objects.pod_requests import HostPort as HostPort
@@ -98,9 +99,16 @@ from trio_sched.plugin_api.handle import ObjectGone as ObjectGone
 from trio_sched.plugin_api.handle import OutcomeUnknown as OutcomeUnknown
 from trio_sched.plugin_api.handle import WaitingPod as WaitingPod
 from trio_sched.plugin_api.handle import WriteConflict as WriteConflict
+from trio_sched.plugin_api.pod_groups import Placement as Placement
+from trio_sched.plugin_api.pod_groups import PlacementAssignments as PlacementAssignments
+from trio_sched.plugin_api.pod_groups import PodGroupInfo as PodGroupInfo
+from trio_sched.plugin_api.pod_groups import PodGroupState as PodGroupState
+from trio_sched.plugin_api.pod_groups import PodGroupTrial as PodGroupTrial
 from trio_sched.plugin_api.preemption import NOT_STARTED as NOT_STARTED
+from trio_sched.plugin_api.preemption import BudgetsByNamespace as BudgetsByNamespace
 from trio_sched.plugin_api.preemption import DryRun as DryRun
 from trio_sched.plugin_api.preemption import Victims as Victims
+from trio_sched.plugin_api.preemption import budgets_of as budgets_of
 from trio_sched.plugin_api.preemption import started_at as started_at
 from trio_sched.plugin_api.status import SKIP as SKIP
 from trio_sched.plugin_api.status import Code as Code
@@ -180,6 +188,7 @@ __all__ = [
     "AllocationResult",
     "BadNodeSelector",
     "BoolArray",
+    "BudgetsByNamespace",
     "CSIDriver",
     "CSINode",
     "CSIStorageCapacity",
@@ -244,8 +253,14 @@ __all__ = [
     "PersistentVolume",
     "PersistentVolumeClaim",
     "PersistentVolumeSpec",
+    "Placement",
+    "PlacementAssignments",
     "Pod",
     "PodDisruptionBudget",
+    "PodGroup",
+    "PodGroupInfo",
+    "PodGroupState",
+    "PodGroupTrial",
     "PodResourceClaim",
     "PodSelector",
     "PodTerms",
@@ -289,6 +304,7 @@ __all__ = [
     "WaitingPod",
     "WriteConflict",
     "affinity_terms",
+    "budgets_of",
     "check_node_selector",
     "compile_selector",
     "encoded",

@@ -8,7 +8,9 @@ from typing import Any, Literal, Protocol
 
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -130,6 +132,13 @@ class Handle(Protocol):
         """Waiting pods, by UID: those whose permit returned `Wait`."""
         ...
 
+    def pod_group_state(self, namespace: str, name: str) -> PodGroupState | None:
+        """The pods of a pod group; None if none of its pods is known, or without the gate GenericWorkload.
+
+        In an attempt to schedule the group, its pods for which a node was found count as assumed.
+        """
+        ...
+
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move those of *pods* that are unschedulable or in backoff to the active queue."""
         ...
@@ -165,8 +174,8 @@ class Handle(Protocol):
         """
         ...
 
-    def is_preempting_for(self, pod: Pod) -> bool:
-        """Whether a watch has yet to show that all victims of *pod* are terminating."""
+    def is_preempting_for(self, preemptor: Pod | PodGroup) -> bool:
+        """Whether a watch has yet to show that all victims of a pod, or of a pod group, are terminating."""
         ...
 
     def is_preempting_on(self, node_name: str) -> bool:

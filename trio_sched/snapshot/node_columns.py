@@ -22,6 +22,7 @@ from trio_sched.snapshot.domain_counts import DomainCounts
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_selector import PodSelector
 from trio_sched.snapshot.term_index import MatchingTerms
+from trio_sched.snapshot.unlisted_terms import without_unlisted
 
 
 @frozen(eq=False)
@@ -243,7 +244,11 @@ class NodeColumns:
             pod: a pod without a node.
             namespace_labels: gives the labels of a namespace.
         """
-        return self._table.term_index.matching(pod, namespace_labels)
+        table = self._table
+        found = table.term_index.matching(pod, namespace_labels)
+        if not table.unlisted_pods:
+            return found
+        return without_unlisted(found, pod, table.unlisted_pods.values(), table.row_of, table.topology)
 
     def claim_users(self, namespace: str, name: str) -> int:
         """How many volumes of pods, on any node of the cluster, are the claim *name*."""

@@ -28,6 +28,7 @@ from trio_sched.snapshot.pod_index import PodIndex
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.term_index import TermIndex
 from trio_sched.snapshot.topology_columns import Topology, TopologyColumns, TopologyRows
+from trio_sched.snapshot.unlisted_terms import UnlistedPod
 from trio_sched.snapshot.usage_ids import UsageIds
 from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Vocabulary, resource_vocabulary
 from trio_sched.snapshot.volume_index import VolumeIndex
@@ -61,6 +62,8 @@ class NodeTable:
     """Counts changes of any node object that matter to plugins."""
     devices: DeviceTable = field(factory=DeviceTable)
     """The devices of the nodes, by their names; a copy of rows has the same."""
+    unlisted_pods: dict[str, UnlistedPod] = field(factory=dict)
+    """By UID, pods that are assumed while their group is tried and whose affinity terms are not all seen."""
     pod_index: PodIndex = field(init=False)
     term_index: TermIndex = field(init=False)
     _is_copy: bool = False

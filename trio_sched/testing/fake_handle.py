@@ -12,10 +12,13 @@ from attrs import define, field
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.daemon.watched_kinds import check_kind, kind_of
+from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.handle import ObjectGone, WriteConflict
+from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
@@ -72,6 +75,10 @@ class FakeHandle:
     """What `bind` returns."""
     bound: list[tuple[Pod, str]] = field(factory=list)
     """(pod, node name) for every call of `bind`."""
+    grouped: list[Pod] = field(factory=list)
+    """The members of pod groups that `pod_group_state` knows; one with a node is assigned to it."""
+    assumed: list[tuple[Pod, str]] = field(factory=list)
+    """Those of *grouped* that are assumed on a node, with its name."""
     activated: list[Pod] = field(factory=list)
     """Pods that `activate` was called with."""
     rng: Random = field(factory=lambda: Random(0))
@@ -85,7 +92,7 @@ class FakeHandle:
     preempt_status: Status | None = None
     """What `preempt` returns."""
     preempting_for: set[str] = field(factory=set)
-    """UIDs of pods for which `is_preempting_for` is true."""
+    """UIDs of pods and pod groups for which `is_preempting_for` is true."""
     preempting_on: set[str] = field(factory=set)
     """Names of nodes for which `is_preempting_on` is true."""
     patched: list[tuple[str, str, Mapping[str, Any]]] = field(factory=list)
@@ -191,6 +198,15 @@ class FakeHandle:
         waiting = self.waiting[pod.uid] = FakeWaitingPod(pod, frozenset(plugins))
         return waiting
 
+    def pod_group_state(self, namespace: str, name: str) -> PodGroupState | None:
+        """The state of a group whose pods are in *grouped*, and in *assumed* those that are assumed on a node."""
+        states = PodGroupStates()
+        for pod in self.grouped:
+            states.add(pod)
+        for pod, node_name in self.assumed:
+            states.assume(pod, node_name)
+        return states.get(f"{namespace}/{name}")
+
     def activate(self, pods: Iterable[Pod]) -> None:
         """Record *pods* in *activated*."""
         self.activated.extend(pods)
@@ -218,9 +234,9 @@ class FakeHandle:
         self.preempted.append((preemptor, tuple(victims), node_name))
         return self.preempt_status
 
-    def is_preempting_for(self, pod: Pod) -> bool:
-        """Whether the pod's UID is in *preempting_for*."""
-        return pod.uid in self.preempting_for
+    def is_preempting_for(self, preemptor: Pod | PodGroup) -> bool:
+        """Whether its UID is in *preempting_for*."""
+        return preemptor.metadata.uid in self.preempting_for
 
     def is_preempting_on(self, node_name: str) -> bool:
         """Whether the node is in *preempting_on*."""

@@ -63,6 +63,9 @@ class MetricRecorder:
     attempts: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS))
     """(result, profile) → seconds of the attempts."""
     algorithm: Histogram = field(factory=lambda: Histogram(ATTEMPT_BUCKETS))
+    group_attempts: HistogramsBy = field(factory=lambda: HistogramsBy(ATTEMPT_BUCKETS))
+    """(result, profile) → seconds of the attempts to schedule pod groups."""
+    group_algorithm: Histogram = field(factory=lambda: Histogram(ATTEMPT_BUCKETS))
     attempts_until_bound: Histogram = field(factory=lambda: Histogram(exponential_buckets(1, 2, 5)))
     sli: HistogramsBy = field(factory=lambda: HistogramsBy(SLI_BUCKETS))
     """(attempts,) → seconds from the queue to the bind."""
@@ -116,6 +119,7 @@ class MetricRecorder:
         """Forget what was counted."""
         for histograms in (
             self.attempts,
+            self.group_attempts,
             self.sli,
             self.permit_waits,
             self.event_handling,

@@ -151,7 +151,6 @@ SCHEDULER_FAMILIES: Final = (
         "Number of attempts to schedule pod group, by the result. 'unschedulable' means a pod group could not be scheduled, while 'error' means an internal scheduler problem.",
         ("profile", "result"),
         gates=("GenericWorkload",),
-        note="Never has a value: there are no pod groups yet.",
     ),
     Family(
         "scheduler_podgroup_scheduling_algorithm_duration_seconds",
@@ -159,7 +158,6 @@ SCHEDULER_FAMILIES: Final = (
         "Pod group scheduling algorithm latency in seconds",
         buckets=ATTEMPT_BUCKETS,
         gates=("GenericWorkload",),
-        note="Never has a value: there are no pod groups yet.",
     ),
     Family(
         "scheduler_podgroup_scheduling_attempt_duration_seconds",
@@ -168,7 +166,6 @@ SCHEDULER_FAMILIES: Final = (
         ("profile", "result"),
         buckets=ATTEMPT_BUCKETS,
         gates=("GenericWorkload",),
-        note="Never has a value: there are no pod groups yet.",
     ),
     Family(
         "scheduler_preemption_attempts_total",
