@@ -4,7 +4,7 @@ Whole numbers throughout, as kube-scheduler computes them; floats only where the
 because numpy divides int64 several times slower than float64.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,24 @@ class ResourceScorer:
         else:
             scores = self._by_share_int(capacity, requested)
         return self._average(scores, counts, all_count)
+
+    def most_allocated(self, pods: Iterable[Pod], nodes: NodeColumns) -> int:
+        """0..100: the share of *nodes* together that is requested, with *pods* on them, whatever the strategy is."""
+        allocatable, used = columns_of(self._names, nodes, nonzero=True)
+        wanted = [0] * len(self._names)
+        for pod in pods:
+            for i, (amount,) in enumerate(self.pod_amounts(pod).tolist()):
+                wanted[i] += amount
+        total = weights = 0
+        for i, (is_scalar, weight) in enumerate(zip(self._is_scalar, self._weights.tolist(), strict=True)):
+            has = allocatable[i]
+            capacity = int(has.sum())
+            if capacity == 0 or (is_scalar and not wanted[i]):
+                continue
+            requested = wanted[i] + int(used[i][has > 0].sum())
+            total += min(requested, capacity) * MAX_SCORE // capacity * weight
+            weights += weight
+        return total // weights if weights else 0
 
     def _by_share_float(self, capacity: Int64Array, requested: Int64Array) -> NDArray[np.float64]:
         has = capacity.astype(np.float64)

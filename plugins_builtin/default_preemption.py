@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
+from plugins_builtin._group_preemption import victims_of_group
 from trio_sched.plugin_api import (
     Action,
     Code,
@@ -17,6 +18,9 @@ from trio_sched.plugin_api import (
     Hint,
     NodeStatuses,
     Pod,
+    PodGroup,
+    PodGroupInfo,
+    PodGroupTrial,
     PostFilterResult,
     Resource,
     Status,
@@ -31,6 +35,7 @@ from trio_sched.plugin_api import (
 
 NAME = "DefaultPreemption"
 PREEMPTION_UNFINISHED = "waiting for the preemption for this pod to be finished"
+GROUP_PREEMPTION_UNFINISHED = "waiting for the preemption for this pod group to be finished"
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 
 
@@ -42,22 +47,36 @@ class DefaultPreemption:
 
     name: ClassVar[str] = NAME
     Args: ClassVar[type[DefaultPreemptionArgs]] = DefaultPreemptionArgs
-    watches: ClassVar[tuple[str, ...]] = ("PodDisruptionBudget",)
     writes: ClassVar[Mapping[str, tuple[str, ...]]] = {"Pod": ("delete",)}
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         self._args = args
         self._handle = handle
         self._is_async = handle.feature_enabled("SchedulerAsyncPreemption")
+        self._by_topology = handle.feature_enabled("TopologyAwareWorkloadScheduling")
+        self._by_group = handle.feature_enabled("WorkloadAwarePreemption")
+        needs_groups = self._by_topology or self._by_group
+        self.watches = ("PodDisruptionBudget", "PodGroup") if needs_groups else ("PodDisruptionBudget",)
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Gate the pod while its victims are being evicted."""
-        return unresolvable(PREEMPTION_UNFINISHED) if self._is_async and self._handle.is_preempting_for(pod) else None
+        """Gate the pod while its victims, or those of its group, are being evicted."""
+        if not self._is_async:
+            return None
+        scheduling_group = pod.spec.scheduling_group
+        if scheduling_group is None or not self._by_group:
+            return unresolvable(PREEMPTION_UNFINISHED) if self._handle.is_preempting_for(pod) else None
+        group = self._handle.object("PodGroup", scheduling_group.pod_group_name or "", pod.namespace)
+        if group is None or not self._handle.is_preempting_for(group):
+            return None
+        return unresolvable(GROUP_PREEMPTION_UNFINISHED)
 
     @hookimpl
     async def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
         """Find victims, evict them, and nominate the pod to their node."""
+        refusal = self._refused_in_group(pod)
+        if refusal:
+            return PostFilterResult(unschedulable(f"preemption: {refusal}"))
         result = await self._preempt(pod, diagnosis, state)
         status = result.status
         if status is None:
@@ -102,6 +121,42 @@ class DefaultPreemption:
         if problem_status is not None:
             return PostFilterResult(problem_status)
         return PostFilterResult(None, node_name)
+
+    def _refused_in_group(self, pod: Pod) -> str:
+        """Why no pods are evicted for *pod* because it is in a pod group; empty if that is no reason."""
+        scheduling_group = pod.spec.scheduling_group
+        if scheduling_group is None or not (self._by_topology or self._by_group):
+            return ""
+        if self._by_topology:
+            group = self._handle.object("PodGroup", scheduling_group.pod_group_name or "", pod.namespace)
+            if group is None:
+                return "pod group for pod not found"
+            if group.spec.scheduling_constraints is not None:
+                return "not eligible due to placement-based pod group scheduling limitation"
+        return "not eligible due to workload aware preemption enabled" if self._by_group else ""
+
+    @hookimpl
+    def pod_group_post_filter(self, group: PodGroupInfo, trial: PodGroupTrial) -> tuple[Pod, ...] | Status:
+        """Find the pods of lower priority without which the whole group fits."""
+        known = self._handle.object("PodGroup", group.name, group.namespace)
+        if known is None:
+            return failure(f'failed to get pod group object: podgroup.scheduling.k8s.io "{group.name}" not found')
+        constraints = known.spec.scheduling_constraints
+        if constraints is not None and constraints.topology:
+            text = "workload aware preemption is not supported for pod groups with scheduling constraints"
+            return unschedulable(text)
+        if any(pod.spec.preemption_policy == "Never" for pod in group.pods):
+            return unschedulable("not eligible due to preemptionPolicy=Never.")
+        budgets = self._handle.objects("PodDisruptionBudget")
+        return victims_of_group(known, trial, budgets, self._disrupted_together)
+
+    def _disrupted_together(self, pod: Pod) -> PodGroup | None:
+        """The group of *pod* if all its pods have to be evicted together."""
+        scheduling_group = pod.spec.scheduling_group
+        if scheduling_group is None:
+            return None
+        group: PodGroup | None = self._handle.object("PodGroup", scheduling_group.pod_group_name or "", pod.namespace)
+        return group if group is not None and group.spec.disruption_mode == "PodGroup" else None
 
     # --- eligibility ------------------------------------------------------------------------------------------------
 

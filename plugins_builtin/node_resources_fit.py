@@ -27,7 +27,9 @@ from trio_sched.plugin_api import (
     Node,
     NodeColumns,
     NodeResourcesFitArgs,
+    PlacementAssignments,
     Pod,
+    PodGroupInfo,
     Resource,
     ResourceAmounts,
     Status,
@@ -138,6 +140,11 @@ class NodeResourcesFit:
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
         """0..100 by the scoring strategy."""
         return self._scorer.score(state.read((NAME, "score")), nodes)
+
+    @hookimpl
+    def placement_score(self, group: PodGroupInfo, placement: PlacementAssignments, state: CycleState) -> int:
+        """0..100: the share of the placement that is requested with the group in it."""
+        return self._scorer.most_allocated([pod for pod, _node_name in placement.assignments], placement.nodes)
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable | None:

@@ -35,8 +35,7 @@ def test_a_plugin_stands_in_the_module_of_its_name(name: str) -> None:
 def test_a_plugin_extends_the_points_that_it_extends_in_kubernetes(name: str) -> None:
     module, _colon, attribute = DECLARED[name].partition(":")
     plugin = getattr(importlib.import_module(module), attribute)
-    # Placements of pod groups are scored by plugins that come with pod groups.
-    assert points_of(plugin) == KNOWN_PLUGINS[name] - {"placement_score"}
+    assert points_of(plugin) == KNOWN_PLUGINS[name]
 
 
 def test_every_module_of_the_built_ins_is_a_plugin_or_private() -> None:

@@ -168,7 +168,6 @@ def test_the_arguments_of_installed_plugins_are_checked(
     [
         ("profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]\n", "profiles"),
         ("leaderElection: {leaseDuration: 11s, renewDeadline: 10s, retryPeriod: 9s}\n", "leaderElection"),
-        ("profiles: [{plugins: {score: {enabled: [{name: GangScheduling}]}}}]\n", "profiles[0].plugins.score"),
     ],
 )
 def test_what_only_a_start_would_find_out_is_told(

@@ -100,8 +100,8 @@ def test_an_extender_with_unusable_certificates_is_refused(start: Start, tls: st
 
 
 def test_what_is_not_there_yet_refuses_a_run_but_not_the_writing_of_a_configuration(start: Start) -> None:
-    gate = "--feature-gates=GenericWorkload=true"
-    with pytest.raises(MissingFeatureError, match="feature gate GenericWorkload"):
+    gate = "--feature-gates=SchedulerAsyncAPICalls=true"
+    with pytest.raises(MissingFeatureError, match="feature gate SchedulerAsyncAPICalls"):
         start(gate)
     assert start(gate, "--write-config-to=x").effective_yaml()
 

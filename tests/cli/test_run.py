@@ -86,24 +86,6 @@ def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path, capsys: Captu
     assert command_failed(capsys) == f"open {path}: no such file or directory"
 
 
-@pytest.mark.parametrize(
-    "point", ["preEnqueue: {enabled: [{name: GangScheduling}]}", "permit: {enabled: [{name: GangScheduling}]}"]
-)
-def test_a_plugin_of_kubernetes_that_is_missing_may_not_be_named(
-    point: str, capsys: Capture, config: Callable[[str], str]
-) -> None:
-    assert main([MASTER, NO_PORT, config(f"profiles: [{{plugins: {{{point}}}}}]\n")]) == ExitCode.FAILURE
-    assert "is not available in this version of trio-sched yet" in command_failed(capsys)
-
-
-def test_a_missing_plugin_beyond_the_defaults_is_refused_at_multi_point_too(
-    capsys: Capture, config: Callable[[str], str]
-) -> None:
-    body = "profiles: [{plugins: {multiPoint: {enabled: [{name: GangScheduling}]}}}]\n"
-    assert main([MASTER, NO_PORT, config(body)]) == ExitCode.FAILURE
-    assert "plugin 'GangScheduling' is not available in this version" in command_failed(capsys)
-
-
 def test_a_plugin_that_nobody_has_installed_is_named_with_the_mend(
     capsys: Capture, config: Callable[[str], str]
 ) -> None:

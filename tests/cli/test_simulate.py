@@ -142,7 +142,7 @@ def test_the_same_seed_gives_the_same_placements_and_another_seed_another_draw(t
         (["-f", "CLUSTER", "--output", "xml"], ExitCode.USAGE, "'xml' is not one of"),
         (["-f", "CLUSTER", "--config", "no.yaml"], ExitCode.FAILURE, "open no.yaml: no such file or directory"),
         (["-f", "CLUSTER", "--feature-gates", "Foo=true"], ExitCode.FAILURE, "unrecognized feature gate: Foo"),
-        (["-f", "CLUSTER", "--feature-gates", "GenericWorkload=true"], ExitCode.FAILURE, "not supported yet"),
+        (["-f", "CLUSTER", "--feature-gates", "SchedulerAsyncAPICalls=true"], ExitCode.FAILURE, "not supported yet"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(

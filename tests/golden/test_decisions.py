@@ -40,10 +40,3 @@ def test_pods_are_decided_as_kube_scheduler_decided_them(golden: GoldenRun, area
 def test_recordings_of_every_area_are_at_hand(golden: GoldenRun) -> None:
     if not golden.everything:
         assert [area for area in (*AREAS, "podgroup", "queue", "hints") if not golden.has(area)] == []
-
-
-def test_pod_groups_are_all_left_out_until_they_are_scheduled_as_groups(golden: GoldenRun) -> None:
-    groups = [expected["group"] for case in golden.cases("podgroup", sample=20) for expected in case["expect"]]
-    for _group in groups:
-        golden.leave_out("podgroup", "groups")
-    assert groups or golden.everything

@@ -37,10 +37,6 @@ _JITTER: Final = 1.2
 """Retries of the election are spread over this factor of their period."""
 
 _LATER_GATES: Final = {
-    "GenericWorkload": "pod groups are",
-    "GangScheduling": "pod groups are",
-    "TopologyAwareWorkloadScheduling": "pod groups are",
-    "WorkloadAwarePreemption": "pod groups are",
     "SchedulerAsyncAPICalls": "merging of API calls is",
     "DRADeviceTaintRules": "dynamic resource allocation is",
     "DRANodeAllocatableResources": "dynamic resource allocation is",

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 from random import Random
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import define, field
 
+from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.daemon.binder import Binder
 from trio_sched.daemon.binding_cycle import BindingCycle
 from trio_sched.daemon.blocking_hooks import BlockingHooks
@@ -23,7 +25,7 @@ from trio_sched.daemon.extender_scheduling import ExtenderScheduling
 from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.hook_time_limit import HookScopes
-from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
+from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_PLUGIN_JOBS, MAX_PARALLEL_STATUS_PATCHES
 from trio_sched.daemon.loaded_profiles import LoadedProfiles, ProfileLoader
 from trio_sched.daemon.metrics.metrics import Metrics
 from trio_sched.daemon.metrics.recorder import MetricRecorder
@@ -46,11 +48,16 @@ from trio_sched.engine.backoff import Backoff
 from trio_sched.engine.cache import Cache
 from trio_sched.engine.hook_times import HookTimes
 from trio_sched.engine.measurements import SAMPLE_GAP, Measurements
+from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
+from trio_sched.kube_client.connection import KubeClient
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.snapshot.node_columns import NodeColumns
+
+if TYPE_CHECKING:
+    from trio_sched.daemon.schedule_pod_groups import SchedulePodGroups
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +111,8 @@ class Assembly:
     hook_scopes: HookScopes
     """The scopes of the tasks in *bind_pool*."""
     status_patch_pool: WorkPool
+    plugin_job_pool: WorkPool
+    """Runs what plugins have to do in the background."""
     preemption_executor: PreemptionExecutor
     binding: BindingCycle
     schedule_one: ScheduleOne
@@ -180,6 +189,7 @@ def assemble(
     bind_pool = WorkPool(MAX_PARALLEL_BINDS, scope=hook_scopes.open)
     status_patch_pool = WorkPool(MAX_PARALLEL_STATUS_PATCHES)
     status_writer = PodStatusWriter(client=clients.main, pool=status_patch_pool, wall_clock=wall_clock, random=random)
+    plugin_job_pool = WorkPool(MAX_PARALLEL_PLUGIN_JOBS)
     preemption_executor = PreemptionExecutor(
         client=clients.main,
         scheduler=scheduler,
@@ -227,6 +237,8 @@ def assemble(
         wake=wake,
         reject_waiting=waiting.reject_deleted,
         is_set_aside=(lambda _key: False) if extender_scheduling is None else extender_scheduling.waits,
+        groups=scheduler.cache.groups,
+        move_on_pod_add=gates.enabled("GangScheduling"),
         declared_features=gates.enabled("NodeDeclaredFeatures"),
         metrics=metrics,
     )
@@ -241,6 +253,8 @@ def assemble(
         extender_scheduling=extender_scheduling,
         tracer=tracer,
     )
+    if scheduler.cache.groups is not None:
+        schedule_one.pod_groups = _pod_groups(schedule_one, preemption_executor, object_cache, clients.main, gates)
     loader = ProfileLoader(
         scheduler=scheduler,
         object_cache=object_cache,
@@ -251,6 +265,9 @@ def assemble(
         client=clients.main,
         activate=activate,
         bind=Binder(client=clients.main, random=random).bind,
+        recorder=recorder,
+        background=plugin_job_pool,
+        metrics=metrics,
     )
     loaded = loader.load(settings)
     scheduler.install(loaded.prepared)
@@ -278,6 +295,7 @@ def assemble(
         bind_pool=bind_pool,
         hook_scopes=hook_scopes,
         status_patch_pool=status_patch_pool,
+        plugin_job_pool=plugin_job_pool,
         preemption_executor=preemption_executor,
         binding=binding,
         schedule_one=schedule_one,
@@ -303,6 +321,7 @@ def assemble(
                 "binding": bind_pool,
                 "pod_status_patch": status_patch_pool,
                 "preemption": preemption_executor.pool,
+                "plugin_jobs": plugin_job_pool,
             },
             binding=lambda: binding.under_way,
             unsent_events=lambda: recorder.unfinished,
@@ -319,6 +338,55 @@ def assemble(
     )
 
 
+def _pod_groups(
+    loop: ScheduleOne,
+    preemption_executor: PreemptionExecutor,
+    object_cache: ObjectCache,
+    client: KubeClient,
+    gates: FeatureGates,
+) -> SchedulePodGroups:
+    """What schedules pod groups, with the parts that schedule pods."""
+    from trio_sched.daemon.gang_eviction import GangEviction  # only where pod groups are scheduled
+    from trio_sched.daemon.pod_group_report import PodGroupReporter
+    from trio_sched.daemon.schedule_pod_groups import SchedulePodGroups
+
+    states, binding = loop.scheduler.cache.groups, loop.binding
+    assert states is not None
+    status_writer = binding.status_writer
+    reporter = PodGroupReporter(
+        client=client,
+        pool=status_writer.pool,
+        recorder=loop.recorder,
+        object_cache=object_cache,
+        wall_clock=status_writer.wall_clock,
+    )
+    return SchedulePodGroups(
+        scheduler=loop.scheduler,
+        states=states,
+        unassigned=loop.unassigned,
+        binding=binding,
+        failure_handler=loop.failure_handler,
+        waiting=binding.waiting,
+        status_writer=status_writer,
+        reporter=reporter,
+        preemption_executor=preemption_executor,
+        eviction=GangEviction(
+            client=client,
+            pool=status_writer.pool,
+            recorder=loop.recorder,
+            status_writer=status_writer,
+            reporter=reporter,
+        ),
+        skip_pod_schedule=loop.skip_pod_schedule,
+        by_placement=gates.enabled("TopologyAwareWorkloadScheduling"),
+        preempts_for_groups=gates.enabled("WorkloadAwarePreemption"),
+        preempts_in_background=gates.enabled("SchedulerAsyncPreemption"),
+        metrics=loop.metrics,
+        tracer=loop.tracer,
+        extender_scheduling=loop.extender_scheduling,
+    )
+
+
 def _scheduler(
     settings: DaemonSettings, unassigned: UnassignedPods, object_cache: ObjectCache, random: Random
 ) -> Scheduler:
@@ -329,6 +397,7 @@ def _scheduler(
         pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
     )
     pop_from_backoff = gates.enabled("SchedulerPopFromBackoffQ")
+    with_groups = gates.enabled("GenericWorkload")
     queue = SchedulingQueue(
         get_unassigned_pod=unassigned.get,
         backoff=Backoff(
@@ -336,14 +405,15 @@ def _scheduler(
         ),
         max_in_unschedulable_seconds=settings.max_in_unschedulable_seconds,
         pop_from_backoff=pop_from_backoff,
-        groups_skip_hints=gates.enabled("GenericWorkload"),
+        groups_skip_hints=with_groups,
+        groups_back_off=with_groups,
         resource_options=options,
     )
     # A random gap, so that a workload which repeats itself is sampled evenly; by a generator of its own, so that the
     # decisions do not depend on it.
     sample_gap = partial(Random(0).randrange, 1, 2 * SAMPLE_GAP)
     return Scheduler(
-        cache=Cache(options),
+        cache=Cache(options, groups=PodGroupStates() if with_groups else None),
         queue=queue,
         rng=random,
         dependencies=object_cache.dependencies,

@@ -18,6 +18,7 @@ from trio_sched.daemon.extender import ExtenderError
 from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.failure_log import log_plugin_failures
+from trio_sched.daemon.gang_binding import GangBinding
 from trio_sched.daemon.hook_calls import make_call, run_steps
 from trio_sched.daemon.log_lines import attempt_fields, log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
@@ -64,18 +65,25 @@ class BindingCycle:
     _is_stopping: bool = field(default=False, init=False)
 
     def start(
-        self, nursery: trio.Nursery, info: QueuedPodInfo, placed: ScheduleResult, waits: PermitWait | None
+        self,
+        nursery: trio.Nursery,
+        info: QueuedPodInfo,
+        placed: ScheduleResult,
+        waits: PermitWait | None,
+        gang: GangBinding | None = None,
     ) -> None:
-        """Have the pod bound; returns at once."""
+        """Have the pod bound, together with its *gang* if it is in one; returns at once."""
         plan = self.scheduler.plan_pre_bind(info.pod, placed, info.trace)
         if isinstance(plan, SchedulingFailure):
+            if gang is not None:
+                gang.failed(info.uid)
             self._fail(info, placed, plan)
             return
         if info.trace is not None:
             info.trace.placed(
                 placed.node_name, evaluated_nodes=placed.evaluated_nodes, feasible_nodes=placed.feasible_nodes
             )
-        if waits is None and not plan.groups:
+        if waits is None and not plan.groups and gang is None:
             self.scheduler.binding_starts(info)
             placed.profile.measured.nothing_to_pre_bind += 1
             if self.extenders is not None and self.extenders.binds(info.pod):
@@ -85,9 +93,9 @@ class BindingCycle:
             return
         if waits is not None:
             self.waiting.add(info.pod, waits.timeout_seconds)
-        if self.nominate_while_binding and (waits is not None or plan.has_pre_flight):
+        if self.nominate_while_binding and gang is None and (waits is not None or plan.has_pre_flight):
             self.status_writer.write_nomination(info.pod, placed.node_name)
-        nursery.start_soon(self._whole_cycle, info, placed, plan)
+        nursery.start_soon(self._whole_cycle, info, placed, plan, gang)
 
     @property
     def under_way(self) -> int:
@@ -100,13 +108,17 @@ class BindingCycle:
         for scope in self._not_binding:
             scope.cancel()
 
-    async def _whole_cycle(self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan) -> None:
+    async def _whole_cycle(
+        self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan, gang: GangBinding | None
+    ) -> None:
         with trio.CancelScope() as scope:
             if self._is_stopping:
                 return
             self._not_binding.add(scope)
             try:
                 failed = await self._permit_and_pre_bind(info, placed, plan)
+                if gang is not None:
+                    failed = await self._wait_for_gang(info, placed, failed, gang)
             finally:
                 self._not_binding.discard(scope)
         if scope.cancelled_caught:
@@ -117,6 +129,25 @@ class BindingCycle:
             self._fail(info, placed, failed)
             return
         await self._bind(info, placed)
+
+    async def _wait_for_gang(
+        self, info: QueuedPodInfo, placed: ScheduleResult, failed: SchedulingFailure | None, gang: GangBinding
+    ) -> SchedulingFailure | None:
+        """Wait until all pods of the gang can be bound; why this one is not to be bound, if so."""
+        if failed is not None:
+            gang.failed(info.uid)
+            return failed
+        under_way, refused = self.pods_in_pre_bind.add(info.uid), None
+        try:
+            with under_way.scope:
+                refused = await gang.ready(info.pod, placed.node_name)
+            under_way.is_done = True
+        finally:
+            self.pods_in_pre_bind.remove(info.uid)
+        if under_way.cause is not None:
+            gang.failed(info.uid)
+            refused = failure(under_way.cause)
+        return None if refused is None else SchedulingFailure(refused)
 
     async def _permit_and_pre_bind(
         self, info: QueuedPodInfo, placed: ScheduleResult, plan: PreBindPlan

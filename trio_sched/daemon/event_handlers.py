@@ -27,12 +27,14 @@ from trio_sched.engine.cluster_changes import (
     node_update_events,
     pod_update_events,
 )
+from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.watch import Change, Changes, Listed
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.quantity import QuantityError
-from trio_sched.plugin_api.cluster_events import Action, ClusterEvent
+from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, Resource
+from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
 from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
@@ -45,6 +47,7 @@ _UNASSIGNED_ADDED: Final = UNSCHEDULABLE_POD_ADD.label
 _UNASSIGNED_UPDATED: Final = UNSCHEDULABLE_POD_UPDATE.label
 _UNASSIGNED_DELETED: Final = UNSCHEDULABLE_POD_DELETE.label
 
+_SLICES_CHANGED: Final = ClusterEvent(Resource.RESOURCE_SLICE, Action.UPDATE)
 _VERBS: Final = {"ADDED": "Add", "MODIFIED": "Update", "DELETED": "Delete"}
 
 K = TypeVar("K")
@@ -63,6 +66,10 @@ class EventHandlers:
     """Rejects the pod with this UID if it waits on permit and has no outcome yet; returns whether that was so."""
     is_set_aside: Callable[[str], bool] = lambda _key: False
     """Whether the pod called ``namespace/name`` waits for extenders."""
+    groups: PodGroupStates | None = None
+    """The state of pod groups; None without the gate GenericWorkload."""
+    move_on_pod_add: bool = False
+    """Gate GangScheduling: a pod that is added can be what others of its gang wait for."""
     declared_features: bool = True
     """Gate NodeDeclaredFeatures."""
     wanted_kinds: Mapping[str, tuple[str, Action]] = field(factory=dict)
@@ -122,9 +129,13 @@ class EventHandlers:
             if not self._responsible_for_pod(pod):
                 self.unassigned.drop(pod)
                 queue.delete(pod)
+                if self.groups is not None and not self.scheduler.cache.is_assumed(pod.uid):
+                    self.groups.remove(pod)
         for pod in pods:
             if not pod.node_name and self._responsible_for_pod(pod) and self.unassigned.get(pod.key) is None:
                 self.unassigned.put(pod)
+                if self.groups is not None:
+                    self.groups.add(pod)
                 if not self.scheduler.cache.is_assumed(pod.uid):
                     queue.add(pod, now=now)
 
@@ -163,6 +174,8 @@ class EventHandlers:
         if has_place and known is not None and known.uid == pod.uid:
             return False
         self.unassigned.put(pod)
+        if self.groups is not None:
+            self.groups.add(pod)
         if not has_place:
             queue.add(pod, now=trio.current_time())
         return True
@@ -173,7 +186,11 @@ class EventHandlers:
             self.scheduler.queue.move_all(ASSIGNED_POD_ADD, None, pod, now=now)
         elif self._responsible_for_pod(pod):
             self.unassigned.put(pod)
+            if self.groups is not None:
+                self.groups.add(pod)
             self.scheduler.queue.add(pod, now=now)
+            if self.move_on_pod_add:
+                self.scheduler.queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod, now=now)
 
     def _pod_updated(self, old: Pod, new: Pod, now: float) -> None:
         queue = self.scheduler.queue
@@ -194,6 +211,8 @@ class EventHandlers:
     def _update_pod_in_scheduling_queue(self, old: Pod, new: Pod, now: float) -> None:
         if old.metadata.resource_version == new.metadata.resource_version:
             return
+        if self.groups is not None:
+            self.groups.add(new)
         queue = self.scheduler.queue
         if self.scheduler.cache.is_assumed(new.uid):
             if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
@@ -212,6 +231,8 @@ class EventHandlers:
             # Its status need not show the nomination that counts: not yet, or because the patch was refused.
             nominated = queue.nominator.node_of(known.uid) or known.nominated_node_name
             queue.delete(known)
+            if self.groups is not None:
+                self.groups.remove(known)
             if self.scheduler.cache.is_assumed(known.uid):
                 self._assumed_deleted(known, now)
             elif nominated:
@@ -310,13 +331,22 @@ class EventHandlers:
     def _object_changed(self, kind: str, change: Change[Any]) -> None:
         subject: Any = change.new if change.new is not None else change.old
         name, namespace = subject.metadata.name, subject.metadata.namespace
+        devices = self.scheduler.cache.table.devices if kind in DEVICE_KINDS else None
         if change.type == "DELETED":
             self.object_cache.remove(kind, name, namespace)
+            if devices is not None:
+                devices.remove(kind, name, namespace)
             action, old, new = Action.DELETE, change.old, None
         else:
             self.object_cache.put(kind, name, namespace, change.new)
+            if devices is not None:
+                devices.put(subject)
+            if self.groups is not None and kind == "PodGroup":
+                self.groups.note_change(f"{namespace}/{name}")
             action = Action.ADD if change.type == "ADDED" else Action.UPDATE
             old, new = change.old, change.new
+        if kind == "DeviceTaintRule":  # the devices look as if their slices had changed
+            self.scheduler.queue.move_all(_SLICES_CHANGED, None, None, now=trio.current_time())
         resource, actions = self.wanted_kinds.get(kind, ("", Action(0)))
         if actions & action:
             clock, event = self.scheduler.measurements.clock, ClusterEvent(resource, action)

@@ -28,7 +28,7 @@ from trio_sched.daemon.limits import (
     SERIES_QUIET_SECONDS,
     SERIES_REFRESH_SECONDS,
 )
-from trio_sched.daemon.scheduler_events import LeaseEvent, PodEvent
+from trio_sched.daemon.scheduler_events import LeaseEvent, PodEvent, PodGroupEvent
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.kube_client import events
 from trio_sched.kube_client.connection import JSON, KubeClient
@@ -166,19 +166,36 @@ class EventRecorder:
 
     def record_on_lease(self, event: LeaseEvent) -> None:
         """Record *event*; never as a part of a series."""
+        lease = ObjectReference(
+            kind="Lease",
+            namespace=event.namespace,
+            name=event.name,
+            uid=event.uid,
+            api_version="coordination.k8s.io/v1",
+            resource_version=event.resource_version,
+        )
+        self._record_about(lease, event)
+
+    def record_on_pod_group(self, event: PodGroupEvent) -> None:
+        """Record *event*; never as a part of a series."""
+        metadata = event.group.metadata
+        group = ObjectReference(
+            kind="PodGroup",
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+            api_version="scheduling.k8s.io/v1alpha2",
+            resource_version=metadata.resource_version,
+        )
+        self._record_about(group, event)
+
+    def _record_about(self, involved: ObjectReference, event: LeaseEvent | PodGroupEvent) -> None:
         moment = self.wall_clock()
         core_event = CoreEvent(
-            metadata=ObjectMeta(name=self._name(event.name, moment), namespace=event.namespace),
-            involved_object=ObjectReference(
-                kind="Lease",
-                namespace=event.namespace,
-                name=event.name,
-                uid=event.uid,
-                api_version="coordination.k8s.io/v1",
-                resource_version=event.resource_version,
-            ),
+            metadata=ObjectMeta(name=self._name(involved.name, moment), namespace=involved.namespace),
+            involved_object=involved,
             reason=event.reason,
-            message=event.note,
+            message=cut_text(event.note, MAX_EVENT_NOTE_BYTES),
             source=EventSource(component=event.component),
             first_timestamp=format_time(moment),
             last_timestamp=format_time(moment),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import trio
 from attrs import define, evolve, field
@@ -22,6 +23,7 @@ from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.engine.decision import Decision, SchedulingFailure
 from trio_sched.engine.extender_cycle import ExtenderResult, NodesForExtenders
+from trio_sched.engine.pod_group_cycle import AskExtenders, ExtendersAnswer
 from trio_sched.engine.pod_heap import PodHeap
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
@@ -116,8 +118,9 @@ class ExtenderScheduling:
         feasible = self.scheduler.find_feasible_nodes(info)
         if isinstance(feasible, SchedulingFailure):
             return feasible
+        find_again = partial(self.scheduler.find_feasible_nodes, info, nominated_first=False)
         try:
-            feasible, result = await self._call_extenders(info, feasible)
+            feasible, result = await self._call_extenders(info, feasible, find_again)
         except _NoneFeasible as unplaced:
             return None if self._must_skip(info, skip_pod_schedule) else unplaced.outcome
         return (
@@ -126,8 +129,18 @@ class ExtenderScheduling:
             else self.scheduler.select_host_among(info, feasible, result)
         )
 
+    async def ask_for_group(self, step: AskExtenders) -> ExtendersAnswer:
+        """Call the extenders for a pod of a group that is being scheduled."""
+        try:
+            return await self._call_extenders(step.info, step.feasible, step.find_again)
+        except _NoneFeasible as unplaced:
+            return unplaced.outcome
+
     async def _call_extenders(
-        self, info: QueuedPodInfo, feasible: NodesForExtenders
+        self,
+        info: QueuedPodInfo,
+        feasible: NodesForExtenders,
+        find_again: Callable[[], NodesForExtenders | SchedulingFailure],
     ) -> tuple[NodesForExtenders, ExtenderResult]:
         """Call the extenders for the feasible nodes: first for the pod's nominated node; if that is left, for no other.
 
@@ -144,7 +157,7 @@ class ExtenderScheduling:
                 if result.names:
                     return feasible, result
                 earlier.update(result.statuses)
-            found = self.scheduler.find_feasible_nodes(info, nominated_first=False)
+            found = find_again()
             if isinstance(found, SchedulingFailure):
                 raise _NoneFeasible(found)
             feasible = found

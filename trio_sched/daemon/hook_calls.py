@@ -28,13 +28,14 @@ async def run_steps(steps: HookSteps[T], observe: ObserveCall | None = None) -> 
     try:
         call = next(steps)
         while True:
-            call = steps.send(await (make_call(call) if observe is None else _observed_call(call, observe)))
+            call = steps.send(await (make_call(call) if observe is None else observed_call(call, observe)))
     except StopIteration as stop:
         outcome: T = stop.value
         return outcome
 
 
-async def _observed_call(call: HookCall, observe: ObserveCall) -> HookResult:
+async def observed_call(call: HookCall, observe: ObserveCall) -> HookResult:
+    """Make one call, and tell *observe* what came of it."""
     began = trio.current_time()
     result = await make_call(call)
     label = ERROR if result.error is not None else label_or_error(result.value)

@@ -31,6 +31,10 @@ MAX_CONDITION_MESSAGE_BYTES: Final = 32 * 1024
 MAX_PARALLEL_PREEMPTORS: Final = 64
 """Twice the connections of a client: a preemptor that pauses between two tries leaves none of them unused."""
 
+# --- plugins
+MAX_PARALLEL_PLUGIN_JOBS: Final = 32
+"""What plugins do in the background, of all profiles."""
+
 # --- events; source: the event broadcaster of Kubernetes, except for the two limits of this project
 MAX_UNSENT_EVENTS: Final = 100_000
 """Events that wait to be sent; further ones are dropped, and the log says so."""
@@ -46,6 +50,10 @@ SERIES_QUIET_SECONDS: Final = 360.0
 """A series without a repetition for this long is over."""
 SERIES_REFRESH_SECONDS: Final = 1800.0
 """The count of a series that goes on is sent this often."""
+
+# --- pod groups
+GANG_CHECK_SECONDS: Final = 0.5
+"""The shortest pause between two looks at gangs that are incomplete or hold places, while no pod is to be scheduled."""
 
 # --- the queue
 FLUSH_UNSCHEDULABLE_SECONDS: Final = 30.0

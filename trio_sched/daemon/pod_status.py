@@ -73,6 +73,20 @@ class PodStatusWriter:
         if self._expected(pod).nominated_node_name != node_name:
             self._enqueue(pod, {"nominatedNodeName": node_name or None})
 
+    async def nominate(self, pod: Pod, node_name: str) -> None:
+        """Nominate *pod* to *node_name*, and wait until that is written; what waited to be written is dropped.
+
+        Raises:
+            NotFound: the pod does not exist any more.
+            KubeClientError: it could not be written.
+        """
+        pending = self._pending.get(pod.uid)
+        await self.withdraw(pod.uid)
+        if pending is not None and pending.sent:
+            pod = patched(pod, pending.sent)
+        if pod.nominated_node_name != node_name:
+            await self._send_until_written(pod, {"nominatedNodeName": node_name})
+
     async def write_disruption_target(self, pod: Pod, *, reason: str, message: str) -> None:
         """Write into the status of *pod* that it is about to be evicted, and wait until that is done.
 
@@ -82,8 +96,10 @@ class PodStatusWriter:
         """
         condition = PodCondition(type=DISRUPTION_TARGET, status="True", reason=reason, message=message)
         patch = condition_patch(pod, condition, now=format_time(self.wall_clock()))
-        if not patch:
-            return
+        if patch:
+            await self._send_until_written(pod, patch)
+
+    async def _send_until_written(self, pod: Pod, patch: dict[str, Any]) -> None:
         pauses = self._pauses()
         while True:
             pause = await self._send(pod, patch, pauses)

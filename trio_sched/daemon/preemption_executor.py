@@ -6,19 +6,20 @@ Victims that are not bound yet (they wait on permit, or are in pre_bind) are rej
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.limits import MAX_PARALLEL_PREEMPTORS
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
-from trio_sched.daemon.scheduler_events import preempted
+from trio_sched.daemon.scheduler_events import PodEvent, preempted
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.scheduler import Scheduler
@@ -27,6 +28,7 @@ from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import KubeClientError, NotFound
 from trio_sched.kube_client.pods import delete_pod
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.status import Status, failure
 from trio_sched.verbosity import V2
 
@@ -35,17 +37,54 @@ log = logging.getLogger(__name__)
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 
+CLUSTER: Final = "cluster"
+"""Stands for the node of victims that are on different nodes."""
+
+
+@frozen(eq=False)
+class Preemptor:
+    """A pod, or a pod group, for which pods are evicted."""
+
+    uid: str
+    key: str
+    priority: int
+    scheduler_name: str
+    kind: str
+    """``pod`` or ``podgroup``, for texts."""
+    pods: tuple[Pod, ...]
+
+    @classmethod
+    def of_pod(cls, pod: Pod) -> Preemptor:
+        """A single pod."""
+        return cls(pod.uid, pod.key, pod.priority, pod.scheduler_name, "pod", (pod,))
+
+    @classmethod
+    def of_group(cls, group: PodGroup, pods: tuple[Pod, ...]) -> Preemptor:
+        """A group, with the pods of it that are being scheduled."""
+        key = f"{group.namespace}/{group.name}"
+        return cls(group.metadata.uid, key, group.spec.priority or 0, pods[0].scheduler_name, "podgroup", pods)
+
+
+HeldPreemption = Callable[[], Awaitable[Status | None]]
+"""A preemption that a plugin has asked for and that is carried out, or not, once its group has an outcome."""
+
+
 @define(eq=False)
 class _Preemption:
     """A preemption under way: its node, its victims, and the pods that rely on it."""
 
     node_name: str
+    """`CLUSTER` if they are on different ones."""
     victims: dict[str, Pod]
     """Those that have to be deleted from the API server, by UID."""
     all_requested: bool = False
     """The deletion of every victim has been requested, or that of the last one is being requested."""
-    preemptors: dict[str, Pod] = field(factory=dict)
-    """The pods that need one of these victims gone, by UID: the one it is done for, and later ones."""
+    preemptors: dict[str, Preemptor] = field(factory=dict)
+    """Those that need one of these victims gone, by UID: the one it is done for, and later ones."""
+
+    def waiting_pods(self) -> list[Pod]:
+        """The pods that need one of these victims gone."""
+        return [pod for preemptor in self.preemptors.values() for pod in preemptor.pods]
 
 
 @define(eq=False, kw_only=True)
@@ -65,6 +104,17 @@ class PreemptionExecutor:
     pool: WorkPool = field(factory=lambda: WorkPool(MAX_PARALLEL_PREEMPTORS))
     """Deletes victims in the background: a job for each preemptor."""
     _by_preemptor: dict[str, _Preemption] = field(factory=dict)
+    _held_for: frozenset[str] = frozenset()
+    _held: list[HeldPreemption] = field(factory=list)
+
+    @contextmanager
+    def holding(self, uids: Iterable[str]) -> Iterator[list[HeldPreemption]]:
+        """Do not carry out the preemptions for the pods *uids* that are asked for in the block, but yield them."""
+        self._held_for, self._held = frozenset(uids), []
+        try:
+            yield self._held
+        finally:
+            self._held_for = frozenset()
 
     def is_preempting_for(self, uid: str) -> bool:
         """Whether the preemptor *uid* has to wait: some of its victims are, as the watch shows, not being deleted."""
@@ -84,12 +134,28 @@ class PreemptionExecutor:
     def _on_node(self, uid: str, node_name: str) -> Pod | None:
         """A victim as the watch shows it; None if it has left: one whose bind failed may be on another node."""
         cached = self.scheduler.cache.get(uid)
-        return cached.pod if cached is not None and cached.node_name == node_name else None
+        return cached.pod if cached is not None and node_name in (cached.node_name, CLUSTER) else None
 
     async def preempt(
-        self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
+        self, pod: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
-        """Delete *victims*; see `trio_sched.plugin_api.Handle.preempt`."""
+        """Delete *victims* to make room for *pod*; see `trio_sched.plugin_api.Handle.preempt`."""
+        preempt = partial(self._preempt, Preemptor.of_pod(pod), victims, node_name, plugin, in_background=in_background)
+        if pod.uid in self._held_for:
+            self._held.append(preempt)
+            return None
+        return await preempt()
+
+    async def preempt_for_group(
+        self, group: PodGroup, pods: tuple[Pod, ...], victims: Sequence[Pod], plugin: str, *, in_background: bool
+    ) -> Status | None:
+        """Delete *victims*, on any nodes, to make room for *pods* of *group*."""
+        preemptor = Preemptor.of_group(group, pods)
+        return await self._preempt(preemptor, victims, CLUSTER, plugin, in_background=in_background)
+
+    async def _preempt(
+        self, preemptor: Preemptor, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
+    ) -> Status | None:
         self.metrics.victims.observe(len(victims))
         self._by_preemptor = {uid: one for uid, one in self._by_preemptor.items() if self._is_ongoing(one)}
         requested = {uid: preemption for preemption in self._by_preemptor.values() for uid in preemption.victims}
@@ -120,13 +186,14 @@ class PreemptionExecutor:
         preemption.all_requested = True
         if problem is not None:
             del self._by_preemptor[preemptor.uid]
-            self.activate([one for uid, one in preemption.preemptors.items() if uid != preemptor.uid])
+            del preemption.preemptors[preemptor.uid]
+            self.activate(preemption.waiting_pods())
             return failure(problem)
         self._clear_nominations(preemptor, node_name)
         return None
 
     async def _preempt_in_background(
-        self, preemption: _Preemption, preemptor: Pod, victims: Sequence[Pod], plugin: str
+        self, preemption: _Preemption, preemptor: Preemptor, victims: Sequence[Pod], plugin: str
     ) -> None:
         problem: KubeClientError | None = None
         began = trio.current_time()
@@ -149,10 +216,10 @@ class PreemptionExecutor:
             log.log(V2, "Async Preemption finished completely", extra=fields)
         if problem is not None or all(self._on_node(uid, preemption.node_name) is None for uid in preemption.victims):
             # No event about a victim will move them any more: the gate was closed when the last one left.
-            self.activate(list(preemption.preemptors.values()))
+            self.activate(preemption.waiting_pods())
 
     async def _delete_victims(
-        self, preemption: _Preemption, preemptor: Pod, victims: Sequence[Pod], plugin: str
+        self, preemption: _Preemption, preemptor: Preemptor, victims: Sequence[Pod], plugin: str
     ) -> None:
         """Delete *victims*, some at once; the first failure cancels the others."""
         limiter = trio.CapacityLimiter(self.parallelism)
@@ -165,7 +232,7 @@ class PreemptionExecutor:
             for victim in victims:
                 nursery.start_soon(delete, victim)
 
-    async def _delete_victim(self, preemption: _Preemption, preemptor: Pod, victim: Pod, plugin: str) -> None:
+    async def _delete_victim(self, preemption: _Preemption, preemptor: Preemptor, victim: Pod, plugin: str) -> None:
         waiting = self.waiting.by_uid.get(victim.uid)
         is_rejected = waiting is not None and waiting.is_rejected
         if is_rejected or self._on_node(victim.uid, preemption.node_name) is None:
@@ -176,7 +243,7 @@ class PreemptionExecutor:
         ):
             del preemption.victims[victim.uid]
             self._log_victim("Preemptor preempted a waiting pod", preemption, preemptor, victim)
-            self.recorder.record(preempted(victim, preemptor, preemption.node_name, before_binding=True))
+            self.recorder.record(_event(victim, preemptor, preemption, before_binding=True))
             return
         try:
             await self._write_condition(preemptor, victim)
@@ -185,23 +252,30 @@ class PreemptionExecutor:
             del preemption.victims[victim.uid]  # if the watch goes on showing it, nobody is to wait for its deletion
             return
         self._log_victim("Preemptor Pod preempted victim Pod", preemption, preemptor, victim)
-        self.recorder.record(preempted(victim, preemptor, preemption.node_name))
+        self.recorder.record(_event(victim, preemptor, preemption))
 
-    def _log_victim(self, message: str, preemption: _Preemption, preemptor: Pod, victim: Pod) -> None:
+    def _log_victim(self, message: str, preemption: _Preemption, preemptor: Preemptor, victim: Pod) -> None:
         fields = {"preemptor": preemptor.key, "victim": victim.key, "node": preemption.node_name}
         log.log(V2, message, extra=fields)
 
-    async def _write_condition(self, preemptor: Pod, victim: Pod) -> None:
+    async def _write_condition(self, preemptor: Preemptor, victim: Pod) -> None:
         """Say in the victim's status why it is deleted, so that its owner can tell this from a failure."""
         cached = self.scheduler.cache.get(victim.uid)
         await self.status_writer.write_disruption_target(
             victim if cached is None else cached.pod,
             reason=PREEMPTION_BY_SCHEDULER,
-            message=f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod",
+            message=f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {preemptor.kind}",
         )
 
-    def _clear_nominations(self, preemptor: Pod, node_name: str) -> None:
+    def _clear_nominations(self, preemptor: Preemptor, node_name: str) -> None:
         """Clear the nominations of pods with a lower priority to this node: they have to find another one."""
+        if node_name == CLUSTER:
+            return
         for nominated in self.scheduler.nominated_pods(node_name):
             if nominated.priority < preemptor.priority:
                 self.status_writer.write_nomination(nominated, "")
+
+
+def _event(victim: Pod, preemptor: Preemptor, preemption: _Preemption, *, before_binding: bool = False) -> PodEvent:
+    by = f"{preemptor.kind} {preemptor.uid}"
+    return preempted(victim, by, preemptor.scheduler_name, preemption.node_name, before_binding=before_binding)

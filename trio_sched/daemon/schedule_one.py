@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import define, field
@@ -35,6 +36,9 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api.status import failure
 from trio_sched.verbosity import V3
 
+if TYPE_CHECKING:
+    from trio_sched.daemon.schedule_pod_groups import SchedulePodGroups  # imported only where it is needed
+
 log = logging.getLogger(__name__)
 
 
@@ -52,6 +56,8 @@ class ScheduleOne:
     metrics: MetricRecorder = field(factory=MetricRecorder)
     extender_scheduling: ExtenderScheduling | None = None
     """Schedules the pods in which extenders are interested; None without extenders."""
+    pod_groups: SchedulePodGroups | None = None
+    """Schedules pod groups; None without the gate GenericWorkload."""
     tracer: AttemptTracer | None = None
     """None if attempts are not traced."""
     is_running: bool = False
@@ -83,7 +89,7 @@ class ScheduleOne:
             await self._run(nursery)
             return
         async with trio.open_nursery() as loops:
-            loops.start_soon(self.extender_scheduling.run, self._handle_decision, self._skip_pod_schedule, nursery)
+            loops.start_soon(self.extender_scheduling.run, self._handle_decision, self.skip_pod_schedule, nursery)
             await self._run(nursery)
 
     async def _run(self, nursery: trio.Nursery) -> None:
@@ -96,20 +102,29 @@ class ScheduleOne:
             log_plugin_failures(self.scheduler.plugin_failures)  # they may be the reason why there is nothing to do
             if may_have_more:
                 await trio.lowlevel.checkpoint()
-            else:
+            elif self.pod_groups is None:
                 await self.pods_available.wait()
+            else:
+                with trio.move_on_at(self.pod_groups.next_check(trio.current_time())):
+                    await self.pods_available.wait()
 
     async def _schedule_slice(self, nursery: trio.Nursery) -> bool:
         """Schedule some pods; returns whether there may be more."""
         queue, now = self.scheduler.queue, trio.current_time()
         slice_ends = now + SLICE_SECONDS
         self.scheduler.on_scores = score_log.log_scores if score_log.is_on() else None
+        groups = self.pod_groups
+        if groups is not None:
+            groups.give_up(now)
         for _ in range(SLICE_PODS):
-            info = queue.pop()
+            info = queue.pop() if groups is None else groups.next_pod(now)
             if info is None:
                 return False
             info.attempt_began = now
-            await self._schedule(info, nursery)
+            if groups is not None and info.pod.group_key is not None:
+                await groups.schedule(info, nursery)
+            else:
+                await self._schedule(info, nursery)
             now = trio.current_time()
             if now > slice_ends:
                 break
@@ -121,7 +136,7 @@ class ScheduleOne:
         if info.pod.scheduler_name not in self.scheduler.profiles:
             log.error("profile not found for scheduler name %r", info.pod.scheduler_name, extra={"pod": info.key})
             self.scheduler.skip(info)
-        elif self._skip_pod_schedule(info):
+        elif self.skip_pod_schedule(info):
             self.scheduler.skip(info)
         elif self.extender_scheduling is None or not self.extender_scheduling.take_over(info):
             if self.tracer is not None:
@@ -159,7 +174,7 @@ class ScheduleOne:
         profile.observe("PostFilter", status, trio.current_time() - began)
         return outcome
 
-    def _skip_pod_schedule(self, info: QueuedPodInfo) -> bool:
+    def skip_pod_schedule(self, info: QueuedPodInfo) -> bool:
         """Whether there is no point in scheduling the pod."""
         pod = self.unassigned.get(info.key) or info.pod
         if pod.metadata.deletion_timestamp:

@@ -12,6 +12,7 @@ from attrs import frozen
 from trio_sched.config.schema import LeaderElection
 from trio_sched.objects.lease import Lease
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 
 EventType = Literal["Normal", "Warning"]
 
@@ -48,6 +49,18 @@ class LeaseEvent:
     """Of the lease as it was written last."""
 
 
+@frozen(kw_only=True)
+class PodGroupEvent:
+    """An event about a pod group, recorded as ``v1``."""
+
+    group: PodGroup
+    type: EventType
+    reason: str
+    note: str
+    component: str
+    """The profile that reports it."""
+
+
 def scheduled(pod: Pod, node_name: str) -> PodEvent:
     """*pod* was bound to *node_name*."""
     return PodEvent(
@@ -78,16 +91,36 @@ def skipped_deleting(pod: Pod) -> PodEvent:
     return failed_scheduling(pod, f"skip schedule deleting pod: {pod.key}")
 
 
-def preempted(victim: Pod, preemptor: Pod, node_name: str, *, before_binding: bool = False) -> PodEvent:
-    """*victim* was evicted to make room for *preemptor*; *before_binding* if it was not bound to *node_name* yet."""
+def preempted(victim: Pod, by: str, profile: str, node_name: str, *, before_binding: bool = False) -> PodEvent:
+    """*victim* was evicted to make room.
+
+    Args:
+        victim: the pod.
+        by: kind and UID of what there was to make room for.
+        profile: the profile that schedules it.
+        node_name: the node of *victim*.
+        before_binding: whether *victim* was not bound yet.
+    """
     where = " (in kube-scheduler memory)." if before_binding else ""
     return PodEvent(
         pod=victim,
         type="Normal",
         reason="Preempted",
         action="Preempting",
-        note=f"Preempted by pod {preemptor.uid} on node {node_name}{where}",
-        reporting_controller=preemptor.scheduler_name,
+        note=f"Preempted by {by} on node {node_name}{where}",
+        reporting_controller=profile,
+    )
+
+
+def evicted_with_gang(pod: Pod, group: str) -> PodEvent:
+    """*pod* was evicted because its gang, the group called *group*, could not be completed."""
+    return PodEvent(
+        pod=pod,
+        type="Normal",
+        reason="EvictedWithGang",
+        action="Evicting",
+        note=f"Evicted because pod group {group} stayed incomplete; it is scheduled again as a whole",
+        reporting_controller=pod.scheduler_name,
     )
 
 

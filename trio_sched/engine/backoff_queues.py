@@ -16,19 +16,22 @@ from trio_sched.engine.queued_pod import QueuedPodInfo
 class BackoffQueues:
     """Two heaps by the end of the backoff.
 
-    With *by_priority*, equal ends in `pod_backoff_q` are in the order of the active queue.
+    With *by_priority*, equal ends in `pod_backoff_q` are in the order of the active queue. With *groups_back_off*,
+    members of pod groups are always with those that had an error.
     """
 
-    __slots__ = ("backoff", "pod_backoff_q", "pod_error_backoff_q")
+    __slots__ = ("_groups_back_off", "backoff", "pod_backoff_q", "pod_error_backoff_q")
 
     def __init__(
         self,
         backoff: Backoff,
         *,
         by_priority: bool,
+        groups_back_off: bool = False,
         replace_keys: Callable[[BaseException, Iterable[QueuedPodInfo]], None] | None = None,
     ) -> None:
         self.backoff = backoff
+        self._groups_back_off = groups_back_off
         if by_priority:
             self.pod_backoff_q = PodHeap(lambda info: (info.sort_time, info.sort_key), replace_keys)
         else:
@@ -48,7 +51,8 @@ class BackoffQueues:
     def push(self, info: QueuedPodInfo) -> None:
         """Put *info* in, or in its new place if it is here already."""
         self.backoff_time(info)
-        if info.key in self.pod_error_backoff_q or (info.had_error and info.key not in self.pod_backoff_q):
+        stays = info.had_error or (self._groups_back_off and info.pod.spec.scheduling_group is not None)
+        if info.key in self.pod_error_backoff_q or (stays and info.key not in self.pod_backoff_q):
             self.pod_error_backoff_q.push(info)
         else:
             self.pod_backoff_q.push(info)

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from attrs import define, field
 from msgspec import structs
 
+from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod, PodCondition
@@ -60,6 +61,8 @@ class Cache:
     table: NodeTable = field(factory=NodeTable)
     assumed_count: int = field(default=0, init=False)
     """How many pods are assumed."""
+    groups: PodGroupStates | None = None
+    """The state of pod groups; None without the gate GenericWorkload."""
     _pods: dict[str, CachedPod] = field(factory=dict)
     _pods_of_missing_nodes: dict[str, dict[str, PodInfo]] = field(factory=dict)
     """Pods on nodes that do not exist (yet, or any more), by node name."""
@@ -90,6 +93,8 @@ class Cache:
         if pod.uid in self._pods:
             raise CacheError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
         self._insert(pod, node_name, pod_resources(pod, self.options), assumed=True)
+        if self.groups is not None:
+            self.groups.assume(pod, node_name)
 
     def forget(self, uid: str) -> bool:
         """The pod *uid* was not bound after all; returns whether it was still assumed.
@@ -103,6 +108,8 @@ class Cache:
         if not cached.assumed:
             raise CacheError(f"pod {uid}({cached.pod.key}) wasn't assumed so cannot be forgotten")
         self._take_out(cached)
+        if self.groups is not None:
+            self.groups.forget(cached.pod)
         return True
 
     def add(self, pod: Pod) -> None:
@@ -120,6 +127,8 @@ class Cache:
             cached.assumed = False
             self.assumed_count -= 1
             self._replace(cached, pod)
+        if self.groups is not None:
+            self.groups.add(pod)
 
     def update(self, pod: Pod) -> None:
         """A confirmed pod has changed.
@@ -133,6 +142,8 @@ class Cache:
         if cached.assumed:
             raise CacheError(f"assumed pod {pod.uid}({pod.key}) should not be updated")
         self._replace(cached, pod)
+        if self.groups is not None:
+            self.groups.add(pod)
 
     def remove(self, uid: str) -> Pod:
         """The pod *uid* is gone; returns it as it was known.
@@ -144,6 +155,8 @@ class Cache:
         if cached is None:
             raise CacheError(f"pod {uid} is not found in scheduler cache, so cannot be removed from it")
         self._take_out(cached)
+        if self.groups is not None:
+            self.groups.remove(cached.pod)
         return cached.pod
 
     def _replace(self, cached: CachedPod, pod: Pod) -> None:

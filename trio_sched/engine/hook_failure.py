@@ -33,6 +33,12 @@ _PREFIXES: Final[Mapping[str, str]] = {
     "normalize_score": 'running Normalize on Score plugins: plugin "{}" failed with: ',
     "reserve": 'running Reserve plugin "{}": ',
     "permit": 'running Permit plugin "{}": ',
+    "placement_generate": "",
+    "placement_score": 'running PlacementScore plugins: plugin "{}" failed with: ',
+    "normalize_placement_score": (
+        'running NormalizePlacementScore on PlacementScore plugins: plugin "{}" failed with: '
+    ),
+    "pod_group_post_filter": "",
     "pre_bind_pre_flight": 'running PreBindPreFlight "{}": ',
     "pre_bind": 'running PreBind plugin "{}": ',
     "bind": 'running Bind plugin "{}": ',
@@ -50,6 +56,10 @@ _FIXES: Final[Mapping[str, str]] = {
     "score_node": "return an int",
     "normalize_score": "return an int64 array of the shape of *scores*",
     "permit": 'return None, Wait(seconds), or a Status: unschedulable("why") for instance',
+    "placement_generate": "return a list of Placement(name, frozenset(node_names)), None, or a Status",
+    "placement_score": "return an int",
+    "normalize_placement_score": "return an int64 array of the shape of *scores*",
+    "pod_group_post_filter": 'return a list of pods to evict, None, or a Status: unschedulable("why") for instance',
     "pre_bind_pre_flight": "return None, SKIP, or PreFlight(...)",
     "add_pod": "return None",
     "remove_pod": "return None",

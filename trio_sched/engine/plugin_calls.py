@@ -26,6 +26,7 @@ from trio_sched.engine.hook_failure import (
     raised,
     wrong_return_value,
 )
+from trio_sched.engine.placement_values import MAX_PLACEMENTS, read_placements, read_victims
 from trio_sched.engine.return_values import (
     SUPPORTED,
     check_registration,
@@ -42,6 +43,7 @@ from trio_sched.engine.return_values import (
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cluster_events import EventRegistration, Hint
 from trio_sched.plugin_api.cycle_state import CycleState, ValueNotCloned
+from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, PodGroupInfo, PodGroupTrial
 from trio_sched.plugin_api.status import SKIP, Code, Status
 from trio_sched.plugin_api.verdicts import PostFilterResult, PreFilterResult, PreFlight, QueuedPod, Verdicts, Wait
 from trio_sched.snapshot.arrays import BoolArray, Int64Array
@@ -236,6 +238,88 @@ def clone_state(state: CycleState) -> CycleState:
         except Exception:
             key = describe_value(failed.key)
         raise raised(BoundHook(f"CycleState value {key}", "clone", state.clone), error) from error
+
+
+# --- pod groups -----------------------------------------------------------------------------------------------------
+
+
+def call_placement_generate(
+    hook: BoundHook, group: PodGroupInfo, nodes: NodeColumns, state: CycleState
+) -> tuple[Placement, ...] | Status | None:
+    """Call placement_generate: the placements, a rejecting status, or None if any node will do.
+
+    Raises:
+        HookFailed: the plugin failed.
+    """
+    try:
+        returned = hook.function(group, nodes, state)
+        elements = None if _is_status(returned) else list(islice(returned, MAX_PLACEMENTS + 1))
+    except BaseException as error:
+        raise raised(hook, error) from error
+    if elements is not None:
+        return read_placements(hook, elements, len(nodes))
+    return None if returned is None else read_status(hook, returned)
+
+
+def call_placement_score(
+    hook: ScoreHook, group: PodGroupInfo, placements: Iterable[PlacementAssignments], state: CycleState
+) -> Int64Array:
+    """Call placement_score for each of *placements*; shape (placements,).
+
+    Raises:
+        HookFailed: the plugin failed.
+    """
+    scores: list[Any] = []
+    for placement in placements:
+        try:
+            scores.append(hook.function(group, placement, state))
+        except BaseException as error:
+            raise raised(hook, error) from error
+        if issubclass(type(scores[-1]), Status):
+            read_status(hook, scores[-1])
+    return read_node_scores(hook, scores)
+
+
+def call_normalize_placement_score(
+    hook: ScoreHook, group: PodGroupInfo, scores: Int64Array, state: CycleState
+) -> Int64Array:
+    """Call normalize_placement_score, which may overwrite *scores*; same shape.
+
+    Raises:
+        HookFailed: the plugin failed.
+    """
+    normalize = hook.normalize
+    assert normalize is not None
+    count = len(scores)
+    try:
+        returned = normalize.function(group, scores, state)
+    except BaseException as error:
+        raise raised(normalize, error) from error
+    if issubclass(type(returned), Status):
+        read_status(normalize, returned)
+    return read_scores(normalize, returned, count)
+
+
+def call_pod_group_post_filter(
+    hook: BoundHook, group: PodGroupInfo, trial: PodGroupTrial
+) -> tuple[Pod, ...] | Status | None:
+    """Call pod_group_post_filter: the victims, a rejecting status, or None if there is nothing it can do.
+
+    Raises:
+        HookFailed: the plugin failed.
+    """
+    try:
+        returned = hook.function(group, trial)
+        victims = None if _is_status(returned) else list(returned)
+    except BaseException as error:
+        raise raised(hook, error) from error
+    if victims is not None:
+        return read_victims(hook, victims)
+    return None if returned is None else read_status(hook, returned)
+
+
+def _is_status(returned: object) -> bool:
+    return returned is None or issubclass(type(returned), Status) or type(returned) in (str, bytes, CoroutineType)
 
 
 # --- the queue ------------------------------------------------------------------------------------------------------

@@ -45,6 +45,9 @@ class Profile:
     reserve: tuple[BoundHook, ...]
     unreserve: tuple[BoundHook, ...]
     permit: tuple[BoundHook, ...]
+    placement_generate: tuple[BoundHook, ...]
+    placement_score: tuple[ScoreHook, ...]
+    pod_group_post_filter: tuple[BoundHook, ...]
     pre_bind_pre_flight: tuple[BoundHook, ...]
     pre_bind: tuple[BoundHook, ...]
     bind: tuple[BoundHook, ...]
@@ -86,7 +89,8 @@ class Profile:
             value = getattr(self, attribute.name)
             bound = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else ()
             found += [hook for hook in bound if isinstance(hook, BoundHook)]
-        found += [scorer.normalize for scorer in self.score if scorer.normalize is not None]
+        scorers = (*self.score, *self.placement_score)
+        found += [scorer.normalize for scorer in scorers if scorer.normalize is not None]
         return list({id(hook): hook for hook in found}.values())
 
     def signature(self, pod: Pod) -> tuple[Hashable, ...]:
@@ -207,6 +211,17 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
             depends_on=depends_on.get(plugin),
         )
 
+    def placement_score_hook(plugin: str, weight: int) -> ScoreHook:
+        return ScoreHook(
+            plugin,
+            "placement_score",
+            functions[plugin, "placement_score"],
+            sources[plugin],
+            plugin in built_in,
+            weight=weight or 1,
+            normalize=bound(plugin, "normalize_placement_score"),
+        )
+
     rejector_plugins = {
         p for point in ("pre_enqueue", "pre_filter", "filter", "reserve", "permit") for p in selected.get(point, ())
     }
@@ -224,6 +239,9 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
         reserve=at_point("reserve"),
         unreserve=at_point("reserve", "unreserve")[::-1],
         permit=at_point("permit"),
+        placement_generate=at_point("placement_generate"),
+        placement_score=tuple(placement_score_hook(ref.name, ref.weight) for ref in points.get("placement_score", ())),
+        pod_group_post_filter=at_point("post_filter", "pod_group_post_filter"),
         pre_bind_pre_flight=at_point("pre_bind", "pre_bind_pre_flight"),
         pre_bind=at_point("pre_bind"),
         bind=at_point("bind"),

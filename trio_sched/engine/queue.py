@@ -44,7 +44,7 @@ from trio_sched.engine.unschedulable_pods import UnschedulablePods
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, ResourceOptions
-from trio_sched.plugin_api.cluster_events import ClusterEvent
+from trio_sched.plugin_api.cluster_events import ClusterEvent, Resource
 
 MAX_IN_UNSCHEDULABLE_SECONDS = 300.0
 
@@ -65,6 +65,8 @@ class SchedulingQueue:
     """Gate SchedulerPopFromBackoffQ."""
     groups_skip_hints: bool = False
     """Gate GenericWorkload: members of pod groups move after any event."""
+    groups_back_off: bool = False
+    """Members of pod groups are not popped from their backoff: their attempts cost as much as those of many pods."""
     resource_options: ResourceOptions = DEFAULT_OPTIONS
     plugin_failures: PluginFailures = field(factory=PluginFailures)
     """Failures of pre_enqueue, queue_sort and hint functions."""
@@ -89,7 +91,10 @@ class SchedulingQueue:
     def __attrs_post_init__(self) -> None:
         self.active = PodHeap(lambda info: info.sort_key, self._replace_sort_keys)
         self.backing_off = BackoffQueues(
-            self.backoff, by_priority=self.pop_from_backoff, replace_keys=self._replace_sort_keys
+            self.backoff,
+            by_priority=self.pop_from_backoff,
+            groups_back_off=self.groups_back_off,
+            replace_keys=self._replace_sort_keys,
         )
         self.nominator = Nominator(self.get_unassigned_pod)
         self._pre_enqueue = PreEnqueue({}, self.counters, self.plugin_failures)
@@ -120,6 +125,7 @@ class SchedulingQueue:
                 build_hint_table(
                     profile,
                     extenders=extenders,
+                    extra=(Resource.POD_GROUP,) if self.groups_skip_hints else (),
                     plugin_failures=failures,
                     is_refused=is_refused,
                     measurements=measurements,

@@ -24,6 +24,8 @@ class PermitWait:
     """The plugins whose permit returned Wait; for each, how long at most."""
 
     timeout_seconds: dict[str, float]
+    message: str = ""
+    """Why the last of them waits."""
 
 
 def rejected_on_node(status: Status, node_name: str) -> SchedulingFailure:
@@ -73,16 +75,18 @@ def run_unreserve(
 def run_permit(profile: Profile, pod: Pod, node_name: str, state: CycleState) -> PermitWait | SchedulingFailure | None:
     """Call every permit: None permits, `SchedulingFailure` ends the cycle."""
     waits: dict[str, float] = {}
+    message = ""
     try:
         for hook in profile.permit:
             returned = call_permit(hook, pod, node_name, state)
             if isinstance(returned, Wait):
                 waits[hook.plugin] = min(returned.timeout_seconds, MAX_PERMIT_WAIT_SECONDS)
+                message = returned.message
             elif returned is not None:
                 return rejected_on_node(returned, node_name)
     except HookFailed as failed:
         return SchedulingFailure(failed.status)
-    return PermitWait(waits) if waits else None
+    return PermitWait(waits, message) if waits else None
 
 
 def reserve_and_permit(

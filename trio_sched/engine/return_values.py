@@ -37,6 +37,10 @@ SUPPORTED: Final[Mapping[str, frozenset[Code]]] = {
     "pre_score": frozenset({Code.SKIP}),
     "reserve": REJECTED,
     "permit": REJECTED,
+    "placement_generate": REJECTED,
+    "placement_score": frozenset(),
+    "normalize_placement_score": frozenset(),
+    "pod_group_post_filter": REJECTED,
     "pre_bind_pre_flight": frozenset({Code.SKIP}),
     "pre_bind": REJECTED,
     "bind": REJECTED | {Code.SKIP},
@@ -246,12 +250,15 @@ def read_permit(hook: BoundHook, returned: object) -> Wait | Status | None:
     """
     if not issubclass(type(returned), Wait):
         return read_status(hook, returned)
-    (seconds,) = _fields(hook, returned, "timeout_seconds")
+    seconds, message = _fields(hook, returned, "timeout_seconds", "message")
     if type(seconds) not in (int, float) or seconds != seconds:
         what = "not a number" if type(seconds) is float else describe_value(seconds)
         problem = f"a Wait whose timeout_seconds is {what}"
         raise wrong_return_value(hook, returned, problem, "give the seconds as a number")
-    return Wait(min(max(seconds, 0), _MAX_WAIT_SECONDS))
+    if not issubclass(type(message), str):
+        problem = f"a Wait whose message is {describe_value(message)}"
+        raise wrong_return_value(hook, returned, problem, "give a text, or none")
+    return Wait(min(max(seconds, 0), _MAX_WAIT_SECONDS), plain_text(message))
 
 
 def read_pre_flight(hook: BoundHook, returned: object) -> PreFlight | Status | None:

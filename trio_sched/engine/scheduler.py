@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from random import Random
+from typing import Final
 
 from attrs import define, field, frozen
 
@@ -41,6 +42,9 @@ from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
+
+_SIGNED_PER_ATTEMPT: Final = -1
+"""The signature epoch of pods whose signature holds for one attempt."""
 
 
 @frozen(eq=False)
@@ -152,8 +156,14 @@ class Scheduler:
             return None
 
     def sign_queued(self, info: QueuedPodInfo) -> None:
-        """Note the signature of this version of the pod, and its epoch."""
-        info.signature, info.signature_epoch = self.sign(info.pod), self.signature_epoch
+        """Note the signature of this version of the pod, and its epoch.
+
+        Pods with resource claims are signed anew for every attempt, as the state of their claims is part of it.
+        """
+        if info.pod.spec.resource_claims:
+            info.signature, info.signature_epoch = None, _SIGNED_PER_ATTEMPT
+        else:
+            info.signature, info.signature_epoch = self.sign(info.pod), self.signature_epoch
 
     def invalidate_signatures(self) -> None:
         """Something has changed that plugins read and that no signature shows."""
@@ -186,6 +196,8 @@ class Scheduler:
         nominated = self._nominated.for_pod(pod)
         if info.signature_epoch != self.signature_epoch:
             self.sign_queued(info)
+            if info.signature_epoch == _SIGNED_PER_ATTEMPT:
+                info.signature = self.sign(pod)
         cycle = self._plain_cycle(pod, nominated, profile)
         cache = self._signature_caches[profile.name]
         if info.signature is None:
@@ -214,22 +226,38 @@ class Scheduler:
             cache.remember_fit_error(info.signature, decision)
         return decision
 
+    def decide_in_placement(self, info: QueuedPodInfo, placement: frozenset[str] | None) -> Decision:
+        """Find a node for a popped pod among those with the names *placement*, or among all; see `decide`."""
+        if placement is None:
+            return self.decide(info)
+        pod = info.pod
+        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name], placement)
+        with self._tracing(info):
+            return cycle.decide(self.rng)
+
     def find_feasible_nodes(
-        self, info: QueuedPodInfo, *, nominated_first: bool = True
+        self, info: QueuedPodInfo, *, nominated_first: bool = True, placement: frozenset[str] | None = None
     ) -> NodesForExtenders | SchedulingFailure:
         """The nodes that extenders are to be asked about before it is decided about a popped pod."""
         pod = info.pod
-        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name])
+        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name], placement)
         with self._tracing(info):
             found = find_feasible_nodes(cycle, nominated_first=nominated_first)
         if isinstance(found, NodesForExtenders):
             self._next_start_node_index += found.evaluated
         return found
 
-    def select_host_among(self, info: QueuedPodInfo, feasible: NodesForExtenders, result: ExtenderResult) -> Decision:
+    def select_host_among(
+        self,
+        info: QueuedPodInfo,
+        feasible: NodesForExtenders,
+        result: ExtenderResult,
+        *,
+        placement: frozenset[str] | None = None,
+    ) -> Decision:
         """Find a node for a popped pod among those that extenders have left."""
         pod = info.pod
-        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name])
+        cycle = self._plain_cycle(pod, self._nominated.for_pod(pod), self.profiles[pod.scheduler_name], placement)
         with self._tracing(info):
             decision = select_host_among(cycle, feasible, result, self.rng)
         if info.trace is not None and decision.state is not None:
@@ -273,7 +301,9 @@ class Scheduler:
         self.plugin_failures.add_status(found.error, pod.key)
         return found
 
-    def _plain_cycle(self, pod: Pod, nominated: NominatedPods, profile: Profile) -> SchedulingCycle:
+    def _plain_cycle(
+        self, pod: Pod, nominated: NominatedPods, profile: Profile, placement: frozenset[str] | None = None
+    ) -> SchedulingCycle:
         return SchedulingCycle(
             profile,
             self.cache.table,
@@ -284,6 +314,7 @@ class Scheduler:
             self.queue.nominator.node_of(pod.uid),  # the pod's status shows a nomination later than the nominator
             self._nominated_rows,
             on_scores=self.on_scores,
+            placement=placement,
         )
 
     def _is_refused_on_node(self, info: QueuedPodInfo, plugin: str, node_name: str) -> bool:

@@ -69,6 +69,8 @@ class SchedulingCycle:
     """Of pods with the same signature: keeps statuses on nodes with nominated pods."""
     on_scores: OnScores | None = None
     """Told of the scores."""
+    placement: frozenset[str] | None = None
+    """The names of the only nodes that the pod may run on, because its group is tried there; None: all."""
 
     @property
     def nominated_node_name(self) -> str:
@@ -88,7 +90,7 @@ class SchedulingCycle:
             HookFailed: a plugin failed.
         """
         nodes = NodeColumns(self.table)
-        total = len(nodes)
+        total = len(nodes) if self.placement is None else len(self.placement & self.table.row_of.keys())
         if total == 0:
             return no_nodes()
         # A second search of the same attempt, after extenders were called, is not another attempt.
@@ -100,11 +102,13 @@ class SchedulingCycle:
             measured.rejected_by_pre_filter(narrowed.rejected)
             return fit_failure(_rejected_by_pre_filter(narrowed.rejected, narrowed.narrowed_by, total))
         names = narrowed.node_names
-        if only is not None:
-            names = only if names is None else only & names
+        for limit in (only, self.placement):
+            if limit is not None:
+                names = limit if names is None else limit & names
         measured.filtered(self.state.skip_filter)
         with measured.point("Filter"):
-            if nominated_first and (only is None or self.nominated_node_name in only):
+            limits = [limit for limit in (only, self.placement) if limit is not None]
+            if nominated_first and all(self.nominated_node_name in limit for limit in limits):
                 nominated = self._try_nominated_node()
                 if nominated is not None:
                     return nominated

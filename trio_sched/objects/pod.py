@@ -202,6 +202,14 @@ class Pod(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
         return self.spec.priority or 0
 
     @property
+    def group_key(self) -> str | None:
+        """``namespace/name`` of the pod group that it is a member of; None if it is in none."""
+        group = self.spec.scheduling_group
+        if group is None or not group.pod_group_name:
+            return None
+        return f"{self.metadata.namespace}/{group.pod_group_name}"
+
+    @property
     def is_terminal(self) -> bool:
         """Whether it has succeeded or failed and so uses no resources any more."""
         return self.status.phase in ("Succeeded", "Failed")

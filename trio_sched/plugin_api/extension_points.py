@@ -32,6 +32,7 @@ import pluggy
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cluster_events import EventRegistration
 from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, PodGroupInfo, PodGroupTrial
 from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import (
     Diagnosis,
@@ -241,6 +242,56 @@ class ExtensionPoints:
         """
         raise NotImplementedError
 
+    # --- placing pod groups -------------------------------------------------------------------------------------------
+
+    @hookspec
+    def placement_generate(
+        self, group: PodGroupInfo, nodes: NodeColumns, state: CycleState
+    ) -> Iterable[Placement] | Status | None:
+        """Name the sets of nodes of which a pod group needs one for all of its pods.
+
+        When: once per attempt of a pod group, before its pods are scheduled, with the gate
+        TopologyAwareWorkloadScheduling; of one plugin per profile.
+        Args: *nodes* are all nodes; *state* is the one of the group, which also `placement_score` gets.
+        Return: the placements, each with at least one node; the group is tried on one after the other. None: there is
+        one, with all nodes. A rejecting Status, or no placement, makes the group unschedulable.
+        """
+        raise NotImplementedError
+
+    @hookspec
+    def placement_score(self, group: PodGroupInfo, placement: PlacementAssignments, state: CycleState) -> int | Status:
+        """Score a placement that the group fits in.
+
+        When: for each of them, if there are at least two.
+        Return: an int, higher is better; 0..100, or any range that your normalize_placement_score maps to 0..100. Any
+        Status is a failure.
+        """
+        raise NotImplementedError
+
+    @hookspec
+    def normalize_placement_score(
+        self, group: PodGroupInfo, scores: Int64Array, state: CycleState
+    ) -> Int64Array | Status:
+        """Map your scores of all placements to 0..100.
+
+        When: after placement_score.
+        Args: *scores* is a copy of shape (placements,), which you may overwrite.
+        Return: an array of the same shape and an integer dtype; a number outside of 0..100 is a failure, and so is any
+        Status.
+        """
+        raise NotImplementedError
+
+    @hookspec
+    def pod_group_post_filter(self, group: PodGroupInfo, trial: PodGroupTrial) -> Iterable[Pod] | Status | None:
+        """Name the pods to evict so that a pod group fits.
+
+        When: the group is unschedulable, and the gate WorkloadAwarePreemption is on; of the first plugin that has it.
+        Args: *trial* answers whether the group would fit without some pods. Use it before you return, not later.
+        Return: the victims, which are evicted by the scheduler; a rejecting Status or None if there is nothing that you
+        can do.
+        """
+        raise NotImplementedError
+
     # --- binding --------------------------------------------------------------------------------------------------
 
     @hookspec
@@ -309,6 +360,9 @@ POINT_OF_HOOK = {
     "reserve": "reserve",
     "unreserve": "reserve",
     "permit": "permit",
+    "placement_generate": "placement_generate",
+    "placement_score": "placement_score",
+    "pod_group_post_filter": "post_filter",
     "pre_bind": "pre_bind",
     "bind": "bind",
     "post_bind": "post_bind",

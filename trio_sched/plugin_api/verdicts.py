@@ -74,6 +74,8 @@ class Wait:
     """
 
     timeout_seconds: float
+    message: str = ""
+    """Why; the pods of a group that is not scheduled have it in their condition."""
 
 
 @frozen

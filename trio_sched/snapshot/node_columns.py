@@ -17,10 +17,12 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import HostPort
 from trio_sched.objects.taint import Taint
 from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, RowIndex
+from trio_sched.snapshot.device_table import DeviceTable
 from trio_sched.snapshot.domain_counts import DomainCounts
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_selector import PodSelector
 from trio_sched.snapshot.term_index import MatchingTerms
+from trio_sched.snapshot.unlisted_terms import without_unlisted
 
 
 @frozen(eq=False)
@@ -199,6 +201,13 @@ class NodeColumns:
         size, rows = self._table.images.get(name)
         return size, len(rows), self._positions(rows)
 
+    # --- devices ----------------------------------------------------------------------------------------------------
+
+    @property
+    def devices(self) -> DeviceTable:
+        """The devices of all nodes of the cluster, by the names of nodes, and the claims that have them."""
+        return self._table.devices
+
     # --- pods -----------------------------------------------------------------------------------------------------
 
     def host_port_users(self, protocol: str, port: int) -> list[tuple[int, set[str]]]:
@@ -235,7 +244,11 @@ class NodeColumns:
             pod: a pod without a node.
             namespace_labels: gives the labels of a namespace.
         """
-        return self._table.term_index.matching(pod, namespace_labels)
+        table = self._table
+        found = table.term_index.matching(pod, namespace_labels)
+        if not table.unlisted_pods:
+            return found
+        return without_unlisted(found, pod, table.unlisted_pods.values(), table.row_of, table.topology)
 
     def claim_users(self, namespace: str, name: str) -> int:
         """How many volumes of pods, on any node of the cluster, are the claim *name*."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from threading import Thread
 from typing import Final
@@ -15,11 +15,16 @@ from trio_sched.daemon.hook_calls import make_call
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook
 from trio_sched.engine.filtering import run_pre_filters
 from trio_sched.engine.hook_failure import HookFailed, HookTimedOut
+from trio_sched.engine.placement_values import check_placement_score_range
 from trio_sched.engine.plugin_calls import (
     HookCall,
     HookResult,
     call_filter,
+    call_normalize_placement_score,
     call_permit,
+    call_placement_generate,
+    call_placement_score,
+    call_pod_group_post_filter,
     call_pre_bind_pre_flight,
     call_queue_sort,
     call_sign,
@@ -34,6 +39,7 @@ from trio_sched.engine.plugin_calls import (
 from trio_sched.engine.profile import Profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.pod_groups import Placement, PlacementAssignments, PodGroupInfo
 from trio_sched.plugin_api.status import Status, unschedulable
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses, QueuedPod
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -53,6 +59,7 @@ def hook_problems(profile: Profile, columns: NodeColumns, waiting: Pod) -> Itera
         for hook in profile.queue_sort:
             call_queue_sort(hook, QueuedPod(waiting, 0.0))
         call_sign(profile.sign.values(), waiting)
+        _call_group_hooks(profile, columns, waiting)
         if run_pre_filters(profile.pre_filter, waiting, columns, state).rejected is not None or not len(columns):
             return
         for filter_hook in profile.filter:
@@ -65,6 +72,43 @@ def hook_problems(profile: Profile, columns: NodeColumns, waiting: Pod) -> Itera
         yield from _binding_problems(profile, waiting, name, state, where)
     except HookFailed as failed:
         yield f"{where}: {failed}"
+
+
+def _call_group_hooks(profile: Profile, columns: NodeColumns, waiting: Pod) -> None:
+    """Call the hooks about pod groups, with a group of one pod and a placement with all nodes.
+
+    Raises:
+        HookFailed: one of them failed, or returned something else than it may.
+    """
+    group, state = PodGroupInfo(waiting.namespace, "group", (waiting,)), CycleState()
+    for hook in profile.placement_generate:
+        call_placement_generate(hook, group, columns, state)
+    names = columns.names[:1]
+    assigned = PlacementAssignments(Placement(), columns, tuple((waiting, name) for name in names))
+    for scorer in profile.placement_score:
+        scores = call_placement_score(scorer, group, [assigned], state)
+        if scorer.normalize is not None:
+            scores = call_normalize_placement_score(scorer, group, scores.copy(), state)
+        check_placement_score_range(scorer, scores)
+    for hook in profile.pod_group_post_filter:
+        call_pod_group_post_filter(hook, group, _NothingHelps())
+
+
+class _NothingHelps:
+    """A `PodGroupTrial` of a group that fits nowhere, in a cluster without pods."""
+
+    assigned_pods: tuple[tuple[Pod, str], ...] = ()
+    node_names: frozenset[str] = frozenset()
+
+    def remove(self, pods: Iterable[Pod]) -> None:
+        """There are none."""
+
+    def restore(self, pods: Iterable[Pod]) -> None:
+        """There are none."""
+
+    def run(self) -> Status | None:
+        """It does not fit."""
+        return unschedulable("no room")
 
 
 def _explanation_problems(

@@ -33,6 +33,10 @@ POINTS: Final = {
     "reserve": "Reserve",
     "unreserve": "Unreserve",
     "permit": "Permit",
+    "placement_generate": "PlacementGenerate",
+    "placement_score": "PlacementScore",
+    "normalize_placement_score": "PlacementScoreExtensionNormalize",
+    "pod_group_post_filter": "PostFilter",
     "pre_bind_pre_flight": "PreBindPreFlight",
     "pre_bind": "PreBind",
     "bind": "Bind",
@@ -59,18 +63,36 @@ def attempts(recorder: MetricRecorder, measurements: Measurements) -> Collected:
         [((profile, result), one) for (result, profile), one in durations],
     )
     yield "scheduler_scheduling_algorithm_duration_seconds", [((), recorder.algorithm)]
+    groups = recorder.group_attempts.by_key.items()
+    yield (
+        "scheduler_podgroup_schedule_attempts_total",
+        [((profile, result), float(one.count)) for (result, profile), one in groups],
+    )
+    yield (
+        "scheduler_podgroup_scheduling_attempt_duration_seconds",
+        [((profile, result), one) for (result, profile), one in groups],
+    )
+    yield "scheduler_podgroup_scheduling_algorithm_duration_seconds", [((), recorder.group_algorithm)]
     yield "scheduler_pod_scheduling_attempts", [((), recorder.attempts_until_bound)]
     yield "scheduler_pod_scheduling_sli_duration_seconds", list(recorder.sli.by_key.items())
     yield "scheduler_permit_wait_duration_seconds", list(recorder.permit_waits.by_key.items())
     yield "scheduler_event_handling_duration_seconds", list(recorder.event_handling.by_key.items())
     yield "scheduler_preemption_victims", [((), recorder.victims)]
     yield "scheduler_preemption_attempts_total", [((), float(measurements.post_filters))]
+    yield "scheduler_resourceclaim_creates_total", _counts(recorder.claim_creates)
+    yield "scheduler_dra_bindingconditions_allocations_total", _counts(recorder.binding_conditions)
+    waits = recorder.binding_condition_waits.by_key
+    yield "scheduler_dra_bindingconditions_wait_duration_seconds", list(waits.items())
     preemptions = recorder.preemptions.by_key
     yield "scheduler_preemption_goroutines_duration_seconds", list(preemptions.items())
     yield (
         "scheduler_preemption_goroutines_execution_total",
         [(key, float(one.count)) for key, one in preemptions.items()],
     )
+
+
+def _counts(counts: Mapping[tuple[str, ...], int]) -> list[Series]:
+    return [(key, float(count)) for key, count in counts.items()]
 
 
 def cycles(measurements: Measurements, failures: Mapping[tuple[str, str], int]) -> Collected:

@@ -1,0 +1,127 @@
+"""Selects the victims for a pod group, among the pods of the whole cluster.
+
+Source: workload-aware preemption of kube-scheduler 1.36: units, their order, budgets, reprieves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from attrs import define, field
+
+from trio_sched.plugin_api import (
+    NOT_STARTED,
+    BudgetsByNamespace,
+    Pod,
+    PodDisruptionBudget,
+    PodGroup,
+    PodGroupTrial,
+    Status,
+    budgets_of,
+    started_at,
+    unresolvable,
+)
+
+NO_VICTIMS = unresolvable("No preemption victims found for incoming preemptor")
+
+
+@define(eq=False)
+class _Unit:
+    """Pods that are evicted together: those of a group, or a single one."""
+
+    priority: int
+    pods: list[Pod] = field(factory=list)
+    node_names: set[str] = field(factory=set)
+
+    @property
+    def importance(self) -> tuple[object, ...]:
+        """Sorts the most important unit first."""
+        start = min(map(started_at, self.pods), default=NOT_STARTED)
+        is_grouped = self.pods[0].spec.scheduling_group is not None
+        return -self.priority, not is_grouped, -len(self.pods) if is_grouped else 0, start
+
+
+def victims_of_group(
+    group: PodGroup,
+    trial: PodGroupTrial,
+    budgets: Iterable[PodDisruptionBudget],
+    disrupted_together: Callable[[Pod], PodGroup | None],
+) -> tuple[Pod, ...] | Status:
+    """The pods to evict so that *group* fits, most important first; or why that does not help.
+
+    Args:
+        group: the preemptor.
+        trial: tries to schedule it without some pods.
+        budgets: all disruption budgets.
+        disrupted_together: the group of a pod, if the pods of that group are evicted together.
+    """
+    units = _potential_units(group.spec.priority or 0, trial, disrupted_together)
+    if not units:
+        return NO_VICTIMS
+    for unit in units:
+        trial.remove(unit.pods)
+    problem = trial.run()
+    if problem is not None:
+        return problem
+    units.sort(key=lambda unit: unit.importance)
+    violating, others = _split_by_budgets(units, budgets_of(budgets))
+    victims = _not_reprieved([*violating, *others], trial, only_where_placed=True)
+    if trial.run() is not None:  # pods elsewhere matter for the group after all: each unit has to be tried
+        for unit in units:
+            trial.remove(unit.pods)
+        victims = _not_reprieved([*violating, *others], trial, only_where_placed=False)
+    victims.sort(key=lambda unit: unit.importance)
+    return tuple(pod for unit in victims for pod in unit.pods)
+
+
+def _potential_units(
+    priority: int, trial: PodGroupTrial, disrupted_together: Callable[[Pod], PodGroup | None]
+) -> list[_Unit]:
+    """The units with a lower priority than *priority*."""
+    units: dict[str, _Unit] = {}
+    for pod, node_name in trial.assigned_pods:
+        together = disrupted_together(pod)
+        uid = pod.uid if together is None else together.metadata.uid
+        unit = units.get(uid)
+        if unit is None:
+            unit = units[uid] = _Unit(pod.priority if together is None else together.spec.priority or 0)
+        unit.pods.append(pod)
+        unit.node_names.add(node_name)
+    return [unit for unit in units.values() if unit.priority < priority]
+
+
+def _not_reprieved(units: Sequence[_Unit], trial: PodGroupTrial, *, only_where_placed: bool) -> list[_Unit]:
+    """Of *units*, which are removed, those that the group does not fit with.
+
+    With *only_where_placed*, a unit is reprieved without a trial if none of its pods is where the group was placed.
+    """
+    victims = []
+    for unit in units:
+        trial.restore(unit.pods)
+        if only_where_placed and not unit.node_names & trial.node_names:
+            continue
+        if trial.run() is not None:
+            trial.remove(unit.pods)
+            victims.append(unit)
+    return victims
+
+
+def _split_by_budgets(units: Iterable[_Unit], budgets: BudgetsByNamespace) -> tuple[list[_Unit], list[_Unit]]:
+    """The units whose eviction violates a budget, and the others; budgets are used up in the order of *units*."""
+    violating: list[_Unit] = []
+    others: list[_Unit] = []
+    left: dict[int, int] = {}
+    for unit in units:
+        is_violating = any(_violates(pod, budgets, left) for pod in unit.pods)
+        (violating if is_violating else others).append(unit)
+    return violating, others
+
+
+def _violates(pod: Pod, budgets: BudgetsByNamespace, left: dict[int, int]) -> bool:
+    """Count *pod* as a victim, up to the first budget that it violates."""
+    for number, budget in budgets.get(pod.namespace, ()) if pod.labels else ():
+        if budget.concerns(pod):
+            left[number] = left.get(number, budget.allowed) - 1
+            if left[number] < 0:
+                return True
+    return False

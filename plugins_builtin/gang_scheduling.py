@@ -1,0 +1,104 @@
+"""GangScheduling: the pods of a gang are bound when enough of them have a node, and none before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from trio_sched.plugin_api import (
+    Action,
+    CycleState,
+    EventRegistration,
+    Handle,
+    Hint,
+    Pod,
+    PodGroup,
+    PodGroupState,
+    Resource,
+    Status,
+    Wait,
+    failure,
+    hookimpl,
+    on,
+    unresolvable,
+)
+
+NAME = "GangScheduling"
+PERMIT_SECONDS = 300.0
+TOO_FEW_PODS = "waiting for minCount pods from a gang to appear in scheduling queue"
+TOO_FEW_NODES = "waiting for minCount pods from a gang to be scheduled"
+
+
+class GangScheduling:
+    """Gates the pods of a gang until there are enough of them, and makes them wait until enough have a node."""
+
+    name: ClassVar[str] = NAME
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._handle = handle
+
+    def _group_of(self, pod: Pod) -> tuple[str, PodGroup | None] | None:
+        """The name of the pod's group, and the group if it exists; None if the pod is in none."""
+        group = pod.spec.scheduling_group
+        if group is None or not group.pod_group_name:
+            return None
+        return group.pod_group_name, self._handle.object("PodGroup", group.pod_group_name, pod.namespace)
+
+    def _state(self, pod: Pod, name: str) -> PodGroupState | Status:
+        state = self._handle.pod_group_state(pod.namespace, name)
+        return failure(f"pod group state not found for pod group {pod.namespace}/{name}") if state is None else state
+
+    @hookimpl
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Gate the pod until its group exists, and as many pods as a gang needs."""
+        found = self._group_of(pod)
+        if found is None:
+            return None
+        name, group = found
+        if group is None:
+            return unresolvable(f'waiting for pods\'s pod group "{name}" to appear in scheduling queue')
+        if group.min_count is None:
+            return None
+        state = self._state(pod, name)
+        if isinstance(state, Status):
+            return state
+        return unresolvable(TOO_FEW_PODS) if state.pod_count < group.min_count else None
+
+    @hookimpl
+    def permit(self, pod: Pod, node_name: str, state: CycleState) -> Status | Wait | None:
+        """Make the pod wait until as many pods as its gang needs have a node; the last one lets all of them go."""
+        found = self._group_of(pod)
+        if found is None:
+            return None
+        name, group = found
+        if group is None:
+            key = f"{pod.namespace}/{name}"
+            return failure(f'failed to get podGroup {key}: podgroup.scheduling.k8s.io "{name}" not found')
+        if group.min_count is None:
+            return None
+        members = self._state(pod, name)
+        if isinstance(members, Status):
+            return members
+        if members.scheduled_count < group.min_count:
+            self._handle.activate(members.unscheduled_pods)
+            return Wait(PERMIT_SECONDS, TOO_FEW_NODES)
+        if not state.is_trial:
+            waiting = self._handle.waiting_pods()
+            for uid in members.assumed_uids:
+                if uid in waiting:
+                    waiting[uid].allow(NAME)
+        return None
+
+    @hookimpl
+    def events_to_register(self) -> Iterable[EventRegistration]:
+        """A pod of the group is added, or the group is."""
+        return [
+            on(Resource.POD, Action.ADD, self._pod_added),
+            on(Resource.POD_GROUP, Action.ADD, self._group_added),
+        ]
+
+    def _pod_added(self, pod: Pod, old: Any, new: Pod) -> Hint:
+        return Hint.QUEUE if pod.group_key is not None and pod.group_key == new.group_key else Hint.SKIP
+
+    def _group_added(self, pod: Pod, old: Any, new: PodGroup) -> Hint:
+        return Hint.QUEUE if pod.group_key == f"{new.namespace}/{new.name}" else Hint.SKIP

@@ -1,0 +1,106 @@
+from typing import Any
+
+import pytest
+from gangs import member
+from msgspec import convert
+
+from trio_sched.plugin_api import (
+    Action,
+    ClusterEvent,
+    Code,
+    CycleState,
+    Hint,
+    Pod,
+    PodGroup,
+    Resource,
+    Wait,
+)
+from trio_sched.testing import FakeHandle, ask_hint, make_plugin, pod
+
+GANG = "GangScheduling"
+STATE = CycleState()
+
+
+def group(name: str = "g", min_count: int | None = 2) -> PodGroup:
+    policy: dict[str, Any] = {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
+    spec = {"schedulingPolicy": policy}
+    return convert({"metadata": {"name": name, "namespace": "default"}, "spec": spec}, PodGroup)
+
+
+def handle(*pods: Pod, groups: tuple[PodGroup, ...] = (group(),), assumed: tuple[Pod, ...] = ()) -> FakeHandle:
+    return FakeHandle(
+        known_objects={"PodGroup": list(groups)},
+        grouped=list(pods),
+        assumed=[(one, "n") for one in assumed],
+    )
+
+
+def test_pods_without_a_group_or_in_a_basic_group_pass() -> None:
+    plugin = make_plugin(GANG, handle=handle(groups=(group(min_count=None),)))
+    for one in (pod(), member("a", "g")):
+        assert plugin.pre_enqueue(one) is None
+        assert plugin.permit(one, "n", STATE) is None
+
+
+def test_a_pod_is_gated_until_its_group_exists_and_there_are_enough_pods() -> None:
+    a, b = member("a", "g"), member("b", "g")
+    missing = make_plugin(GANG, handle=handle(a, groups=())).pre_enqueue(a)
+    assert missing.message == 'waiting for pods\'s pod group "g" to appear in scheduling queue'
+    too_few = make_plugin(GANG, handle=handle(a)).pre_enqueue(a)
+    assert too_few.message == "waiting for minCount pods from a gang to appear in scheduling queue"
+    assert {missing.code, too_few.code} == {Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
+    assert make_plugin(GANG, handle=handle(a, b)).pre_enqueue(a) is None
+
+
+def test_a_pod_waits_until_enough_pods_have_a_node_and_the_others_are_tried() -> None:
+    a, b = member("a", "g"), member("b", "g")
+    known = handle(a, b, assumed=(a,))
+    returned = make_plugin(GANG, handle=known).permit(a, "n", STATE)
+    assert returned == Wait(300.0, "waiting for minCount pods from a gang to be scheduled")
+    assert known.activated == [b]
+
+
+def test_the_pod_that_makes_them_enough_allows_the_others() -> None:
+    a, b = member("a", "g"), member("b", "g")
+    known = handle(a, b, assumed=(a, b))
+    waiting = known.add_waiting(a, GANG)
+    assert make_plugin(GANG, handle=known).permit(b, "n", STATE) is None
+    assert waiting.is_allowed
+
+
+def test_bound_pods_count_too_and_nobody_is_allowed_in_a_trial() -> None:
+    a, b = member("a", "g", node_name="n"), member("b", "g")
+    known = handle(a, b, assumed=(b,))
+    waiting = known.add_waiting(b, GANG)
+    trial = CycleState()
+    trial.is_trial = True
+    assert make_plugin(GANG, handle=known).permit(b, "n", trial) is None
+    assert not waiting.is_allowed
+
+
+def test_a_group_that_is_gone_is_an_error_at_permit() -> None:
+    status = make_plugin(GANG, handle=handle(groups=())).permit(member("a", "g"), "n", STATE)
+    assert status.code == Code.ERROR
+    assert status.message.startswith("failed to get podGroup default/g: ")
+
+
+@pytest.mark.parametrize("hook", ["pre_enqueue", "permit"])
+def test_a_gang_of_which_no_pod_is_known_is_an_error(hook: str) -> None:
+    plugin, one = make_plugin(GANG, handle=handle()), member("a", "g")
+    status = plugin.pre_enqueue(one) if hook == "pre_enqueue" else plugin.permit(one, "n", STATE)
+    assert status.message == "pod group state not found for pod group default/g"
+
+
+@pytest.mark.parametrize(
+    ("event", "new", "hint"),
+    [
+        (ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD), member("b", "g"), Hint.QUEUE),
+        (ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD), member("b", "other"), Hint.SKIP),
+        (ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD), pod("b"), Hint.SKIP),
+        (ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD), member("b", "g", namespace="x"), Hint.SKIP),
+        (ClusterEvent(Resource.POD_GROUP, Action.ADD), group(), Hint.QUEUE),
+        (ClusterEvent(Resource.POD_GROUP, Action.ADD), group("other"), Hint.SKIP),
+    ],
+)
+def test_pods_of_the_same_group_and_the_group_itself_free_a_pod(event: ClusterEvent, new: Any, hint: Hint) -> None:
+    assert ask_hint(GANG, event, member("a", "g"), new=new) is hint

@@ -1,0 +1,102 @@
+"""What hooks about pod groups take and return: the group of an attempt, its state, and placements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from attrs import frozen
+
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.status import Status
+from trio_sched.snapshot.node_columns import NodeColumns
+
+
+class PodGroupState(Protocol):
+    """The pods of a group that the scheduler knows: those it schedules, and those that have a node."""
+
+    @property
+    def pod_count(self) -> int:
+        """How many pods it has."""
+        ...
+
+    @property
+    def scheduled_count(self) -> int:
+        """How many of them are assumed on a node or bound to one."""
+        ...
+
+    @property
+    def unscheduled_pods(self) -> Sequence[Pod]:
+        """Its pods that are neither assumed nor bound."""
+        ...
+
+    @property
+    def assumed_uids(self) -> Sequence[str]:
+        """The UIDs of its pods that are assumed on a node and not bound yet."""
+        ...
+
+    @property
+    def node_names(self) -> Mapping[str, str]:
+        """UID → node, of its pods that are assumed or bound."""
+        ...
+
+
+@frozen(eq=False)
+class PodGroupInfo:
+    """A pod group in one attempt to schedule it."""
+
+    namespace: str
+    name: str
+    pods: tuple[Pod, ...]
+    """The pods that the attempt is about, in the order in which they are scheduled."""
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+@frozen
+class Placement:
+    """Nodes that all pods of a group are scheduled to, if they fit there."""
+
+    name: str = ""
+    node_names: frozenset[str] | None = None
+    """None: all nodes."""
+
+
+@frozen(eq=False)
+class PlacementAssignments:
+    """A placement that the group fits in."""
+
+    placement: Placement
+    nodes: NodeColumns
+    """The nodes of the placement, without the pods of the group that the attempt is about."""
+    assignments: tuple[tuple[Pod, str], ...]
+    """The pods that found a node, each with its name."""
+
+
+class PodGroupTrial(Protocol):
+    """Tries to schedule a pod group under the assumption that some pods are not there; nothing happens to these."""
+
+    @property
+    def assigned_pods(self) -> Iterable[tuple[Pod, str]]:
+        """All pods of the cluster that are assumed or bound, each with the name of its node; not those of the group."""
+        ...
+
+    @property
+    def node_names(self) -> frozenset[str]:
+        """The nodes on which the pods of the group were placed when it fit last."""
+        ...
+
+    def remove(self, pods: Iterable[Pod]) -> None:
+        """Assume from now on that *pods* are not on their nodes."""
+        ...
+
+    def restore(self, pods: Iterable[Pod]) -> None:
+        """Assume no longer that *pods*, which were removed, are gone."""
+        ...
+
+    def run(self) -> Status | None:
+        """Try to schedule the group as things are assumed to be; None if it fits, else why it does not."""
+        ...
