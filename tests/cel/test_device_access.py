@@ -54,6 +54,8 @@ from cel_cases import outcome
         ('semver("v1", true) == semver("1.0.0")', "true", 3),
         ('semver("1")', "error: No Major.Minor.Patch elements found", 1),
         ('semver("18446744073709551615.0.0").major()', "-1", 4),
+        ("$A.firmware in $A", "false", 8),
+        ("$A.firmware in device.capacity", "false", 7),
     ],
 )
 def test_device_access(expression: str, expected: str, cost: int) -> None:
