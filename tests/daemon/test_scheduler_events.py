@@ -16,7 +16,6 @@ from trio_sched.testing import pod
 
 LOCK = Lease(ObjectMeta("lock", namespace="kube-system", uid="u-9", resource_version="7"))
 POD = pod("p", namespace="shop")
-PREEMPTOR = pod("grand", uid="u-1", scheduler_name="mine")
 
 
 def as_text(event: PodEvent) -> tuple[str, str, str, str, str]:
@@ -44,14 +43,14 @@ def test_events_about_a_pod_read_as_those_of_kube_scheduler(event: PodEvent, exp
     ],
 )
 def test_the_event_of_a_victim_is_reported_by_the_profile_of_the_preemptor(before_binding: bool, note: str) -> None:
-    event = preempted(POD, PREEMPTOR, "n", before_binding=before_binding)
+    event = preempted(POD, "pod u-1", "mine", "n", before_binding=before_binding)
     assert event.pod is POD
     assert as_text(event) == ("Normal", "Preempted", "Preempting", note, "mine")
 
 
 def test_only_scheduled_events_cannot_repeat() -> None:
     assert scheduled(POD, "n").once
-    repeatable = [failed_scheduling(POD, ""), skipped_deleting(POD), preempted(POD, PREEMPTOR, "n")]
+    repeatable = [failed_scheduling(POD, ""), skipped_deleting(POD), preempted(POD, "pod u-1", "mine", "n")]
     assert not any(event.once for event in repeatable)
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 import trio
-from gangs import GANG_GATES, Gangs, condition_of, member, pod_group
+from gangs import GANG_GATES, Gangs, condition_of, member
 from trio.testing import MockClock
 
 from trio_sched.simulator import PretendExtender, leaving
-from trio_sched.testing import node, pod
+from trio_sched.testing import node, pod, pod_group
 from trio_sched.testing.virtual_cluster import virtual_cluster
 
 TOPOLOGY = GANG_GATES | {"TopologyAwareWorkloadScheduling": True}
@@ -40,7 +40,7 @@ async def test_pods_wait_for_their_group_and_for_enough_of_them(autojump_clock: 
         for number in range(2):
             await cluster.create(member(f"p{number}", "late", cpu="1"))
         await cluster.settle()
-        await cluster.create(pod_group("late", 3))
+        await cluster.create(pod_group("late", min_count=3))
         await cluster.settle()
         assert set(cluster.placements().values()) == {""}
         assert gangs.bound("late") == 0
@@ -79,7 +79,7 @@ kind: KubeSchedulerConfiguration
 profiles: [{schedulerName: one}, {schedulerName: two}]
 """
     async with virtual_cluster(nodes=nodes(1), gates=GANG_GATES, config=config) as cluster:
-        await cluster.create(pod_group("mixed", 2))
+        await cluster.create(pod_group("mixed", min_count=2))
         await cluster.create(member("a", "mixed", scheduler_name="one"))
         await cluster.create(member("b", "mixed", scheduler_name="two"))
         await cluster.settle()
@@ -92,8 +92,8 @@ async def test_all_pods_of_a_group_are_placed_in_one_topology_domain(autojump_cl
     racks = [node(f"n{number}", cpu="2", labels={"rack": f"r{number // 2}"}) for number in range(6)]
     async with virtual_cluster(nodes=racks, gates=TOPOLOGY) as cluster:
         await cluster.create(pod("in-the-way", cpu="1", node_name="n0"))
-        await cluster.create(pod_group("together", 4, topology="rack"))
-        await cluster.create(pod_group("wide", 5, topology="rack"))
+        await cluster.create(pod_group("together", min_count=4, topology_key="rack"))
+        await cluster.create(pod_group("wide", min_count=5, topology_key="rack"))
         for name, size in (("together", 4), ("wide", 5)):
             for number in range(size):
                 await cluster.create(member(f"{name}-{number}", name, cpu="1"))
@@ -111,7 +111,7 @@ async def test_all_pods_of_a_group_are_placed_in_one_topology_domain(autojump_cl
 async def test_a_pod_that_joins_later_goes_where_its_group_is(autojump_clock: MockClock) -> None:
     racks = [node(f"n{number}", cpu="4", labels={"rack": f"r{number}"}) for number in range(3)]
     async with virtual_cluster(nodes=racks, gates=TOPOLOGY) as cluster:
-        await cluster.create(pod_group("group", 2, topology="rack"))
+        await cluster.create(pod_group("group", min_count=2, topology_key="rack"))
         for number in range(2):
             await cluster.create(member(f"p{number}", "group", cpu="1"))
         await cluster.settle()
@@ -124,7 +124,7 @@ async def test_pods_are_evicted_for_a_whole_group(autojump_clock: MockClock) -> 
     async with virtual_cluster(nodes=nodes(3), gates=PREEMPTION) as cluster:
         for number in range(3):
             await cluster.create(pod(f"low-{number}", cpu="2", node_name=f"n{number}"))
-        await cluster.create(pod_group("important", 2, priority=10))
+        await cluster.create(pod_group("important", min_count=2, priority=10))
         for number in range(2):
             await cluster.create(member(f"p{number}", "important", cpu="2", priority=10))
         await cluster.settle()
@@ -141,11 +141,11 @@ async def test_pods_are_evicted_for_a_whole_group(autojump_clock: MockClock) -> 
 async def test_the_pods_of_a_group_are_evicted_together_if_it_wants_that(autojump_clock: MockClock) -> None:
     async with virtual_cluster(nodes=nodes(3), gates=PREEMPTION) as cluster:
         gangs = Gangs(cluster)
-        await cluster.create(pod_group("victim", 3, disruptionMode="PodGroup"))
+        await cluster.create(pod_group("victim", min_count=3, disruption_mode="PodGroup"))
         for number in range(3):
             await cluster.create(member(f"v{number}", "victim", cpu="2"))
         await cluster.settle()
-        await cluster.create(pod_group("important", 1, priority=10))
+        await cluster.create(pod_group("important", min_count=1, priority=10))
         await cluster.create(member("p", "important", cpu="2", priority=10))
         await cluster.settle()
         assert [one.name for one in cluster.pods()] == ["p"]

@@ -6,9 +6,9 @@ import msgspec
 import trio
 from attrs import define, field
 
-from trio_sched.objects.pod import Pod, PodSchedulingGroup
+from trio_sched.objects.pod import Pod
 from trio_sched.simulator.object_store import Change
-from trio_sched.testing import pod
+from trio_sched.testing import pod, pod_group
 from trio_sched.testing.virtual_cluster import Refused, VirtualCluster
 
 GANG_GATES = {"GenericWorkload": True, "GangScheduling": True}
@@ -16,22 +16,7 @@ GANG_GATES = {"GenericWorkload": True, "GangScheduling": True}
 
 def member(name: str, group: str, **fields: Any) -> Pod:
     """A pod of a group; *fields* are those of the builder `pod`."""
-    made = pod(name, **fields)
-    return msgspec.structs.replace(
-        made, spec=msgspec.structs.replace(made.spec, scheduling_group=PodSchedulingGroup(group))
-    )
-
-
-def pod_group(name: str, min_count: int | None = None, *, topology: str = "", **spec: Any) -> dict[str, Any]:
-    """A gang of *min_count* pods, or a basic group; on nodes with one value of the label *topology*."""
-    policy: dict[str, Any] = {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
-    constraints = {"schedulingConstraints": {"topology": [{"key": topology}]}} if topology else {}
-    return {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
-        "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulingPolicy": policy, **constraints, **spec},
-    }
+    return pod(name, group=group, **fields)
 
 
 def condition_of(cluster: VirtualCluster, group: str) -> dict[str, Any]:
@@ -98,7 +83,7 @@ class Gangs:
     async def create(self, name: str, size: int, **fields: Any) -> Gang:
         """Create a gang and its pods."""
         gang = self.by_name[name] = Gang(name, size, trio.current_time())
-        await self.cluster.create(pod_group(name, size))
+        await self.cluster.create(pod_group(name, min_count=size))
         for _ in range(size):
             await self.add_pod(gang, **fields)
         return gang

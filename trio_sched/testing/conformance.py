@@ -33,6 +33,7 @@ from trio_sched.errors import TrioSchedError
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node, NodeSpec
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_group import PodGroup
 from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.cluster_events import Resource
 from trio_sched.plugin_api.cycle_state import CycleState
@@ -44,7 +45,7 @@ from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing.args_conformance import args_problems
 from trio_sched.testing.builders import node, pod
 from trio_sched.testing.fake_handle import FakeHandle
-from trio_sched.testing.hook_conformance import hook_problems
+from trio_sched.testing.hook_conformance import GROUP_NAME, hook_problems
 from trio_sched.testing.plugin_harness import make_profile, make_table
 
 
@@ -113,10 +114,19 @@ def conformance_problems(
     )
     waiting = list(some_pods() if pods is None else pods)
     handle.nodes = NodeColumns(cluster.table())
+    _add_pod_group(handle, waiting)
     for each in waiting:
         yield from _answer_problems(profile, cluster, each)
         yield from hook_problems(profile, handle.nodes, each)
     yield from _signature_problems(profile, cluster, waiting)
+
+
+def _add_pod_group(handle: FakeHandle, waiting: Sequence[Pod]) -> None:
+    """Let plugins find the pod group that their hooks about groups are called with."""
+    groups = handle.known_objects.setdefault("PodGroup", [])
+    for namespace in sorted({each.namespace for each in waiting}):
+        groups.append(PodGroup(metadata=ObjectMeta(name=GROUP_NAME, namespace=namespace)))
+        handle.grouped.append(pod("member", namespace=namespace, group=GROUP_NAME))
 
 
 def some_nodes() -> list[Node]:

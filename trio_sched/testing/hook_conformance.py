@@ -45,6 +45,8 @@ from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses, QueuedPod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing.builders import pod
 
+GROUP_NAME: Final = "conformance"
+"""The pod group that hooks about groups are called with."""
 _LONGEST_WAIT_SECONDS: Final = 3600.0
 """What a pre_bind returns that waits longer, on a clock that jumps, is not looked at; others are cancelled before."""
 
@@ -80,7 +82,7 @@ def _call_group_hooks(profile: Profile, columns: NodeColumns, waiting: Pod) -> N
     Raises:
         HookFailed: one of them failed, or returned something else than it may.
     """
-    group, state = PodGroupInfo(waiting.namespace, "group", (waiting,)), CycleState()
+    group, state = PodGroupInfo(waiting.namespace, GROUP_NAME, (waiting,)), CycleState()
     for hook in profile.placement_generate:
         call_placement_generate(hook, group, columns, state)
     names = columns.names[:1]
