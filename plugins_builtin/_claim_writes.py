@@ -158,9 +158,13 @@ class ClaimWriter:
         if claim.metadata.deletion_timestamp is not None:
             raise WriteFailed(f"claim {path} got deleted in the meantime")
         status: dict[str, Any] = {}
-        if allocation is not None:
-            if claim.status.allocation is not None:
+        if allocation is not None and claim.status.allocation is not None:
+            if not _is_same(claim.status.allocation, allocation):
                 raise WriteFailed(f"claim {path} got allocated elsewhere in the meantime")
+            if is_reserved_for(claim, pod):
+                return claim  # by an earlier try, whose response was lost
+            allocation = None  # another pod of the group has written it
+        if allocation is not None:
             finalizers = claim.metadata.finalizers or ()
             if FINALIZER not in finalizers:
                 try:
@@ -308,13 +312,18 @@ class ClaimWriter:
 
     # --- unreserve --------------------------------------------------------------------------------------------------
 
-    def release(self, pod: Pod, of_pod: PodClaims) -> None:
-        """Give back what is in flight at once, and take back in the background what is written."""
+    def release(self, pod: Pod, of_pod: PodClaims, *, is_trial: bool) -> None:
+        """Give back what is in flight at once, and take back in the background what is written.
+
+        With *is_trial* nothing was written: what is, is from an earlier attempt, with which the next one goes on.
+        """
         for index in list(of_pod.in_flight_uid):
             uid = of_pod.in_flight_uid.pop(index)
             claim = of_pod.claims[index]
             if self._known.end_in_flight(uid):
                 self._known.restore(claim.metadata.namespace, claim.metadata.name)
+        if is_trial:
+            return
         reserved = [one for one in of_pod.user_claims if one.status.allocation and is_reserved_for(one, pod)]
         extended = of_pod.extended
         if extended is not None and extended.metadata.name == IN_MEMORY:
@@ -429,6 +438,11 @@ def _has_requests(of_pod: PodClaims) -> bool:
     result = of_pod.node_result
     extended = None if result is None else result.extended_claim
     return extended is not None and bool(extended.spec.devices.requests)
+
+
+def _is_same(one: AllocationResult, other: AllocationResult) -> bool:
+    """Whether two allocations are of the same devices."""
+    return one.devices.results == other.devices.results
 
 
 def _write_problem(claim: ResourceClaim, allocation: AllocationResult | None, problem: Exception) -> str:

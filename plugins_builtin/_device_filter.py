@@ -188,10 +188,10 @@ class _NodeFilter:
         """Claims that are allocated and cannot be used everywhere: shape (nodes,), where they cannot."""
         found: dict[int, BoolArray] = {}
         for index, claim in enumerate(self.of_pod.claims):
-            if claim.status.allocation is None:
+            if claim.status.allocation is None and index not in self.of_pod.shared_allocations:
                 continue
             selector = self.of_pod.selectors.get(index)
-            if self.plugin.features.binding_conditions and self._is_lost(claim):
+            if claim.status.allocation is not None and self.plugin.features.binding_conditions and self._is_lost(claim):
                 found[index] = np.ones(len(self.nodes), dtype=np.bool_)
             elif selector is not None:
                 found[index] = ~match_node_selector(selector, self.nodes)

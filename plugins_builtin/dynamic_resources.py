@@ -92,6 +92,7 @@ class DynamicResources:
         has_rules = features.taints and enabled("DRADeviceTaintRules")
         self.watches = (*_KINDS, "DeviceTaintRule") if has_rules else _KINDS
         self._extended_by_devices = enabled("DRAExtendedResource")
+        self._has_groups = enabled("GenericWorkload")
         self._classes = ResourceClasses(handle)
         timeout_ns = args.filter_timeout_ns if enabled("DRASchedulerFilterTimeout") else None
         max_tried = MAX_DEVICES_TRIED
@@ -177,7 +178,7 @@ class DynamicResources:
             state.zero_scores |= _ZERO_SCORES
             return SKIP
         for index, claim in enumerate(of_pod.claims):
-            problem = self._check_claim(index, claim, of_pod, known)
+            problem = self._check_claim(pod, index, claim, of_pod, known)
             if problem is not None:
                 return problem
         state.write(_CLAIMS, of_pod)
@@ -215,7 +216,9 @@ class DynamicResources:
         of_pod.extended, of_pod.extended_amounts = claim, amounts
         of_pod.claims.append(claim)
 
-    def _check_claim(self, index: int, claim: ResourceClaim, of_pod: PodClaims, known: ClaimCache) -> Status | None:
+    def _check_claim(
+        self, pod: Pod, index: int, claim: ResourceClaim, of_pod: PodClaims, known: ClaimCache
+    ) -> Status | None:
         allocation = claim.status.allocation
         if allocation is not None:
             if allocation.node_selector is not None:
@@ -225,8 +228,14 @@ class DynamicResources:
                     return failure(str(bad))
                 of_pod.selectors[index] = allocation.node_selector
             return None
-        if known.in_flight(claim.metadata.uid) is not None:
-            return unresolvable(f"resource claim {path_of(claim)} is in the process of being allocated")
+        in_flight = known.in_flight(claim.metadata.uid)
+        if in_flight is not None:
+            if not in_flight.group or in_flight.group != _group_of(pod):
+                return unresolvable(f"resource claim {path_of(claim)} is in the process of being allocated")
+            of_pod.shared_allocations[index] = in_flight.allocation
+            if in_flight.allocation.node_selector is not None:
+                of_pod.selectors[index] = in_flight.allocation.node_selector
+            return None
         if claim is of_pod.extended:
             return None
         for request in claim.spec.devices.requests or ():
@@ -312,12 +321,13 @@ class DynamicResources:
                     return None  # a device plugin serves the node
                 return failure("claim allocation not found for node")
             of_pod.node_result = result
-            self._put_in_flight(of_pod, result, node_name)
+            group = _group_of(pod) if self._has_groups else ""
+            self._put_in_flight(of_pod, result, node_name, group)
         except AllocationFailed as problem:
             return failure(str(problem))
         return None
 
-    def _put_in_flight(self, of_pod: PodClaims, result: NodeResult, node_name: str) -> None:
+    def _put_in_flight(self, of_pod: PodClaims, result: NodeResult, node_name: str, group: str) -> None:
         """Raises AllocationFailed: an allocation cannot be written down."""
         known, solutions = self._known_claims, iter(result.solutions or ())
         allocations: dict[str, AllocationResult] = {}  # by UID: of a claim that the pod names twice, the last
@@ -335,7 +345,7 @@ class DynamicResources:
             of_pod.in_flight[index] = allocations[uid]
             if uid not in of_pod.in_flight_uid.values():
                 of_pod.in_flight_uid[index] = uid
-                known.add_in_flight(uid, allocations[uid])
+                known.add_in_flight(uid, allocations[uid], group)
 
     def _new_share_id(self) -> str:
         return str(UUID(int=self._handle.rng.getrandbits(128), version=4))
@@ -346,7 +356,7 @@ class DynamicResources:
         of_pod: PodClaims | None = state.get(_CLAIMS)
         if of_pod is None or not of_pod.claims:
             return
-        self._writer.release(pod, of_pod)
+        self._writer.release(pod, of_pod, is_trial=state.is_trial)
 
     # --- binding ----------------------------------------------------------------------------------------------------
 
@@ -398,3 +408,8 @@ class DynamicResources:
         except ClaimNotReady:
             return Hint.SKIP
         return Hint.QUEUE
+
+
+def _group_of(pod: Pod) -> str:
+    group = pod.spec.scheduling_group
+    return "" if group is None or not group.pod_group_name else f"{pod.namespace}/{group.pod_group_name}"

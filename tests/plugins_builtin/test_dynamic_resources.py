@@ -304,6 +304,38 @@ def test_importing_the_plugin_does_not_import_cel() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+# --- pod groups -------------------------------------------------------------------------------------------------------
+
+
+async def test_pods_of_a_group_share_an_allocation_before_it_is_written() -> None:
+    handle = cluster(resource_slice("a", device("gpu-0")), resource_claim("c", device_request()), GenericWorkload=True)
+    first, second = pod("p", claims=["c"], group="gang"), pod("q", claims=["c"], group="gang")
+    plugin, state = reserved(handle, first, "a")
+    other = pod("r", claims=["c"], group="another")
+    assert plugin.pre_filter(other, handle.nodes, CycleState()).message == (
+        "resource claim default/c is in the process of being allocated"
+    )
+    sharing = CycleState()
+    assert plugin.pre_filter(second, handle.nodes, sharing) is None
+    assert plugin.filter(second, handle.nodes, sharing).passes.tolist() == [True, False, False]
+    assert plugin.reserve(second, "a", sharing) is None
+    assert await plugin.pre_bind(first, "a", state) is None
+    assert await plugin.pre_bind(second, "a", sharing) is None
+    assert [one.name for one in written(handle).status.reserved_for or ()] == ["p", "q"]
+    assert devices_of(written(handle)) == ["a/gpu-0"]
+    assert handle.nodes.devices.claims.in_flight(written(handle).metadata.uid) is None
+
+
+async def test_a_trial_leaves_what_is_written() -> None:
+    handle = cluster(resource_slice("a", device("gpu-0")), resource_claim("c", device_request()))
+    incoming = claiming()
+    plugin, state = reserved(handle, incoming, "a")
+    await plugin.pre_bind(incoming, "a", state)
+    state.is_trial = True
+    plugin.unreserve(incoming, "a", state)
+    assert handle.jobs == []
+
+
 # --- binding conditions --------------------------------------------------------------------------------------------
 
 UNREADY = device("gpu-0", binding_conditions=("attached",), binding_failure_conditions=("broken",))

@@ -265,7 +265,9 @@ def test_allocations_in_flight_are_taken_by_all_that_share_them() -> None:
     assert allocation is not None
     claims.add_in_flight("u", allocation)
     claims.add_in_flight("u", allocation)
-    assert claims.in_flight("u") is allocation
+    in_flight = claims.in_flight("u")
+    assert in_flight is not None
+    assert (in_flight.allocation, in_flight.sharers) == (allocation, 2)
     assert not claims.end_in_flight("u")
     assert len(table.devices.allocated.dedicated) == 1
     assert claims.end_in_flight("u")

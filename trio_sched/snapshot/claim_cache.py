@@ -24,8 +24,10 @@ class InFlight:
     """An allocation that a pod was given and that is not written yet."""
 
     allocation: AllocationResult
+    group: str
+    """``namespace/name`` of the pod group whose pods share it, "" if there is none."""
     sharers: int = 1
-    """The pods that count on it; more than one only within a pod group."""
+    """The pods that count on it."""
 
 
 @define(eq=False)
@@ -94,18 +96,17 @@ class ClaimCache:
             self._replace(key, latest, claim)
         return True
 
-    def in_flight(self, uid: str) -> AllocationResult | None:
+    def in_flight(self, uid: str) -> InFlight | None:
         """The allocation of the claim *uid* that is not written yet, or None."""
-        found = self._in_flight.get(uid)
-        return None if found is None else found.allocation
+        return self._in_flight.get(uid)
 
-    def add_in_flight(self, uid: str, allocation: AllocationResult) -> None:
-        """A pod counts on *allocation* for the claim *uid*; the first one's stands."""
+    def add_in_flight(self, uid: str, allocation: AllocationResult, group: str = "") -> None:
+        """A pod, of the pod group *group*, counts on *allocation* for the claim *uid*; the first one's stands."""
         found = self._in_flight.get(uid)
         if found is not None:
             found.sharers += 1
             return
-        self._in_flight[uid] = InFlight(allocation)
+        self._in_flight[uid] = InFlight(allocation, group)
         self.allocated.add(allocation)
 
     def end_in_flight(self, uid: str, *, is_written: bool = False) -> bool:
