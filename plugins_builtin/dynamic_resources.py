@@ -1,16 +1,30 @@
-"""DynamicResources for pods without resource claims; pods with claims stay pending, with a reason that says so."""
+"""DynamicResources: devices for the claims of a pod, from the decision until they are written to the API server."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
+from uuid import UUID
 
 import numpy as np
 
-from plugins_builtin._resources import device_class_maps, mentions_scalars, resource_options
+from plugins_builtin._binding_conditions import BindingFailed
+from plugins_builtin._claim_writes import ClaimWriter, WriteFailed
+from plugins_builtin._device_allocator import MAX_DEVICES_TRIED, AllocationFailed, AllocatorFeatures
+from plugins_builtin._device_filter import DeviceFilter, is_backed_by_name
+from plugins_builtin._device_results import allocation_of
+from plugins_builtin._device_shapes import shape_key
+from plugins_builtin._extended_resources import ResourceClasses
+from plugins_builtin._normalize import default_normalize
+from plugins_builtin._pod_claims import IN_MEMORY, ClaimNotReady, NodeResult, PodClaims, claims_of, path_of
+from plugins_builtin._resources import mentions_scalars
 from trio_sched.plugin_api import (
+    EXTENDED_RESOURCE_CLAIM,
     SKIP,
     Action,
+    AllocationResult,
+    BadNodeSelector,
+    ClaimCache,
     CycleState,
     Diagnosis,
     DynamicResourcesArgs,
@@ -20,111 +34,382 @@ from trio_sched.plugin_api import (
     Input,
     Int64Array,
     NodeColumns,
+    ObjectMeta,
+    OwnerReference,
     Pod,
     PostFilterResult,
+    PreFlight,
     Resource,
+    ResourceClaim,
+    ResourceOptions,
     Status,
     Verdicts,
+    check_node_selector,
     failure,
     hookimpl,
     nano_requests,
     on,
+    to_amounts,
     unresolvable,
     unschedulable,
 )
 
 NAME = "DynamicResources"
 NO_CLAIMS = "no new claims to deallocate"
-CLAIMS = "resource claims are not supported by this version of trio-sched"
-_REJECTED = (NAME, "rejected")
+_CLAIMS = (NAME, "claims")
+_KINDS = ("DeviceClass", "ResourceClaim", "ResourceSlice")
+_ZERO_SCORES = frozenset({NAME})
+_TRIED_PER_SECOND = 100_000
+"""How many devices a search tries per second, on slow processors."""
+_FOR_REQUESTS = ResourceOptions(pod_level=True, pod_level_resize=False)
 
 
 class DynamicResources:
-    """Passes pods without claims and rejects all others."""
+    """Allocates devices to the claims of pods, and to extended resources that devices stand behind."""
 
     name: ClassVar[str] = NAME
     Args: ClassVar[type[DynamicResourcesArgs]] = DynamicResourcesArgs
-    depends_on: ClassVar[frozenset[Input]] = frozenset()
+    depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE, Input.PODS})
+    writes: ClassVar[dict[str, tuple[str, ...]]] = {
+        "ResourceClaim": ("create", "delete", "patch"),
+        "ResourceClaim/status": ("patch",),
+        "ResourceClaim/binding": ("patch",),
+    }
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         self._handle = handle
-        self._options = resource_options(handle)
-        self._extended_by_devices = handle.feature_enabled("DRAExtendedResource")
+        enabled = handle.feature_enabled
+        features = AllocatorFeatures(
+            admin_access=enabled("DRAAdminAccess"),
+            prioritized_list=enabled("DRAPrioritizedList"),
+            partitionable=enabled("DRAPartitionableDevices"),
+            taints=enabled("DRADeviceTaints"),
+            binding_conditions=enabled("DRADeviceBindingConditions") and enabled("DRAResourceClaimDeviceStatus"),
+            consumable_capacity=enabled("DRAConsumableCapacity"),
+            list_attributes=enabled("DRAListTypeAttributes"),
+        )
+        self._features = features
+        has_rules = features.taints and enabled("DRADeviceTaintRules")
+        self.watches = (*_KINDS, "DeviceTaintRule") if has_rules else _KINDS
+        self._extended_by_devices = enabled("DRAExtendedResource")
+        self._has_groups = enabled("GenericWorkload")
+        self._classes = ResourceClasses(handle)
+        timeout_ns = args.filter_timeout_ns if enabled("DRASchedulerFilterTimeout") else None
+        max_tried = MAX_DEVICES_TRIED
+        if timeout_ns:
+            max_tried = min(max_tried, max(1, timeout_ns * _TRIED_PER_SECOND // 10**9))
+        binding_timeout_ns = 600 * 10**9 if args.binding_timeout_ns is None else args.binding_timeout_ns
+        self._max_tried = max_tried
+        self._binding_timeout_seconds = binding_timeout_ns / 10**9
+        self._writer = ClaimWriter(handle, self._binding_timeout_seconds, features.binding_conditions)
+        self._filter_made: DeviceFilter | None = None
 
-    def _unsupported(self, pod: Pod) -> str | None:
-        """Why the pod is not supported; None if it is."""
-        if pod.spec.resource_claims:
-            return CLAIMS
-        if self._extended_by_devices and mentions_scalars(pod):
-            for name, amount in nano_requests(pod, self._options).items():
-                if amount and "/" in name and device_class_maps(name, self._handle):
-                    return f"{CLAIMS}, and a DeviceClass stands behind {name}"
-        return None
+    @property
+    def _filter(self) -> DeviceFilter:
+        """Made for the first pod with claims: CEL takes a while to import."""
+        if self._filter_made is None:
+            from plugins_builtin._device_selectors import DeviceSelectors
+
+            self._filter_made = DeviceFilter(
+                self._handle,
+                self._features,
+                DeviceSelectors(self._features.list_attributes),
+                self._classes,
+                self._binding_timeout_seconds,
+                self._max_tried,
+            )
+        return self._filter_made
+
+    @property
+    def _known_claims(self) -> ClaimCache:
+        return self._handle.nodes.devices.claims
+
+    # --- in the queue -----------------------------------------------------------------------------------------------
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Gates no pod: pods with claims get their reason in pre_filter."""
-
-    @hookimpl
-    def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status:
-        """Skip without claims; reject the pod otherwise."""
-        reason = self._unsupported(pod)
-        if reason is None:
-            return SKIP
-        state.write(_REJECTED, True)
-        return unresolvable(reason)
-
-    @hookimpl
-    def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
-        """Never called: pre_filter skips this or ends the cycle."""
-        return Verdicts.where(np.ones(len(nodes), dtype=np.bool_), unresolvable(CLAIMS))
-
-    @hookimpl
-    def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
-        """There are no claims to deallocate."""
-        if NAME not in state.skip_filter and not state.get(_REJECTED):  # another pre_filter ended the cycle first
-            return PostFilterResult(failure("not found"))
-        return PostFilterResult(unschedulable(NO_CLAIMS))
-
-    @hookimpl
-    def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
-        """0 for every node."""
-        return np.zeros(len(nodes), dtype=np.int64)
-
-    @hookimpl
-    def reserve(self, pod: Pod, node_name: str, state: CycleState) -> None:
-        """Nothing to reserve."""
-
-    @hookimpl
-    def unreserve(self, pod: Pod, node_name: str, state: CycleState) -> None:
-        """Nothing was reserved."""
-
-    @hookimpl
-    def pre_bind_pre_flight(self, pod: Pod, node_name: str, state: CycleState) -> Status:
-        """Nothing to write."""
-        return SKIP
-
-    @hookimpl
-    def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> None:
-        """Never called: pre_bind_pre_flight skips it."""
+        """Gate pods whose claims are not there yet."""
+        if not pod.spec.resource_claims:
+            return None
+        try:
+            claims_of(pod, self._known_claims)
+        except ClaimNotReady as problem:
+            return unresolvable(str(problem))
+        return None
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable | None:
-        """The same for all pods without claims; the others are not cached."""
-        return None if self._unsupported(pod) is not None else ()
+        """What the claims ask for; None where what is found for a node depends on more than that and its devices."""
+        if self._may_use_extended_resources(pod) and self._extended_amounts(pod):
+            return None
+        if not pod.spec.resource_claims:
+            return ()
+        devices = self._handle.nodes.devices
+        if devices.has_shared_slices:
+            return None
+        try:
+            claims = claims_of(pod, devices.claims)
+        except ClaimNotReady:
+            return None
+        for claim in claims:
+            if claim.status.allocation is not None or devices.claims.in_flight(claim.metadata.uid) is not None:
+                return None
+        return shape_key(claims)
+
+    # --- finding nodes ----------------------------------------------------------------------------------------------
+
+    @hookimpl
+    def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
+        """Look up the claims of the pod and their device classes."""
+        has_claims, may_use_extended = bool(pod.spec.resource_claims), self._may_use_extended_resources(pod)
+        if not has_claims and not may_use_extended:
+            state.zero_scores |= _ZERO_SCORES
+            return SKIP
+        known = nodes.devices.claims
+        try:
+            of_pod = PodClaims(claims_of(pod, known) if has_claims else [])
+        except ClaimNotReady as not_ready:
+            state.write(_CLAIMS, PodClaims([]))
+            return unresolvable(str(not_ready))
+        if may_use_extended:
+            self._add_extended_claim(pod, of_pod, known)
+        state.write(_CLAIMS, PodClaims([]))  # post_filter has nothing to do for a pod that is rejected here
+        if not of_pod.claims:
+            state.zero_scores |= _ZERO_SCORES
+            return SKIP
+        for index, claim in enumerate(of_pod.claims):
+            problem = self._check_claim(pod, index, claim, of_pod, known)
+            if problem is not None:
+                return problem
+        state.write(_CLAIMS, of_pod)
+        if not any(one.first_available for claim in of_pod.claims for one in claim.spec.devices.requests or ()):
+            state.zero_scores |= _ZERO_SCORES
+        return None
+
+    def _may_use_extended_resources(self, pod: Pod) -> bool:
+        return self._extended_by_devices and mentions_scalars(pod)
+
+    def _extended_amounts(self, pod: Pod) -> dict[str, int]:
+        """What the pod requests of scalar resources, if devices stand behind one of them."""
+        requests = nano_requests(pod, _FOR_REQUESTS)
+        mapped = (
+            amount and is_backed_by_name(name) and self._classes.class_of(name) is not None
+            for name, amount in requests.items()
+        )
+        return dict(to_amounts(requests).scalars) if any(mapped) else {}
+
+    def _add_extended_claim(self, pod: Pod, of_pod: PodClaims, known: ClaimCache) -> None:
+        amounts = self._extended_amounts(pod)
+        if not amounts:
+            return
+        claim = known.extended_of(pod.uid, pod.name)
+        if claim is None:
+            owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
+            metadata = ObjectMeta(
+                namespace=pod.namespace,
+                name=IN_MEMORY,
+                uid=f"{IN_MEMORY}{pod.uid}",
+                annotations={EXTENDED_RESOURCE_CLAIM: "true"},
+                owner_references=(owner,),
+            )
+            claim = ResourceClaim(metadata=metadata)
+        of_pod.extended, of_pod.extended_amounts = claim, amounts
+        of_pod.claims.append(claim)
+
+    def _check_claim(
+        self, pod: Pod, index: int, claim: ResourceClaim, of_pod: PodClaims, known: ClaimCache
+    ) -> Status | None:
+        allocation = claim.status.allocation
+        if allocation is not None:
+            if allocation.node_selector is not None:
+                try:
+                    check_node_selector(allocation.node_selector)
+                except BadNodeSelector as bad:
+                    return failure(str(bad))
+                of_pod.selectors[index] = allocation.node_selector
+            return None
+        in_flight = known.in_flight(claim.metadata.uid)
+        if in_flight is not None:
+            if not in_flight.group or in_flight.group != _group_of(pod):
+                return unresolvable(f"resource claim {path_of(claim)} is in the process of being allocated")
+            of_pod.shared_allocations[index] = in_flight.allocation
+            if in_flight.allocation.node_selector is not None:
+                of_pod.selectors[index] = in_flight.allocation.node_selector
+            return None
+        if claim is of_pod.extended:
+            return None
+        for request in claim.spec.devices.requests or ():
+            where = f"resource claim {path_of(claim)}, request {request.name}"
+            if request.exactly is not None:
+                problem = self._check_class(request.exactly.device_class_name, request.name)
+                if problem is not None:
+                    return problem
+            elif request.first_available:
+                if not self._features.prioritized_list:
+                    text = "has subrequests, but the DRAPrioritizedList feature is disabled"
+                    return unresolvable(f"{where}: {text}")
+                for one in request.first_available:
+                    problem = self._check_class(one.device_class_name, f"{request.name}/{one.name}")
+                    if problem is not None:
+                        return problem
+            else:
+                return unresolvable(f"{where}: unknown request type")
+        return None
+
+    def _check_class(self, name: str, request: str) -> Status | None:
+        if not name:
+            return failure(f"request {request}: unsupported request type")
+        if self._handle.object("DeviceClass", name) is None:
+            return unresolvable(f"request {request}: device class {name} does not exist")
+        return None
+
+    @hookimpl
+    def filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Verdicts:
+        """Nodes on which the claims are allocated already, or can be."""
+        return self._filter.verdicts(pod, nodes, state.read(_CLAIMS))
+
+    @hookimpl
+    async def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
+        """Deallocate a claim that keeps the pod from other nodes, unless other pods use it."""
+        of_pod: PodClaims | None = state.get(_CLAIMS)
+        if of_pod is None:
+            if NAME not in state.skip_filter:  # another pre_filter ended the cycle first
+                return PostFilterResult(failure("not found"))
+            return PostFilterResult(unschedulable(NO_CLAIMS))
+        if not of_pod.claims:
+            return PostFilterResult(unschedulable(NO_CLAIMS))
+        try:
+            done = await self._writer.make_room(pod, of_pod)
+        except WriteFailed as problem:
+            return PostFilterResult(failure(problem))
+        return PostFilterResult(unschedulable(done or "still not schedulable"))
+
+    # --- scoring nodes ----------------------------------------------------------------------------------------------
+
+    @hookimpl
+    def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
+        """The earlier the alternatives of prioritised lists, the more."""
+        of_pod: PodClaims | None = state.get(_CLAIMS)
+        if of_pod is None or not of_pod.scores or not self._features.prioritized_list:
+            return np.zeros(len(nodes), dtype=np.int64)
+        scores = of_pod.scores
+        return np.array([scores.get(name, 0) for name in nodes.names], dtype=np.int64)
+
+    @hookimpl
+    def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
+        """The highest becomes 100."""
+        return default_normalize(scores)
+
+    # --- the node is chosen -----------------------------------------------------------------------------------------
+
+    @hookimpl
+    def reserve(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
+        """Put the allocations in flight, so that no other pod gets the same devices."""
+        of_pod: PodClaims | None = state.get(_CLAIMS)
+        if of_pod is None:
+            return None
+        to_allocate = list(of_pod.to_allocate())
+        if not to_allocate:
+            return None
+        try:
+            result = of_pod.results.get(node_name)
+            was_filtered = self._filter_made is not None  # not where the profile has switched that off
+            if was_filtered and (result is None or result.solutions is None):
+                result = self._filter.result_on(pod, node_name, of_pod)
+            if result is None:
+                if all(index == of_pod.extended_index for index, _claim in to_allocate):
+                    return None  # a device plugin serves the node
+                return failure("claim allocation not found for node")
+            of_pod.node_result = result
+            group = _group_of(pod) if self._has_groups else ""
+            self._put_in_flight(of_pod, result, node_name, group)
+        except AllocationFailed as problem:
+            return failure(str(problem))
+        return None
+
+    def _put_in_flight(self, of_pod: PodClaims, result: NodeResult, node_name: str, group: str) -> None:
+        """Raises AllocationFailed: an allocation cannot be written down."""
+        known, solutions = self._known_claims, iter(result.solutions or ())
+        allocations: dict[str, AllocationResult] = {}  # by UID: of a claim that the pod names twice, the last
+        to_allocate = list(of_pod.to_allocate())
+        for index, claim in to_allocate:
+            allocations[claim.metadata.uid] = of_pod.shared_allocations.get(index) or allocation_of(
+                next(solutions),
+                node_name,
+                self._filter.class_named,
+                self._new_share_id,
+                binding_conditions=self._features.binding_conditions,
+            )
+        for index, claim in to_allocate:
+            uid = claim.metadata.uid
+            of_pod.in_flight[index] = allocations[uid]
+            if uid not in of_pod.in_flight_uid.values():
+                of_pod.in_flight_uid[index] = uid
+                known.add_in_flight(uid, allocations[uid], group)
+
+    def _new_share_id(self) -> str:
+        return str(UUID(int=self._handle.rng.getrandbits(128), version=4))
+
+    @hookimpl
+    def unreserve(self, pod: Pod, node_name: str, state: CycleState) -> None:
+        """Give the devices back that are not written yet; reservations that are written are taken back."""
+        of_pod: PodClaims | None = state.get(_CLAIMS)
+        if of_pod is None or not of_pod.claims:
+            return
+        self._writer.release(pod, of_pod, is_trial=state.is_trial)
+
+    # --- binding ----------------------------------------------------------------------------------------------------
+
+    @hookimpl
+    def pre_bind_pre_flight(self, pod: Pod, node_name: str, state: CycleState) -> PreFlight | Status:
+        """Skip if the pod has no claims."""
+        of_pod: PodClaims | None = state.get(_CLAIMS)
+        return SKIP if of_pod is None or not of_pod.claims else PreFlight(allow_parallel=True)
+
+    @hookimpl
+    async def pre_bind(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
+        """Write allocations and reservations, and wait for devices that have to be made ready."""
+        try:
+            await self._writer.bind(pod, node_name, state.read(_CLAIMS))
+        except (WriteFailed, BindingFailed) as problem:
+            return failure(problem)
+        return None
+
+    # --- events -----------------------------------------------------------------------------------------------------
 
     @hookimpl
     def events_to_register(self) -> Iterable[EventRegistration]:
-        """The events of kube-scheduler's plugin; none of them makes a pod with claims schedulable in this version."""
-        node_actions = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
+        """Claims, classes and slices are added or change, or nodes in a way that matters to node selectors."""
+        add_or_update = Action.ADD | Action.UPDATE
         return [
-            on(Resource.NODE, node_actions),
-            on(Resource.RESOURCE_CLAIM, Action.ADD | Action.UPDATE, _skip),
-            on(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, _skip),
-            on(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
-            on(Resource.RESOURCE_SLICE, Action.ADD | Action.UPDATE),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
+            on(Resource.RESOURCE_CLAIM, add_or_update, self._claim_changed),
+            on(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._pod_changed),
+            on(Resource.DEVICE_CLASS, add_or_update),
+            on(Resource.RESOURCE_SLICE, add_or_update),
         ]
 
+    def _claim_changed(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> Hint:
+        try:
+            claims = claims_of(pod, self._known_claims)
+        except ClaimNotReady:
+            return Hint.SKIP
+        if old is not None and old.status.allocation is not None and new.status.allocation is None:
+            return Hint.QUEUE  # its devices are free
+        if all(claim.metadata.uid != new.metadata.uid for claim in claims):
+            return Hint.SKIP
+        return Hint.QUEUE if old is None or old.status != new.status else Hint.SKIP
 
-def _skip(pod: Pod, old: Any, new: Any) -> Hint:
-    return Hint.SKIP
+    def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod) -> Hint:
+        if pod.uid != new.uid:
+            return Hint.SKIP
+        try:
+            claims_of(new, self._known_claims)
+        except ClaimNotReady:
+            return Hint.SKIP
+        return Hint.QUEUE
+
+
+def _group_of(pod: Pod) -> str:
+    group = pod.spec.scheduling_group
+    return "" if group is None or not group.pod_group_name else f"{pod.namespace}/{group.pod_group_name}"

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 TUTORIAL = ROOT / "docs" / "tutorial" / "write_a_plugin.md"
 OLD_CONFIGURATION = ROOT / "docs" / "how_to" / "keep_an_old_configuration.md"
+DEVICES = ROOT / "docs" / "how_to" / "allocate_devices.md"
 _NAMED_BLOCK = re.compile(r"^```\w+\n# (\S+\.\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -83,6 +84,14 @@ def test_the_tutorial_works_from_its_first_file_to_its_last(tmp_path: Path) -> N
     assert re.search(r"fits +node-1 +Running", said)
     assert "0/1 nodes are available: 1 node(s) belonged to another team." in said
     assert "1 passed" in run(tmp_path, "pytest", "-q", "--rootdir", str(tmp_path), str(tmp_path / "test_team_nodes.py"))
+
+
+def test_the_devices_that_are_described_can_be_tried(tmp_path: Path) -> None:
+    files = dict(_NAMED_BLOCK.findall(DEVICES.read_text(encoding="utf-8")))
+    (tmp_path / "devices.yaml").write_text(files["devices.yaml"])
+    said = run(tmp_path, "trio_sched", "simulate", "-f", str(tmp_path / "devices.yaml"), "--pods")
+    assert re.search(r"train +gpu-1 +Running", said)
+    assert re.search(r"gpu.example.com +- +2 +1 +0", said)
 
 
 def test_the_old_configuration_is_converted_into_the_one_shown(tmp_path: Path) -> None:

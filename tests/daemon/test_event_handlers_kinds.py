@@ -140,19 +140,19 @@ async def test_only_registered_events_move_pods(
 async def test_a_new_device_class_takes_over_an_extended_resource_of_a_node(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
-    stage.add(node("n", allocatable={GPU: 1}))
+    stage.add(node("n", allocatable={GPU: 1}), node("without"))
     take = handler_of(stage.event_handlers, "DeviceClass", Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
     _first, second, third = stage.add(*(pod(name, requests={GPU: 1}) for name in ("first", "second", "third")))
     assert isinstance(stage.attempt(), ScheduleResult)
     refusal = stage.attempt()
     assert isinstance(refusal, SchedulingFailure)
-    assert refusal.message == f"0/1 nodes are available: 1 Insufficient {GPU}."
+    assert refusal.message == f"0/2 nodes are available: 2 Insufficient {GPU}."
     take(Changes([Change("ADDED", None, device_class("gpus"))], "1"))
     assert stage.where(second) == "backoff"
     assert stage.where(third) == "active"
     refusal = stage.attempt()  # of the same signature as the others, queued before the class came
     assert isinstance(refusal, SchedulingFailure)
-    assert f"a DeviceClass stands behind {GPU}" in refusal.message
+    assert refusal.message == f"0/2 nodes are available: 1 Insufficient {GPU}, 1 cannot allocate all claims."
     assert not stage.cache.is_assumed(third.uid)
 
 

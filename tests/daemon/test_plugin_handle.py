@@ -10,12 +10,11 @@ from stored_objects import Store
 from trio.testing import MockClock
 
 from trio_sched.daemon.assembly import Assembly
-from trio_sched.kube_client.errors import Conflict
 from trio_sched.kube_client.watch import Change, Changes, Listed
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.persistent_volume import PersistentVolumeClaim
-from trio_sched.plugin_api import Action, Code, CycleState, Handle, KindNotWatched, hookimpl
+from trio_sched.plugin_api import Action, Code, CycleState, Handle, KindNotWatched, WriteConflict, hookimpl
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.lifecycle import create
 from trio_sched.testing import node, pod
@@ -209,7 +208,7 @@ async def test_objects_are_patched_only_at_the_given_resource_version(
     assert isinstance(patched, PersistentVolumeClaim)
     assert patched.metadata.annotations == {"a": "b"}
     assert patched.metadata.resource_version == str(stored.version + 1)
-    with pytest.raises(Conflict, match="the object has been modified"):
+    with pytest.raises(WriteConflict, match="the object has been modified"):
         await handle.patch(
             "PersistentVolumeClaim", "data", {"metadata": {**patch["metadata"], "annotations": {}}}, namespace="default"
         )

@@ -8,6 +8,7 @@ NodeAffinity's PreFilter (see `_lost_empty_selector`).
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import trio
 from attrs import evolve
@@ -28,14 +29,13 @@ from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.reservation import run_reserve, run_unreserve
 from trio_sched.engine.scheduling_cycle import FeasibleNodes, SchedulingCycle
-from trio_sched.objects.pod_requests import ResourceOptions, nano_requests, pod_resources
-from trio_sched.plugin_api import CycleState, NodeColumns, NodeStatuses, Pod, PreFilterResult, Status
+from trio_sched.objects.pod_requests import ResourceOptions, pod_resources
+from trio_sched.plugin_api import SKIP, CycleState, NodeColumns, NodeStatuses, Pod, PreFilterResult, Status
 from trio_sched.plugin_api.fit_error import fit_error
 from trio_sched.plugin_api.status import Code
+from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
-
-WITH_DEVICES = "pods that ask for devices"
 
 
 class CaseReplay:
@@ -55,6 +55,9 @@ class CaseReplay:
         self.handles: dict[str, ReplayHandle] = {}
         self.profiles = profiles_of(case, self.others, self.handles)
         self.table = NodeTable()
+        for kind in DEVICE_KINDS:
+            for one in self.others.get(kind, ()):
+                self.table.devices.put(one)
         for handle in self.handles.values():
             handle.table = self.table
         self.pods: dict[str, Pod] = {}
@@ -96,9 +99,7 @@ class CaseReplay:
             where = f"{self.case['name']} pod {expected['pod']}"
             for compared in self._compare_pod(recorded, expected):
                 yield evolve(compared, detail=f"{where}: {compared.detail}")
-            for compared in (
-                () if self._asks_for_devices(pod_of(recorded)) else self._compare_reserve(recorded, expected)
-            ):
+            for compared in self._compare_reserve(recorded, expected):
                 yield evolve(compared, detail=f"{where}: {compared.detail}")
             if expected.get("placed"):
                 self._place(recorded, expected["placed"], placed)
@@ -114,29 +115,15 @@ class CaseReplay:
         if profile is None:
             return
         yield from self._compare_pre_enqueue(profile, pod, expected.get("preEnqueue") or {})
-        with_devices = self._asks_for_devices(pod)
-        if with_devices:
-            yield Comparison(WITH_DEVICES, False, "DynamicResources and the cycle are left out", awaited=True)
         for plugin, wanted in (expected.get("plugins") or {}).items():
-            if with_devices and plugin == "DynamicResources":
-                continue
             if plugin in profile.plugins:
                 feasible = (expected.get("cycle") or {}).get("feasible") or []
                 differences = list(self._compare_plugin(profile, plugin, pod, wanted, feasible))
                 yield Comparison(plugin, not differences, "; ".join(differences))
             else:
                 yield missing(plugin, "recorded answers")
-        if with_devices:
-            return
         for compared in self._compare_cycles(profile, recorded, pod, expected):
             yield evolve(compared, awaited=compared.awaited or self._hangs_on_missing(pod, expected))
-
-    def _asks_for_devices(self, pod: Pod) -> bool:
-        """Whether the pod has claims, or asks for a resource that a DeviceClass stands behind."""
-        classes = self.others.get("DeviceClass", ())
-        mapped = {one.extended_resource_name for one in classes}
-        mapped |= {f"deviceclass.resource.kubernetes.io/{one.name}" for one in classes}
-        return bool(pod.spec.resource_claims) or bool(mapped & nano_requests(pod, self.options).keys())
 
     def _compare_cycles(
         self, profile: Profile, recorded: Mapping[str, Any], pod: Pod, expected: Mapping[str, Any]
@@ -155,31 +142,62 @@ class CaseReplay:
                 yield from self._compare_cycle(profile, pod_of(retried), expected["retry"])
 
     def _compare_reserve(self, recorded: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[Comparison]:
-        """What the plugins say when the node is chosen; what they have set aside is given back at once.
+        """What the plugins reserve when the node is chosen, and what DynamicResources then writes.
 
-        What became of it is recorded too, as ``updates``.
+        What the others have set aside is given back at once; what became of it is recorded as ``updates``.
         """
         pod = pod_of(recorded)
         best = ((expected.get("retry") or expected.get("cycle") or {}).get("best") or [""])[0]
         profile, node_name = self.profiles.get(pod.scheduler_name), expected.get("placed") or best
-        if profile is None or not node_name:
+        if profile is None:
+            return
+        if not node_name:
+            yield from self._compare_written(profile.name, expected)
             return
         state = CycleState()
+        nodes = NodeColumns(self.table)
         try:
-            run_pre_filters(profile.pre_filter, pod, NodeColumns(self.table), state)
+            run_pre_filters(profile.pre_filter, pod, nodes, state)
+            for hook in profile.filter:
+                if hook.plugin == "DynamicResources" and hook.plugin not in state.skip_filter:
+                    row = self.table.row_of[node_name]
+                    hook.function(pod, nodes.take(slice(row, row + 1)), state)
             refused = run_reserve(profile, pod, node_name, state)
         except HookFailed as failed:
             yield Comparison("reserve", False, f"reserve: {failed.status.message}")
             return
+        problem = self._pre_bind_devices(profile, pod, node_name, state) if refused is None else None
+        yield from self._compare_written(profile.name, expected)
         failures = PluginFailures()
-        run_unreserve(profile, pod, node_name, state, failures)
+        run_unreserve_of_others(profile, pod, node_name, state, failures)
         wanted = {key: value for key, value in (expected.get("reserve") or {}).items() if key != "plugin"}
         actual = _status(refused.status) if refused is not None else {}
-        agreed = actual == wanted and not failures
+        agreed = actual == wanted and not failures and problem is None
         awaited = self._hangs_on_missing(pod, expected)
         yield Comparison(
-            "reserve", agreed, f"reserve: expected {wanted}, got {actual} {failures.drain()}", awaited=awaited
+            "reserve", agreed, f"reserve: expected {wanted}, got {actual} {failures.drain()} {problem}", awaited=awaited
         )
+
+    def _pre_bind_devices(self, profile: Profile, pod: Pod, node_name: str, state: CycleState) -> Status | None:
+        plugin = profile.plugins.get("DynamicResources")
+        if plugin is None or plugin.pre_bind_pre_flight(pod, node_name, state) is SKIP:
+            return None
+        return trio.run(plugin.pre_bind, pod, node_name, state)
+
+    def _compare_written(self, profile_name: str, expected: Mapping[str, Any]) -> Iterator[Comparison]:
+        """Compare the claims that were written, and forget them: the recorded ones are taken over."""
+        handle = self.handles[profile_name]
+        written, handle.written = handle.written, {}
+        wanted = {}
+        for update in expected.get("updates") or ():
+            if update["kind"] == "ResourceClaim":
+                namespace, _slash, name = (update.get("deleted") or "").rpartition("/")
+                metadata = update.get("metadata") or {"namespace": namespace, "name": name}
+                body = None if update.get("deleted") else _comparable(update)
+                wanted["ResourceClaim", metadata.get("namespace", ""), metadata["name"]] = body
+        actual = {key: None if body is None else _comparable(body) for key, body in written.items()}
+        if actual or wanted:
+            yield Comparison("updates", actual == wanted, f"updates: expected {wanted}, got {actual}")
 
     def _hangs_on_missing(self, pod: Pod, expected: Mapping[str, Any]) -> bool:
         """Whether a plugin that does not exist yet had a say in the cycle."""
@@ -226,6 +244,10 @@ class CaseReplay:
         known[:] = [one for one in known if (one.metadata.namespace, one.metadata.name) != (namespace, name)]
         if new is not None:
             known.append(new)
+        if update["kind"] in DEVICE_KINDS:
+            self.table.devices.remove(update["kind"], name, namespace)
+            if new is not None:
+                self.table.devices.put(new)
         for handle in self.handles.values():
             handle.changes += 1
 
@@ -233,8 +255,6 @@ class CaseReplay:
 
     def _compare_pre_enqueue(self, profile: Profile, pod: Pod, expected: Mapping[str, Any]) -> Iterator[Comparison]:
         for hook in profile.pre_enqueue:
-            if hook.plugin == "DynamicResources" and pod.spec.resource_claims:
-                continue
             status = hook.function(pod)
             actual = None if status is None else _status(status)
             wanted = expected.get(hook.plugin)
@@ -273,8 +293,11 @@ class CaseReplay:
         return {**_status(answer), "nodeNames": names}
 
     def _state_after_filters(self, profile: Profile, pod: Pod) -> CycleState:
-        state = CycleState()
-        run_pre_filters(profile.pre_filter, pod, NodeColumns(self.table), state)
+        state, nodes = CycleState(), NodeColumns(self.table)
+        run_pre_filters(profile.pre_filter, pod, nodes, state)
+        for hook in profile.filter:
+            if hook.plugin == "DynamicResources" and hook.plugin not in state.skip_filter:
+                hook.function(pod, nodes, state)  # its scores are about what its filter has found
         return state
 
     def _compare_scores(
@@ -414,6 +437,28 @@ class CaseReplay:
         best = sorted(names[i] for i in best_positions(scores.totals))
         if best != expected["best"]:
             yield f"best: expected {expected['best']}, got {best}"
+
+
+def run_unreserve_of_others(
+    profile: Profile, pod: Pod, node_name: str, state: CycleState, failures: PluginFailures
+) -> None:
+    """Unreserve all but what DynamicResources has written."""
+    others = [hook for hook in profile.unreserve if hook.plugin != "DynamicResources"]
+    run_unreserve(evolve(profile, unreserve=others), pod, node_name, state, failures)
+
+
+def _comparable(claim: Mapping[str, Any]) -> dict[str, Any]:
+    """A claim without what its recording does not have: times, versions, UIDs of what was created, ids of shares."""
+    body = msgspec.to_builtins(object_of({**claim, "kind": "ResourceClaim"}))
+    metadata = body["metadata"]
+    for name in ("resourceVersion", "uid", "creationTimestamp"):
+        metadata.pop(name, None)
+    allocation = body.get("status", {}).get("allocation") or {}
+    allocation.pop("allocationTimestamp", None)
+    for result in (allocation.get("devices") or {}).get("results") or ():
+        if "shareID" in result:
+            result["shareID"] = "share"
+    return body
 
 
 def _filtered_alone(

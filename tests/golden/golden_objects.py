@@ -51,3 +51,16 @@ def event_of(recorded: Mapping[str, Any]) -> ClusterEvent:
     event = ClusterEvent(recorded["resource"], action)
     label = recorded.get("label")
     return event if label in (None, "", event.label) else ClusterEvent(event.resource, event.action, label)
+
+
+def merged(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """*target* after the JSON merge patch *patch*."""
+    found = dict(target)
+    for name, value in patch.items():
+        if value is None:
+            found.pop(name, None)
+        elif isinstance(value, Mapping):
+            found[name] = merged(found.get(name) or {}, value)
+        else:
+            found[name] = value
+    return found

@@ -2,9 +2,13 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from random import Random
 from typing import Any
+
+import msgspec
+from golden_objects import merged, object_of
 
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
@@ -18,6 +22,7 @@ from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import CycleState, DryRun, NodeColumns, Status, Victims
 from trio_sched.plugin_api.preemption import budgets_of
+from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
 from trio_sched.snapshot.node_table import NodeTable
 
 REGISTRY = PluginRegistry.discover()
@@ -33,10 +38,17 @@ class ReplayHandle:
         self.rng = Random(0)
         self.profile: Profile
         self.table = NodeTable()
+        for kind in DEVICE_KINDS:
+            for one in objects.get(kind, ()):
+                self.table.devices.put(one)
         self.changes = 0
         self.nominated: NominatedPods = {}
         self.current: Pod | None = None
         """The pod whose cycle is replayed."""
+        self.written: dict[tuple[str, str, str], Mapping[str, Any] | None] = {}
+        """What plugins have written, as in JSON; None for what they have deleted."""
+        self.pod_patches: list[Mapping[str, Any]] = []
+        self.created = 0
         self.tried: DryRun | None = None
         """What a dry run of preemption came to, if there was one."""
 
@@ -97,8 +109,50 @@ class ReplayHandle:
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         raise LookupError("a replay has no API server")
 
-    async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
-        raise LookupError("a replay has no API server")
+    # --- writes: kept apart, since the replay brings the objects to what was recorded -------------------------------
+
+    async def read(self, kind: str, name: str, *, namespace: str = "") -> Any:
+        raise LookupError("a replay has no conflicts")
+
+    async def create(self, kind: str, body: Mapping[str, Any], *, namespace: str = "") -> Any:
+        self.created += 1
+        metadata = dict(body["metadata"])
+        metadata["name"] = f"{metadata['generateName']}gen{self.created}"
+        metadata["uid"] = f"created-{self.created}"
+        return self._write(kind, namespace, {**body, "metadata": metadata})
+
+    async def patch(
+        self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
+    ) -> Any:
+        assert set(patch) <= {"metadata", subresource or "spec"}
+        if kind == "Pod":
+            self.pod_patches.append(patch)
+            return None
+        stored = self.written.get((kind, namespace, name))
+        if stored is None:
+            stored = msgspec.to_builtins(self.object(kind, name, namespace))
+        return self._write(kind, namespace, merged(stored, patch))
+
+    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+        self.written[kind, namespace, name] = None
+
+    def _write(self, kind: str, namespace: str, body: Mapping[str, Any]) -> Any:
+        self.written[kind, namespace, body["metadata"]["name"]] = body
+        new = object_of({"kind": kind, **body})
+        self.table.devices.put(new)
+        return new
+
+    def record_event(self, pod: Pod, type: str, reason: str, action: str, note: str) -> None:
+        """Events are not recorded."""
+
+    def count(self, metric: str, *labels: str, seconds: float | None = None) -> None:
+        """Counts are not recorded."""
+
+    def run_in_background(self, job: Any) -> None:
+        raise LookupError("a replay has nothing in the background")
+
+    def wall_seconds(self) -> float:
+        return datetime(2026, 3, 1, tzinfo=UTC).timestamp()
 
     async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
         raise LookupError("a replay has no watches")

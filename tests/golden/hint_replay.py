@@ -44,9 +44,6 @@ def _compare_hint(case: Mapping[str, Any]) -> Iterator[Comparison]:
     if plugin not in REGISTRY:
         yield missing(plugin, "hint")
         return
-    if plugin == "DynamicResources" and case["pod"]["spec"].get("resourceClaims"):
-        yield Comparison("pods that ask for devices", False, "hint of DynamicResources", awaited=True)
-        return
     table, _plugins = _table(case)
     event = event_of(case["event"])
     pod, old, new = (object_of(case.get(key)) for key in ("pod", "old", "new"))

@@ -254,12 +254,6 @@ def _real_profiles(case: Mapping[str, Any]) -> dict[str, ProfileQueueing]:
     }
 
 
-def asks_for_devices(case: Mapping[str, Any]) -> bool:
-    """Whether pods of a trace have claims."""
-    specs = [recorded["spec"] for recorded in case["objects"].values() if recorded["kind"] == "Pod"]
-    return any(spec.get("resourceClaims") for spec in specs)
-
-
 def _priority_sort(queued: QueuedPod) -> tuple[int, float]:
     return -queued.pod.priority, queued.timestamp
 

@@ -62,6 +62,8 @@ class Checked:
     """``id`` of every part → its type."""
     names: Mapping[int, str]
     """``id`` of names, selections and calls → the qualified name of the variable, type or function that it is."""
+    overloads: Mapping[int, tuple[Overload, ...]]
+    """``id`` of every call → the overloads that fit; likewise for ``sortBy``, whose keys decide."""
 
 
 def check(source: str, root: Node, environment: Environment) -> Checked:
@@ -79,7 +81,7 @@ def check(source: str, root: Node, environment: Environment) -> Checked:
     issues = {*differing_elements(root, types)}
     if issues:
         raise InvalidExpression(source, issues)
-    return Checked(root, types[id(root)], types, checker.names)
+    return Checked(root, types[id(root)], types, checker.names, checker.overloads)
 
 
 @define(eq=False)
@@ -88,6 +90,7 @@ class _Checker:
     known: Substitution = field(factory=Substitution)
     types: dict[int, Type] = field(factory=dict)
     names: dict[int, str] = field(factory=dict)
+    overloads: dict[int, tuple[Overload, ...]] = field(factory=dict)
     issues: set[Issue] = field(factory=set)
     scopes: list[dict[str, Type]] = field(factory=list)
     """The variables of comprehensions and bindings, the innermost last."""
@@ -200,15 +203,18 @@ class _Checker:
         """The type of a call; what fits several overloads with different results is dyn."""
         self.names[id(node)] = name
         result: Type | None = None
+        fitting: list[Overload] = []
         for overload in functions()[name]:
             found = self._result_of(overload, arguments, is_method=is_method)
             if found is None:
                 continue
+            fitting.append(overload)
             if result is None:
                 result = found
             elif result != DYN and self.known.resolved(found) != self.known.resolved(result):
                 result = DYN
         if result is not None:
+            self.overloads[id(node)] = tuple(fitting)
             return self.known.resolved(result)
         given = [self._written(self.known.resolved(one, free_is_dyn=True)) for one in arguments]
         shown = f"{given[0]}.({', '.join(given[1:])})" if is_method else f"({', '.join(given)})"
@@ -217,6 +223,8 @@ class _Checker:
     def _result_of(self, overload: Overload, arguments: list[Type], *, is_method: bool) -> Type | None:
         if overload.is_method is not is_method or len(overload.arguments) != len(arguments):
             return None
+        if not overload.is_generic:
+            return overload.result if self.known.fits(arguments, overload.arguments) else None
         wanted, result = self.known.instance(overload.arguments, overload.result)
         return result if self.known.fits(arguments, wanted) else None
 
@@ -342,9 +350,11 @@ class _Checker:
         return self.fail(node.at, f"found no matching overload for 'cel.@mapInsert' applied to '{shown}'")
 
     def _sorted(self, node: Comprehension, element: Type, key: Type) -> Type:
-        for comparable in COMPARABLE:
-            if self.known.fits([key], [comparable]):
-                return list_of(self.known.resolved(element))
+        comparable = [one for one in COMPARABLE if self.known.fits([key], [one])]
+        if comparable:
+            elements = list_of(self.known.resolved(element))
+            self.overloads[id(node)] = tuple(Overload(True, (elements, list_of(one)), elements) for one in comparable)
+            return elements
         shown = f"{self._written(list_of(element))}.({self._written(list_of(key))})"
         return self.fail(node.at, f"found no matching overload for '@sortByAssociatedKeys' applied to '{shown}'")
 

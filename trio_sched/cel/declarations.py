@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from trio_sched.cel.types import Type
 
@@ -33,6 +33,12 @@ class Overload:
     arguments: tuple[Type, ...]
     """The target of a method is the first one."""
     result: Type
+    is_generic: bool = field(init=False, eq=False, repr=False)
+    """Whether type parameters are part of it."""
+
+    @is_generic.default
+    def _has_parameters(self) -> bool:
+        return any(one.is_generic for one in (*self.arguments, self.result))
 
 
 _OPERATORS: Final = """

@@ -70,13 +70,7 @@ TYPE_NAMES: Final = {
     "timestamp": type_of(TIMESTAMP),
     "duration": type_of(DURATION),
     **{name: type_of(made) for name, (made, _fields) in MESSAGES.items()},
-    **{
-        name: type_of(Type(name))
-        for name in (
-            *("kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL", "kubernetes.NamedFormat"),
-            *("net.IP", "net.CIDR"),
-        )
-    },
+    **{name: type_of(Type(name)) for name in (*("kubernetes.Quantity", "net.IP", "net.CIDR"),)},
 }
 """Types as values."""
 

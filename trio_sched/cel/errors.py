@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from attrs import frozen
 
@@ -36,6 +37,14 @@ class InvalidExpression(CompileError):
 
 class EvaluationError(CelError):
     """The expression has no value for these inputs."""
+
+
+class Aborted(CelError):
+    """Evaluation ends, and no ``||``, ``&&`` or ``?:`` takes the error away; turned into an `EvaluationError`."""
+
+
+COST_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
+NO_SUCH_OVERLOAD: Final = "no such overload"
 
 
 def shown(source: str, issue: Issue) -> str:

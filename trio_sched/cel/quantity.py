@@ -13,8 +13,8 @@ from attrs import frozen
 from trio_sched.cel.errors import EvaluationError
 from trio_sched.objects.quantity import INT64_MAX, INT64_MIN, QuantityError, parse_nano, split_quantity
 
-_MAX_EXPONENT: Final = 100
-"""Larger ones count as this one: the numbers would fill the memory."""
+_MAX_EXPONENT: Final = 1_000
+"""Larger ones count as this one: the numbers would take too much memory and time."""
 _MAX_DIGITS: Final = 18
 _FINEST: Final = -9
 _BINARY_DIGITS: Final = 14
@@ -36,6 +36,13 @@ class CelQuantity:
         exponent = min(self.exponent, other.exponent)
         mine, others = self._at(exponent), other._at(exponent)
         return -1 if mine < others else 1 if mine > others else 0
+
+    def __str__(self) -> str:
+        if self.exponent >= 0:
+            return str(self._at(0))
+        digits = str(abs(self.digits)).rjust(1 - self.exponent, "0")
+        text = f"{digits[: self.exponent]}.{digits[self.exponent :]}".rstrip("0").rstrip(".")
+        return f"-{text}" if self.digits < 0 else text
 
     @property
     def sign(self) -> Literal[-1, 0, 1]:

@@ -32,10 +32,18 @@ class Type:
             raise CompileError(f"compilation failed: a type has more than {_MAX_SIZE:,} parts")
         return size
 
-    @property
-    def is_parameter(self) -> bool:
-        """Whether it stands for any one type."""
+    is_parameter: bool = field(init=False, eq=False, repr=False)
+    """Whether it stands for any one type."""
+    is_generic: bool = field(init=False, eq=False, repr=False)
+    """Whether it is a type parameter, or has one in it."""
+
+    @is_parameter.default
+    def _stands_for_others(self) -> bool:
         return self.name.startswith("?")
+
+    @is_generic.default
+    def _has_parameters(self) -> bool:
+        return self.is_parameter or any(parameter.is_generic for parameter in self.parameters)
 
     def __str__(self) -> str:
         """As in messages about types that do not fit."""
@@ -109,6 +117,8 @@ class Substitution:
 
     types: dict[str, Type] = field(factory=dict)
     _numbers: Iterator[int] = field(factory=count)
+    _changes: list[tuple[str, Type | None]] = field(factory=list)
+    """What parameters stood for before the question whether something fits was asked."""
 
     def new_parameter(self) -> Type:
         """A type parameter that stands for nothing yet."""
@@ -121,30 +131,41 @@ class Substitution:
         def instantiated(one: Type) -> Type:
             if one.is_parameter:
                 return fresh.setdefault(one.name, self.new_parameter())
-            return Type(one.name, tuple(map(instantiated, one.parameters))) if one.parameters else one
+            return Type(one.name, tuple(map(instantiated, one.parameters))) if one.is_generic else one
 
         return [instantiated(one) for one in declared], instantiated(result)
 
     def resolved(self, one: Type, *, free_is_dyn: bool = False) -> Type:
         """*one* with parameters replaced by what they stand for; with *free_is_dyn* all of them."""
+        if not one.is_generic:
+            return one
         if one.is_parameter:
             known = self.types.get(one.name)
             if known is not None:
                 return self.resolved(known, free_is_dyn=free_is_dyn)
             return DYN if free_is_dyn else one
-        if not one.parameters:
-            return one
         return Type(one.name, tuple(self.resolved(part, free_is_dyn=free_is_dyn) for part in one.parameters))
 
     def fits(self, given: Iterable[Type], wanted: Iterable[Type]) -> bool:
         """Whether every one of *given* fits into that of *wanted*; what parameters stand for is kept only then."""
-        before = dict(self.types)
         if all(self._fits(one, other) for one, other in zip(given, wanted, strict=True)):
+            self._changes.clear()
             return True
-        self.types = before
+        while self._changes:
+            name, before = self._changes.pop()
+            if before is None:
+                del self.types[name]
+            else:
+                self.types[name] = before
         return False
 
+    def _set(self, parameter: Type, found: Type) -> None:
+        self._changes.append((parameter.name, self.types.get(parameter.name)))
+        self.types[parameter.name] = found
+
     def _fits(self, given: Type, wanted: Type) -> bool:
+        if given is wanted:
+            return True
         if wanted.is_parameter:
             is_valid, is_known = self._stands_for(given, wanted)
             if is_valid:
@@ -177,11 +198,11 @@ class Substitution:
                 return False, True
             general = more_general(one, known)
             if not self._mentions(general, parameter):
-                self.types[parameter.name] = general
+                self._set(parameter, general)
             return True, True
         if self._mentions(one, parameter):
             return False, False
-        self.types[parameter.name] = one
+        self._set(parameter, one)
         return True, False
 
     def _mentions(self, one: Type, parameter: Type) -> bool:

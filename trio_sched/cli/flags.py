@@ -10,7 +10,6 @@ from trio_sched.cli.flag_table import SECTIONS, usage
 from trio_sched.cli.go_flags import FlagError, parse_go_flags
 from trio_sched.cli.legacy_flags import LEGACY_FLAGS
 from trio_sched.cli.version import KUBERNETES
-from trio_sched.config.durations import format_duration
 from trio_sched.config.errors import Problem
 from trio_sched.config.feature_gates import (
     DEFAULT_GATES,
@@ -21,6 +20,7 @@ from trio_sched.config.feature_gates import (
 )
 from trio_sched.config.flag_overrides import FlagOverrides
 from trio_sched.config.problems import forbidden, invalid
+from trio_sched.documents.durations import format_duration
 from trio_sched.documents.errors import shortened
 from trio_sched.documents.go_text import json_text, quote
 from trio_sched.errors import TrioSchedError, nearest_name

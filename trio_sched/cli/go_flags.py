@@ -15,9 +15,8 @@ from typing import Any, Final
 from attrs import frozen
 
 from trio_sched.cli.go_csv import CsvError, csv_line, read_csv_line
-from trio_sched.config.durations import format_duration, parse_duration
-from trio_sched.config.errors import ConfigError
-from trio_sched.documents.errors import shortened
+from trio_sched.documents.durations import format_duration, parse_duration
+from trio_sched.documents.errors import InvalidDuration, shortened
 from trio_sched.documents.go_text import general_float, quote, round_to_float32
 from trio_sched.documents.verbosity_text import parse_verbosity, parse_vmodule
 from trio_sched.errors import TrioSchedError
@@ -232,7 +231,7 @@ def _float32(text: str) -> float:
 def _duration(text: str) -> int:
     try:
         return parse_duration(text)
-    except ConfigError as error:
+    except InvalidDuration as error:
         raise ValueProblem(str(error)) from error
 
 

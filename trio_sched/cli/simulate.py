@@ -29,10 +29,10 @@ from trio_sched.cli.prepare import prepare
 from trio_sched.cli.run import daemon_settings
 from trio_sched.cli.simulated_run import EMBEDDED, Plan, Progress, run_simulation, serve_until_signal
 from trio_sched.cli.terminal import answer_console
-from trio_sched.config.durations import parse_duration
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.log_setup import LogSettings, set_up_logging
 from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.documents.durations import parse_duration
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.kube_client.files import describe_os_error

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import yaml
 
-from trio_sched.config.durations import format_duration
 from trio_sched.config.omit_empty import omit_empty
 from trio_sched.config.plugin_arguments.table import dump_arguments
 from trio_sched.config.schema import (
@@ -23,6 +22,7 @@ from trio_sched.config.schema import (
     SchedulerConfig,
 )
 from trio_sched.config.wire_types import API_VERSION, CONFIGURATION_KIND, POINTS
+from trio_sched.documents.durations import format_duration
 from trio_sched.documents.go_text import general_float, json_float
 from trio_sched.documents.tree import Array, Number, Object, Tree
 from trio_sched.documents.yaml_scalars import reads_as_text, resolve_scalar

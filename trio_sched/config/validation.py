@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from trio_sched.config.durations import format_duration
 from trio_sched.config.errors import ConfigError, Problem
 from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
 from trio_sched.config.known_plugins import REMOVED_PLUGINS
@@ -21,6 +20,7 @@ from trio_sched.config.schema import (
     SchedulerConfig,
 )
 from trio_sched.config.wire_types import API_VERSION, POINTS
+from trio_sched.documents.durations import format_duration
 from trio_sched.documents.tree import compact
 from trio_sched.plugin_api.arguments import NodeResourcesFitArgs
 

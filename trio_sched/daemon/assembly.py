@@ -25,7 +25,7 @@ from trio_sched.daemon.extender_scheduling import ExtenderScheduling
 from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.hook_time_limit import HookScopes
-from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
+from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_PLUGIN_JOBS, MAX_PARALLEL_STATUS_PATCHES
 from trio_sched.daemon.loaded_profiles import LoadedProfiles, ProfileLoader
 from trio_sched.daemon.metrics.metrics import Metrics
 from trio_sched.daemon.metrics.recorder import MetricRecorder
@@ -111,6 +111,8 @@ class Assembly:
     hook_scopes: HookScopes
     """The scopes of the tasks in *bind_pool*."""
     status_patch_pool: WorkPool
+    plugin_job_pool: WorkPool
+    """Runs what plugins have to do in the background."""
     preemption_executor: PreemptionExecutor
     binding: BindingCycle
     schedule_one: ScheduleOne
@@ -187,6 +189,7 @@ def assemble(
     bind_pool = WorkPool(MAX_PARALLEL_BINDS, scope=hook_scopes.open)
     status_patch_pool = WorkPool(MAX_PARALLEL_STATUS_PATCHES)
     status_writer = PodStatusWriter(client=clients.main, pool=status_patch_pool, wall_clock=wall_clock, random=random)
+    plugin_job_pool = WorkPool(MAX_PARALLEL_PLUGIN_JOBS)
     preemption_executor = PreemptionExecutor(
         client=clients.main,
         scheduler=scheduler,
@@ -262,6 +265,9 @@ def assemble(
         client=clients.main,
         activate=activate,
         bind=Binder(client=clients.main, random=random).bind,
+        recorder=recorder,
+        background=plugin_job_pool,
+        metrics=metrics,
     )
     loaded = loader.load(settings)
     scheduler.install(loaded.prepared)
@@ -289,6 +295,7 @@ def assemble(
         bind_pool=bind_pool,
         hook_scopes=hook_scopes,
         status_patch_pool=status_patch_pool,
+        plugin_job_pool=plugin_job_pool,
         preemption_executor=preemption_executor,
         binding=binding,
         schedule_one=schedule_one,
@@ -314,6 +321,7 @@ def assemble(
                 "binding": bind_pool,
                 "pod_status_patch": status_patch_pool,
                 "preemption": preemption_executor.pool,
+                "plugin_jobs": plugin_job_pool,
             },
             binding=lambda: binding.under_way,
             unsent_events=lambda: recorder.unfinished,

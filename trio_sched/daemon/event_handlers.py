@@ -33,7 +33,8 @@ from trio_sched.kube_client.watch import Change, Changes, Listed
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.quantity import QuantityError
-from trio_sched.plugin_api.cluster_events import Action, ClusterEvent
+from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, Resource
+from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
 from trio_sched.verbosity import V3
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ _UNASSIGNED_ADDED: Final = UNSCHEDULABLE_POD_ADD.label
 _UNASSIGNED_UPDATED: Final = UNSCHEDULABLE_POD_UPDATE.label
 _UNASSIGNED_DELETED: Final = UNSCHEDULABLE_POD_DELETE.label
 
+_SLICES_CHANGED: Final = ClusterEvent(Resource.RESOURCE_SLICE, Action.UPDATE)
 _VERBS: Final = {"ADDED": "Add", "MODIFIED": "Update", "DELETED": "Delete"}
 
 K = TypeVar("K")
@@ -329,15 +331,22 @@ class EventHandlers:
     def _object_changed(self, kind: str, change: Change[Any]) -> None:
         subject: Any = change.new if change.new is not None else change.old
         name, namespace = subject.metadata.name, subject.metadata.namespace
+        devices = self.scheduler.cache.table.devices if kind in DEVICE_KINDS else None
         if change.type == "DELETED":
             self.object_cache.remove(kind, name, namespace)
+            if devices is not None:
+                devices.remove(kind, name, namespace)
             action, old, new = Action.DELETE, change.old, None
         else:
             self.object_cache.put(kind, name, namespace, change.new)
+            if devices is not None:
+                devices.put(subject)
             if self.groups is not None and kind == "PodGroup":
                 self.groups.note_change(f"{namespace}/{name}")
             action = Action.ADD if change.type == "ADDED" else Action.UPDATE
             old, new = change.old, change.new
+        if kind == "DeviceTaintRule":  # the devices look as if their slices had changed
+            self.scheduler.queue.move_all(_SLICES_CHANGED, None, None, now=trio.current_time())
         resource, actions = self.wanted_kinds.get(kind, ("", Action(0)))
         if actions & action:
             clock, event = self.scheduler.measurements.clock, ClusterEvent(resource, action)

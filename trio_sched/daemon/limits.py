@@ -31,6 +31,10 @@ MAX_CONDITION_MESSAGE_BYTES: Final = 32 * 1024
 MAX_PARALLEL_PREEMPTORS: Final = 64
 """Twice the connections of a client: a preemptor that pauses between two tries leaves none of them unused."""
 
+# --- plugins
+MAX_PARALLEL_PLUGIN_JOBS: Final = 32
+"""What plugins do in the background, of all profiles."""
+
 # --- events; source: the event broadcaster of Kubernetes, except for the two limits of this project
 MAX_UNSENT_EVENTS: Final = 100_000
 """Events that wait to be sent; further ones are dropped, and the log says so."""

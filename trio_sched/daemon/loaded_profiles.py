@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from attrs import define, frozen
 
 from trio_sched.daemon.binder import Bind
+from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.extenders import Extenders
+from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.plugin_handle import PluginHandle
 from trio_sched.daemon.preemption_executor import PreemptionExecutor
@@ -16,6 +18,7 @@ from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.watched_kinds import wanted_kinds
+from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.likely_mistakes import likely_mistakes
 from trio_sched.engine.plugin_registry import PluginRegistry, is_built_in
@@ -56,6 +59,9 @@ class ProfileLoader:
     client: KubeClient
     activate: Callable[[Iterable[Pod]], None]
     bind: Bind
+    recorder: EventRecorder
+    background: WorkPool
+    metrics: MetricRecorder
 
     def load(self, settings: DaemonSettings) -> LoadedProfiles:
         """Instantiate the plugins of the profiles in *settings*; nothing is scheduled with them yet.
@@ -91,6 +97,9 @@ class ProfileLoader:
             gate=settings.gates.enabled,
             activate=self.activate,
             bind=self.bind,
+            recorder=self.recorder,
+            background=self.background,
+            metrics=self.metrics,
         )
 
 

@@ -8,11 +8,10 @@ from typing import Any
 from attrs import frozen
 
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
-from trio_sched.daemon.watched_kinds import kind_of
-from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
+from trio_sched.daemon.watched_kinds import WATCHED_ANYWAY, kind_of
+from trio_sched.kube_client.kinds import Kind
 
 _READ = ("get", "list", "watch")
-_WATCHED_ANYWAY: Mapping[str, Kind[Any]] = {"Node": NODE_KIND, "Pod": POD_KIND}
 
 
 @frozen
@@ -50,12 +49,12 @@ def cluster_rules(loaded: LoadedProfiles) -> list[Rule]:
         found = kind_of(resource)
         if found is not None:
             allow(found[1].group, found[1].plural, _READ)
+    for written, subresource, verbs in _writes(loaded):
+        allow(written.group, f"{written.plural}/{subresource}".rstrip("/"), verbs)
     if loaded.settings.gates.enabled("GenericWorkload"):
         allow("scheduling.k8s.io", "podgroups/status", ("patch",))
     if loaded.settings.gates.enabled("GangScheduling"):
         allow("", "pods", ("delete",))  # of gangs that stay incomplete
-    for written, verbs in _writes(loaded):
-        allow(written.group, written.plural, verbs)
     return _merged(allowed)
 
 
@@ -67,16 +66,17 @@ def election_rules(lease: str) -> list[Rule]:
     ]
 
 
-def _writes(loaded: LoadedProfiles) -> Iterator[tuple[Kind[Any], Collection[str]]]:
-    """What plugins say that they write."""
+def _writes(loaded: LoadedProfiles) -> Iterator[tuple[Kind[Any], str, Collection[str]]]:
+    """What plugins say that they write: the kind, the subresource or "", the verbs."""
     for profile in loaded.prepared.profiles.values():
         for plugin in profile.plugins.values():
             writes: Mapping[str, Collection[str]] = getattr(plugin, "writes", None) or {}
-            for name, verbs in writes.items():
-                if name in _WATCHED_ANYWAY:
-                    yield _WATCHED_ANYWAY[name], verbs
+            for written, verbs in writes.items():
+                name, _slash, subresource = written.partition("/")
+                if name in WATCHED_ANYWAY:
+                    yield WATCHED_ANYWAY[name], subresource, verbs
                 elif (found := kind_of(name)) is not None:
-                    yield found[1], verbs
+                    yield found[1], subresource, verbs
 
 
 def _merged(allowed: Mapping[tuple[str, str], Iterable[str]]) -> list[Rule]:

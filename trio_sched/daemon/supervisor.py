@@ -210,6 +210,7 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
         writers.start_soon(assembly.hook_scopes.run)
         writers.start_soon(assembly.status_patch_pool.run)
         writers.start_soon(assembly.preemption_executor.pool.run)
+        writers.start_soon(assembly.plugin_job_pool.run)
         async with trio.open_nursery() as nursery:  # holds the pods that wait on permit or pre_bind
             with trio.CancelScope() as scheduling:
                 nursery.start_soon(_cancel_on, stop, scheduling)
@@ -217,7 +218,8 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
                 await assembly.schedule_one.run(nursery)
             nursery.cancel_scope.deadline = trio.current_time() + SHUTDOWN_GRACE_SECONDS
             assembly.binding.give_up_waiting()
-            pools = (assembly.bind_pool, assembly.preemption_executor.pool, assembly.status_patch_pool)
+            executor = assembly.preemption_executor
+            pools = (assembly.bind_pool, executor.pool, assembly.status_patch_pool, assembly.plugin_job_pool)
             for pool in pools:
                 pool.discard_waiting()
             for pool in pools:

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from trio_sched.engine.queueing_hints import HintTable, watched_resources
-from trio_sched.kube_client.kinds import Kind
+from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.device_class import DeviceClass
+from trio_sched.objects.device_taint_rule import DeviceTaintRule
 from trio_sched.objects.disruption_budget import PodDisruptionBudget
 from trio_sched.objects.namespace import Namespace
 from trio_sched.objects.persistent_volume import PersistentVolume, PersistentVolumeClaim
@@ -47,9 +48,15 @@ KINDS: dict[str, Kind[Any]] = {
     "ResourceClaim": _grouped("resource.k8s.io", "resourceclaims", ResourceClaim, namespaced=True),
     "ResourceSlice": _grouped("resource.k8s.io", "resourceslices", ResourceSlice),
     "DeviceClass": _grouped("resource.k8s.io", "deviceclasses", DeviceClass),
+    "DeviceTaintRule": Kind(
+        group="resource.k8s.io", version="v1beta2", plural="devicetaintrules", namespaced=False, type=DeviceTaintRule
+    ),
     "PodGroup": Kind(group="scheduling.k8s.io", version="v1alpha2", plural="podgroups", namespaced=True, type=PodGroup),
 }
 """The name under which plugins read its objects → how it is watched."""
+
+WATCHED_ANYWAY: Mapping[str, Kind[Any]] = {"Node": NODE_KIND, "Pod": POD_KIND}
+"""The kinds that plugins see as columns."""
 
 
 def wanted_kinds(tables: Mapping[str, HintTable], watches: Iterable[str]) -> dict[str, Action]:

@@ -31,3 +31,7 @@ class DocumentError(TrioSchedError):
 def shortened(text: str, limit: int = _SHOWN_CHARACTERS) -> str:
     """*text* for an error message: what is longer than *limit* characters ends in how long it was."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
+
+
+class InvalidDuration(TrioSchedError):
+    """A text that is no duration, in the words of Go."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import Random
+from typing import Final
 
 from attrs import define, field, frozen
 
@@ -41,6 +42,9 @@ from trio_sched.engine.signature_cache import SignatureCache
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun
+
+_SIGNED_PER_ATTEMPT: Final = -1
+"""The signature epoch of pods whose signature holds for one attempt."""
 
 
 @frozen(eq=False)
@@ -154,8 +158,14 @@ class Scheduler:
             return None
 
     def sign_queued(self, info: QueuedPodInfo) -> None:
-        """Note the signature of this version of the pod, and its epoch."""
-        info.signature, info.signature_epoch = self.sign(info.pod), self.signature_epoch
+        """Note the signature of this version of the pod, and its epoch.
+
+        Pods with resource claims are signed anew for every attempt, as the state of their claims is part of it.
+        """
+        if info.pod.spec.resource_claims:
+            info.signature, info.signature_epoch = None, _SIGNED_PER_ATTEMPT
+        else:
+            info.signature, info.signature_epoch = self.sign(info.pod), self.signature_epoch
 
     def invalidate_signatures(self) -> None:
         """Something has changed that plugins read and that no signature shows."""
@@ -188,6 +198,8 @@ class Scheduler:
         nominated = self._nominated.for_pod(pod)
         if info.signature_epoch != self.signature_epoch:
             self.sign_queued(info)
+            if info.signature_epoch == _SIGNED_PER_ATTEMPT:
+                info.signature = self.sign(pod)
         cycle = self._plain_cycle(pod, nominated, profile)
         cache = self._signature_caches[profile.name]
         if info.signature is None:

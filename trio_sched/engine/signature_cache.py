@@ -330,7 +330,7 @@ def _new_evaluation(profile: Profile, table: NodeTable, pod: Pod, signature: Sig
     for scorer in profile.score:
         if scorer.plugin not in cached:
             evaluation.uncached_scores.append(scorer)
-        elif scorer.plugin in evaluation.state.skip_score:
+        elif scorer.plugin in evaluation.state.skip_score or scorer.plugin in evaluation.state.zero_scores:
             continue
         elif scorer.per_node:
             evaluation.per_node.append(PerNodeCache(scorer, _depends_on_pods(scorer)))

@@ -17,6 +17,20 @@ def format_micro_time(moment: datetime) -> str:
     return _utc(moment).isoformat(timespec="microseconds") + "Z"
 
 
+def format_seconds(seconds: float) -> str:
+    """The moment *seconds* after the beginning of 1970, as ``metav1.Time`` is written."""
+    return format_time(datetime.fromtimestamp(seconds, UTC))
+
+
+def parse_time(text: str) -> float | None:
+    """Seconds from the beginning of 1970 to the moment that ``metav1.Time`` *text* is; None if it is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
 def _utc(moment: datetime) -> datetime:
     """*moment* in UTC, without its zone, which ``isoformat`` would write as an offset."""
     return moment.astimezone(UTC).replace(tzinfo=None)

@@ -6,8 +6,13 @@ This package and `trio_sched.testing` are the only ones with a stable API. A plu
 """
 
 from trio_sched.objects.affinity import PreferredSchedulingTerm as PreferredSchedulingTerm
+from trio_sched.objects.copies import encoded as encoded
 from trio_sched.objects.copies import replace_fields as replace_fields
+from trio_sched.objects.copies import to_builtins as to_builtins
+from trio_sched.objects.device_class import DeviceClass as DeviceClass
 from trio_sched.objects.disruption_budget import PodDisruptionBudget as PodDisruptionBudget
+from trio_sched.objects.metadata import ObjectMeta as ObjectMeta
+from trio_sched.objects.metadata import OwnerReference as OwnerReference
 from trio_sched.objects.node import Node as Node
 from trio_sched.objects.node_amounts import node_amounts as node_amounts
 from trio_sched.objects.persistent_volume import ClaimReference as ClaimReference
@@ -16,6 +21,7 @@ from trio_sched.objects.persistent_volume import PersistentVolumeClaim as Persis
 from trio_sched.objects.persistent_volume import PersistentVolumeSpec as PersistentVolumeSpec
 from trio_sched.objects.pod import Container as Container
 from trio_sched.objects.pod import Pod as Pod
+from trio_sched.objects.pod import PodResourceClaim as PodResourceClaim
 from trio_sched.objects.pod import TopologySpreadConstraint as TopologySpreadConstraint
 from trio_sched.objects.pod_group import PodGroup as PodGroup
 from trio_sched.objects.pod_requests import DEFAULT_CPU_MILLI as DEFAULT_CPU_MILLI
@@ -28,7 +34,30 @@ from trio_sched.objects.pod_requests import is_extended as is_extended
 from trio_sched.objects.pod_requests import nano_requests as nano_requests
 from trio_sched.objects.pod_requests import pod_resources as pod_resources
 from trio_sched.objects.pod_requests import to_amounts as to_amounts
+from trio_sched.objects.quantity import Quantity as Quantity
 from trio_sched.objects.quantity import parse_nano as parse_nano
+from trio_sched.objects.quantity_text import QuantityStyle as QuantityStyle
+from trio_sched.objects.quantity_text import format_nano as format_nano
+from trio_sched.objects.quantity_text import style_of as style_of
+from trio_sched.objects.resource_claim import AllocatedDeviceStatus as AllocatedDeviceStatus
+from trio_sched.objects.resource_claim import AllocationResult as AllocationResult
+from trio_sched.objects.resource_claim import DeviceAllocationConfiguration as DeviceAllocationConfiguration
+from trio_sched.objects.resource_claim import DeviceAllocationResult as DeviceAllocationResult
+from trio_sched.objects.resource_claim import DeviceClaim as DeviceClaim
+from trio_sched.objects.resource_claim import DeviceConstraint as DeviceConstraint
+from trio_sched.objects.resource_claim import DeviceRequest as DeviceRequest
+from trio_sched.objects.resource_claim import DeviceRequestAllocationResult as DeviceRequestAllocationResult
+from trio_sched.objects.resource_claim import DeviceSubRequest as DeviceSubRequest
+from trio_sched.objects.resource_claim import DeviceToleration as DeviceToleration
+from trio_sched.objects.resource_claim import ExactDeviceRequest as ExactDeviceRequest
+from trio_sched.objects.resource_claim import ResourceClaim as ResourceClaim
+from trio_sched.objects.resource_claim import ResourceClaimConsumerReference as ResourceClaimConsumerReference
+from trio_sched.objects.resource_claim import ResourceClaimSpec as ResourceClaimSpec
+from trio_sched.objects.resource_slice import CapacityRequestPolicy as CapacityRequestPolicy
+from trio_sched.objects.resource_slice import Device as Device
+from trio_sched.objects.resource_slice import DeviceAttribute as DeviceAttribute
+from trio_sched.objects.resource_slice import DeviceCapacity as DeviceCapacity
+from trio_sched.objects.resource_slice import ResourceSlice as ResourceSlice
 from trio_sched.objects.selector import LabelSelector as LabelSelector
 from trio_sched.objects.selector import NodeSelector as NodeSelector
 from trio_sched.objects.selector import NodeSelectorRequirement as NodeSelectorRequirement
@@ -41,6 +70,8 @@ from trio_sched.objects.storage import TopologySelectorTerm as TopologySelectorT
 from trio_sched.objects.storage import VolumeAttachment as VolumeAttachment
 from trio_sched.objects.taint import Taint as Taint
 from trio_sched.objects.taint import Toleration as Toleration
+from trio_sched.objects.timestamps import format_seconds as format_seconds
+from trio_sched.objects.timestamps import parse_time as parse_time
 from trio_sched.objects.volume import Volume as Volume
 from trio_sched.plugin_api.arguments import DefaultPreemptionArgs as DefaultPreemptionArgs
 from trio_sched.plugin_api.arguments import DynamicResourcesArgs as DynamicResourcesArgs
@@ -64,7 +95,10 @@ from trio_sched.plugin_api.extension_points import hookimpl as hookimpl
 from trio_sched.plugin_api.fit_error import fit_error as fit_error
 from trio_sched.plugin_api.handle import Handle as Handle
 from trio_sched.plugin_api.handle import KindNotWatched as KindNotWatched
+from trio_sched.plugin_api.handle import ObjectGone as ObjectGone
+from trio_sched.plugin_api.handle import OutcomeUnknown as OutcomeUnknown
 from trio_sched.plugin_api.handle import WaitingPod as WaitingPod
+from trio_sched.plugin_api.handle import WriteConflict as WriteConflict
 from trio_sched.plugin_api.pod_groups import Placement as Placement
 from trio_sched.plugin_api.pod_groups import PlacementAssignments as PlacementAssignments
 from trio_sched.plugin_api.pod_groups import PodGroupInfo as PodGroupInfo
@@ -98,8 +132,16 @@ from trio_sched.snapshot.affinity_terms import AffinityTerm as AffinityTerm
 from trio_sched.snapshot.affinity_terms import PodTerms as PodTerms
 from trio_sched.snapshot.affinity_terms import TermKind as TermKind
 from trio_sched.snapshot.affinity_terms import affinity_terms as affinity_terms
+from trio_sched.snapshot.allocated_devices import AllocatedDevices as AllocatedDevices
+from trio_sched.snapshot.allocated_devices import DeviceId as DeviceId
+from trio_sched.snapshot.allocated_devices import SharedUse as SharedUse
 from trio_sched.snapshot.arrays import BoolArray as BoolArray
 from trio_sched.snapshot.arrays import Int64Array as Int64Array
+from trio_sched.snapshot.claim_cache import EXTENDED_RESOURCE_CLAIM as EXTENDED_RESOURCE_CLAIM
+from trio_sched.snapshot.claim_cache import ClaimCache as ClaimCache
+from trio_sched.snapshot.device_pools import Pool as Pool
+from trio_sched.snapshot.device_pools import PoolDevice as PoolDevice
+from trio_sched.snapshot.device_table import DeviceTable as DeviceTable
 from trio_sched.snapshot.distinct_values import per_distinct_value as per_distinct_value
 from trio_sched.snapshot.domain_counts import NO_DOMAIN as NO_DOMAIN
 from trio_sched.snapshot.domain_counts import DomainCounts as DomainCounts
@@ -112,6 +154,10 @@ from trio_sched.snapshot.label_selection import selector_of_map as selector_of_m
 from trio_sched.snapshot.node_columns import NodeColumns as NodeColumns
 from trio_sched.snapshot.node_columns import NodeSet as NodeSet
 from trio_sched.snapshot.node_columns import NodeView as NodeView
+from trio_sched.snapshot.node_devices import BadNodeSelector as BadNodeSelector
+from trio_sched.snapshot.node_devices import NodeDevices as NodeDevices
+from trio_sched.snapshot.node_devices import NodeDevicesCache as NodeDevicesCache
+from trio_sched.snapshot.node_devices import check_node_selector as check_node_selector
 from trio_sched.snapshot.node_selection import match_label_values as match_label_values
 from trio_sched.snapshot.node_selection import match_labels as match_labels
 from trio_sched.snapshot.node_selection import match_node_selector as match_node_selector
@@ -130,17 +176,24 @@ __all__ = [
     "DEFAULT_CPU_MILLI",
     "DEFAULT_MEMORY_BYTES",
     "EVERYTHING",
+    "EXTENDED_RESOURCE_CLAIM",
     "NOTHING",
     "NOT_STARTED",
     "NO_DOMAIN",
     "SKIP",
     "Action",
     "AffinityTerm",
+    "AllocatedDeviceStatus",
+    "AllocatedDevices",
+    "AllocationResult",
+    "BadNodeSelector",
     "BoolArray",
     "BudgetsByNamespace",
     "CSIDriver",
     "CSINode",
     "CSIStorageCapacity",
+    "CapacityRequestPolicy",
+    "ClaimCache",
     "ClaimReference",
     "ClusterEvent",
     "Code",
@@ -148,11 +201,26 @@ __all__ = [
     "Container",
     "CycleState",
     "DefaultPreemptionArgs",
+    "Device",
+    "DeviceAllocationConfiguration",
+    "DeviceAllocationResult",
+    "DeviceAttribute",
+    "DeviceCapacity",
+    "DeviceClaim",
+    "DeviceClass",
+    "DeviceConstraint",
+    "DeviceId",
+    "DeviceRequest",
+    "DeviceRequestAllocationResult",
+    "DeviceSubRequest",
+    "DeviceTable",
+    "DeviceToleration",
     "Diagnosis",
     "DomainCounts",
     "DryRun",
     "DynamicResourcesArgs",
     "EventRegistration",
+    "ExactDeviceRequest",
     "ExtensionPoints",
     "Handle",
     "Hint",
@@ -168,6 +236,8 @@ __all__ = [
     "Node",
     "NodeAffinityArgs",
     "NodeColumns",
+    "NodeDevices",
+    "NodeDevicesCache",
     "NodeResourcesBalancedAllocationArgs",
     "NodeResourcesFitArgs",
     "NodeSelector",
@@ -176,6 +246,10 @@ __all__ = [
     "NodeSet",
     "NodeStatuses",
     "NodeView",
+    "ObjectGone",
+    "ObjectMeta",
+    "OutcomeUnknown",
+    "OwnerReference",
     "PersistentVolume",
     "PersistentVolumeClaim",
     "PersistentVolumeSpec",
@@ -187,19 +261,29 @@ __all__ = [
     "PodGroupInfo",
     "PodGroupState",
     "PodGroupTrial",
+    "PodResourceClaim",
     "PodSelector",
     "PodTerms",
     "PodTopologySpreadArgs",
+    "Pool",
+    "PoolDevice",
     "PostFilterResult",
     "PreFilterResult",
     "PreFlight",
     "PreferredSchedulingTerm",
+    "Quantity",
+    "QuantityStyle",
     "QueuedPod",
     "Resource",
     "ResourceAmounts",
+    "ResourceClaim",
+    "ResourceClaimConsumerReference",
+    "ResourceClaimSpec",
     "ResourceOptions",
+    "ResourceSlice",
     "ScoringStrategy",
     "SelectorError",
+    "SharedUse",
     "SizedCache",
     "Status",
     "StorageClass",
@@ -218,11 +302,16 @@ __all__ = [
     "VolumeBindingArgs",
     "Wait",
     "WaitingPod",
+    "WriteConflict",
     "affinity_terms",
     "budgets_of",
+    "check_node_selector",
     "compile_selector",
+    "encoded",
     "failure",
     "fit_error",
+    "format_nano",
+    "format_seconds",
     "hookimpl",
     "host_ports",
     "int_scores",
@@ -236,15 +325,18 @@ __all__ = [
     "node_selector_matches",
     "on",
     "parse_nano",
+    "parse_time",
     "pending",
     "per_distinct_value",
     "pod_resources",
     "replace_fields",
     "selector_of_map",
     "started_at",
+    "style_of",
     "term_is_empty",
     "term_problem",
     "to_amounts",
+    "to_builtins",
     "unresolvable",
     "unschedulable",
 ]

@@ -25,7 +25,15 @@ class CycleState:
     (shallowly), any other value is shared.
     """
 
-    __slots__ = ("_values", "is_trial", "pods_to_activate", "record_plugin_metrics", "skip_filter", "skip_score")
+    __slots__ = (
+        "_values",
+        "is_trial",
+        "pods_to_activate",
+        "record_plugin_metrics",
+        "skip_filter",
+        "skip_score",
+        "zero_scores",
+    )
 
     def __init__(self, *, is_trial: bool = False) -> None:
         self._values: dict[Hashable, Any] = {}
@@ -33,6 +41,10 @@ class CycleState:
         """Plugins whose pre_filter returned Skip."""
         self.skip_score: frozenset[str] = frozenset()
         """Plugins whose pre_score returned Skip."""
+        self.zero_scores: frozenset[str] = frozenset()
+        """Plugins that score every node 0 for this pod: their pre_filter adds their name.
+
+        Their score and normalize_score need not be called then."""
         self.pods_to_activate: dict[str, Pod] = {}
         """Pods (by namespace/name) to move to the active queue once this pod's scheduling or binding cycle succeeds."""
         self.is_trial = is_trial
@@ -68,6 +80,7 @@ class CycleState:
             other._values.pop(key, None)
         other.skip_filter = self.skip_filter
         other.skip_score = self.skip_score
+        other.zero_scores = self.zero_scores
         return other
 
     def clone(self) -> CycleState:
@@ -86,6 +99,7 @@ class CycleState:
                 raise ValueNotCloned(key) from error
         other.skip_filter = self.skip_filter
         other.skip_score = self.skip_score
+        other.zero_scores = self.zero_scores
         other.is_trial = self.is_trial
         other.pods_to_activate = self.pods_to_activate
         return other

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
@@ -29,6 +29,18 @@ class KindNotWatched(TrioSchedError, LookupError):
 
     def __str__(self) -> str:
         return f"kind {self.kind!r} is not watched, so its objects are not known; {self.fix}"
+
+
+class WriteConflict(TrioSchedError):
+    """The object is not, or no longer, at the version that a write asks for; the text is the API server's."""
+
+
+class ObjectGone(TrioSchedError, LookupError):
+    """There is no such object; the text is the API server's."""
+
+
+class OutcomeUnknown(TrioSchedError):
+    """A write got no response: the API server may have made it, or may still make it."""
 
 
 class WaitingPod(Protocol):
@@ -174,13 +186,91 @@ class Handle(Protocol):
         """Bind *pod* to *node_name* through the API server; None, or why it failed."""
         ...
 
-    async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
-        """Merge *patch* (JSON merge patch) into an object; returns it as the API server stored it.
+    def wall_seconds(self) -> float:
+        """Seconds since the beginning of 1970, to compare with times in objects; simulated in tests and simulations."""
+        ...
 
-        A ``metadata.resourceVersion`` in *patch* is a precondition: the object must still be at that version.
+    def record_event(self, pod: Pod, type: Literal["Normal", "Warning"], reason: str, action: str, note: str) -> None:
+        """Record an event about *pod*; it is sent later, and repeated ones are counted."""
+        ...
+
+    def count(self, metric: str, *labels: str, seconds: float | None = None) -> None:
+        """Count in one of kube-scheduler's metrics that plugins count in; for others, use prometheus-client.
+
+        Args:
+            metric: its name without ``scheduler_``, of those in the reference of the metrics that say so.
+            labels: the values of its labels, in the order of their names.
+            seconds: what is observed, if it is a histogram.
 
         Raises:
+            LookupError: there is no such metric.
+        """
+        ...
+
+    def run_in_background(self, job: Callable[[], Awaitable[None]]) -> None:
+        """Call *job* and await it while the scheduler goes on: for what an unreserve has to take back.
+
+        A failure is logged. At a stop there is a while for jobs to end.
+        """
+        ...
+
+    # --- writing: what a plugin writes is listed in its ``writes`` --------------------------------------------------
+
+    async def read(self, kind: str, name: str, *, namespace: str = "") -> Any:
+        """An object as the API server has it now, which a watch may show later.
+
+        Raises:
+            ObjectGone: there is none.
             Exception: the API server refused, with its text, or did not respond.
+        """
+        ...
+
+    async def create(self, kind: str, body: Mapping[str, Any], *, namespace: str = "") -> Any:
+        """Create an object; returns it as the API server stored it.
+
+        Args:
+            kind: as in `objects`.
+            body: the object as in JSON, without ``apiVersion`` and ``kind``.
+            namespace: of the object.
+
+        Raises:
+            WriteConflict: the name is taken.
+            OutcomeUnknown: there was no response.
+            Exception: the API server refused, with its text.
+        """
+        ...
+
+    async def patch(
+        self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
+    ) -> Any:
+        """Merge *patch* (JSON merge patch) into an object; returns it as the API server stored it.
+
+        ``metadata.resourceVersion`` and ``metadata.uid`` in *patch* are preconditions: the object must still be at that
+        version, and be that object.
+
+        Args:
+            kind: as in `objects`, or Pod or Node.
+            name: of the object.
+            patch: what to merge.
+            namespace: of the object.
+            subresource: ``status``, for instance; in ``writes`` that is ``ResourceClaim/status``.
+
+        Raises:
+            WriteConflict: a precondition does not hold.
+            ObjectGone: there is no such object.
+            OutcomeUnknown: there was no response.
+            Exception: the API server refused, with its text.
+        """
+        ...
+
+    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+        """Delete an object, with *uid* only if it has that one.
+
+        Raises:
+            WriteConflict: it has another UID.
+            ObjectGone: there is no such object.
+            OutcomeUnknown: there was no response.
+            Exception: the API server refused, with its text.
         """
         ...
 

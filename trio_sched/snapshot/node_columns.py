@@ -17,6 +17,7 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import HostPort
 from trio_sched.objects.taint import Taint
 from trio_sched.snapshot.arrays import BoolArray, Int32Array, Int64Array, RowIndex
+from trio_sched.snapshot.device_table import DeviceTable
 from trio_sched.snapshot.domain_counts import DomainCounts
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_selector import PodSelector
@@ -199,6 +200,13 @@ class NodeColumns:
         """Of image *name*: size in bytes, on how many nodes of the cluster it is, and which of these nodes have it."""
         size, rows = self._table.images.get(name)
         return size, len(rows), self._positions(rows)
+
+    # --- devices ----------------------------------------------------------------------------------------------------
+
+    @property
+    def devices(self) -> DeviceTable:
+        """The devices of all nodes of the cluster, by the names of nodes, and the claims that have them."""
+        return self._table.devices
 
     # --- pods -----------------------------------------------------------------------------------------------------
 

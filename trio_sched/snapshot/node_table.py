@@ -19,6 +19,7 @@ from trio_sched.objects.taint import Taint
 from trio_sched.snapshot.arrays import next_capacity, smaller_capacity
 from trio_sched.snapshot.change_log import ChangeLog
 from trio_sched.snapshot.column_store import ColumnStore, ColumnViews
+from trio_sched.snapshot.device_table import DeviceTable
 from trio_sched.snapshot.domain_counts import DomainCountsBudget
 from trio_sched.snapshot.host_ports import HostPortIndex
 from trio_sched.snapshot.image_index import ImageIndex
@@ -59,10 +60,13 @@ class NodeTable:
     """
     nodes_generation: int = 0
     """Counts changes of any node object that matter to plugins."""
+    devices: DeviceTable = field(factory=DeviceTable)
+    """The devices of the nodes, by their names; a copy of rows has the same."""
     unlisted_pods: dict[str, UnlistedPod] = field(factory=dict)
     """By UID, pods that are assumed while their group is tried and whose affinity terms are not all seen."""
     pod_index: PodIndex = field(init=False)
     term_index: TermIndex = field(init=False)
+    _is_copy: bool = False
     _images: ImageIndex | None = field(factory=ImageIndex)
     _generation: int = 0
     _views: ColumnViews | None = None
@@ -72,6 +76,8 @@ class NodeTable:
 
     def __attrs_post_init__(self) -> None:
         self._start_indexes()
+        if not self._is_copy:
+            self.devices.on_change = self._devices_changed
 
     def _start_indexes(self) -> None:
         budget = DomainCountsBudget()
@@ -121,6 +127,8 @@ class NodeTable:
             nodes=[self.nodes[row] for row in rows],
             pods=[self.pods[row].copy() for row in rows],
             topology=TopologyRows(self._labels, rows),
+            devices=self.devices,
+            is_copy=True,
             images=None,
             store=ColumnStore.of_rows(self.views, np.array(rows, dtype=np.intp)),
         )
@@ -386,6 +394,17 @@ class NodeTable:
         self._store.pods_generation[row] = self._store.pod_objects_generation[row] = self._generation
 
     # --- bookkeeping ------------------------------------------------------------------------------------------------
+
+    def _devices_changed(self, node_name: str | None) -> None:
+        """Results about devices are to be computed again: for one node, or for all."""
+        if node_name is None:
+            self.membership_generation += 1
+            return
+        row = self.row_of.get(node_name)
+        if row is not None:
+            self.pods_log.append(row)
+            self._generation += 1
+            self._store.pods_generation[row] = self._generation
 
     def _node_changed(self, row: int) -> None:
         self.node_log.append(row)

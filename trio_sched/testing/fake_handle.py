@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from attrs import define, field
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
-from trio_sched.daemon.watched_kinds import check_kind
+from trio_sched.daemon.watched_kinds import check_kind, kind_of
 from trio_sched.engine.pod_group_state import PodGroupStates
+from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.handle import ObjectGone, WriteConflict
 from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
+from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 
@@ -65,7 +68,7 @@ class FakeHandle:
     """
     clock: float = 0.0
     """What `now` returns."""
-    nodes: NodeColumns = field(factory=lambda: NodeColumns(NodeTable()))
+    _nodes: NodeColumns = field(factory=lambda: NodeColumns(NodeTable()))
     waiting: dict[str, FakeWaitingPod] = field(factory=dict)
     """What `waiting_pods` returns, by UID."""
     bind_status: Status | None = None
@@ -94,13 +97,50 @@ class FakeHandle:
     """Names of nodes for which `is_preempting_on` is true."""
     patched: list[tuple[str, str, Mapping[str, Any]]] = field(factory=list)
     """(kind, namespace/name, patch) for every call of `patch`."""
+    deleted: list[tuple[str, str]] = field(factory=list)
+    """(kind, namespace/name) for every call of `delete`."""
+    events: list[tuple[Pod, str, str]] = field(factory=list)
+    """(pod, reason, note) for every call of `record_event`."""
+    counted: list[tuple[str, ...]] = field(factory=list)
+    """(metric, labels…) for every call of `count`."""
+    jobs: list[Callable[[], Awaitable[None]]] = field(factory=list)
+    """What `run_in_background` was called with."""
     refusal: Exception | None = None
-    """What `patch` raises, unless it is None."""
+    """What `create`, `patch` and `delete` raise, unless it is None."""
     while_waiting: Callable[[], None] = lambda: None
     """Called whenever a plugin waits in `changed`."""
     _versions: dict[str, tuple[int, tuple[Any, ...]]] = field(factory=dict, init=False)
     """By kind: its version, and the objects that it stands for."""
+    _shown_devices: dict[tuple[str, str, str], Any] = field(factory=dict, init=False)
+    """The slices and claims that the columns have."""
     _resource_versions: count[int] = field(factory=lambda: count(1000), init=False)
+
+    @property
+    def nodes(self) -> NodeColumns:
+        """The nodes, with the slices and claims in *known_objects*; can be set."""
+        self._show_devices()
+        return self._nodes
+
+    @nodes.setter
+    def nodes(self, nodes: NodeColumns) -> None:
+        self._nodes = nodes
+        self._shown_devices.clear()
+        self._show_devices()
+
+    def _show_devices(self) -> None:
+        devices = self._nodes.devices
+        found = {
+            (kind, one.metadata.namespace, one.metadata.name): one
+            for kind in DEVICE_KINDS
+            for one in self.known_objects.get(kind, ())
+        }
+        for key in self._shown_devices.keys() - found.keys():
+            kind, namespace, name = key
+            devices.remove(kind, name, namespace)
+        for key, one in found.items():
+            if self._shown_devices.get(key) is not one:
+                devices.put(one)
+        self._shown_devices = found
 
     def feature_enabled(self, gate: str) -> bool:
         """The value in *gates*, else Kubernetes' default.
@@ -207,23 +247,84 @@ class FakeHandle:
         self.bound.append((pod, node_name))
         return self.bind_status
 
-    async def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "") -> Any:
+    def wall_seconds(self) -> float:
+        """The time on *clock*, counted from 1970."""
+        return self.clock
+
+    def record_event(self, pod: Pod, type: Literal["Normal", "Warning"], reason: str, action: str, note: str) -> None:
+        """Record the event in *events*."""
+        self.events.append((pod, reason, note))
+
+    def count(self, metric: str, *labels: str, seconds: float | None = None) -> None:
+        """Record the call in *counted*."""
+        self.counted.append((metric, *labels))
+
+    def run_in_background(self, job: Callable[[], Awaitable[None]]) -> None:
+        """Put *job* into *jobs*; the test calls and awaits it."""
+        self.jobs.append(job)
+
+    async def read(self, kind: str, name: str, *, namespace: str = "") -> Any:
+        """The object in *known_objects*.
+
+        Raises:
+            ObjectGone: there is none.
+        """
+        return self._stored(kind, name, namespace)
+
+    async def create(self, kind: str, body: Mapping[str, Any], *, namespace: str = "") -> Any:
+        """Put the object into *known_objects*, or raise *refusal*; ``generateName`` gets a number."""
+        if self.refusal is not None:
+            raise self.refusal
+        number = next(self._resource_versions)
+        metadata = dict(body["metadata"])
+        metadata.setdefault("name", f"{metadata.get('generateName', '')}{number}")
+        metadata |= {"namespace": namespace, "uid": f"created-{number}", "resourceVersion": str(number)}
+        found = kind_of(kind)
+        new = msgspec.convert({**body, "metadata": metadata}, AnyObject if found is None else found[1].type)
+        self.known_objects[kind] = [*self.known_objects.get(kind, ()), new]
+        return new
+
+    async def patch(
+        self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
+    ) -> Any:
         """Record the patch in *patched* and merge it into the object in *known_objects*, or raise *refusal*.
 
         Raises:
-            LookupError: there is no such object.
+            ObjectGone: there is no such object.
+            WriteConflict: it has another version than *patch*.
         """
         if self.refusal is not None:
             raise self.refusal
         self.patched.append((kind, f"{namespace}/{name}".lstrip("/"), patch))
-        old = self.object(kind, name, namespace)
-        if old is None:
-            raise LookupError(f"no {kind} is called {name}")
+        if kind == "Pod":
+            return None
+        old = self._stored(kind, name, namespace)
+        version = patch.get("metadata", {}).get("resourceVersion")
+        if version is not None and version != old.metadata.resource_version:
+            raise WriteConflict(f"the object {name} is at version {old.metadata.resource_version}, not {version}")
         merged = _merged(msgspec.to_builtins(old), patch)
         merged["metadata"]["resourceVersion"] = str(next(self._resource_versions))
         new = msgspec.convert(merged, type(old))
         self.known_objects[kind] = [new if one is old else one for one in self.known_objects[kind]]
         return new
+
+    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+        """Record the deletion in *deleted* and take the object out of *known_objects*, or raise *refusal*.
+
+        Raises:
+            ObjectGone: there is no such object.
+        """
+        if self.refusal is not None:
+            raise self.refusal
+        old = self._stored(kind, name, namespace)
+        self.deleted.append((kind, f"{namespace}/{name}".lstrip("/")))
+        self.known_objects[kind] = [one for one in self.known_objects[kind] if one is not old]
+
+    def _stored(self, kind: str, name: str, namespace: str) -> Any:
+        old = self.object(kind, name, namespace)
+        if old is None:
+            raise ObjectGone(f"no {kind} is called {name}")
+        return old
 
     async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
         """Advance *clock* by *timeout_seconds* and call *while_waiting*.

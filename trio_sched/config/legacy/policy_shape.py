@@ -7,12 +7,13 @@ from attrs import frozen
 
 from trio_sched.config.decode import Bool, Decoding, GoType, Integer, ListOf, Raw, String, Struct
 from trio_sched.config.document import interpret, read_document
-from trio_sched.config.durations import format_duration, parse_duration
+from trio_sched.config.durations import parse_duration
 from trio_sched.config.errors import ConfigError
 from trio_sched.config.legacy.values import by_lower_case, decode_whole, with_shape_case
 from trio_sched.config.plugin_arguments.resource_spec import RESOURCES
 from trio_sched.config.plugin_arguments.utilization_shape import SHAPE
 from trio_sched.config.wire_types import EXTENDER, GROUP, TYPE_META
+from trio_sched.documents.durations import format_duration
 from trio_sched.documents.errors import shortened
 from trio_sched.documents.tree import Number, Tree
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from trio_sched.config.decode import Duration, Given, GoType
-from trio_sched.config.durations import format_duration
 from trio_sched.config.errors import Problem
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.problems import forbidden, invalid
+from trio_sched.documents.durations import format_duration
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.plugin_api.arguments import DynamicResourcesArgs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from attrs import define, field
@@ -14,6 +15,7 @@ ATTEMPT_BUCKETS: Final = exponential_buckets(0.001, 2, 15)
 SLI_BUCKETS: Final = exponential_buckets(0.01, 2, 20)
 REVIEW_BUCKETS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
 TOKEN_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+BINDING_CONDITION_BUCKETS: Final = exponential_buckets(0.1, 2, 14)
 EXPIRATION_BUCKETS: Final = (
     0.0,
     1800.0,
@@ -76,6 +78,12 @@ class MetricRecorder:
     """(result,) → seconds that the deletion of the victims took in the background."""
     loop_lag: Histogram = field(factory=lambda: Histogram(ATTEMPT_BUCKETS))
     """How much later than due the event loop came round."""
+    claim_creates: Counter[tuple[str, ...]] = field(factory=Counter)
+    """(status,) → claims for extended resources that were created, or were to be."""
+    binding_conditions: Counter[tuple[str, ...]] = field(factory=Counter)
+    """(driver, profile, status) → devices whose binding conditions were waited for."""
+    binding_condition_waits: HistogramsBy = field(factory=lambda: HistogramsBy(BINDING_CONDITION_BUCKETS))
+    """(driver, profile, status) → seconds."""
     cache_errors: int = 0
     """Events from the API server that did not fit what the cache held."""
     slow_renewals: int = 0
@@ -84,6 +92,15 @@ class MetricRecorder:
     """Whether this process holds the lease; None without leader election."""
     has_led: bool = False
     """Whether this process has scheduled."""
+
+    @property
+    def of_plugins(self) -> dict[str, tuple[Counter[tuple[str, ...]] | None, HistogramsBy | None]]:
+        """Name without ``scheduler_`` → where plugins count."""
+        return {
+            "resourceclaim_creates_total": (self.claim_creates, None),
+            "dra_bindingconditions_allocations_total": (self.binding_conditions, None),
+            "dra_bindingconditions_wait_duration_seconds": (None, self.binding_condition_waits),
+        }
 
     def bound(self, info: QueuedPodInfo, now: float) -> None:
         """The pod is bound."""
@@ -107,5 +124,8 @@ class MetricRecorder:
             self.permit_waits,
             self.event_handling,
             self.preemptions,
+            self.binding_condition_waits,
         ):
             histograms.clear()
+        self.claim_creates.clear()
+        self.binding_conditions.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from trio_sched.daemon.metrics.families import BETA, STABLE, Family, Type
-from trio_sched.daemon.metrics.recorder import ATTEMPT_BUCKETS, SLI_BUCKETS
+from trio_sched.daemon.metrics.recorder import ATTEMPT_BUCKETS, BINDING_CONDITION_BUCKETS, SLI_BUCKETS
 from trio_sched.engine.histogram import exponential_buckets
 from trio_sched.engine.measurements import PLUGIN_BUCKETS, POINT_BUCKETS
 
@@ -255,6 +255,7 @@ SCHEDULER_FAMILIES: Final = (
         "Number of ResourceClaims creation requests within scheduler",
         ("status",),
         gates=("DRAExtendedResource",),
+        note="Counted by the plugin DynamicResources.",
     ),
     Family(
         "scheduler_dra_bindingconditions_allocations_total",
@@ -262,16 +263,16 @@ SCHEDULER_FAMILIES: Final = (
         "Number of allocations using devices with BindingConditions, counted per driver per scheduling attempt",
         ("profile", "driver", "status"),
         gates=("DRADeviceBindingConditions",),
-        note="Never has a value: plugins cannot count.",
+        note="Counted by the plugin DynamicResources.",
     ),
     Family(
         "scheduler_dra_bindingconditions_wait_duration_seconds",
         Type.HISTOGRAM,
         "Time in seconds spent waiting for BindingConditions to be satisfied during PreBind.",
         ("profile", "driver", "status"),
-        buckets=exponential_buckets(0.1, 2, 14),
+        buckets=BINDING_CONDITION_BUCKETS,
         gates=("DRADeviceBindingConditions",),
-        note="Never has a value: plugins cannot count.",
+        note="Counted by the plugin DynamicResources.",
     ),
     Family(
         "scheduler_volume_binder_cache_requests_total",

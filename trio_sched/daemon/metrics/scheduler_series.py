@@ -79,12 +79,20 @@ def attempts(recorder: MetricRecorder, measurements: Measurements) -> Collected:
     yield "scheduler_event_handling_duration_seconds", list(recorder.event_handling.by_key.items())
     yield "scheduler_preemption_victims", [((), recorder.victims)]
     yield "scheduler_preemption_attempts_total", [((), float(measurements.post_filters))]
+    yield "scheduler_resourceclaim_creates_total", _counts(recorder.claim_creates)
+    yield "scheduler_dra_bindingconditions_allocations_total", _counts(recorder.binding_conditions)
+    waits = recorder.binding_condition_waits.by_key
+    yield "scheduler_dra_bindingconditions_wait_duration_seconds", list(waits.items())
     preemptions = recorder.preemptions.by_key
     yield "scheduler_preemption_goroutines_duration_seconds", list(preemptions.items())
     yield (
         "scheduler_preemption_goroutines_execution_total",
         [(key, float(one.count)) for key, one in preemptions.items()],
     )
+
+
+def _counts(counts: Mapping[tuple[str, ...], int]) -> list[Series]:
+    return [(key, float(count)) for key, count in counts.items()]
 
 
 def cycles(measurements: Measurements, failures: Mapping[tuple[str, str], int]) -> Collected:

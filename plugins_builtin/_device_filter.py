@@ -1,0 +1,343 @@
+"""On which nodes the claims of a pod can be allocated, or are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from attrs import define, field
+
+from plugins_builtin._binding_conditions import BindingFailed, has_timed_out, is_ready
+from plugins_builtin._device_allocator import (
+    AllocationFailed,
+    AllocatorFeatures,
+    ClaimSolution,
+    DeviceSearch,
+    NoDevicesFromInvalidPools,
+    SearchTimedOut,
+)
+from plugins_builtin._device_requests import WantedClaim
+from plugins_builtin._device_results import score_of
+from plugins_builtin._device_shapes import Answer, Shape, Shapes
+from plugins_builtin._extended_resources import ResourceClasses, device_requests
+from plugins_builtin._pod_claims import NodeResult, PodClaims
+from plugins_builtin._resources import DEVICE_CLASS_PREFIX
+from trio_sched.plugin_api import (
+    BadNodeSelector,
+    BoolArray,
+    DeviceClass,
+    Handle,
+    NodeColumns,
+    NodeDevicesCache,
+    Pod,
+    PoolDevice,
+    ResourceClaim,
+    Status,
+    Verdicts,
+    check_node_selector,
+    failure,
+    is_extended,
+    match_node_selector,
+    replace_fields,
+    unresolvable,
+)
+
+if TYPE_CHECKING:
+    from plugins_builtin._device_selectors import DeviceSelectors
+
+NO_SOLUTION = unresolvable("cannot allocate all claims")
+NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
+NO_SUCH_RESOURCE = unresolvable("cannot fit resource")
+LEFT_OVER_CLAIM = unresolvable("cannot schedule extended resource claim")
+INVALID_POOLS = unresolvable("invalid resource pools were encountered")
+
+
+@define(eq=False)
+class _Variant:
+    """What is to be allocated on some nodes: the same but for the claim for extended resources."""
+
+    wanted: list[WantedClaim]
+    shape: Shape | None
+    extended_claim: ResourceClaim | None = None
+    mappings: tuple[dict[str, str], ...] = ()
+
+
+@define(eq=False)
+class DeviceFilter:
+    """The filter of one profile."""
+
+    handle: Handle
+    features: AllocatorFeatures
+    selectors: DeviceSelectors
+    classes: ResourceClasses
+    binding_timeout_seconds: float
+    max_tried: int
+    devices: NodeDevicesCache = field(init=False)
+    _shapes: Shapes = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.devices = NodeDevicesCache(partitionable=self.features.partitionable)
+        self._shapes = Shapes(self.selectors, self.class_named, self.features)
+
+    def shape_of(self, wanted: Sequence[WantedClaim]) -> Shape:
+        """The shape of these claims."""
+        return self._shapes.of(wanted, self.handle.version("DeviceClass"))
+
+    def verdicts(self, pod: Pod, nodes: NodeColumns, of_pod: PodClaims) -> Verdicts:
+        """What the filter says; notes in *of_pod* what was found."""
+        return _NodeFilter(self, pod, nodes, of_pod).verdicts()
+
+    def result_on(self, pod: Pod, node_name: str, of_pod: PodClaims) -> NodeResult | None:
+        """What can be allocated on one node, the devices included; None if nothing can, or nothing has to.
+
+        Raises:
+            AllocationFailed: something is wrong with a claim, a class, an expression or a slice.
+        """
+        nodes = self.handle.nodes
+        position = nodes.position(node_name)
+        if position is None:
+            return None
+        node = nodes.take(slice(position, position + 1))
+        return _NodeFilter(self, pod, node, of_pod, is_memo_enough=False).result()
+
+    def class_named(self, name: str) -> DeviceClass | None:
+        """The device class."""
+        found: DeviceClass | None = self.handle.object("DeviceClass", name)
+        return found
+
+
+@define(eq=False)
+class _NodeFilter:
+    """One call of the filter."""
+
+    plugin: DeviceFilter
+    pod: Pod
+    nodes: NodeColumns
+    of_pod: PodClaims
+    is_memo_enough: bool = True
+    """Whether it is enough to know that there are devices, and not which."""
+    _statuses: list[Status] = field(factory=list)
+    _code_of: dict[int, int] = field(factory=dict)
+    _variants: dict[tuple[str, ...], _Variant] = field(factory=dict)
+    _may_fail: bool = False
+    _score_of_allocated: int = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._score_of_allocated = sum(map(_score_of_allocated, self.of_pod.claims))
+
+    def verdicts(self) -> Verdicts:
+        codes = np.zeros(len(self.nodes), dtype=np.int32)
+        unavailable = self._unavailable()
+        handled = self._extended_resources()
+        for position in range(len(self.nodes)):
+            status = self._judge(position, handled, unavailable)
+            if status is not None:
+                codes[position] = self._code(status)
+        statuses = self._statuses
+        return Verdicts(codes, lambda code: statuses[code - 1], may_fail=self._may_fail)
+
+    def result(self) -> NodeResult | None:
+        """What was found on the only node; see `DeviceFilter.result_on`."""
+        status = self._judge(0, self._extended_resources(), {})
+        if status is not None and status.error is not None:
+            raise AllocationFailed(status.message)
+        return self.of_pod.results.get(self.nodes.name(0)) if status is None else None
+
+    def _code(self, status: Status) -> int:
+        code = self._code_of.get(id(status))
+        if code is None:
+            self._statuses.append(status)
+            code = self._code_of[id(status)] = len(self._statuses)
+            self._may_fail |= not status.is_rejected
+        return code
+
+    def _judge(
+        self, position: int, handled: Sequence[Status | tuple[str, ...]] | None, unavailable: dict[int, BoolArray]
+    ) -> Status | None:
+        of_pod, resources = self.of_pod, tuple[str, ...]()
+        if handled is not None:
+            on_node = handled[position]
+            if isinstance(on_node, Status):
+                return on_node
+            resources = on_node
+            if not resources and not of_pod.user_claims:
+                return None
+        found, score = None, 0
+        variant = self._variant(resources if handled is not None else None)
+        if variant.wanted or of_pod.shared_allocations:
+            answer = self._look(position, variant)
+            if isinstance(answer, Status):
+                return answer
+            solutions, score = answer
+            found = NodeResult(solutions, variant.extended_claim, variant.mappings)
+        missing = [index for index, here in unavailable.items() if here[position]]
+        if missing:
+            of_pod.unavailable.update(missing)
+            return NOT_AVAILABLE
+        if found is not None:
+            name = self.nodes.name(position)
+            of_pod.results[name] = found
+            if score or self._score_of_allocated:
+                of_pod.scores[name] = score + self._score_of_allocated
+        return None
+
+    # --- claims that are allocated ----------------------------------------------------------------------------------
+
+    def _unavailable(self) -> dict[int, BoolArray]:
+        """Claims that are allocated and cannot be used everywhere: shape (nodes,), where they cannot."""
+        found: dict[int, BoolArray] = {}
+        for index, claim in enumerate(self.of_pod.claims):
+            if claim.status.allocation is None and index not in self.of_pod.shared_allocations:
+                continue
+            selector = self.of_pod.selectors.get(index)
+            if claim.status.allocation is not None and self.plugin.features.binding_conditions and self._is_lost(claim):
+                found[index] = np.ones(len(self.nodes), dtype=np.bool_)
+            elif selector is not None:
+                found[index] = ~match_node_selector(selector, self.nodes)
+        return found
+
+    def _is_lost(self, claim: ResourceClaim) -> bool:
+        """Whether devices of the claim have failed, or have not become ready in time."""
+        try:
+            return not is_ready(claim) and has_timed_out(
+                claim, self.plugin.binding_timeout_seconds, self.plugin.handle.wall_seconds()
+            )
+        except BindingFailed:
+            return True
+
+    # --- extended resources -----------------------------------------------------------------------------------------
+
+    def _extended_resources(self) -> list[Status | tuple[str, ...]] | None:
+        """Per node, the extended resources that devices have to provide, or why the pod cannot run there.
+
+        None if the pod requests none.
+        """
+        extended = self.of_pod.extended
+        if extended is None:
+            return None
+        if extended.spec.devices.requests is not None:
+            return [LEFT_OVER_CLAIM] * len(self.nodes)
+        found: list[Status | tuple[str, ...]] = [()] * len(self.nodes)
+        for resource in sorted(self.of_pod.extended_amounts):
+            if not self.of_pod.extended_amounts[resource] or not is_backed_by_name(resource):
+                continue
+            row = self.nodes.resource_row(resource)
+            is_mapped = self.plugin.classes.class_of(resource) is not None
+            allocatable = None if row is None else self.nodes.allocatable[row].tolist()
+            for position, here in enumerate(found):
+                if isinstance(here, Status) or (allocatable is not None and allocatable[position]):
+                    continue
+                if is_mapped:
+                    found[position] = (*here, resource)
+                elif resource not in (self.nodes.node(position).node.status.allocatable or {}):
+                    found[position] = NO_SUCH_RESOURCE
+        return found
+
+    def _variant(self, resources: tuple[str, ...] | None) -> _Variant:
+        """What is to be allocated where devices provide *resources*; None if the pod requests none that they could."""
+        key = ("",) if resources is None else resources
+        variant = self._variants.get(key)
+        if variant is None:
+            variant = self._variants[key] = self._new_variant(resources)
+        return variant
+
+    def _new_variant(self, resources: tuple[str, ...] | None) -> _Variant:
+        of_pod = self.of_pod
+        extended = of_pod.extended if resources is not None else None
+        mappings: tuple[dict[str, str], ...] = ()
+        if extended is not None and resources is not None:
+            class_of = {one: name for one in resources if (name := self.plugin.classes.class_of(one)) is not None}
+            requests, mappings = device_requests(self.pod, class_of)
+            devices = replace_fields(extended.spec.devices, requests=requests or None)
+            extended = replace_fields(extended, spec=replace_fields(extended.spec, devices=devices))
+        wanted = []
+        for index, claim in of_pod.to_allocate():
+            if index in of_pod.shared_allocations:
+                continue
+            wanted.append(WantedClaim(claim if extended is None or index != of_pod.extended_index else extended))
+        shape = self.plugin.shape_of(wanted) if wanted else None
+        return _Variant(wanted, shape, extended, mappings)
+
+    # --- claims to allocate -----------------------------------------------------------------------------------------
+
+    def _look(self, position: int, variant: _Variant) -> Status | tuple[tuple[ClaimSolution, ...] | None, int]:
+        """The devices (None if it is only known that there are some) and their score, or why there are none."""
+        try:
+            if self.is_memo_enough and variant.shape is not None:
+                known = self._known_answer(position, variant, variant.shape)
+                if known is not None:
+                    return (None, known[1]) if known[0] else NO_SOLUTION
+            solutions = self._search(position, variant.wanted)
+        except NoDevicesFromInvalidPools:
+            return INVALID_POOLS
+        except SearchTimedOut:
+            return failure(f"node {self.nodes.name(position)}: timed out trying to allocate devices")
+        except (AllocationFailed, BadNodeSelector) as failed:
+            return failure(str(failed))
+        return NO_SOLUTION if solutions is None else (tuple(solutions), sum(map(_score, solutions)))
+
+    def _known_answer(self, position: int, variant: _Variant, shape: Shape) -> Answer | None:
+        """Raises what `_search` raises."""
+
+        def search() -> Answer:
+            solutions = self._search(position, variant.wanted)
+            return (False, 0) if solutions is None else (True, sum(map(_score, solutions)))
+
+        nodes = self.nodes
+        devices = self.plugin.devices.get(nodes, position)
+        return shape.answer(nodes.name(position), devices, nodes.devices.allocated, search)
+
+    def _search(self, position: int, wanted: Sequence[WantedClaim]) -> list[ClaimSolution] | None:
+        """Look for devices on one node.
+
+        Raises:
+            AllocationFailed: something is wrong with a claim, a class, an expression or a slice.
+            BadNodeSelector: that of a slice or device.
+            NoDevicesFromInvalidPools: there are none, and some pool is invalid.
+        """
+        plugin, nodes = self.plugin, self.nodes
+
+        def matches(device: PoolDevice) -> bool:
+            one = device.device
+            if one.node_name:
+                return one.node_name == nodes.name(position)
+            if one.all_nodes or one.node_selector is None:
+                return bool(one.all_nodes)
+            check_node_selector(one.node_selector)
+            return bool(match_node_selector(one.node_selector, nodes.take(slice(position, position + 1)))[0])
+
+        return DeviceSearch(
+            wanted,
+            plugin.devices.get(nodes, position),
+            nodes.devices.allocated,
+            plugin.selectors,
+            plugin.class_named,
+            matches,
+            plugin.features,
+            plugin.max_tried,
+        ).run()
+
+
+def is_backed_by_name(resource: str) -> bool:
+    """Whether devices can stand behind a resource of that name."""
+    return is_extended(resource) or resource.startswith(DEVICE_CLASS_PREFIX)
+
+
+def _score_of_allocated(claim: ResourceClaim) -> int:
+    allocation = claim.status.allocation
+    if allocation is None:
+        return 0
+    lists = [
+        (one.name, [alternative.name for alternative in one.first_available])
+        for one in claim.spec.devices.requests or ()
+        if one.first_available
+    ]
+    return score_of(lists, [one.request for one in allocation.devices.results or ()]) if lists else 0
+
+
+def _score(solution: ClaimSolution) -> int:
+    lists = [
+        (one.name, [wanted.name for wanted in one.alternatives]) for one in solution.wanted.requests if one.is_list
+    ]
+    return score_of(lists, [one.wanted.full_name for one in solution.devices]) if lists else 0

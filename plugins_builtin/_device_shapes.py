@@ -1,0 +1,175 @@
+"""Claims that ask for the same, and what was found out about them: nodes that look the same to them are searched once.
+
+To a shape, a device is what its requests and constraints see of it; a node is the sequence of its devices, with gaps
+where one is taken. Nodes with equal sequences have the same answer. Left out are nodes for which more counts: devices
+that can be shared or that consume counters, pools that other nodes use too, expressions that fail.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from attrs import define, field
+
+from plugins_builtin._device_allocator import AllocatorFeatures, SelectorFailed, is_tainted
+from plugins_builtin._device_capacity import has_room
+from plugins_builtin._device_constraints import attribute_of
+from plugins_builtin._device_requests import Wanted, WantedClaim
+from trio_sched.plugin_api import AllocatedDevices, DeviceClass, NodeDevices, PoolDevice, ResourceClaim, encoded
+
+if TYPE_CHECKING:
+    from plugins_builtin._device_selectors import DeviceSelectors
+
+MAX_SHAPES: Final = 32
+MAX_ANSWERS: Final = 10_000
+"""Of one shape."""
+MAX_NODES: Final = 20_000
+MAX_LOOKS: Final = 50_000
+_TAKEN: Final = -1
+Answer = tuple[bool, int]
+"""Whether there is a solution, and its score."""
+
+
+def shape_key(claims: Sequence[ResourceClaim]) -> tuple[bytes, ...]:
+    """Equal for claims that ask for the same."""
+    return tuple(encoded(claim.spec) for claim in claims)
+
+
+@define(eq=False)
+class Shape:
+    """What some claims ask for together."""
+
+    wanted: Sequence[WantedClaim]
+    """Some claims of this shape."""
+    selectors: DeviceSelectors
+    class_named: Callable[[str], DeviceClass | None]
+    features: AllocatorFeatures
+    _alternatives: list[tuple[Wanted, tuple[str, ...]]] | None = field(init=False)
+    """With the expressions of class and request; None if these cannot be judged."""
+    _attributes: tuple[str, ...] = field(init=False)
+    """Those that constraints compare."""
+    _kinds: dict[Hashable, int] = field(factory=dict)
+    _kind_of_look: dict[int, int | None] = field(factory=dict)
+    _of_node: dict[str, tuple[NodeDevices, list[int] | None]] = field(factory=dict)
+    _answers: dict[tuple[int, ...], Answer] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self._alternatives = self._judged_alternatives()
+        constraints = (one for claim in self.wanted for one in claim.constraints)
+        self._attributes = tuple({one.match_attribute or one.distinct_attribute or "": None for one in constraints})
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether nodes can differ in their scores."""
+        return any(request.is_list for claim in self.wanted for request in claim.requests)
+
+    def _judged_alternatives(self) -> list[tuple[Wanted, tuple[str, ...]]] | None:
+        found = []
+        for claim in self.wanted:
+            for wanted in claim.alternatives():
+                device_class = self.class_named(wanted.class_name)
+                if device_class is None:
+                    return None
+                of_class = (
+                    None if one.cel is None else one.cel.expression for one in device_class.spec.selectors or ()
+                )
+                expressions = (*of_class, *wanted.selectors)
+                if None in expressions:
+                    return None
+                found.append((wanted, tuple(one or "" for one in expressions)))
+        return found
+
+    def answer(
+        self, name: str, node: NodeDevices, allocated: AllocatedDevices, search: Callable[[], Answer]
+    ) -> Answer | None:
+        """Whether there are devices on the node called *name*.
+
+        Returns:
+            None if the node has to be searched by itself.
+
+        Raises:
+            Exception: *search* failed.
+        """
+        known = self._of_node.get(name)
+        if known is None or known[0] is not node:
+            if len(self._of_node) >= MAX_NODES:
+                self._of_node.clear()
+            known = self._of_node[name] = node, self._kinds_of(node)
+        kinds = known[1]
+        if kinds is None:
+            return None
+        dedicated, shared = allocated.dedicated, allocated.shared
+        if shared and any(one.id in shared for one in node.devices):
+            return None
+        key = tuple([_TAKEN if one.id in dedicated else kind for one, kind in zip(node.devices, kinds, strict=True)])
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = search()
+            if len(self._answers) >= MAX_ANSWERS:
+                self._answers.clear()
+            self._answers[key] = answer
+        return answer
+
+    def _kinds_of(self, node: NodeDevices) -> list[int] | None:
+        if not node.is_local or self._alternatives is None:
+            return None
+        kinds = []
+        known = self._kind_of_look
+        for device in node.devices:
+            look = device.look
+            if look not in known:
+                if len(known) >= MAX_LOOKS:
+                    known.clear()
+                known[look] = self._kind_of(device)
+            kind = known[look]
+            if kind is None:
+                return None
+            kinds.append(kind)
+        return kinds
+
+    def _kind_of(self, device: PoolDevice) -> int | None:
+        if device.is_shareable or device.device.consumes_counters or device.slice.spec.per_device_node_selection:
+            return None
+        assert self._alternatives is not None
+        seen: list[Hashable] = []
+        lacks_gate = bool(device.device.binding_conditions) and not self.features.binding_conditions
+        for wanted, expressions in self._alternatives:
+            try:
+                is_selectable = not lacks_gate and all(self.selectors.matches(one, device) for one in expressions)
+            except SelectorFailed:
+                return None
+            seen.append(is_selectable)
+            if is_selectable:
+                seen.append(not self.features.consumable_capacity or has_room(device, wanted.capacity))
+                seen.append(self.features.taints and is_tainted(wanted, device))
+        for name in self._attributes:
+            seen.append(attribute_of(device, name))
+        return self._kinds.setdefault(tuple(seen), len(self._kinds))
+
+
+@define(eq=False)
+class Shapes:
+    """The shapes that were used last."""
+
+    selectors: DeviceSelectors
+    class_named: Callable[[str], DeviceClass | None]
+    features: AllocatorFeatures
+    _version: int = -1
+    _shapes: OrderedDict[tuple[bytes, ...], Shape] = field(factory=OrderedDict)
+
+    def of(self, wanted: Sequence[WantedClaim], version: int) -> Shape:
+        """The shape of these claims; *version* is that of the device classes."""
+        if version != self._version:
+            self._shapes.clear()
+            self._version = version
+        key = shape_key([one.claim for one in wanted])
+        found = self._shapes.get(key)
+        if found is None:
+            found = self._shapes[key] = Shape(wanted, self.selectors, self.class_named, self.features)
+            if len(self._shapes) > MAX_SHAPES:
+                self._shapes.popitem(last=False)
+        else:
+            self._shapes.move_to_end(key)
+        return found

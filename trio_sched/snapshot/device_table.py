@@ -1,0 +1,188 @@
+"""Devices of the cluster: the slices that offer them, the claims that have them, and what each node can use.
+
+Slices are indexed by node, since most are for one node. What a node can use is put together when it is asked for, and
+again after a slice of one of its pools has changed. Costs nothing where there are no slices and no claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from attrs import define, field
+from msgspec import structs
+
+from trio_sched.objects.copies import encoded
+from trio_sched.objects.device_taint_rule import DeviceTaintRule
+from trio_sched.objects.resource_claim import ResourceClaim
+from trio_sched.objects.resource_slice import Device, ResourceSlice
+from trio_sched.snapshot.allocated_devices import AllocatedDevices, DeviceId
+from trio_sched.snapshot.claim_cache import ClaimCache
+from trio_sched.snapshot.device_pools import PoolKey, SliceEntry, with_taints
+
+KINDS = frozenset({"ResourceSlice", "ResourceClaim", "DeviceTaintRule"})
+"""The kinds of objects that it is made of."""
+
+MAX_LOOKS = 10_000
+"""Different devices that are told apart by content."""
+_SEVERAL = ""
+"""In place of a node: slices for several nodes have a device of that name."""
+
+
+def _ignore(_node_name: str | None) -> None:
+    """Nobody follows the devices yet."""
+
+
+@define(eq=False)
+class DeviceTable:
+    """The devices of all nodes; belongs to the table of nodes, and is the same for all profiles."""
+
+    on_change: Callable[[str | None], None] = _ignore
+    """Called with the node whose devices have changed, or some device of which was allocated or freed; None: any."""
+    allocated: AllocatedDevices = field(factory=AllocatedDevices)
+    claims: ClaimCache = field(init=False)
+    generation: int = 0
+    """Counts changes of slices."""
+    generation_of_node: dict[str, int] = field(factory=dict)
+    """Node → the generation in which a slice changed that is for it alone."""
+    shared_generation: int = 0
+    """The generation in which another slice changed."""
+    _slices: dict[str, SliceEntry] = field(factory=dict)
+    _of_node: dict[str, dict[str, SliceEntry]] = field(factory=dict)
+    _shared: dict[str, SliceEntry] = field(factory=dict)
+    """Slices that may be for several nodes."""
+    _of_pool: dict[PoolKey, dict[str, SliceEntry]] = field(factory=dict)
+    _taint_rules: dict[str, DeviceTaintRule] = field(factory=dict)
+    _published: dict[str, ResourceSlice] = field(factory=dict)
+    """Slices as their drivers publish them, where rules add taints to their devices."""
+    _looks: dict[tuple[str, bytes], int] = field(factory=dict)
+    _last_look: int = 0
+    _node_of_device: dict[DeviceId, str] = field(factory=dict)
+    """Devices in slices for one node → that node."""
+
+    def __attrs_post_init__(self) -> None:
+        self.allocated.on_change = self._allocation_changed
+        self.claims = ClaimCache(self.allocated)
+
+    @property
+    def has_shared_slices(self) -> bool:
+        """Whether there are slices that may be for several nodes, or whose counters all nodes look at."""
+        return bool(self._shared)
+
+    def __len__(self) -> int:
+        return len(self._slices)
+
+    def slices_for(self, node_name: str) -> Iterator[SliceEntry]:
+        """The slices that may be for the node."""
+        yield from self._of_node.get(node_name, {}).values()
+        yield from self._shared.values()
+
+    def slices_of_pool(self, key: PoolKey) -> Iterable[SliceEntry]:
+        """All slices of a pool."""
+        return self._of_pool.get(key, {}).values()
+
+    # --- the watches ------------------------------------------------------------------------------------------------
+
+    def put(self, one: ResourceSlice | ResourceClaim | DeviceTaintRule) -> None:
+        """A watch shows *one*."""
+        if isinstance(one, ResourceClaim):
+            self.claims.put(one)
+        elif isinstance(one, DeviceTaintRule):
+            self._taint_rules[one.metadata.name] = one
+            self._apply_taint_rules()
+        else:
+            self._put_slice(one)
+
+    def remove(self, kind: str, name: str, namespace: str = "") -> None:
+        """A watch shows that an object of one of the `KINDS` is gone."""
+        if kind == "ResourceClaim":
+            self.claims.remove(namespace, name)
+        elif kind == "DeviceTaintRule":
+            if self._taint_rules.pop(name, None) is not None:
+                self._apply_taint_rules()
+        else:
+            self._published.pop(name, None)
+            self._take_out(name)
+
+    def _put_slice(self, published: ResourceSlice) -> None:
+        name = published.metadata.name
+        tainted = with_taints(published, self._taint_rules.values()) if self._taint_rules else published
+        if tainted is published:
+            self._published.pop(name, None)
+        else:
+            self._published[name] = published
+        self._take_out(name)
+        self._put_in(SliceEntry(tainted, self._look_of))
+
+    def _apply_taint_rules(self) -> None:
+        """Taint the devices that the rules select, and no others."""
+        for name, entry in list(self._slices.items()):
+            published = self._published.get(name, entry.slice)
+            if name in self._published or with_taints(published, self._taint_rules.values()) is not published:
+                self._put_slice(published)
+
+    def _look_of(self, slice_: ResourceSlice, device: Device) -> int:
+        key = slice_.spec.driver, encoded(structs.replace(device, name=""))
+        look = self._looks.get(key)
+        if look is None:
+            if len(self._looks) >= MAX_LOOKS:
+                self._looks.clear()  # numbers are not given twice, so devices only look more different than they are
+            self._last_look += 1
+            look = self._looks[key] = self._last_look
+        return look
+
+    def _put_in(self, entry: SliceEntry) -> None:
+        self._slices[entry.name] = entry
+        self._of_pool.setdefault(entry.pool_key, {})[entry.name] = entry
+        node_name = entry.slice.spec.node_name
+        if entry.is_for_one_node and node_name:
+            self._of_node.setdefault(node_name, {})[entry.name] = entry
+            for device in entry.devices:
+                known = self._node_of_device.setdefault(device.id, node_name)
+                if known != node_name:
+                    self._node_of_device[device.id] = _SEVERAL
+        else:
+            self._shared[entry.name] = entry
+        self._slice_changed(entry)
+
+    def _take_out(self, name: str) -> None:
+        entry = self._slices.pop(name, None)
+        if entry is None:
+            return
+        of_pool = self._of_pool[entry.pool_key]
+        del of_pool[name]
+        if not of_pool:
+            del self._of_pool[entry.pool_key]
+        self._shared.pop(name, None)
+        node_name = entry.slice.spec.node_name
+        if entry.is_for_one_node and node_name:
+            of_node = self._of_node[node_name]
+            del of_node[name]
+            if not of_node:
+                del self._of_node[node_name]
+            for device in entry.devices:
+                if self._node_of_device.get(device.id) == node_name:
+                    del self._node_of_device[device.id]
+        self._slice_changed(entry)
+
+    def _slice_changed(self, entry: SliceEntry) -> None:
+        self.generation += 1
+        nodes = {one.slice.spec.node_name or "" for one in self.slices_of_pool(entry.pool_key)}
+        nodes.add(entry.slice.spec.node_name or "")
+        if not entry.is_for_one_node or "" in nodes or any(not one.is_for_one_node for one in self._pool(entry)):
+            self.shared_generation = self.generation
+            self.on_change(None)
+            return
+        for node_name in nodes:  # a pool may have slices for several nodes: all of them see whether it is complete
+            if node_name in self._of_node:
+                self.generation_of_node[node_name] = self.generation
+            else:
+                self.generation_of_node.pop(node_name, None)
+            self.on_change(node_name)
+
+    def _pool(self, entry: SliceEntry) -> Iterable[SliceEntry]:
+        return self.slices_of_pool(entry.pool_key)
+
+    def _allocation_changed(self, device: DeviceId) -> None:
+        node_name = self._node_of_device.get(device)
+        if node_name is not None:
+            self.on_change(None if node_name == _SEVERAL else node_name)
