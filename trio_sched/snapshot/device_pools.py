@@ -31,14 +31,12 @@ CounterSets: TypeAlias = Mapping[str, Mapping[str, int]]
 class PoolDevice:
     """A device of a slice; one object for all nodes that can use it."""
 
-    __slots__ = ("__dict__", "device", "id", "look", "slice")
+    __slots__ = ("__dict__", "device", "id", "slice")
 
-    def __init__(self, slice_: ResourceSlice, device: Device, look: int) -> None:
+    def __init__(self, slice_: ResourceSlice, device: Device) -> None:
         spec = slice_.spec
         self.id = DeviceId(spec.driver, spec.pool.name, device.name)
         self.device = device
-        self.look = look
-        """Equal for devices of one driver that differ in nothing but their names."""
         self.slice = slice_
 
     @cached_property
@@ -66,9 +64,9 @@ class SliceEntry:
 
     __slots__ = ("devices", "slice")
 
-    def __init__(self, slice_: ResourceSlice, look_of: Callable[[ResourceSlice, Device], int]) -> None:
+    def __init__(self, slice_: ResourceSlice) -> None:
         self.slice = slice_
-        self.devices = tuple(PoolDevice(slice_, one, look_of(slice_, one)) for one in slice_.spec.devices or ())
+        self.devices = tuple(PoolDevice(slice_, one) for one in slice_.spec.devices or ())
 
     @property
     def name(self) -> str:

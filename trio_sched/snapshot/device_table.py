@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from attrs import define, field
-from msgspec import structs
 
-from trio_sched.objects.copies import encoded
 from trio_sched.objects.device_taint_rule import DeviceTaintRule
 from trio_sched.objects.resource_claim import ResourceClaim
-from trio_sched.objects.resource_slice import Device, ResourceSlice
+from trio_sched.objects.resource_slice import ResourceSlice
 from trio_sched.snapshot.allocated_devices import AllocatedDevices, DeviceId
 from trio_sched.snapshot.claim_cache import ClaimCache
 from trio_sched.snapshot.device_pools import PoolKey, PoolSlices, SliceEntry, with_taints
@@ -24,8 +22,6 @@ KINDS = frozenset({"ResourceSlice", "ResourceClaim", "DeviceTaintRule"})
 
 MANY_SLICES = 100
 """Of a pool with more slices any may concern all nodes: looking for those that it does concern would take too long."""
-MAX_LOOKS = 10_000
-"""Different devices that are told apart by content."""
 _SEVERAL = ""
 """In place of a node: slices for several nodes have a device of that name."""
 
@@ -56,8 +52,6 @@ class DeviceTable:
     _taint_rules: dict[str, DeviceTaintRule] = field(factory=dict)
     _published: dict[str, ResourceSlice] = field(factory=dict)
     """Slices as their drivers publish them, where rules add taints to their devices."""
-    _looks: dict[tuple[str, bytes], int] = field(factory=dict)
-    _last_look: int = 0
     _node_of_device: dict[DeviceId, str] = field(factory=dict)
     """Devices in slices for one node → that node."""
 
@@ -113,7 +107,7 @@ class DeviceTable:
         else:
             self._published[name] = published
         self._take_out(name)
-        self._put_in(SliceEntry(tainted, self._look_of))
+        self._put_in(SliceEntry(tainted))
 
     def _apply_taint_rules(self) -> None:
         """Taint the devices that the rules select, and no others."""
@@ -121,16 +115,6 @@ class DeviceTable:
             published = self._published.get(name, entry.slice)
             if name in self._published or with_taints(published, self._taint_rules.values()) is not published:
                 self._put_slice(published)
-
-    def _look_of(self, slice_: ResourceSlice, device: Device) -> int:
-        key = slice_.spec.driver, encoded(structs.replace(device, name=""))
-        look = self._looks.get(key)
-        if look is None:
-            if len(self._looks) >= MAX_LOOKS:
-                self._looks.clear()  # numbers are not given twice, so devices only look more different than they are
-            self._last_look += 1
-            look = self._looks[key] = self._last_look
-        return look
 
     def _put_in(self, entry: SliceEntry) -> None:
         self._slices[entry.name] = entry
