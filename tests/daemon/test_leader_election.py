@@ -12,6 +12,7 @@ from trio_sched.daemon.leader_election import LeaderElectionLost, LeaderElector
 from trio_sched.daemon.scheduler_events import LeaseEvent
 from trio_sched.kube_client import leases
 from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.errors import WriteNotPermitted
 from trio_sched.objects.lease import LeaseSpec
 from trio_sched.objects.timestamps import SECOND_NS
 from trio_sched.simulator import ApiServer
@@ -401,3 +402,37 @@ async def test_events_refer_to_the_lease_as_it_is_stored(election: Election, aut
     assert began.uid == ended.uid == stored.fields["metadata"]["uid"] != ""
     versions = [int(event.resource_version) for event in election.recorded]
     assert 0 < versions[0] < versions[1] <= int(stored.fields["metadata"]["resourceVersion"])
+
+
+async def test_a_leader_that_was_stopped_for_longer_than_the_renew_deadline_writes_nothing(
+    election: Election, mock_clock: MockClock
+) -> None:
+    elector = election.elector()
+    with pytest.raises(WriteNotPermitted, match="kube-system/kube-scheduler is not held"):
+        elector.check_write()
+    await elector.acquire()
+    elector.check_write()
+    mock_clock.jump(9)
+    elector.check_write()
+    mock_clock.jump(2)  # nothing has run meanwhile
+    with pytest.raises(WriteNotPermitted, match="kube-system/kube-scheduler was not renewed in time"):
+        elector.check_write()
+
+
+async def test_a_lease_that_another_candidate_has_taken_permits_no_writes(
+    election: Election, autojump_clock: MockClock
+) -> None:
+    elector = election.elector()
+    async with trio.open_nursery() as nursery:
+        stop = trio.Event()
+
+        async def lead() -> None:
+            with pytest.RaisesGroup(LeaderElectionLost):
+                await elector.lead(trio.sleep_forever, stop)
+
+        nursery.start_soon(lead)
+        await trio.sleep(3)
+        elector.check_write()
+        take_over(election, "other")
+    with pytest.raises(WriteNotPermitted):
+        elector.check_write()

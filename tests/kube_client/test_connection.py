@@ -9,7 +9,14 @@ from trio.testing import MockClock
 
 import trio_sched
 from trio_sched.kube_client.connection import connect, user_agent
-from trio_sched.kube_client.errors import ApiError, ConnectionFailed, KubeconfigError, NotFound, ServerError
+from trio_sched.kube_client.errors import (
+    ApiError,
+    ConnectionFailed,
+    KubeconfigError,
+    NotFound,
+    ServerError,
+    WriteNotPermitted,
+)
 from trio_sched.kube_client.settings import ConnectionSettings, Impersonation, TlsSettings
 
 SETTINGS = ConnectionSettings(server="http://api.test/prefix")
@@ -196,3 +203,26 @@ async def test_refused_streams_raise_the_status_of_the_server() -> None:
         with pytest.raises(ApiError, match=r"^no$"):
             async with client.stream(b"/x?watch=true"):
                 raise AssertionError("must not be reached")
+
+
+async def test_what_must_not_be_written_is_not_sent(autojump_clock: MockClock) -> None:
+    server = Scripted(busy("2"), OK)
+    allowed = True
+
+    def check_write() -> None:
+        if not allowed:
+            raise WriteNotPermitted("not now")
+
+    async with connect(SETTINGS, transport=server) as client, trio.open_nursery() as nursery:
+        client.check_write = check_write
+
+        async def write() -> None:
+            with pytest.raises(WriteNotPermitted, match="not now"):
+                await client.call(b"POST", b"/x")
+
+        nursery.start_soon(write)
+        await trio.sleep(1)
+        allowed = False  # between the first try and the one that the server asked for
+        await trio.sleep(2)
+        assert len(server.asked) == 1
+        assert await client.call(b"GET", b"/x") == b"{}"

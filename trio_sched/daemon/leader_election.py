@@ -21,7 +21,7 @@ from trio_sched.engine.lease_rules import Candidate, ObservedRecord, Step, jitte
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client import leases
 from trio_sched.kube_client.connection import KubeClient
-from trio_sched.kube_client.errors import KubeClientError, NotFound
+from trio_sched.kube_client.errors import KubeClientError, NotFound, WriteNotPermitted
 from trio_sched.kube_client.kinds import LEASE_KIND
 from trio_sched.kube_client.leases import StoredLease, record_of
 from trio_sched.kube_client.watch import Changes, Listed, list_and_watch
@@ -81,6 +81,20 @@ class LeaderElector:
     @property
     def _request_seconds(self) -> float:
         return max(1.0, self._renew_deadline_seconds / 2)
+
+    def check_write(self) -> None:
+        """Check that no other candidate can lead at this moment.
+
+        A process that was stopped, or whose machine slept, goes on where it was; its lease has expired meanwhile.
+
+        Raises:
+            WriteNotPermitted: the lease is not held, or was not renewed within the renew deadline.
+        """
+        observed = self._observed
+        if observed is None or not self._candidate.holds(observed):
+            raise WriteNotPermitted(f"the lease {self.lock} is not held by this process")
+        if trio.current_time() - observed.at > self._renew_deadline_seconds:
+            raise WriteNotPermitted(f"the lease {self.lock} was not renewed in time")
 
     # --- leading ---------------------------------------------------------------------------------------------------
 

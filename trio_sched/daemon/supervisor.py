@@ -90,6 +90,8 @@ async def _run(
         record_event=assembly.recorder.record_on_lease,
         metrics=assembly.metrics.recorder,
     )
+    if election.leader_elect:
+        clients.main.check_write = elector.check_write
     async with trio.open_nursery() as services:
         services.start_soon(_tell_end, stop, assembly.ending)
         served = _serve(assembly, services, stop)

@@ -10,7 +10,7 @@ import logging
 import math
 import platform
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -80,6 +80,7 @@ class KubeClient:
         pool: the connections; None if the requests go through a transport that was passed in.
         request_seconds: the timeout of a whole request.
         observer: told about every request; None: nobody.
+        check_write: called right before each request that is no GET is sent; raises `WriteNotPermitted` to prevent it.
     """
 
     settings: ConnectionSettings
@@ -92,6 +93,7 @@ class KubeClient:
     request_seconds: float
     _transport: httpx.AsyncBaseTransport | None = None
     observer: RequestObserver | None = field(init=False, default=None)
+    check_write: Callable[[], None] | None = field(init=False, default=None)
     _http: httpx.AsyncClient | None = field(init=False, default=None)
     _prefix: bytes = field(init=False)
     _headers: bytes = field(init=False, default=b"")
@@ -159,6 +161,7 @@ class KubeClient:
             ApiError: the server refused.
             ConnectionFailed: there is no complete response; says whether the request may have taken effect.
             CredentialsError: there are no credentials.
+            WriteNotPermitted: see *check_write*.
         """
         reply = await self.request(method, target, headers=headers, body=body)
         if reply.status >= 300 or reply.body[:1] != b"{":
@@ -173,6 +176,7 @@ class KubeClient:
         Raises:
             ConnectionFailed: there is no complete response.
             CredentialsError: there are no credentials.
+            WriteNotPermitted: see *check_write*.
         """
         path = self._prefix + target
         retries = 0
@@ -181,6 +185,8 @@ class KubeClient:
             if delay > 0.0:
                 await self._wait_for_token(delay, method, target)
             prepared = self._prepared_headers() or await self._refreshed_headers()
+            if self.check_write is not None and method != b"GET":
+                self.check_write()
             sent_at = trio.current_time()
             number, answered, status = self._waiting.begin(method, path, now=sent_at), False, 0
             received = 0

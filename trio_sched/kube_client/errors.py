@@ -4,6 +4,7 @@
 
     KubeClientError
     ├── KubeconfigError      the settings cannot work; nothing was sent
+    ├── WriteNotPermitted    this process may not write (any more); nothing was sent
     ├── CredentialsError     neither a token file nor an exec plugin gave credentials
     ├── ConnectionFailed     no (complete) response; says whether the request may have taken effect
     ├── UndecodableObject    an object without the shape of its kind; the others of its list are fine
@@ -29,6 +30,10 @@ class KubeClientError(TrioSchedError):
 
 class KubeconfigError(KubeClientError):
     """The settings of the connection are unusable; the text is the one kube-scheduler prints."""
+
+
+class WriteNotPermitted(KubeClientError):
+    """The request was not sent, because this process must not change anything at the moment; the text says why."""
 
 
 class CredentialsError(KubeClientError):
