@@ -54,6 +54,17 @@ from cel_cases import outcome
         ('semver("v1", true) == semver("1.0.0")', "true", 3),
         ('semver("1")', "error: No Major.Minor.Patch elements found", 1),
         ('semver("18446744073709551615.0.0").major()', "-1", 4),
+        ("$A.firmware in $A", "false", 8),
+        ("$A.firmware in device.capacity", "false", 7),
+        ("has($A.model)", "true", 3),
+        ("true && has($A.model)", "true", 3),
+        ("$A.healthy ? has($A.model) : false", "true", 7),
+        ("$A.healthy ? has($A.absent) : false", "false", 7),
+        ("has(($A.healthy ? $A : $A).model)", "true", 6),
+        ('has(optional.of({"a": {"b": 1}}).?a.b)', "true", 3),
+        ('$A.healthy ? has(optional.of({"a": {"b": 1}}).?a.b) : false', "optional.of(1)", 7),
+        ('$A.healthy ? has(optional.of({"a": {"b": 1}}).?a.c) : false', "optional.none()", 7),
+        ("($A.healthy ? $A : $A).model", '"A"', 7),
     ],
 )
 def test_device_access(expression: str, expected: str, cost: int) -> None:

@@ -167,8 +167,12 @@ def present(value: Optional) -> Value:
     return value.value
 
 
-def chain(base: Step, base_cost: int, qualifiers: Sequence[Qualifier]) -> Step:
-    """What evaluates *base* and then *qualifiers*; *base_cost* is 0 where it is directly in a branch of ``?:``."""
+def chain(base: Step, qualifiers: Sequence[Qualifier], *, in_branch: bool) -> Step:
+    """What evaluates *base* and then *qualifiers*.
+
+    Directly in a branch of ``?:`` the base costs nothing, and ``has`` of what is in an optional is an optional.
+    """
+    base_cost = 0 if in_branch or (qualifiers and qualifiers[-1].tests) else 1
     if not qualifiers:
 
         def unqualified(frame: Frame) -> Value:
@@ -177,9 +181,7 @@ def chain(base: Step, base_cost: int, qualifiers: Sequence[Qualifier]) -> Step:
             return read_again(value) if type(value) is Optional else value
 
         return unqualified
-    last = qualifiers[-1]
-    if last.tests:
-        base_cost -= 1
+    as_bool = qualifiers[-1].tests and not in_branch
     if all(type(one.key) is str and not one.is_optional and not one.tests for one in qualifiers):
         names = tuple(one.key for one in qualifiers)
         if isinstance(base, Variable):
@@ -192,16 +194,16 @@ def chain(base: Step, base_cost: int, qualifiers: Sequence[Qualifier]) -> Step:
         is_optional = type(value) is Optional
         if is_optional:
             if value.is_none:
-                return False if last.tests else value
+                return False if as_bool else value
             value = present(read_again(value))
         for one in qualifiers:
             is_optional = is_optional or one.is_optional
             value = _optionally(frame, value, one) if is_optional else _strictly(frame, value, one)
             if is_optional and value is MISSING:
-                return False if last.tests else NONE
-        if last.tests:
-            return value is not False if is_optional else value
-        return Optional(value) if is_optional else value
+                return False if as_bool else NONE
+        if is_optional:
+            return True if as_bool else Optional(value)
+        return value
 
     return qualified
 
@@ -287,6 +289,17 @@ def reread(step: Step) -> Step:
         return read_again(value) if type(value) is Optional else value
 
     return read
+
+
+def tested(step: Step) -> Step:
+    """``has`` of something selected from a ``?:``."""
+
+    def test(frame: Frame) -> Value:
+        frame.cost -= 1  # the original pays this back although nothing was paid for the ternary
+        value = step(frame)
+        return not value.is_none if type(value) is Optional else value
+
+    return test
 
 
 def branch(condition: Step, chosen: Step, other: Step) -> Step:

@@ -124,10 +124,11 @@ def device_value(driver: str, device: Device, *, list_attributes: bool) -> CelMa
     return CelMap(
         {
             "driver": driver,
-            "attributes": CelMap(attributes, _NO_DOMAIN),
-            "capacity": CelMap(capacity, _NO_DOMAIN),
+            "attributes": CelMap(attributes, _NO_DOMAIN, has_text_keys=True),
+            "capacity": CelMap(capacity, _NO_DOMAIN, has_text_keys=True),
             "allowMultipleAllocations": bool(device.allow_multiple_allocations),
-        }
+        },
+        has_text_keys=True,
     )
 
 
@@ -137,7 +138,7 @@ def _domain(domains: dict[str, Value], driver: str, name: str) -> dict[str, Valu
     domain = driver if slash < 0 else name[:slash]
     held = domains.get(domain)
     if held is None:
-        held = domains[domain] = CelMap({})
+        held = domains[domain] = CelMap({}, has_text_keys=True)
     return held.entries
 
 

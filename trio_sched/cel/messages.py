@@ -119,7 +119,7 @@ def _json(frame: Frame, value: Value) -> Value:
         case list():
             return [_json(frame, one) for one in value]
         case CelMap():
-            return CelMap({_json_key(key): _json(frame, part) for key, part in value.items()})
+            return CelMap({_json_key(key): _json(frame, part) for key, part in value.items()}, has_text_keys=True)
     raise EvaluationError(f"type conversion error from '{type_name(value)}' to 'google.protobuf.Value'")
 
 

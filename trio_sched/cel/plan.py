@@ -8,7 +8,7 @@ from typing import Final
 from attrs import define, field
 
 from trio_sched.cel.calls import Fixed, binary, call, not_instantiated
-from trio_sched.cel.chains import KEYS, Qualifier, Step, Variable, branch, chain, present, read_again, reread
+from trio_sched.cel.chains import KEYS, Qualifier, Step, Variable, branch, chain, present, read_again, reread, tested
 from trio_sched.cel.checker import Checked
 from trio_sched.cel.comprehensions import QUANTIFIERS, Loop, sort_by
 from trio_sched.cel.costs import cost_of, equality_cost, inequality_cost
@@ -128,9 +128,9 @@ class Planner:
             case Name():
                 variable = self._variable(node.name.removeprefix("."))
                 if variable is not None:
-                    return chain(variable, 0 if in_branch else 1, qualifiers)
+                    return chain(variable, qualifiers, in_branch=in_branch)
                 fixed = self._type(self.checked.names[id(node)])
-                return chain(fixed, 0 if in_branch else 1, qualifiers) if qualifiers else fixed
+                return chain(fixed, qualifiers, in_branch=in_branch) if qualifiers else fixed
             case Select() if id(node) not in self.checked.names:
                 return self._chain(
                     node.operand,
@@ -143,12 +143,14 @@ class Planner:
             case Call() if node.function == "_?_:_" and qualifiers:
                 condition, chosen, other = node.arguments
                 parts = (self._chain(part, qualifiers, True) for part in (chosen, other))
-                return branch(self.plan(condition), *parts)
+                step = branch(self.plan(condition), *parts)
+                return tested(step) if qualifiers[-1].tests and not in_branch else step
             case OptionalMap() if qualifiers:
-                return chain(self.plan(node), 0, qualifiers)
+                step = chain(self.plan(node), qualifiers, in_branch=True)
+                return tested(step) if qualifiers[-1].tests and not in_branch else step
         if not qualifiers:
             return self.plan(node, in_branch=in_branch)
-        return chain(self.plan(node), 0 if in_branch else 1, qualifiers)
+        return chain(self.plan(node), qualifiers, in_branch=in_branch)
 
     def _index(self, key: Node, is_optional: bool) -> Qualifier:
         step = self.plan(key, in_branch=True)

@@ -102,15 +102,19 @@ class Identity:
 class CelMap:
     """A map; keys of different types are different even where Python takes them for equal.
 
-    *default* is what keys stand for that it does not have: domains that a device does not have are empty maps.
+    Args:
+        entries: the values.
+        default: what keys stand for that are not there: domains that a device does not have are empty maps.
+        has_text_keys: it came from outside, where keys are text; any other key is not there, whatever its type is.
     """
 
-    __slots__ = ("default", "entries")
+    __slots__ = ("default", "entries", "has_text_keys")
 
-    def __init__(self, entries: dict[Any, Value], default: Value = MISSING) -> None:
+    def __init__(self, entries: dict[Any, Value], default: Value = MISSING, *, has_text_keys: bool = False) -> None:
         self.entries = entries
         """By `map_key`."""
         self.default = default
+        self.has_text_keys = has_text_keys
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -135,9 +139,9 @@ class CelMap:
 
     def _find(self, key: Value) -> Value:
         entries = self.entries
-        if not entries:
-            return MISSING
         kind = type(key)
+        if not entries or (self.has_text_keys and kind is not str):
+            return MISSING
         found = entries.get(map_key(key), MISSING)
         if found is not MISSING:
             return found
