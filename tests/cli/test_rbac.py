@@ -89,6 +89,14 @@ def test_what_plugins_read_wait_for_and_write_is_added(tmp_path: Path) -> None:
     assert found["", "pods"] == {*READ, "delete"}
 
 
+def test_pod_groups_are_read_and_their_status_written_where_the_gates_are_on(tmp_path: Path) -> None:
+    (rules,) = printed(tmp_path, "--rules", "--feature-gates=GenericWorkload=true,GangScheduling=true")
+    found = allowed(rules)
+    assert found["scheduling.k8s.io", "podgroups"] == READ
+    assert found["scheduling.k8s.io", "podgroups/status"] == {"patch"}
+    assert found["", "pods"] == {*READ, "delete"}  # of gangs that stay incomplete
+
+
 def test_the_lease_is_allowed_by_its_name_where_it_is(tmp_path: Path) -> None:
     documents = printed(tmp_path, "--name=n", "--namespace=ns", "--service-account=sa")
     by_name = {(one["kind"], one["metadata"]["name"]): one for one in documents}

@@ -12,6 +12,7 @@ from trio_sched.daemon.pod_status import PodStatusWriter, condition_patch, statu
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
+from trio_sched.kube_client.errors import NotFound
 from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.simulator import ApiServer
@@ -339,3 +340,24 @@ async def test_a_late_condition_does_not_overwrite_that_the_pod_is_bound(autojum
         await cluster.settle()
         (condition,) = cluster.pod("p").status.conditions or ()
         assert (condition.type, condition.status) == ("PodScheduled", "True")
+
+
+async def test_a_nomination_is_written_before_the_call_returns(writing: Writing, autojump_clock: MockClock) -> None:
+    writing.store.api.faults.fail_next(2, verb="patch", resource="pods")
+    await writing.writer.nominate(writing.pod, "n1")
+    assert writing.store.pod("p")["status"]["nominatedNodeName"] == "n1"
+
+
+async def test_what_waits_to_be_written_is_dropped_for_a_nomination(
+    writing: Writing, autojump_clock: MockClock
+) -> None:
+    writing.say("no room", nominated="n2")
+    await writing.writer.nominate(writing.pod, "n1")
+    await writing.writer.pool.drained()
+    assert writing.store.pod("p")["status"]["nominatedNodeName"] == "n1"
+
+
+async def test_a_nomination_of_a_pod_that_is_gone_is_told(writing: Writing, autojump_clock: MockClock) -> None:
+    gone = replace(writing.pod, metadata=replace(writing.pod.metadata, name="gone"))
+    with pytest.raises(NotFound):
+        await writing.writer.nominate(gone, "n1")

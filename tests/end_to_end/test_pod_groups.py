@@ -7,6 +7,7 @@ import trio
 from gangs import GANG_GATES, Gangs, condition_of, member
 from trio.testing import MockClock
 
+from trio_sched.engine.gang_recovery import INCOMPLETE_SECONDS
 from trio_sched.simulator import PretendExtender, leaving
 from trio_sched.testing import node, pod, pod_group
 from trio_sched.testing.virtual_cluster import virtual_cluster
@@ -70,6 +71,20 @@ async def test_the_pods_of_a_basic_group_are_bound_as_far_as_they_fit(autojump_c
         await cluster.settle()
         assert sorted(cluster.placements().values()) == ["", "n0", "n0"]
         assert condition_of(cluster, "basic")["status"] == "True"
+
+
+async def test_without_the_plugin_a_gang_is_a_group_like_others(autojump_clock: MockClock) -> None:
+    config = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {disabled: [{name: GangScheduling}]}}}]
+"""
+    async with virtual_cluster(nodes=nodes(1), gates=GANG_GATES, config=config) as cluster:
+        gangs = Gangs(cluster)
+        await gangs.create("gang", 3)
+        await trio.sleep(INCOMPLETE_SECONDS + 60)
+        assert gangs.bound("gang") == 2
+        assert cluster.events("IncompleteGangEvicted") == []
 
 
 async def test_pods_of_one_group_have_to_have_the_same_scheduler(autojump_clock: MockClock) -> None:

@@ -39,12 +39,18 @@ class Recorder:
 
     name = "Recorder"
     calls: list[str]
+    is_trial: set[bool]
+    """What pre_filter has seen."""
     refuse_reserve: frozenset[str] = frozenset()
     permit_answers: dict[str, Any]
     placements: Any = None
 
     def __init__(self, args: None, handle: Handle) -> None:
-        self.calls, self.permit_answers = [], {}
+        self.calls, self.permit_answers, self.is_trial = [], {}, set()
+
+    @hookimpl
+    def pre_filter(self, state: CycleState) -> None:
+        self.is_trial.add(state.is_trial)
 
     @hookimpl
     def reserve(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
@@ -133,7 +139,10 @@ def test_later_pods_see_those_before_them_and_all_are_reverted_in_reverse_order(
         f"unreserve p1 {second}",
         f"unreserve p0 {first}",
     ]
+    assert case.recorder.is_trial == {True}
     assert not any(one.placed.state.is_trial for one in result.pods if one.placed is not None)
+    case.scheduler.decide(case.infos[0])
+    assert case.recorder.is_trial == {True, False}
 
 
 def test_the_group_is_schedulable_when_permit_says_so_for_any_pod() -> None:

@@ -86,6 +86,17 @@ def test_changes_are_reported_once() -> None:
     assert states.take_changed() == set()
 
 
+def test_changes_of_groups_that_are_gone_are_not_kept_for_ever() -> None:
+    states = states_with("a")
+    for number in range(5000):
+        one = member("p", f"group-{number}")
+        states.add(one)
+        states.remove(one)
+    changed = states.take_changed()
+    assert "default/g" in changed
+    assert len(changed) < 2000
+
+
 def test_the_cache_keeps_the_state() -> None:
     states = PodGroupStates()
     cache = Cache(groups=states)

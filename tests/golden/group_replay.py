@@ -87,9 +87,9 @@ class GroupReplay:
         self.scheduler.install_profiles(profiles)
 
     def _add(self, pod: Pod) -> None:
-        if pod.node_name and not pod.is_terminal:
+        if pod.node_name:
             self.cache.add(pod)
-        elif not pod.node_name and pod.nominated_node_name:
+        elif pod.nominated_node_name:
             self.pending[pod.key] = pod
             self.scheduler.queue.nominator.add(pod, None)
 

@@ -9,14 +9,19 @@ from trio_sched.plugin_api import (
     Action,
     ClusterEvent,
     Code,
+    CycleState,
     Hint,
+    NodeColumns,
     NodeResourcesFitArgs,
+    Placement,
+    PlacementAssignments,
+    PodGroupInfo,
     Resource,
     ScoringStrategy,
     UtilizationShapePoint,
 )
 from trio_sched.plugin_api.arguments import RequestedToCapacityRatio, ResourceSpec
-from trio_sched.testing import FakeHandle, Outcome, ask_hint, container, make_plugin, node, pod, schedule
+from trio_sched.testing import FakeHandle, Outcome, ask_hint, container, make_plugin, make_table, node, pod, schedule
 
 FIT = "NodeResourcesFit"
 GPU = "example.com/gpu"
@@ -284,3 +289,27 @@ def test_a_pod_with_a_resize_in_progress_has_a_signature_of_its_own(statuses: st
         for uid in ("1", "2")
     ]
     assert sign(resized[0]) != sign(resized[1])
+
+
+def test_a_placement_is_scored_by_how_full_it_is_with_the_group() -> None:
+    nodes = [node("a", cpu="4", memory="8Gi"), node("b", cpu="4", memory="8Gi"), node("other", cpu="100")]
+    table = make_table(nodes, [pod("running", cpu="2", memory="4Gi", node_name="a")])
+    placement = Placement("ab", frozenset({"a", "b"}))
+    members = [pod("p", cpu="2", memory="2Gi"), pod("q")]  # the second counts with the defaults for scoring
+    assigned = PlacementAssignments(
+        placement, NodeColumns(table).take(slice(0, 2)), tuple((one, "b") for one in members)
+    )
+    group = PodGroupInfo("default", "g", tuple(members))
+    score = make_plugin("NodeResourcesFit").placement_score(group, assigned, CycleState())
+    assert score == ((2000 + 2000 + 100) * 100 // 8000 + (6 * 1024 + 200) * 100 // (16 * 1024)) // 2
+
+
+def test_extended_resources_count_in_placements_only_if_the_group_requests_them() -> None:
+    gpu = "example.com/gpu"
+    strategy = ScoringStrategy(type="LeastAllocated", resources=(ResourceSpec(name=gpu, weight=1),))
+    plugin = make_plugin("NodeResourcesFit", args=NodeResourcesFitArgs(scoring_strategy=strategy))
+    nodes = NodeColumns(make_table([node("a", allocatable={gpu: 8}), node("b")]))
+    for amount, score in ((0, 0), (2, 25)):
+        one = pod("p", requests={gpu: amount})
+        assigned = PlacementAssignments(Placement(), nodes, ((one, "a"),))
+        assert plugin.placement_score(PodGroupInfo("default", "g", (one,)), assigned, CycleState()) == score

@@ -30,17 +30,18 @@ _GROUP = "rbac.authorization.k8s.io"
 @click.option(
     "--config", "path", default="", metavar="FILE", help="The configuration file; the default one without it."
 )
+@click.option("--feature-gates", metavar="NAME=BOOL,...", default="", help="As kube-scheduler's flag.")
 @click.option("--name", default="trio-sched", show_default=True, help="Of the roles and their bindings.")
 @click.option("--namespace", default="kube-system", show_default=True, help="Of the service account.")
 @click.option("--service-account", default="trio-sched", show_default=True, help="The one that the scheduler runs as.")
 @click.option("--rules", "rules_only", is_flag=True, help="Print the rules of the ClusterRole only, as a list.")
-def rbac(path: str, name: str, namespace: str, service_account: str, rules_only: bool) -> ExitCode:
+def rbac(path: str, feature_gates: str, name: str, namespace: str, service_account: str, rules_only: bool) -> ExitCode:
     """Print the roles that the scheduler needs to run with a configuration, and bindings to its service account.
 
     They follow from the plugins that the configuration enables: what they read, what they register for, and what they
     say that they write. Plugins of other packages have to be installed here.
     """
-    loaded = _load(path)
+    loaded = _load(path, feature_gates)
     rules = [rule.as_manifest() for rule in cluster_rules(loaded)]
     if rules_only:
         click.echo(_yaml(rules), nl=False)
@@ -69,10 +70,11 @@ def rbac(path: str, name: str, namespace: str, service_account: str, rules_only:
     return ExitCode.OK
 
 
-def _load(path: str) -> LoadedProfiles:
+def _load(path: str, feature_gates: str) -> LoadedProfiles:
     """The plugins of the configuration at *path*, instantiated."""
     registry = PluginRegistry.discover()
-    flags = parse_flags([f"--config={path}"] if path else [])
+    given = {"--config": path, "--feature-gates": feature_gates}
+    flags = parse_flags([f"{flag}={value}" for flag, value in given.items() if value])
     connection = ConnectionSettings(server="https://cluster.invalid")
     prepared = prepare(flags, points_of=PointsByPlugin(registry), connection=connection)
     return trio.run(_assemble, daemon_settings(prepared, registry))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import define, field
@@ -18,7 +19,6 @@ from trio_sched.daemon.extender import ExtenderError
 from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.failure_log import log_plugin_failures
-from trio_sched.daemon.gang_binding import GangBinding
 from trio_sched.daemon.hook_calls import make_call, run_steps
 from trio_sched.daemon.log_lines import attempt_fields, log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
@@ -39,6 +39,9 @@ from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.status import Status, failure
 from trio_sched.verbosity import V2, V4
+
+if TYPE_CHECKING:
+    from trio_sched.daemon.gang_binding import GangBinding  # only where pod groups are scheduled
 
 log = logging.getLogger(__name__)
 

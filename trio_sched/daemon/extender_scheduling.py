@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import define, evolve, field
@@ -23,11 +24,13 @@ from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.engine.decision import Decision, SchedulingFailure
 from trio_sched.engine.extender_cycle import ExtenderResult, NodesForExtenders
-from trio_sched.engine.pod_group_cycle import AskExtenders, ExtendersAnswer
 from trio_sched.engine.pod_heap import PodHeap
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.plugin_api.status import Status, failure
+
+if TYPE_CHECKING:
+    from trio_sched.engine.pod_group_cycle import AskExtenders, ExtendersAnswer  # only where pod groups are scheduled
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Schedules pod groups: pops all pods of a group, finds out whether it fits, and has its pods bound or requeued.
 
 Gangs that are incomplete come first, and a gang that has waited for long may hold places; see
-`trio_sched.engine.gang_recovery` and `trio_sched.engine.gang_holds`.
+`trio_sched.engine.gang_recovery` and `trio_sched.engine.gang_places`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.decision import SchedulingFailure
-from trio_sched.engine.gang_holds import GangHolds
+from trio_sched.engine.gang_places import GangPlaces
 from trio_sched.engine.gang_recovery import GangRecovery
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.measurements import ObserveCall
@@ -54,8 +54,7 @@ from trio_sched.verbosity import V2, V3
 
 log = logging.getLogger(__name__)
 
-_PER_NODE = frozenset({"DaemonSet", "Node"})
-_LASTING = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
+GANG_PLUGIN = "GangScheduling"
 NO_POST_FILTER = "default preemption plugin is not registered, workload aware preemption is disabled"
 
 
@@ -84,13 +83,21 @@ class SchedulePodGroups:
     metrics: MetricRecorder = field(factory=MetricRecorder)
     tracer: AttemptTracer | None = None
     extender_scheduling: ExtenderScheduling | None = None
-    holds: GangHolds = field(factory=GangHolds)
+    places: GangPlaces = field(init=False)
     recovery: GangRecovery = field(init=False)
-    _too_large: dict[str, int] = field(factory=dict, init=False)
-    """Gangs that would not fit in an empty cluster → the generation of the nodes for which that was found out."""
 
     def __attrs_post_init__(self) -> None:
-        self.recovery = GangRecovery(states=self.states, min_count=self.reporter.min_count)
+        self.places = GangPlaces(self.states)
+        self.recovery = GangRecovery(states=self.states, min_count=self.min_count)
+
+    def min_count(self, key: str) -> int | None:
+        """How many pods the gang called *key* needs; None if it is no gang, or its profile does not schedule gangs."""
+        group = self.states.get(key)
+        if group is None:
+            return None
+        profile = self.scheduler.profiles.get(next(iter(group.pods.values())).scheduler_name)
+        # Without the plugin kube-scheduler binds the pods of a gang one by one, which then is nothing to be mended.
+        return self.reporter.min_count(key) if profile is not None and GANG_PLUGIN in profile.plugins else None
 
     # --- between two pods -------------------------------------------------------------------------------------------
 
@@ -106,7 +113,7 @@ class SchedulePodGroups:
 
     def give_up(self, now: float) -> None:
         """Release the places of gangs that have held them long enough; evict what is left of incomplete gangs."""
-        for key in self.holds.take_expired(now):
+        for key in self.places.holds.take_expired(now):
             self._release_places(key, now)
         self.recovery.update(now)
         for key, pods in self.recovery.take_overdue(now):
@@ -114,7 +121,7 @@ class SchedulePodGroups:
 
     def next_check(self, now: float) -> float:
         """When there may be something to do although no pod was added to the queue."""
-        return max(min(self.recovery.next_check(), self.holds.next_check()), now + GANG_CHECK_SECONDS)
+        return max(min(self.recovery.next_check(), self.places.holds.next_check()), now + GANG_CHECK_SECONDS)
 
     def _release_places(self, key: str, now: float) -> None:
         group, queue = self.states.get(key), self.scheduler.queue
@@ -275,7 +282,7 @@ class SchedulePodGroups:
             else:
                 to_bind.append(outcome)
         if result.status is None:
-            self.holds.release(key, now)
+            self.places.holds.release(key, now)
             to_bind, refused = self._enough(key, to_bind)
             to_requeue += refused
             self._bind(key, to_bind, nursery)
@@ -300,12 +307,12 @@ class SchedulePodGroups:
 
     def _missing(self, key: str) -> int:
         """How many pods the gang called *key* needs besides those that are bound."""
-        needed, group = self.reporter.min_count(key), self.states.get(key)
+        needed, group = self.min_count(key), self.states.get(key)
         return 0 if needed is None else needed - (0 if group is None else len(group.assigned))
 
     def _bind(self, key: str, to_bind: list[PodToBind], nursery: trio.Nursery) -> None:
         gang = None
-        if self.reporter.min_count(key) is not None:
+        if self.min_count(key) is not None:
             gang = GangBinding(
                 missing=lambda: self._missing(key),
                 is_assumed=self.scheduler.cache.is_assumed,
@@ -357,52 +364,16 @@ class SchedulePodGroups:
     def _holding_places(
         self, key: str, cycle: PodGroupCycle, result: GroupResult, to_requeue: list[PodToRequeue], now: float
     ) -> list[PodToRequeue]:
-        """The same outcomes, with nominations to the places found if the gang may hold them."""
-        places = {pod.info.uid: pod.placed.node_name for pod in result.pods if pod.placed is not None}
-        if self.reporter.min_count(key) is None:
+        """The same outcomes, with nominations to the places that the gang holds."""
+        if self.min_count(key) is None:
             return to_requeue
-        priority = max(info.pod.priority for info in cycle.infos)
-        first_tries = (info.initial_attempt_timestamp for info in cycle.infos)
-        waiting_since = min((first for first in first_tries if first is not None), default=now)
-        if not self.holds.may_hold(key, priority, waiting_since=waiting_since, now=now):
-            return to_requeue
-        targets = self.holds.targets(key)
-        if targets is None:
-            targets = self._find_targets(key, cycle)
-            if targets is None:
-                return to_requeue
-            self.holds.hold(key, priority, targets, now)
-        places = {**targets, **places}
+        held = self.places.to_hold(cycle, result, now)
         return [
-            PodToRequeue(one.info, evolve(one.outcome, nominated_node_name=places[one.info.uid]))
-            if one.info.uid in places
+            PodToRequeue(one.info, evolve(one.outcome, nominated_node_name=held[one.info.uid]))
+            if one.info.uid in held
             else one
             for one in to_requeue
         ]
-
-    def _find_targets(self, key: str, cycle: PodGroupCycle) -> dict[str, str] | None:
-        """Where the pods of the gang would be placed once pods have left that are likely to; None if nowhere, ever.
-
-        Pods of Deployments and the like are not likely to leave. If the gang fits only without them, it has no targets,
-        and may hold what it finds.
-        """
-        generation = self.scheduler.cache.table.nodes_generation
-        if self._too_large.get(key) == generation:
-            return None
-        self._too_large = {
-            known: seen for known, seen in self._too_large.items() if seen == generation and self.states.get(known)
-        }
-        with PodGroupTrial(cycle) as trial:
-            others = [pod for pod, _node_name in trial.assigned_pods if not _is_owned_by(pod, _PER_NODE)]
-            leaving = [pod for pod in others if not _is_owned_by(pod, _LASTING)]
-            trial.remove(leaving)
-            if trial.run() is None:
-                return dict(trial.places)
-            trial.remove(others)
-            if trial.run() is None:
-                return {}
-        self._too_large[key] = generation
-        return None
 
     # --- reports ----------------------------------------------------------------------------------------------------
 
@@ -429,7 +400,3 @@ class SchedulePodGroups:
             topology = () if constraints is None else constraints.topology or ()
             note = explain(result, len(cycle.infos), topology_key=topology[0].key if topology else "")
             self.reporter.explain(key, note, controller=profile)
-
-
-def _is_owned_by(pod: Pod, kinds: frozenset[str]) -> bool:
-    return any(owner.kind in kinds for owner in pod.metadata.owner_references or ())

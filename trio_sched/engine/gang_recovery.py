@@ -42,7 +42,8 @@ class GangRecovery:
 
     def update(self, now: float) -> None:
         """Take in which groups have changed."""
-        for key in self.states.take_changed():
+        changed = self.states.take_changed()
+        for key in changed | self._gangs.keys() if changed else ():
             if not self._is_incomplete(key):
                 self._gangs.pop(key, None)
             elif key not in self._gangs:

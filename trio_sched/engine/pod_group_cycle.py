@@ -10,6 +10,7 @@ placements of a group, when nothing is assumed, it may let other tasks run.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -240,9 +241,8 @@ class PodGroupCycle:
                 failed = yield from post_filter_steps(self.profile, info.pod, failed, self.scheduler.plugin_failures)
             if not failed.nominated_node_name:
                 return PodResult(info, failed=failed)
-            state = decision.state.fork() if decision.state is not None else CycleState()
+            state = decision.state if decision.state is not None else CycleState(is_trial=True)
             decision = ScheduleResult(failed.nominated_node_name, state, 0, 0, self.profile)
-        decision.state.is_trial = True
         reserved = self._assume(info.pod, decision)
         if isinstance(reserved, SchedulingFailure):
             return PodResult(info, failed=reserved)
@@ -251,18 +251,23 @@ class PodGroupCycle:
     def _decide(self, info: QueuedPodInfo, only: frozenset[str] | None) -> GroupSteps[Decision]:
         scheduler = self.scheduler
         if not self._asks_extenders or not self.is_extended(info.pod):
-            return scheduler.decide_in_placement(info, only)
-        feasible = scheduler.find_feasible_nodes(info, placement=only)
+            with scheduler.trial():
+                return scheduler.decide_in_placement(info, only)
+
+        def find_feasible(*, nominated_first: bool = True) -> NodesForExtenders | SchedulingFailure:
+            with scheduler.trial():
+                return scheduler.find_feasible_nodes(info, nominated_first=nominated_first, placement=only)
+
+        feasible = find_feasible()
         if isinstance(feasible, SchedulingFailure):
             return feasible
-        answer = yield AskExtenders(
-            info, feasible, lambda: scheduler.find_feasible_nodes(info, nominated_first=False, placement=only)
-        )
+        answer = yield AskExtenders(info, feasible, partial(find_feasible, nominated_first=False))
         if isinstance(answer, SchedulingFailure):
             return answer
         assert isinstance(answer, tuple)
         feasible, left = answer
-        return scheduler.select_host_among(info, feasible, left, placement=only)
+        with scheduler.trial():
+            return scheduler.select_host_among(info, feasible, left, placement=only)
 
     def _assume(self, pod: Pod, placed: ScheduleResult) -> PermitWait | SchedulingFailure | None:
         try:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from attrs import define, field
 
 from trio_sched.objects.pod import Pod
+
+_MIN_CHANGED: Final = 1000
 
 
 @define(eq=False)
@@ -109,6 +112,8 @@ class PodGroupStates:
             by_uid.pop(pod.uid, None)
         if not group.pods:
             del self._groups[group.key]
+            if len(self._changed) > 2 * len(self._groups) + _MIN_CHANGED:  # nobody takes them while another leads
+                self._changed &= self._groups.keys()
 
     def assume(self, pod: Pod, node_name: str) -> None:
         """*pod* is assumed on *node_name*; one that the group does not know is gone, or not seen yet."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import Random
 from typing import Final
 
@@ -81,6 +81,8 @@ class Scheduler:
     profiles: Mapping[str, Profile] = field(factory=dict, init=False)
     on_scores: OnScores | None = field(default=None, init=False)
     """Told of the scores of every attempt; then nothing is decided from the signature cache, which has only sums."""
+    is_trial: bool = field(default=False, init=False)
+    """Whether the pods that are decided on are members of a group that is being tried."""
     signature_epoch: int = field(default=0, init=False)
     """Grows when all signatures become invalid; older ones are made again."""
     _signature_caches: dict[str, SignatureCache] = field(factory=dict, init=False)
@@ -226,8 +228,22 @@ class Scheduler:
             cache.remember_fit_error(info.signature, decision)
         return decision
 
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """What is decided in the block, where nothing may wait, is a part of an attempt of a pod group."""
+        caches = list(self._signature_caches.values())
+        self.is_trial = True
+        for cache in caches:
+            cache.is_trial = True
+        try:
+            yield
+        finally:
+            self.is_trial = False
+            for cache in caches:
+                cache.is_trial = False
+
     def decide_in_placement(self, info: QueuedPodInfo, placement: frozenset[str] | None) -> Decision:
-        """Find a node for a popped pod among those with the names *placement*, or among all; see `decide`."""
+        """Find a node for a member of a group, among those with the names *placement*, or among all; see `decide`."""
         if placement is None:
             return self.decide(info)
         pod = info.pod
@@ -309,7 +325,7 @@ class Scheduler:
             self.cache.table,
             pod,
             nominated,
-            CycleState(),
+            CycleState(is_trial=self.is_trial),
             self._next_start_node_index,
             self.queue.nominator.node_of(pod.uid),  # the pod's status shows a nomination later than the nominator
             self._nominated_rows,

@@ -103,6 +103,8 @@ class SignatureCache:
     dependencies: KindDependencies = field(factory=KindDependencies)
     nominated_rows: NominatedRows = field(default=Factory(lambda self: NominatedRows(self.table), takes_self=True))
     max_signatures: int = MAX_SIGNATURES
+    is_trial: bool = False
+    """Whether the pods that are decided on are members of a group that is being tried."""
     _evaluations: _RecentlyUsed[IncrementalEvaluation] = field(factory=_RecentlyUsed)
     _uncached: _RecentlyUsed[None] = field(factory=_RecentlyUsed)
     """Signatures left to the plain evaluation; apart, so that the pods of a DaemonSet do not push the others out."""
@@ -144,6 +146,7 @@ class SignatureCache:
             if not evaluation.passes[row]:
                 return None
             state = evaluation.state.fork(without=evaluation.keys_per_pod)
+            state.is_trial = self.is_trial
             if _restricts(run_pre_filters(evaluation.uncached_pre_filters, pod, NodeColumns(self.table), state)):
                 return None
             if any(hook.plugin not in state.skip_filter for hook in evaluation.uncached_filters):
@@ -186,6 +189,7 @@ class SignatureCache:
             HookFailed: a plugin failed.
         """
         table, state = self.table, evaluation.state.fork(without=evaluation.keys_per_pod)
+        state.is_trial = self.is_trial
         narrowed = run_pre_filters(evaluation.uncached_pre_filters, pod, NodeColumns(table), state)
         if narrowed.rejected is not None:
             raise NotCached

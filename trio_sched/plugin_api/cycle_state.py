@@ -35,7 +35,7 @@ class CycleState:
         "zero_scores",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_trial: bool = False) -> None:
         self._values: dict[Hashable, Any] = {}
         self.skip_filter: frozenset[str] = frozenset()
         """Plugins whose pre_filter returned Skip."""
@@ -47,7 +47,7 @@ class CycleState:
         Their score and normalize_score need not be called then."""
         self.pods_to_activate: dict[str, Pod] = {}
         """Pods (by namespace/name) to move to the active queue once this pod's scheduling or binding cycle succeeds."""
-        self.is_trial = False
+        self.is_trial = is_trial
         """Whether a pod group is being tried: the pod is reserved and permitted, and unreserved again after that."""
         self.record_plugin_metrics = False
         """Whether this cycle is one of the sample whose plugins are timed."""
