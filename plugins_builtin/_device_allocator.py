@@ -121,7 +121,8 @@ class DeviceSearch:
     _consumed_counters: dict[str, dict[tuple[str, str], int]] = field(factory=dict, init=False)
     _selectable: dict[tuple[int, DeviceId], bool] = field(factory=dict, init=False)
     _pool_of: dict[DeviceId, Pool] | None = field(default=None, init=False)
-    _tried: int = field(default=0, init=False)
+    tried: int = field(default=0, init=False)
+    """Devices so far."""
 
     def run(self) -> list[ClaimSolution] | None:
         """A solution for all claims, or None if there is none.
@@ -300,8 +301,8 @@ class DeviceSearch:
         return self._is_selectable(self.claims[claim], candidates, device) and self._has_room(wanted, device)
 
     def _count_step(self) -> None:
-        self._tried += 1
-        if self._tried > self.max_tried:
+        self.tried += 1
+        if self.tried > self.max_tried:
             raise SearchTimedOut
 
     def _is_in_use(self, device: DeviceId) -> bool:

@@ -72,6 +72,18 @@ def has_room(
         consumed: what claims consume of it.
         consumed_in_attempt: what the claims consume for which devices are being looked for.
     """
+    try:
+        return _has_room(device, requested, consumed, consumed_in_attempt)
+    except ValueError:  # a quantity that is none, which no API server stores
+        return False
+
+
+def _has_room(
+    device: PoolDevice,
+    requested: Mapping[str, int] | None,
+    consumed: Mapping[str, int],
+    consumed_in_attempt: Mapping[str, int],
+) -> bool:
     capacities = device.device.capacity or {}
     if requested is not None and not capacities.keys() >= requested.keys():
         return False

@@ -46,6 +46,8 @@ from trio_sched.plugin_api import (
 if TYPE_CHECKING:
     from plugins_builtin._device_selectors import DeviceSelectors
 
+MAX_TRIED_PER_ATTEMPT = 1_000_000
+"""Devices that are tried on all nodes together; the scheduler does nothing else meanwhile."""
 NO_SOLUTION = unresolvable("cannot allocate all claims")
 NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
 NO_SUCH_RESOURCE = unresolvable("cannot fit resource")
@@ -58,7 +60,7 @@ class _Variant:
     """What is to be allocated on some nodes: the same but for the claim for extended resources."""
 
     wanted: list[WantedClaim]
-    shape: Shape | None
+    shape: Shape
     extended_claim: ResourceClaim | None = None
     mappings: tuple[dict[str, str], ...] = ()
 
@@ -85,7 +87,7 @@ class DeviceFilter:
         return self._shapes.of(wanted, self.handle.version("DeviceClass"))
 
     def verdicts(self, pod: Pod, nodes: NodeColumns, of_pod: PodClaims) -> Verdicts:
-        """What the filter says; notes in *of_pod* what was found."""
+        """What the filter says; notes in *of_pod* the scores, and which claims are not available somewhere."""
         return _NodeFilter(self, pod, nodes, of_pod).verdicts()
 
     def result_on(self, pod: Pod, node_name: str, of_pod: PodClaims) -> NodeResult | None:
@@ -99,7 +101,7 @@ class DeviceFilter:
         if position is None:
             return None
         node = nodes.take(slice(position, position + 1))
-        return _NodeFilter(self, pod, node, of_pod, is_memo_enough=False).result()
+        return _NodeFilter(self, pod, node, of_pod).result()
 
     def class_named(self, name: str) -> DeviceClass | None:
         """The device class."""
@@ -115,34 +117,42 @@ class _NodeFilter:
     pod: Pod
     nodes: NodeColumns
     of_pod: PodClaims
-    is_memo_enough: bool = True
-    """Whether it is enough to know that there are devices, and not which."""
     _statuses: list[Status] = field(factory=list)
     _code_of: dict[int, int] = field(factory=dict)
     _variants: dict[tuple[str, ...], _Variant] = field(factory=dict)
     _may_fail: bool = False
-    _score_of_allocated: int = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._score_of_allocated = sum(map(_score_of_allocated, self.of_pod.claims))
+    _tries_left: int = MAX_TRIED_PER_ATTEMPT
 
     def verdicts(self) -> Verdicts:
         codes = np.zeros(len(self.nodes), dtype=np.int32)
-        unavailable = self._unavailable()
-        handled = self._extended_resources()
+        unavailable, variants, scores = self._unavailable(), self._variants_by_node(), self.of_pod.scores
+        # Claims that are allocated count only beside others that are not.
+        has_more = next(self.of_pod.to_allocate(), None) is not None
+        of_allocated = sum(map(_score_of_allocated, self.of_pod.claims)) if has_more else 0
         for position in range(len(self.nodes)):
-            status = self._judge(position, handled, unavailable)
-            if status is not None:
-                codes[position] = self._code(status)
+            variant = variants[position]
+            found = variant if isinstance(variant, Status) else self._score_on(position, variant)
+            missing = [index for index, here in unavailable.items() if here[position]]
+            if missing and not isinstance(found, Status):
+                self.of_pod.unavailable.update(missing)
+                found = NOT_AVAILABLE
+            if isinstance(found, Status):
+                codes[position] = self._code(found)
+            elif variant is not None and found + of_allocated:
+                scores[self.nodes.name(position)] = found + of_allocated
         statuses = self._statuses
         return Verdicts(codes, lambda code: statuses[code - 1], may_fail=self._may_fail)
 
     def result(self) -> NodeResult | None:
         """What was found on the only node; see `DeviceFilter.result_on`."""
-        status = self._judge(0, self._extended_resources(), {})
-        if status is not None and status.error is not None:
-            raise AllocationFailed(status.message)
-        return self.of_pod.results.get(self.nodes.name(0)) if status is None else None
+        (variant,) = self._variants_by_node()
+        if variant is None or isinstance(variant, Status):
+            return None
+        try:
+            solutions = self._search(0, variant.wanted)
+        except (NoDevicesFromInvalidPools, BadNodeSelector) as failed:
+            raise AllocationFailed(str(failed)) from failed
+        return None if solutions is None else NodeResult(tuple(solutions), variant.extended_claim, variant.mappings)
 
     def _code(self, status: Status) -> int:
         code = self._code_of.get(id(status))
@@ -152,35 +162,15 @@ class _NodeFilter:
             self._may_fail |= not status.is_rejected
         return code
 
-    def _judge(
-        self, position: int, handled: Sequence[Status | tuple[str, ...]] | None, unavailable: dict[int, BoolArray]
-    ) -> Status | None:
-        of_pod, resources = self.of_pod, tuple[str, ...]()
-        if handled is not None:
-            on_node = handled[position]
-            if isinstance(on_node, Status):
-                return on_node
-            resources = on_node
-            if not resources and not of_pod.user_claims:
-                return None
-        found, score = None, 0
-        variant = self._variant(resources if handled is not None else None)
-        if variant.wanted or of_pod.shared_allocations:
-            answer = self._look(position, variant)
-            if isinstance(answer, Status):
-                return answer
-            solutions, score = answer
-            found = NodeResult(solutions, variant.extended_claim, variant.mappings)
-        missing = [index for index, here in unavailable.items() if here[position]]
-        if missing:
-            of_pod.unavailable.update(missing)
-            return NOT_AVAILABLE
-        if found is not None:
-            name = self.nodes.name(position)
-            of_pod.results[name] = found
-            if score or self._score_of_allocated:
-                of_pod.scores[name] = score + self._score_of_allocated
-        return None
+    def _variants_by_node(self) -> Sequence[Status | _Variant | None]:
+        """Per node what is to be allocated there, None if nothing is; or why the pod cannot run there."""
+        handled = self._extended_resources()
+        if handled is None:
+            return [self._variant(None)] * len(self.nodes)
+        return [
+            one if isinstance(one, Status) else self._variant(one) if one or self.of_pod.user_claims else None
+            for one in handled
+        ]
 
     # --- claims that are allocated ----------------------------------------------------------------------------------
 
@@ -256,28 +246,25 @@ class _NodeFilter:
             if index in of_pod.shared_allocations:
                 continue
             wanted.append(WantedClaim(claim if extended is None or index != of_pod.extended_index else extended))
-        shape = self.plugin.shape_of(wanted) if wanted else None
-        return _Variant(wanted, shape, extended, mappings)
+        return _Variant(wanted, self.plugin.shape_of(wanted), extended, mappings)
 
     # --- claims to allocate -----------------------------------------------------------------------------------------
 
-    def _look(self, position: int, variant: _Variant) -> Status | tuple[tuple[ClaimSolution, ...] | None, int]:
-        """The devices (None if it is only known that there are some) and their score, or why there are none."""
+    def _score_on(self, position: int, variant: _Variant | None) -> Status | int:
+        """The score of the devices that are found on a node, or why there are none."""
+        if variant is None or not variant.wanted:
+            return 0
         try:
-            if self.is_memo_enough and variant.shape is not None:
-                known = self._known_answer(position, variant, variant.shape)
-                if known is not None:
-                    return (None, known[1]) if known[0] else NO_SOLUTION
-            solutions = self._search(position, variant.wanted)
+            answer = self._answer(position, variant)
         except NoDevicesFromInvalidPools:
             return INVALID_POOLS
         except SearchTimedOut:
             return failure(f"node {self.nodes.name(position)}: timed out trying to allocate devices")
         except (AllocationFailed, BadNodeSelector) as failed:
             return failure(str(failed))
-        return NO_SOLUTION if solutions is None else (tuple(solutions), sum(map(_score, solutions)))
+        return answer[1] if answer[0] else NO_SOLUTION
 
-    def _known_answer(self, position: int, variant: _Variant, shape: Shape) -> Answer | None:
+    def _answer(self, position: int, variant: _Variant) -> Answer:
         """Raises what `_search` raises."""
 
         def search() -> Answer:
@@ -286,7 +273,8 @@ class _NodeFilter:
 
         nodes = self.nodes
         devices = self.plugin.devices.get(nodes, position)
-        return shape.answer(nodes.name(position), devices, nodes.devices.allocated, search)
+        known = variant.shape.answer(nodes.name(position), devices, nodes.devices.allocated, search)
+        return search() if known is None else known
 
     def _search(self, position: int, wanted: Sequence[WantedClaim]) -> list[ClaimSolution] | None:
         """Look for devices on one node.
@@ -307,7 +295,7 @@ class _NodeFilter:
             check_node_selector(one.node_selector)
             return bool(match_node_selector(one.node_selector, nodes.take(slice(position, position + 1)))[0])
 
-        return DeviceSearch(
+        search = DeviceSearch(
             wanted,
             plugin.devices.get(nodes, position),
             nodes.devices.allocated,
@@ -315,8 +303,12 @@ class _NodeFilter:
             plugin.class_named,
             matches,
             plugin.features,
-            plugin.max_tried,
-        ).run()
+            min(plugin.max_tried, self._tries_left),
+        )
+        try:
+            return search.run()
+        finally:
+            self._tries_left -= search.tried
 
 
 def is_backed_by_name(resource: str) -> bool:

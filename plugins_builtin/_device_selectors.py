@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 from attrs import define, field
 
@@ -13,6 +13,7 @@ from trio_sched.plugin_api.cel import (
     CompiledSelector,
     CompileError,
     EvaluationError,
+    Reference,
     compile_device_selector,
     device_problem,
 )
@@ -40,6 +41,8 @@ class DeviceSelectors:
     list_attributes: bool = False
     """Gate DRAListTypeAttributes."""
     _expressions: OrderedDict[str, _Expression] = field(factory=OrderedDict)
+    _good: set[str | int | float] = field(factory=set)
+    """Versions and quantities that are some."""
 
     def matches(self, expression: str, device: PoolDevice) -> bool:
         """Whether *expression* is true for *device*.
@@ -48,7 +51,7 @@ class DeviceSelectors:
             SelectorFailed: it does not compile, or fails for this device.
         """
         known = self._expressions.get(expression) or self._compile(expression)
-        if (problem := self._problem_of(device)) is not None:
+        if (problem := self.problem_of(device)) is not None:
             raise SelectorFailed(f"CEL runtime error: {problem}")
         key = _key(known.compiled, device)
         answer = known.answers.get(key)
@@ -64,6 +67,23 @@ class DeviceSelectors:
             raise SelectorFailed(f"CEL runtime error: {answer}")
         return answer
 
+    def references(self, expressions: Iterable[str]) -> frozenset[Reference] | None:
+        """What of a device *expressions* refer to; None if that cannot be enumerated.
+
+        Raises:
+            SelectorFailed: one of them does not compile.
+        """
+        found: set[Reference] = set()
+        for expression in expressions:
+            known = self._expressions.get(expression) or self._compile(expression)
+            references = known.compiled.references
+            if references is None or any(
+                one.field in ("attributes", "capacity") and not one.name for one in references
+            ):
+                return None
+            found |= references
+        return frozenset(found)
+
     def _compile(self, expression: str) -> _Expression:
         try:
             compiled = compile_device_selector(expression, list_attributes=self.list_attributes)
@@ -74,11 +94,28 @@ class DeviceSelectors:
             self._expressions.popitem(last=False)
         return known
 
-    def _problem_of(self, device: PoolDevice) -> str | None:
-        """Why no selector can judge *device*; found out once."""
+    def problem_of(self, device: PoolDevice) -> str | None:
+        """Why no selector can judge *device*."""
+        good = self._good
+        for attribute in (device.device.attributes or {}).values():
+            if attribute.string is not None or attribute.int_ is not None or attribute.bool_ is not None:
+                continue
+            if attribute.version is None or attribute.version not in good:
+                return self._looked_up_problem(device)
+        for capacity in (device.device.capacity or {}).values():
+            if capacity.value not in good:
+                return self._looked_up_problem(device)
+        return None
+
+    def _looked_up_problem(self, device: PoolDevice) -> str | None:
         if _PROBLEM not in device.__dict__:
             problem = device_problem(device.id.driver, device.device, list_attributes=self.list_attributes)
             device.__dict__[_PROBLEM] = problem
+            if problem is None:
+                if len(self._good) > MAX_ANSWERS:
+                    self._good.clear()
+                self._good.update(one.version for one in (device.device.attributes or {}).values() if one.version)
+                self._good.update(one.value for one in (device.device.capacity or {}).values())
         found: str | None = device.__dict__[_PROBLEM]
         return found
 

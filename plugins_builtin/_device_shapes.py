@@ -21,12 +21,13 @@ from trio_sched.plugin_api import AllocatedDevices, DeviceClass, NodeDevices, Po
 
 if TYPE_CHECKING:
     from plugins_builtin._device_selectors import DeviceSelectors
+    from trio_sched.plugin_api.cel import Reference
 
 MAX_SHAPES: Final = 32
 MAX_ANSWERS: Final = 10_000
 """Of one shape."""
 MAX_NODES: Final = 20_000
-MAX_LOOKS: Final = 50_000
+MAX_VIEWS: Final = 50_000
 _TAKEN: Final = -1
 Answer = tuple[bool, int]
 """Whether there is a solution, and its score."""
@@ -51,12 +52,21 @@ class Shape:
     _attributes: tuple[str, ...] = field(init=False)
     """Those that constraints compare."""
     _kinds: dict[Hashable, int] = field(factory=dict)
-    _kind_of_look: dict[int, int | None] = field(factory=dict)
+    _kind_of_view: dict[Hashable, int | None] = field(factory=dict)
+    _references: frozenset[Reference] | None = field(init=False)
+    """What of a device the expressions refer to; None if that cannot be enumerated."""
+    _names: dict[str, tuple[str, ...]] = field(factory=dict)
+    """Driver → the names of the attributes of its devices that matter."""
     _of_node: dict[str, tuple[NodeDevices, list[int] | None]] = field(factory=dict)
     _answers: dict[tuple[int, ...], Answer] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self._alternatives = self._judged_alternatives()
+        try:
+            expressions = {one for _wanted, some in self._alternatives or () for one in some}
+            self._references = self.selectors.references(expressions)
+        except SelectorFailed:
+            self._references = None
         constraints = (one for claim in self.wanted for one in claim.constraints)
         self._attributes = tuple({one.match_attribute or one.distinct_attribute or "": None for one in constraints})
 
@@ -116,21 +126,45 @@ class Shape:
         if not node.is_local or self._alternatives is None:
             return None
         kinds = []
-        known = self._kind_of_look
+        known = self._kind_of_view
         for device in node.devices:
-            look = device.look
-            if look not in known:
-                if len(known) >= MAX_LOOKS:
-                    known.clear()
-                known[look] = self._kind_of(device)
-            kind = known[look]
+            if device.is_shareable or device.device.consumes_counters or self.selectors.problem_of(device) is not None:
+                return None
+            if self._references is None:
+                kind = self._kind_of(device)
+            else:
+                view = self._view_of(device, self._references)
+                if view not in known:
+                    if len(known) >= MAX_VIEWS:
+                        known.clear()
+                    known[view] = self._kind_of(device)
+                kind = known[view]
             if kind is None:
                 return None
             kinds.append(kind)
         return kinds
 
+    def _view_of(self, device: PoolDevice, references: frozenset[Reference]) -> Hashable:
+        """Equal for devices that are the same to the requests and constraints."""
+        one, driver = device.device, device.id.driver
+        names = self._names.get(driver)
+        if names is None:
+            referred = {f"{ref.domain}/{ref.name}" for ref in references if ref.field == "attributes"}
+            full = {*referred, *self._attributes}
+            short = {name.removeprefix(f"{driver}/") for name in full}
+            names = self._names[driver] = tuple(sorted(full | short))
+        attributes = one.attributes
+        return (
+            driver,
+            None if attributes is None else tuple([attributes.get(name) for name in names]),
+            None if one.capacity is None else tuple(one.capacity.items()),
+            one.taints,
+            bool(one.binding_conditions),
+            device.slice.spec.per_device_node_selection,
+        )
+
     def _kind_of(self, device: PoolDevice) -> int | None:
-        if device.is_shareable or device.device.consumes_counters or device.slice.spec.per_device_node_selection:
+        if device.slice.spec.per_device_node_selection:
             return None
         assert self._alternatives is not None
         seen: list[Hashable] = []

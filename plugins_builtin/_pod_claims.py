@@ -78,8 +78,7 @@ def path_of(claim: ResourceClaim) -> str:
 class NodeResult:
     """What was found on one node for the claims to allocate."""
 
-    solutions: tuple[ClaimSolution, ...] | None
-    """None if it is only known that there are some."""
+    solutions: tuple[ClaimSolution, ...]
     extended_claim: ResourceClaim | None = None
     """The claim for extended resources, with the requests that are right for this node."""
     mappings: tuple[dict[str, str], ...] = ()
@@ -100,8 +99,6 @@ class PodClaims:
     """In flight for another pod of the same group."""
     unavailable: set[int] = field(factory=set)
     """Claims that are allocated and cannot be used on some node."""
-    results: dict[str, NodeResult] = field(factory=dict)
-    """By the name of the node."""
     scores: dict[str, int] = field(factory=dict)
     """By the name of the node; 0 where it is missing."""
     in_flight: dict[int, AllocationResult] = field(factory=dict)

@@ -312,10 +312,8 @@ class DynamicResources:
         if not to_allocate:
             return None
         try:
-            result = of_pod.results.get(node_name)
-            was_filtered = self._filter_made is not None  # not where the profile has switched that off
-            if was_filtered and (result is None or result.solutions is None):
-                result = self._filter.result_on(pod, node_name, of_pod)
+            has_filter = self._filter_made is not None  # not where the profile has switched it off
+            result = self._filter.result_on(pod, node_name, of_pod) if has_filter else None
             if result is None:
                 if all(index == of_pod.extended_index for index, _claim in to_allocate):
                     return None  # a device plugin serves the node
@@ -329,7 +327,7 @@ class DynamicResources:
 
     def _put_in_flight(self, of_pod: PodClaims, result: NodeResult, node_name: str, group: str) -> None:
         """Raises AllocationFailed: an allocation cannot be written down."""
-        known, solutions = self._known_claims, iter(result.solutions or ())
+        known, solutions = self._known_claims, iter(result.solutions)
         allocations: dict[str, AllocationResult] = {}  # by UID: of a claim that the pod names twice, the last
         to_allocate = list(of_pod.to_allocate())
         for index, claim in to_allocate:

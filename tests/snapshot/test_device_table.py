@@ -192,16 +192,6 @@ def test_copies_of_rows_see_the_same_devices() -> None:
     assert copy.devices is table.devices
 
 
-def test_equal_devices_look_the_same() -> None:
-    table = table_of(
-        resource_slice("a", device("x", capacity={"memory": "1Gi"}), device("y", capacity={"memory": "2Gi"})),
-        resource_slice("b", device("z", capacity={"memory": "1Gi"})),
-    )
-    x, y = seen(table, "a").devices
-    (z,) = seen(table, "b").devices
-    assert x.look == z.look != y.look
-
-
 # --- allocations ---------------------------------------------------------------------------------------------------
 
 

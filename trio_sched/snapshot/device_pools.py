@@ -5,7 +5,8 @@ Source: pool gathering of the structured allocator of Kubernetes 1.36, with its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
@@ -30,14 +31,12 @@ CounterSets: TypeAlias = Mapping[str, Mapping[str, int]]
 class PoolDevice:
     """A device of a slice; one object for all nodes that can use it."""
 
-    __slots__ = ("__dict__", "device", "id", "look", "slice")
+    __slots__ = ("__dict__", "device", "id", "slice")
 
-    def __init__(self, slice_: ResourceSlice, device: Device, look: int) -> None:
+    def __init__(self, slice_: ResourceSlice, device: Device) -> None:
         spec = slice_.spec
         self.id = DeviceId(spec.driver, spec.pool.name, device.name)
         self.device = device
-        self.look = look
-        """Equal for devices of one driver that differ in nothing but their names."""
         self.slice = slice_
 
     @cached_property
@@ -65,9 +64,9 @@ class SliceEntry:
 
     __slots__ = ("devices", "slice")
 
-    def __init__(self, slice_: ResourceSlice, look_of: Callable[[ResourceSlice, Device], int]) -> None:
+    def __init__(self, slice_: ResourceSlice) -> None:
         self.slice = slice_
-        self.devices = tuple(PoolDevice(slice_, one, look_of(slice_, one)) for one in slice_.spec.devices or ())
+        self.devices = tuple(PoolDevice(slice_, one) for one in slice_.spec.devices or ())
 
     @property
     def name(self) -> str:
@@ -106,6 +105,56 @@ def with_taints(published: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> R
         for position, device in enumerate(spec.devices or ())
     )
     return structs.replace(published, spec=structs.replace(spec, devices=devices))
+
+
+class PoolSlices:
+    """All slices of a pool, for whichever node, counted by their generations."""
+
+    __slots__ = ("_consuming", "_of_generation", "entries")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, SliceEntry] = {}
+        """By the names of the slices."""
+        self._of_generation: Counter[int] = Counter()
+        self._consuming = 0
+
+    def add(self, entry: SliceEntry) -> None:
+        """The pool has *entry* now."""
+        self.entries[entry.name] = entry
+        self._of_generation[entry.slice.spec.pool.generation] += 1
+        self._consuming += _consumes(entry)
+
+    def remove(self, entry: SliceEntry) -> None:
+        """The pool does not have *entry* any more."""
+        del self.entries[entry.name]
+        generation = entry.slice.spec.pool.generation
+        self._of_generation[generation] -= 1
+        if not self._of_generation[generation]:
+            del self._of_generation[generation]
+        self._consuming -= _consumes(entry)
+
+    @property
+    def newest(self) -> int:
+        """The newest generation."""
+        return max(self._of_generation)
+
+    def count(self, generation: int) -> int:
+        """How many slices of *generation* there are."""
+        return self._of_generation[generation]
+
+    def others(self, generation: int, names: Container[str]) -> list[SliceEntry]:
+        """The slices of *generation* that are not among *names*, if any slice has devices that consume counters."""
+        if not self._consuming:
+            return []
+        return [
+            entry
+            for entry in self.entries.values()
+            if entry.slice.spec.pool.generation == generation and entry.name not in names
+        ]
+
+
+def _consumes(entry: SliceEntry) -> bool:
+    return any(one.consumes_counters for one in entry.slice.spec.devices or ())
 
 
 class Pool:
@@ -149,7 +198,7 @@ class Pool:
 def gather_pools(
     slices: Iterable[SliceEntry],
     matches: NodeMatch,
-    slices_of_pool: Callable[[PoolKey], Iterable[SliceEntry]],
+    slices_of_pool: Callable[[PoolKey], PoolSlices],
     *,
     partitionable: bool = True,
 ) -> list[Pool]:
@@ -158,7 +207,7 @@ def gather_pools(
     Args:
         slices: those that may be for the node.
         matches: whether the node is meant.
-        slices_of_pool: all slices of a pool, for whichever node.
+        slices_of_pool: gives all slices of a pool.
         partitionable: gate DRAPartitionableDevices.
     """
     pools: dict[PoolKey, list[SliceEntry]] = {}
@@ -168,17 +217,16 @@ def gather_pools(
     found: list[Pool] = []
     for key, entries in pools.items():
         spec = entries[0].slice.spec
-        everything: list[SliceEntry] | None = None
+        others: list[SliceEntry] = []
         if len(entries) != spec.pool.resource_slice_count:
-            generation = spec.pool.generation
-            of_pool = [one for one in slices_of_pool(key) if one.slice.spec.pool.generation >= generation]
-            if any(one.slice.spec.pool.generation > generation for one in of_pool):
+            generation, of_pool = spec.pool.generation, slices_of_pool(key)
+            if of_pool.newest > generation:
                 continue  # the driver is replacing it, and the node has nothing in what comes
-            if len(of_pool) != spec.pool.resource_slice_count:
+            if of_pool.count(generation) != spec.pool.resource_slice_count:
                 found.append(Pool(key, is_incomplete=True))
                 continue
-            everything = of_pool
-        found.append(_build(key, entries, everything, partitionable))
+            others = of_pool.others(generation, {one.name for one in entries})
+        found.append(_build(key, entries, others, partitionable))
     found.sort(key=lambda pool: (pool.has_binding_conditions, pool.key))
     return found
 
@@ -206,7 +254,7 @@ def _add(pools: dict[PoolKey, list[SliceEntry]], entry: SliceEntry) -> None:
         known.append(entry)
 
 
-def _build(key: PoolKey, entries: list[SliceEntry], everything: list[SliceEntry] | None, partitionable: bool) -> Pool:
+def _build(key: PoolKey, entries: list[SliceEntry], others: list[SliceEntry], partitionable: bool) -> Pool:
     entries.sort(key=lambda one: one.name)
     with_devices = entries if not partitionable else [one for one in entries if not one.slice.spec.shared_counters]
     devices = tuple(device for one in with_devices for device in one.devices)
@@ -217,13 +265,10 @@ def _build(key: PoolKey, entries: list[SliceEntry], everything: list[SliceEntry]
     counter_sets = _counter_sets(entries)
     if counter_sets is None or not _counters_exist(counter_sets, (device for one in entries for device in one.devices)):
         return Pool(key, is_invalid=True)
-    others: tuple[PoolDevice, ...] = ()
-    if everything is not None and len(everything) != len(entries):
-        names = {one.name for one in entries}
-        others = tuple(device for one in everything if one.name not in names for device in one.devices)
-        if not _counters_exist(counter_sets, others):
-            return Pool(key, is_invalid=True)
-    return Pool(key, devices=devices, other_devices=others, counter_sets=counter_sets)
+    other_devices = tuple(device for one in others for device in one.devices)
+    if not _counters_exist(counter_sets, other_devices):
+        return Pool(key, is_invalid=True)
+    return Pool(key, devices=devices, other_devices=other_devices, counter_sets=counter_sets)
 
 
 def _counter_sets(entries: Sequence[SliceEntry]) -> CounterSets | None:

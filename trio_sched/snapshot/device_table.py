@@ -6,24 +6,22 @@ again after a slice of one of its pools has changed. Costs nothing where there a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from attrs import define, field
-from msgspec import structs
 
-from trio_sched.objects.copies import encoded
 from trio_sched.objects.device_taint_rule import DeviceTaintRule
 from trio_sched.objects.resource_claim import ResourceClaim
-from trio_sched.objects.resource_slice import Device, ResourceSlice
+from trio_sched.objects.resource_slice import ResourceSlice
 from trio_sched.snapshot.allocated_devices import AllocatedDevices, DeviceId
 from trio_sched.snapshot.claim_cache import ClaimCache
-from trio_sched.snapshot.device_pools import PoolKey, SliceEntry, with_taints
+from trio_sched.snapshot.device_pools import PoolKey, PoolSlices, SliceEntry, with_taints
 
 KINDS = frozenset({"ResourceSlice", "ResourceClaim", "DeviceTaintRule"})
 """The kinds of objects that it is made of."""
 
-MAX_LOOKS = 10_000
-"""Different devices that are told apart by content."""
+MANY_SLICES = 100
+"""Of a pool with more slices any may concern all nodes: looking for those that it does concern would take too long."""
 _SEVERAL = ""
 """In place of a node: slices for several nodes have a device of that name."""
 
@@ -50,12 +48,10 @@ class DeviceTable:
     _of_node: dict[str, dict[str, SliceEntry]] = field(factory=dict)
     _shared: dict[str, SliceEntry] = field(factory=dict)
     """Slices that may be for several nodes."""
-    _of_pool: dict[PoolKey, dict[str, SliceEntry]] = field(factory=dict)
+    _of_pool: dict[PoolKey, PoolSlices] = field(factory=dict)
     _taint_rules: dict[str, DeviceTaintRule] = field(factory=dict)
     _published: dict[str, ResourceSlice] = field(factory=dict)
     """Slices as their drivers publish them, where rules add taints to their devices."""
-    _looks: dict[tuple[str, bytes], int] = field(factory=dict)
-    _last_look: int = 0
     _node_of_device: dict[DeviceId, str] = field(factory=dict)
     """Devices in slices for one node → that node."""
 
@@ -76,9 +72,9 @@ class DeviceTable:
         yield from self._of_node.get(node_name, {}).values()
         yield from self._shared.values()
 
-    def slices_of_pool(self, key: PoolKey) -> Iterable[SliceEntry]:
-        """All slices of a pool."""
-        return self._of_pool.get(key, {}).values()
+    def slices_of_pool(self, key: PoolKey) -> PoolSlices:
+        """All slices of a pool that has some."""
+        return self._of_pool[key]
 
     # --- the watches ------------------------------------------------------------------------------------------------
 
@@ -111,7 +107,7 @@ class DeviceTable:
         else:
             self._published[name] = published
         self._take_out(name)
-        self._put_in(SliceEntry(tainted, self._look_of))
+        self._put_in(SliceEntry(tainted))
 
     def _apply_taint_rules(self) -> None:
         """Taint the devices that the rules select, and no others."""
@@ -120,19 +116,12 @@ class DeviceTable:
             if name in self._published or with_taints(published, self._taint_rules.values()) is not published:
                 self._put_slice(published)
 
-    def _look_of(self, slice_: ResourceSlice, device: Device) -> int:
-        key = slice_.spec.driver, encoded(structs.replace(device, name=""))
-        look = self._looks.get(key)
-        if look is None:
-            if len(self._looks) >= MAX_LOOKS:
-                self._looks.clear()  # numbers are not given twice, so devices only look more different than they are
-            self._last_look += 1
-            look = self._looks[key] = self._last_look
-        return look
-
     def _put_in(self, entry: SliceEntry) -> None:
         self._slices[entry.name] = entry
-        self._of_pool.setdefault(entry.pool_key, {})[entry.name] = entry
+        of_pool = self._of_pool.get(entry.pool_key)
+        if of_pool is None:
+            of_pool = self._of_pool[entry.pool_key] = PoolSlices()
+        of_pool.add(entry)
         node_name = entry.slice.spec.node_name
         if entry.is_for_one_node and node_name:
             self._of_node.setdefault(node_name, {})[entry.name] = entry
@@ -149,8 +138,8 @@ class DeviceTable:
         if entry is None:
             return
         of_pool = self._of_pool[entry.pool_key]
-        del of_pool[name]
-        if not of_pool:
+        of_pool.remove(entry)
+        if not of_pool.entries:
             del self._of_pool[entry.pool_key]
         self._shared.pop(name, None)
         node_name = entry.slice.spec.node_name
@@ -166,21 +155,18 @@ class DeviceTable:
 
     def _slice_changed(self, entry: SliceEntry) -> None:
         self.generation += 1
-        nodes = {one.slice.spec.node_name or "" for one in self.slices_of_pool(entry.pool_key)}
-        nodes.add(entry.slice.spec.node_name or "")
-        if not entry.is_for_one_node or "" in nodes or any(not one.is_for_one_node for one in self._pool(entry)):
+        of_pool = self._of_pool.get(entry.pool_key)
+        others = () if of_pool is None else of_pool.entries.values()
+        if len(others) > MANY_SLICES or not all(one.is_for_one_node for one in (entry, *others)):
             self.shared_generation = self.generation
             self.on_change(None)
             return
-        for node_name in nodes:  # a pool may have slices for several nodes: all of them see whether it is complete
+        for node_name in {one.slice.spec.node_name or "" for one in (entry, *others)}:
             if node_name in self._of_node:
                 self.generation_of_node[node_name] = self.generation
             else:
                 self.generation_of_node.pop(node_name, None)
             self.on_change(node_name)
-
-    def _pool(self, entry: SliceEntry) -> Iterable[SliceEntry]:
-        return self.slices_of_pool(entry.pool_key)
 
     def _allocation_changed(self, device: DeviceId) -> None:
         node_name = self._node_of_device.get(device)
