@@ -13,6 +13,7 @@ from typing import Any
 from attrs import define, field
 
 from plugins_builtin._binding_conditions import BindingFailed, has_binding_conditions, has_timed_out, is_ready
+from plugins_builtin._group_claims import claims_of_group
 from plugins_builtin._pod_claims import IN_MEMORY, PodClaims, is_reserved_for, path_of
 from trio_sched.plugin_api import (
     AllocationResult,
@@ -21,6 +22,7 @@ from trio_sched.plugin_api import (
     ObjectGone,
     OutcomeUnknown,
     Pod,
+    PodGroup,
     ResourceClaim,
     WriteConflict,
     format_seconds,
@@ -54,6 +56,8 @@ class ClaimWriter:
     _handle: Handle
     _binding_timeout_seconds: float
     _binding_conditions: bool
+    _for_groups: bool = False
+    """Gate DRAWorkloadResourceClaims."""
     _releasing: dict[str, int] = field(factory=dict)
     """UIDs of pods whose reservations are being taken back in the background; these wait before they reserve again."""
 
@@ -73,7 +77,11 @@ class ClaimWriter:
         while pod.uid in self._releasing:
             await self._wait(of_pod.claims[0])
         for index in range(len(of_pod.claims)):
-            if is_reserved_for(of_pod.claims[index], pod):
+            is_shared = index in of_pod.group_references
+            if is_shared:
+                of_pod.claims[index] = self._newest(of_pod.claims[index])  # another member may have written it
+            is_written = not is_shared or index not in of_pod.in_flight_uid
+            if is_written and is_reserved_for(of_pod.claims[index], pod, or_group=self._for_groups):
                 continue
             written = of_pod.claims[index] = await self._bind_claim(pod, index, of_pod)
             if index == of_pod.extended_index:
@@ -94,7 +102,8 @@ class ClaimWriter:
         try:
             if claim.metadata.name == IN_MEMORY:
                 claim = of_pod.claims[index] = of_pod.extended = await self._create(pod, of_pod, claim)
-            written = await self._write(pod, claim, allocation)
+            own = {"resource": "pods", "name": pod.name, "uid": pod.uid}
+            written = await self._write(pod, claim, allocation, of_pod.group_references.get(index, own))
             is_written = await self._assume(written, wait=is_extended)
             if is_extended:
                 of_pod.claims[index] = of_pod.extended = written
@@ -137,15 +146,22 @@ class ClaimWriter:
         if uid is not None:
             self._known.end_in_flight(uid, is_written=is_written)
 
-    async def _write(self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None) -> ResourceClaim:
-        """Write the reservation, and *allocation* if there is one; again if somebody else was faster.
+    def _newest(self, claim: ResourceClaim) -> ResourceClaim:
+        """The newest version of *claim* that is known."""
+        known = self._known.get(claim.metadata.namespace, claim.metadata.name)
+        return known if known is not None and known.metadata.uid == claim.metadata.uid else claim
+
+    async def _write(
+        self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None, reference: Mapping[str, str]
+    ) -> ResourceClaim:
+        """Write the reservation *reference*, and *allocation* if there is one; again if somebody else was faster.
 
         Raises:
             WriteFailed: it was not written.
         """
         for tries_left in reversed(range(TRIES)):
             try:
-                return await self._write_once(pod, claim, allocation)
+                return await self._write_once(pod, claim, allocation, reference)
             except WriteConflict as conflict:
                 if not tries_left:
                     raise WriteFailed(_write_problem(claim, allocation, conflict)) from conflict
@@ -153,7 +169,9 @@ class ClaimWriter:
             claim = await self._read(claim)
         raise AssertionError  # the last try returns or raises
 
-    async def _write_once(self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None) -> ResourceClaim:
+    async def _write_once(
+        self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None, reference: Mapping[str, str]
+    ) -> ResourceClaim:
         path = path_of(claim)
         if claim.metadata.deletion_timestamp is not None:
             raise WriteFailed(f"claim {path} got deleted in the meantime")
@@ -161,9 +179,9 @@ class ClaimWriter:
         if allocation is not None and claim.status.allocation is not None:
             if not _is_same(claim.status.allocation, allocation):
                 raise WriteFailed(f"claim {path} got allocated elsewhere in the meantime")
-            if is_reserved_for(claim, pod):
-                return claim  # by an earlier try, whose response was lost
-            allocation = None  # another pod of the group has written it
+            allocation = None  # by an earlier try, whose response was lost, or by another pod of the group
+        if claim.status.allocation is not None and is_reserved_for(claim, pod, or_group=self._for_groups):
+            return claim
         if allocation is not None:
             finalizers = claim.metadata.finalizers or ()
             if FINALIZER not in finalizers:
@@ -183,7 +201,6 @@ class ClaimWriter:
                 status["allocation"] = to_builtins(written)
         if allocation is not None and written is not None:
             status["allocation"] = to_builtins(written)
-        reference = {"resource": "pods", "name": pod.name, "uid": pod.uid}
         status["reservedFor"] = [*map(to_builtins, claim.status.reserved_for or ()), reference]
         try:
             return await self._patch(claim, {"status": status}, subresource="status")
@@ -310,6 +327,22 @@ class ClaimWriter:
             return "deletion of ResourceClaim completed"
         return None
 
+    async def leave(self, pod: Pod, group: PodGroup) -> bool:
+        """Take back the reservation of one claim for *group*, so that it may be deallocated; whether there was one.
+
+        Raises:
+            GroupClaimProblem: a claim of the group is missing.
+        """
+        for claim in claims_of_group(group, self._known):
+            if claim.status.allocation is None or not is_reserved_for(claim, pod, or_group=True):
+                continue
+            try:
+                await self._take_back(claim, group.metadata.uid)
+            except WriteFailed:  # there is another attempt
+                continue
+            return True
+        return False
+
     # --- unreserve --------------------------------------------------------------------------------------------------
 
     def release(self, pod: Pod, of_pod: PodClaims, *, is_trial: bool) -> None:
@@ -335,7 +368,7 @@ class ClaimWriter:
         async def take_back() -> None:
             try:
                 for claim in reserved:
-                    await self._take_back(pod, claim)
+                    await self._take_back(claim, pod.uid)
                 if extended is not None:
                     await self._delete(extended)
             finally:
@@ -345,18 +378,18 @@ class ClaimWriter:
 
         self._handle.run_in_background(take_back)
 
-    async def _take_back(self, pod: Pod, claim: ResourceClaim) -> None:
-        """Remove the reservation of *pod*.
+    async def _take_back(self, claim: ResourceClaim, uid: str) -> None:
+        """Remove the reservation for the pod, or the pod group, with that UID.
 
         Raises:
-            WriteFailed: it was not removed; the next attempt of the pod finds it, and goes on with it.
+            WriteFailed: it was not removed; the next attempt finds it, and goes on with it.
         """
-        known = self._known.get(claim.metadata.namespace, claim.metadata.name)
-        claim = known if known is not None and known.metadata.uid == claim.metadata.uid else claim
+        claim = self._newest(claim)
         for tries_left in reversed(range(TRIES)):
-            if not is_reserved_for(claim, pod):
+            reserved_for = claim.status.reserved_for or ()
+            left = [to_builtins(one) for one in reserved_for if one.uid != uid]
+            if len(left) == len(reserved_for):
                 return
-            left = [to_builtins(one) for one in claim.status.reserved_for or () if one.uid != pod.uid]
             try:
                 written = await self._patch(claim, {"status": {"reservedFor": left or None}}, subresource="status")
             except ObjectGone:

@@ -5,11 +5,12 @@ Source: DynamicResources of kube-scheduler, its texts included.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from attrs import define, field, frozen
 
 from plugins_builtin._device_allocator import ClaimSolution
+from plugins_builtin._group_claims import belongs_to_group, group_name_of, is_reserved_for_group
 from trio_sched.plugin_api import AllocationResult, ClaimCache, NodeSelector, Pod, PodResourceClaim, ResourceClaim
 
 IN_MEMORY = "<extended-resources>"
@@ -20,16 +21,27 @@ class ClaimNotReady(Exception):
     """A claim of the pod cannot be used yet; the text says which, and why."""
 
 
-def claims_of(pod: Pod, claims: ClaimCache) -> list[ResourceClaim]:
-    """The claims that the spec of *pod* names.
+def claims_of(pod: Pod, claims: ClaimCache, *, of_group: bool = False) -> list[ResourceClaim]:
+    """The claims that the spec of *pod* names; see `entries_of`."""
+    return [claim for _name, claim in entries_of(pod, claims, of_group=of_group)]
+
+
+def entries_of(pod: Pod, claims: ClaimCache, *, of_group: bool = False) -> list[tuple[str, ResourceClaim]]:
+    """The entries of ``spec.resourceClaims`` for which a claim is needed, each with its name and that claim.
+
+    Args:
+        pod: the pod.
+        claims: all claims.
+        of_group: gate DRAWorkloadResourceClaims; a claim that was made for the pod's group will do too.
 
     Raises:
         ClaimNotReady: one of them is missing, is being deleted, or is not the pod's.
     """
-    return [claim for one in pod.spec.resource_claims or () if (claim := _claim_of(pod, one, claims)) is not None]
+    found = ((one.name, _claim_of(pod, one, claims, of_group)) for one in pod.spec.resource_claims or ())
+    return [(name, claim) for name, claim in found if claim is not None]
 
 
-def _claim_of(pod: Pod, one: PodResourceClaim, claims: ClaimCache) -> ResourceClaim | None:
+def _claim_of(pod: Pod, one: PodResourceClaim, claims: ClaimCache, of_group: bool) -> ResourceClaim | None:
     """None if no claim is needed.
 
     Raises:
@@ -54,9 +66,10 @@ def _claim_of(pod: Pod, one: PodResourceClaim, claims: ClaimCache) -> ResourceCl
     if claim.metadata.deletion_timestamp is not None:
         raise ClaimNotReady(f'resourceclaim "{name}" is being deleted')
     if one.resource_claim_name is None and not _is_controlled_by(claim, pod):
-        raise ClaimNotReady(
-            f"ResourceClaim {pod.namespace}/{name} was not created for Pod {pod.key} (Pod is not owner)"
-        )
+        group = group_name_of(pod) if of_group else ""
+        if not group or not belongs_to_group(claim, pod):
+            why = f"neither Pod nor PodGroup {group} is the owner" if group else "Pod is not owner"
+            raise ClaimNotReady(f"ResourceClaim {pod.namespace}/{name} was not created for Pod {pod.key} ({why})")
     return claim
 
 
@@ -64,9 +77,11 @@ def _is_controlled_by(claim: ResourceClaim, pod: Pod) -> bool:
     return any(owner.controller and owner.uid == pod.uid for owner in claim.metadata.owner_references or ())
 
 
-def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether *pod* may use the claim."""
-    return any(one.uid == pod.uid for one in claim.status.reserved_for or ())
+def is_reserved_for(claim: ResourceClaim, pod: Pod, *, or_group: bool = False) -> bool:
+    """Whether *pod* may use the claim; with *or_group*, also as a member of its group."""
+    if any(one.uid == pod.uid for one in claim.status.reserved_for or ()):
+        return True
+    return or_group and is_reserved_for_group(claim, pod)
 
 
 def path_of(claim: ResourceClaim) -> str:
@@ -90,6 +105,8 @@ class PodClaims:
     """The claims of a pod in one scheduling cycle; those for extended resources come last."""
 
     claims: list[ResourceClaim]
+    group_references: dict[int, Mapping[str, str]] = field(factory=dict)
+    """Of claims that are reserved for the pod's group: how ``status.reservedFor`` names it."""
     extended: ResourceClaim | None = None
     extended_amounts: dict[str, int] = field(factory=dict)
     """Scalar resource → how much of it the pod requests."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 from uuid import UUID
 
@@ -15,8 +15,17 @@ from plugins_builtin._device_filter import DeviceFilter, is_backed_by_name
 from plugins_builtin._device_results import allocation_of
 from plugins_builtin._device_shapes import shape_key
 from plugins_builtin._extended_resources import ResourceClasses
+from plugins_builtin._group_claims import GroupClaimProblem, group_name_of, reference_to, shared_entries
 from plugins_builtin._normalize import default_normalize
-from plugins_builtin._pod_claims import IN_MEMORY, ClaimNotReady, NodeResult, PodClaims, claims_of, path_of
+from plugins_builtin._pod_claims import (
+    IN_MEMORY,
+    ClaimNotReady,
+    NodeResult,
+    PodClaims,
+    claims_of,
+    entries_of,
+    path_of,
+)
 from plugins_builtin._resources import mentions_scalars
 from trio_sched.plugin_api import (
     EXTENDED_RESOURCE_CLAIM,
@@ -37,6 +46,7 @@ from trio_sched.plugin_api import (
     ObjectMeta,
     OwnerReference,
     Pod,
+    PodGroup,
     PostFilterResult,
     PreFlight,
     Resource,
@@ -90,7 +100,12 @@ class DynamicResources:
         )
         self._features = features
         has_rules = features.taints and enabled("DRADeviceTaintRules")
-        self.watches = (*_KINDS, "DeviceTaintRule") if has_rules else _KINDS
+        self._for_groups = enabled("DRAWorkloadResourceClaims")
+        self.watches = (
+            *_KINDS,
+            *(("DeviceTaintRule",) if has_rules else ()),
+            *(("PodGroup",) if self._for_groups else ()),
+        )
         self._extended_by_devices = enabled("DRAExtendedResource")
         self._has_groups = enabled("GenericWorkload")
         self._classes = ResourceClasses(handle)
@@ -101,7 +116,9 @@ class DynamicResources:
         binding_timeout_ns = 600 * 10**9 if args.binding_timeout_ns is None else args.binding_timeout_ns
         self._max_tried = max_tried
         self._binding_timeout_seconds = binding_timeout_ns / 10**9
-        self._writer = ClaimWriter(handle, self._binding_timeout_seconds, features.binding_conditions)
+        self._writer = ClaimWriter(handle, self._binding_timeout_seconds, features.binding_conditions, self._for_groups)
+        self._tried: set[str] = set()
+        """UIDs of the pods that are reserved because their group is being tried."""
         self._filter_made: DeviceFilter | None = None
 
     @property
@@ -132,7 +149,7 @@ class DynamicResources:
         if not pod.spec.resource_claims:
             return None
         try:
-            claims_of(pod, self._known_claims)
+            claims_of(pod, self._known_claims, of_group=self._for_groups)
         except ClaimNotReady as problem:
             return unresolvable(str(problem))
         return None
@@ -142,8 +159,11 @@ class DynamicResources:
         """What the claims ask for; None where what is found for a node depends on more than that and its devices."""
         if self._may_use_extended_resources(pod) and self._extended_amounts(pod):
             return None
+        of_group = group_name_of(pod) if self._for_groups else ""
         if not pod.spec.resource_claims:
-            return ()
+            return (pod.namespace, of_group) if of_group else ()  # pre_filter looks whether the group exists
+        if of_group:
+            return None
         devices = self._handle.nodes.devices
         if devices.has_shared_slices:
             return None
@@ -162,18 +182,24 @@ class DynamicResources:
     def pre_filter(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Status | None:
         """Look up the claims of the pod and their device classes."""
         has_claims, may_use_extended = bool(pod.spec.resource_claims), self._may_use_extended_resources(pod)
-        if not has_claims and not may_use_extended:
+        of_group = group_name_of(pod) if self._for_groups else ""
+        if not has_claims and not may_use_extended and not of_group:
             state.zero_scores |= _ZERO_SCORES
             return SKIP
         known = nodes.devices.claims
         try:
-            of_pod = PodClaims(claims_of(pod, known) if has_claims else [])
+            entries = entries_of(pod, known, of_group=self._for_groups) if has_claims else []
+            of_pod = PodClaims([claim for _name, claim in entries])
         except ClaimNotReady as not_ready:
             state.write(_CLAIMS, PodClaims([]))
             return unresolvable(str(not_ready))
         if may_use_extended:
             self._add_extended_claim(pod, of_pod, known)
         state.write(_CLAIMS, PodClaims([]))  # post_filter has nothing to do for a pod that is rejected here
+        if of_group:
+            problem = self._note_group(pod, [name for name, _claim in entries], of_pod)
+            if problem is not None:
+                return problem
         if not of_pod.claims:
             state.zero_scores |= _ZERO_SCORES
             return SKIP
@@ -184,6 +210,25 @@ class DynamicResources:
         state.write(_CLAIMS, of_pod)
         if not any(one.first_available for claim in of_pod.claims for one in claim.spec.devices.requests or ()):
             state.zero_scores |= _ZERO_SCORES
+        return None
+
+    def _group_of(self, pod: Pod) -> PodGroup | str:
+        """The group of a pod that is in one, or that there is none."""
+        name = group_name_of(pod)
+        group: PodGroup | None = self._handle.object("PodGroup", name, pod.namespace)
+        return f'podgroup.scheduling.k8s.io "{name}" not found' if group is None else group
+
+    def _note_group(self, pod: Pod, entries: Sequence[str], of_pod: PodClaims) -> Status | None:
+        """Note which claims are reserved for the pod's group; *entries* are the names of those in the spec."""
+        group = self._group_of(pod)
+        if isinstance(group, str):
+            return unresolvable(group)
+        try:
+            shared = shared_entries(pod, group)
+        except GroupClaimProblem as problem:
+            return unresolvable(str(problem))
+        reference = reference_to(group)
+        of_pod.group_references = {index: reference for index, name in enumerate(entries) if name in shared}
         return None
 
     def _may_use_extended_resources(self, pod: Pod) -> bool:
@@ -230,7 +275,7 @@ class DynamicResources:
             return None
         in_flight = known.in_flight(claim.metadata.uid)
         if in_flight is not None:
-            if not in_flight.group or in_flight.group != _group_of(pod):
+            if not in_flight.group or in_flight.group != pod.group_key:
                 return unresolvable(f"resource claim {path_of(claim)} is in the process of being allocated")
             of_pod.shared_allocations[index] = in_flight.allocation
             if in_flight.allocation.node_selector is not None:
@@ -282,7 +327,32 @@ class DynamicResources:
             done = await self._writer.make_room(pod, of_pod)
         except WriteFailed as problem:
             return PostFilterResult(failure(problem))
+        if done is None and self._for_groups and group_name_of(pod):
+            try:
+                left = await self._leave_claims_of_group(pod)
+            except GroupClaimProblem as problem:
+                return PostFilterResult(failure(str(problem)))
+            if left:
+                return PostFilterResult(unresolvable("ResourceClaim unreserved for PodGroup"))
         return PostFilterResult(unschedulable(done or "still not schedulable"))
+
+    async def _leave_claims_of_group(self, pod: Pod) -> bool:
+        """Take back a reservation of the pod's group, if none of its pods has a node; whether there was one.
+
+        So another attempt may find other devices than those of an earlier one, which could not be bound.
+
+        Raises:
+            GroupClaimProblem: nothing is known about the group, or one of its claims.
+        """
+        members = self._handle.pod_group_state(pod.namespace, group_name_of(pod))
+        if members is None:
+            raise GroupClaimProblem(f"pod group state not found for pod group {pod.group_key}")
+        if members.scheduled_count > sum(uid in self._tried for uid in members.assumed_uids):
+            return False
+        group = self._group_of(pod)
+        if isinstance(group, str):
+            raise GroupClaimProblem(group)
+        return await self._writer.leave(pod, group)
 
     # --- scoring nodes ----------------------------------------------------------------------------------------------
 
@@ -305,6 +375,8 @@ class DynamicResources:
     @hookimpl
     def reserve(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
         """Put the allocations in flight, so that no other pod gets the same devices."""
+        if self._for_groups and state.is_trial:
+            self._tried.add(pod.uid)
         of_pod: PodClaims | None = state.get(_CLAIMS)
         if of_pod is None:
             return None
@@ -319,7 +391,7 @@ class DynamicResources:
                     return None  # a device plugin serves the node
                 return failure("claim allocation not found for node")
             of_pod.node_result = result
-            group = _group_of(pod) if self._has_groups else ""
+            group = (pod.group_key or "") if self._has_groups else ""
             self._put_in_flight(of_pod, result, node_name, group)
         except AllocationFailed as problem:
             return failure(str(problem))
@@ -351,6 +423,7 @@ class DynamicResources:
     @hookimpl
     def unreserve(self, pod: Pod, node_name: str, state: CycleState) -> None:
         """Give the devices back that are not written yet; reservations that are written are taken back."""
+        self._tried.discard(pod.uid)
         of_pod: PodClaims | None = state.get(_CLAIMS)
         if of_pod is None or not of_pod.claims:
             return
@@ -389,7 +462,7 @@ class DynamicResources:
 
     def _claim_changed(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> Hint:
         try:
-            claims = claims_of(pod, self._known_claims)
+            claims = claims_of(pod, self._known_claims, of_group=self._for_groups)
         except ClaimNotReady:
             return Hint.SKIP
         if old is not None and old.status.allocation is not None and new.status.allocation is None:
@@ -402,12 +475,7 @@ class DynamicResources:
         if pod.uid != new.uid:
             return Hint.SKIP
         try:
-            claims_of(new, self._known_claims)
+            claims_of(new, self._known_claims, of_group=self._for_groups)
         except ClaimNotReady:
             return Hint.SKIP
         return Hint.QUEUE
-
-
-def _group_of(pod: Pod) -> str:
-    group = pod.spec.scheduling_group
-    return "" if group is None or not group.pod_group_name else f"{pod.namespace}/{group.pod_group_name}"
