@@ -24,6 +24,7 @@ from trio_sched.objects.pod import Pod as Pod
 from trio_sched.objects.pod import PodResourceClaim as PodResourceClaim
 from trio_sched.objects.pod import TopologySpreadConstraint as TopologySpreadConstraint
 from trio_sched.objects.pod_group import PodGroup as PodGroup
+from trio_sched.objects.pod_group import PodGroupResourceClaim as PodGroupResourceClaim
 from trio_sched.objects.pod_requests import DEFAULT_CPU_MILLI as DEFAULT_CPU_MILLI
 from trio_sched.objects.pod_requests import DEFAULT_MEMORY_BYTES as DEFAULT_MEMORY_BYTES
 from trio_sched.objects.pod_requests import HostPort as HostPort
@@ -259,6 +260,7 @@ __all__ = [
     "PodDisruptionBudget",
     "PodGroup",
     "PodGroupInfo",
+    "PodGroupResourceClaim",
     "PodGroupState",
     "PodGroupTrial",
     "PodResourceClaim",

@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 
 from trio_sched.documents.errors import shortened
 from trio_sched.simulator.api_server import ApiServer
+from trio_sched.simulator.claim_consumers import claim_names, is_reserved_for, pods_of
 from trio_sched.simulator.lifecycle import DeleteOptions, delete, write_fields
 from trio_sched.simulator.object_store import Change, StoredObject
 from trio_sched.simulator.pod_subresources import with_condition
@@ -99,24 +100,23 @@ class _Kubelets:
 
     def on_claim(self, change: Change) -> None:
         """Plan the pods for which a claim is reserved now."""
+        before = {} if change.previous is None else change.previous.fields.get("status") or {}
+        known = before.get("reservedFor") or () if "allocation" in before else ()
         for consumer in (change.current.fields.get("status") or {}).get("reservedFor") or ():
-            pod = self.server.store.get("pods", f"{change.current.fields['metadata']['namespace']}/{consumer['name']}")
-            if pod is not None and consumer.get("resource") == "pods":
-                self.plan(pod)
+            if consumer not in known:
+                for pod in pods_of(self.server.store, change.current, consumer):
+                    self.plan(pod)
 
     def _has_its_claims(self, pod: StoredObject) -> bool:
         """Whether all resource claims of the pod are allocated and reserved for it."""
-        metadata = pod.fields["metadata"]
-        made = (pod.fields.get("status") or {}).get("resourceClaimStatuses") or ()
-        names = {one.get("name"): one.get("resourceClaimName") for one in made}
-        for entry in pod.fields["spec"].get("resourceClaims") or ():
-            name = entry.get("resourceClaimName") or names.get(entry.get("name"), "")
+        namespace = pod.fields["metadata"]["namespace"]
+        for name in claim_names(pod):
             if name is None:
                 continue
-            claim = self.server.store.get(CLAIMS, f"{metadata['namespace']}/{name}")
-            status = {} if claim is None else claim.fields.get("status") or {}
-            reserved = any(one.get("uid") == metadata["uid"] for one in status.get("reservedFor") or ())
-            if "allocation" not in status or not reserved:
+            claim = self.server.store.get(CLAIMS, f"{namespace}/{name}")
+            if claim is None or "allocation" not in (claim.fields.get("status") or {}):
+                return False
+            if not is_reserved_for(claim, pod):
                 return False
         return True
 

@@ -16,6 +16,7 @@ from trio_sched.objects.pod_group import (
     BasicSchedulingPolicy,
     GangSchedulingPolicy,
     PodGroup,
+    PodGroupResourceClaim,
     PodGroupSchedulingConstraints,
     PodGroupSchedulingPolicy,
     PodGroupSpec,
@@ -271,6 +272,7 @@ def pod_group(
     namespace: str = "default",
     min_count: int | None = None,
     topology_key: str = "",
+    claims: Iterable[str | PodGroupResourceClaim] = (),
     disruption_mode: str | None = None,
     priority: int | None = None,
 ) -> PodGroup:
@@ -281,6 +283,7 @@ def pod_group(
         namespace: its namespace, and that of its pods.
         min_count: how many pods are scheduled together at least.
         topology_key: the node label of which all its nodes must have the same value.
+        claims: what its pods share: names of ResourceClaims, which stand for themselves, or full entries.
         disruption_mode: ``Pod`` or ``PodGroup``.
         priority: ``spec.priority``.
     """
@@ -293,6 +296,13 @@ def pod_group(
             scheduling_constraints=PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=topology_key),))
             if topology_key
             else None,
+            resource_claims=tuple(
+                [
+                    PodGroupResourceClaim(name=one, resource_claim_name=one) if isinstance(one, str) else one
+                    for one in claims
+                ]
+            )
+            or None,
             disruption_mode=disruption_mode,
             priority=priority,
         ),

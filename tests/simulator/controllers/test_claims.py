@@ -184,3 +184,99 @@ async def test_the_server_guards_the_status_of_claims(api: Api, autojump_clock: 
     assert "field is immutable" in (await api("PATCH", path, body, content_type=MERGE, expect=422))["message"]
     body = {"metadata": {"finalizers": []}, "status": {"reservedFor": [consumer]}}
     assert (await api("PATCH", path, body, content_type=MERGE))["metadata"]["finalizers"] == [FINALIZER]
+
+
+# --- pod groups -------------------------------------------------------------------------------------------------------
+
+GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+ENTRY = {"name": "gpu", "resourceClaimTemplateName": "one-gpu"}
+
+
+async def make_group(api: Api, name: str = "gang", *entries: Json) -> Json:
+    spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": list(entries or (ENTRY,))}
+    return await api("POST", GROUPS, {"metadata": {"name": name}, "spec": spec})
+
+
+async def test_the_pods_of_a_group_get_the_claim_of_the_group(api: Api, autojump_clock: MockClock) -> None:
+    await make_pod(api, "early", schedulingGroup={"podGroupName": "gang"})
+    await trio.sleep(1)
+    assert await claims(api) == []  # nobody knows yet whether it is the group's
+    group = await make_group(api)
+    await trio.sleep(1)
+    assert await claims(api) == []
+    await make_template(api)
+    await make_pod(api, "late", schedulingGroup={"podGroupName": "gang"})
+    await trio.sleep(1)
+    (claim,) = await claims(api)
+    name = claim["metadata"]["name"]
+    assert name.startswith("gang-gpu-")
+    (owner,) = claim["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["apiVersion"]) == ("PodGroup", "scheduling.k8s.io/v1alpha2")
+    assert (owner["uid"], owner["controller"]) == (group["metadata"]["uid"], True)
+    made = [{"name": "gpu", "resourceClaimName": name}]
+    assert (await api("GET", f"{GROUPS}/gang"))["status"]["resourceClaimStatuses"] == made
+    for pod in ("early", "late"):
+        assert (await api.pod(pod))["status"]["resourceClaimStatuses"] == made
+
+
+async def test_other_claims_of_a_member_are_its_own(api: Api, autojump_clock: MockClock) -> None:
+    await make_template(api)
+    await make_group(api, "gang", {**ENTRY, "name": "other"})
+    await make_pod(api, schedulingGroup={"podGroupName": "gang"})
+    await trio.sleep(1)
+    owners = sorted(claim["metadata"]["ownerReferences"][0]["kind"] for claim in await claims(api))
+    assert owners == ["Pod", "PodGroup"]
+
+
+async def test_the_claim_of_a_group_stays_until_the_group_goes(api: Api, autojump_clock: MockClock) -> None:
+    await make_template(api)
+    group = await make_group(api)
+    await make_pod(api, schedulingGroup={"podGroupName": "gang"})
+    await trio.sleep(1)
+    (claim,) = await claims(api)
+    await allocate(api, claim)
+    metadata = group["metadata"]
+    consumer = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "gang", "uid": metadata["uid"]}
+    path = f"{CLAIMS}/{claim['metadata']['name']}"
+    await api("PATCH", f"{path}/status", {"status": {"reservedFor": [consumer]}}, content_type=MERGE)
+    await api("DELETE", "/api/v1/namespaces/default/pods/train")
+    await trio.sleep(1)
+    (left,) = await claims(api)
+    assert left["status"]["reservedFor"] == [consumer]
+    await api("PATCH", f"{GROUPS}/gang", {"metadata": {"finalizers": None}}, content_type=MERGE)
+    await api("DELETE", f"{GROUPS}/gang")
+    await trio.sleep(1)
+    assert await claims(api) == []
+
+
+async def test_a_named_claim_is_reserved_for_the_group_of_a_pod_with_a_node(
+    api: Api, autojump_clock: MockClock
+) -> None:
+    claim = await api("POST", CLAIMS, {"metadata": {"name": "shared"}, "spec": SPEC})
+    await allocate(api, claim)
+    entry = {"name": "gpu", "resourceClaimName": "shared"}
+    await make_group(api, "gang", entry)
+    for name in ("a", "b"):
+        await api.create_pod(name, nodeName="n1", resourceClaims=[entry], schedulingGroup={"podGroupName": "gang"})
+    await trio.sleep(1)
+    (found,) = await claims(api)
+    (reference,) = found["status"]["reservedFor"]
+    assert (reference["apiGroup"], reference["resource"], reference["name"]) == (
+        "scheduling.k8s.io",
+        "podgroups",
+        "gang",
+    )
+    await api("PATCH", f"{GROUPS}/gang", {"metadata": {"finalizers": None}}, content_type=MERGE)
+    await api("DELETE", f"{GROUPS}/gang")
+    await trio.sleep(1)
+    (found,) = await claims(api)
+    assert "allocation" not in found["status"]
+    assert not found["status"].get("reservedFor")
+
+
+async def test_a_group_whose_claim_cannot_be_made_is_told_so(api: Api, autojump_clock: MockClock) -> None:
+    await make_group(api)
+    await trio.sleep(1)
+    (event,) = (await api("GET", "/api/v1/namespaces/default/events"))["items"]
+    assert event["involvedObject"]["kind"] == "PodGroup"
+    assert event["message"].startswith("PodGroupResourceClaim gpu: resource claim template")

@@ -1,6 +1,7 @@
-"""A simulated resource claim controller: makes claims from templates, and releases those that no pod needs any more.
+"""A simulated resource claim controller: makes claims from templates, and releases those that nobody needs any more.
 
-Source: the resourceclaim controller of kube-controller-manager, and the garbage collector as far as claims of pods go.
+Claims are made for pods, and for pod groups, whose pods share them. Source: the resourceclaim controller of
+kube-controller-manager, and the garbage collector as far as these claims go.
 """
 
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ import trio
 from attrs import define, field, frozen
 
 from trio_sched.simulator.api_server import ApiServer
+from trio_sched.simulator.claim_consumers import GROUP_API, group_of, is_group, is_reserved_for
+from trio_sched.simulator.controllers.pod_groups import GROUPS
 from trio_sched.simulator.controllers.steps import Step, Steps
 from trio_sched.simulator.kubelet import CLAIMS
 from trio_sched.simulator.lifecycle import DeleteOptions, create, delete, write_fields
@@ -22,6 +25,8 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 """Annotation of a claim: the entry of ``spec.resourceClaims`` that it was made for."""
 
+_API_VERSIONS = {"Pod": "v1", "PodGroup": f"{GROUP_API}/v1alpha2"}
+_COLLECTIONS = {"Pod": "pods", "PodGroup": GROUPS}
 _TEMPLATES = "resourceclaimtemplates.resource.k8s.io"
 _MAX_STEM = 57
 """Of generated names: five random characters and a hyphen follow."""
@@ -42,15 +47,17 @@ class ClaimPace:
 
 @define(eq=False)
 class ClaimController:
-    """Creates, releases and deletes the resource claims of a cluster's pods."""
+    """Creates, releases and deletes the resource claims of a cluster's pods and pod groups."""
 
     server: ApiServer
     pace: ClaimPace = field(factory=ClaimPace)
     _steps: Steps = field(factory=Steps, init=False)
-    _claims_of_pod: dict[str, dict[str, None]] = field(factory=dict, init=False)
-    """UID of a pod → the claims that it owns, or that are reserved for it."""
-    _without_template: dict[str, dict[str, None]] = field(factory=dict, init=False)
-    """Key of a template → pods that wait for it."""
+    _claims_of: dict[str, dict[str, None]] = field(factory=dict, init=False)
+    """UID of a pod or pod group → the claims that it owns, or that are reserved for it."""
+    _without_template: dict[str, dict[tuple[Step, str], None]] = field(factory=dict, init=False)
+    """Key of a template → the steps for pods and pod groups that wait for it."""
+    _without_group: dict[str, dict[str, None]] = field(factory=dict, init=False)
+    """Key of a pod group → pods that wait for it, or for its claims."""
 
     @property
     def is_busy(self) -> bool:
@@ -60,16 +67,19 @@ class ClaimController:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run the controller; never returns."""
         store = self.server.store
-        claims, pods, templates = (store.collection(name) for name in (CLAIMS, "pods", _TEMPLATES))
+        claims, pods, templates, groups = (store.collection(name) for name in (CLAIMS, "pods", _TEMPLATES, GROUPS))
         for claim in claims.objects.values():
             self._index(claim)
             self._plan(self._sync_claim, claim.key)
         for pod in pods.objects.values():
             self._plan_pod(pod)
+        for group in groups.objects.values():
+            self._plan(self._sync_group, group.key)
         stops = [
             claims.listen(self._on_claim),
             pods.listen(self._on_pod),
             templates.listen(self._on_template),
+            groups.listen(self._on_group),
         ]
         task_status.started()
         try:
@@ -84,30 +94,40 @@ class ClaimController:
     # --- changes ----------------------------------------------------------------------------------------------------
 
     def _index(self, claim: StoredObject) -> None:
-        for uid in _uids_of_pods(claim):
-            self._claims_of_pod.setdefault(uid, {})[claim.key] = None
+        for uid in _uids_of(claim):
+            self._claims_of.setdefault(uid, {})[claim.key] = None
 
     def _on_claim(self, change: Change) -> None:
         if change.previous is not None:
-            for uid in _uids_of_pods(change.previous):
-                left = self._claims_of_pod.get(uid, {})
+            for uid in _uids_of(change.previous):
+                left = self._claims_of.get(uid, {})
                 left.pop(change.previous.key, None)
                 if not left:
-                    self._claims_of_pod.pop(uid, None)
+                    self._claims_of.pop(uid, None)
         if change.type == "DELETED":
             owner = _owner(change.current)
-            if owner is not None:  # a pod that lost its claim gets another one
-                self._plan(self._sync_pod, f"{change.current.fields['metadata']['namespace']}/{owner['name']}")
+            if owner is not None:  # who lost its claim gets another one
+                step = self._sync_pod if owner["kind"] == "Pod" else self._sync_group
+                self._plan(step, f"{change.current.fields['metadata']['namespace']}/{owner['name']}")
             return
         self._index(change.current)
         self._plan(self._sync_claim, change.current.key)
 
     def _on_pod(self, change: Change) -> None:
         if change.type == "DELETED" or is_done(change.current):
-            for key in self._claims_of_pod.get(change.current.fields["metadata"]["uid"], ()):
-                self._plan(self._sync_claim, key)
+            self._plan_claims_of(change.current)
         else:
             self._plan_pod(change.current)
+
+    def _on_group(self, change: Change) -> None:
+        if change.type == "DELETED":
+            self._plan_claims_of(change.current)
+        else:
+            self._plan(self._sync_group, change.current.key)
+
+    def _plan_claims_of(self, owner: StoredObject) -> None:
+        for key in self._claims_of.get(owner.fields["metadata"]["uid"], ()):
+            self._plan(self._sync_claim, key)
 
     def _plan_pod(self, pod: StoredObject) -> None:
         if pod.fields["spec"].get("resourceClaims"):
@@ -115,81 +135,126 @@ class ClaimController:
 
     def _on_template(self, change: Change) -> None:
         if change.type != "DELETED":
-            for pod in self._without_template.pop(change.current.key, ()):
-                self._plan(self._sync_pod, pod)
+            for step, key in self._without_template.pop(change.current.key, ()):
+                self._plan(step, key)
 
-    # --- pods -------------------------------------------------------------------------------------------------------
+    # --- pods and pod groups ----------------------------------------------------------------------------------------
 
     def _sync_pod(self, key: str) -> None:
         """Create the claims of a pod, and reserve those of a pod that has a node without the scheduler's doing."""
         pod = self.server.store.get("pods", key)
         if pod is None or is_done(pod) or "deletionTimestamp" in pod.fields["metadata"]:
             return
-        known = _statuses(pod)
-        made: dict[str, str] = {}
-        for entry in pod.fields["spec"].get("resourceClaims") or ():
-            template = entry.get("resourceClaimTemplateName")
-            name = entry.get("name") or ""
-            if not template or (name in known and self._is_served(pod, known[name])):
-                continue
-            claim = self._find_or_create(pod, name, template)
-            if claim is None:
+        group: StoredObject | None = None
+        if group_of(pod):
+            group_key = f"{pod.fields['metadata']['namespace']}/{group_of(pod)}"
+            group = self.server.store.get(GROUPS, group_key)
+            if group is None:
+                self._without_group.setdefault(group_key, {})[key] = None
                 return
-            made[name] = claim.fields["metadata"]["name"]
-        if made:
-            kept = {n: claim_name for n, claim_name in known.items() if n not in made}
-            statuses: list[Json] = [{"name": n} for n, claim_name in kept.items() if claim_name is None]
-            named = {n: claim_name for n, claim_name in kept.items() if claim_name is not None} | made
-            statuses += [{"name": n, "resourceClaimName": claim_name} for n, claim_name in named.items()]
-            status = {**(pod.fields.get("status") or {}), "resourceClaimStatuses": statuses}
-            pod = write_fields(self.server.state, self.server.state.types.core("pods"), pod, status=status)
-        if pod.fields["spec"].get("nodeName"):
-            self._reserve(pod)
+        synced = self._make_claims("Pod", pod, group, self._sync_pod)
+        if synced is not None and synced.fields["spec"].get("nodeName"):
+            self._reserve(synced, group)
 
-    def _is_served(self, pod: StoredObject, claim_name: str | None) -> bool:
+    def _sync_group(self, key: str) -> None:
+        """Create the claims of a pod group; its pods have waited for them."""
+        group = self.server.store.get(GROUPS, key)
+        if group is None or "deletionTimestamp" in group.fields["metadata"]:
+            return
+        if self._make_claims("PodGroup", group, None, self._sync_group) is not None:
+            for pod in self._without_group.pop(key, ()):
+                self._plan(self._sync_pod, pod)
+
+    def _make_claims(
+        self, kind: str, owner: StoredObject, group: StoredObject | None, step: Step
+    ) -> StoredObject | None:
+        """Create the claims of a pod or pod group that are missing, and write which they are.
+
+        Args:
+            kind: ``Pod`` or ``PodGroup``.
+            owner: for which they are.
+            group: of a pod that is in one.
+            step: to be taken again if one cannot be created now.
+
+        Returns:
+            *owner* as it is stored then; None if one was not created.
+        """
+        known, made = _statuses(owner), {}
+        for entry in owner.fields["spec"].get("resourceClaims") or ():
+            template, name = entry.get("resourceClaimTemplateName"), entry.get("name") or ""
+            if not template or (name in known and self._is_served(owner, known[name], group)):
+                continue
+            if group is not None and _is_shared(entry, group):
+                claim = self._find(group, name)
+                if claim is None:
+                    self._without_group.setdefault(group.key, {})[owner.key] = None
+                    continue
+            else:
+                found = self._find(owner, name) or self._create(kind, owner, name, template, step)
+                if found is None:
+                    return None
+                claim = found
+            made[name] = claim.fields["metadata"]["name"]
+        if not made:
+            return owner
+        kept = {n: claim_name for n, claim_name in known.items() if n not in made}
+        statuses: list[Json] = [{"name": n} for n, claim_name in kept.items() if claim_name is None]
+        named = {n: claim_name for n, claim_name in kept.items() if claim_name is not None} | made
+        statuses += [{"name": n, "resourceClaimName": claim_name} for n, claim_name in named.items()]
+        status = {**(owner.fields.get("status") or {}), "resourceClaimStatuses": statuses}
+        resource = self.server.state.types.of_kind(_API_VERSIONS[kind], kind)
+        assert resource is not None  # a built-in type
+        return write_fields(self.server.state, resource, owner, status=status)
+
+    def _is_served(self, owner: StoredObject, claim_name: str | None, group: StoredObject | None) -> bool:
         if claim_name is None:
             return True
-        claim = self.server.store.get(CLAIMS, f"{pod.fields['metadata']['namespace']}/{claim_name}")
-        return claim is not None and _is_owned_by(claim, pod)
+        claim = self.server.store.get(CLAIMS, f"{owner.fields['metadata']['namespace']}/{claim_name}")
+        return claim is not None and (_is_owned_by(claim, owner) or (group is not None and _is_owned_by(claim, group)))
 
-    def _find_or_create(self, pod: StoredObject, entry: str, template_name: str) -> StoredObject | None:
-        metadata = pod.fields["metadata"]
-        namespace = metadata["namespace"]
-        for key in self._claims_of_pod.get(metadata["uid"], ()):
+    def _find(self, owner: StoredObject, entry: str) -> StoredObject | None:
+        """The claim that was made for an entry of *owner*."""
+        for key in self._claims_of.get(owner.fields["metadata"]["uid"], ()):
             claim = self.server.store.get(CLAIMS, key)
-            if claim is None or not _is_owned_by(claim, pod) or "deletionTimestamp" in claim.fields["metadata"]:
+            if claim is None or not _is_owned_by(claim, owner) or "deletionTimestamp" in claim.fields["metadata"]:
                 continue
             if (claim.fields["metadata"].get("annotations") or {}).get(POD_CLAIM_NAME) == entry:
                 return claim
+        return None
+
+    def _create(
+        self, kind: str, owner: StoredObject, entry: str, template_name: str, step: Step
+    ) -> StoredObject | None:
+        namespace = owner.fields["metadata"]["namespace"]
         template = self.server.store.get(_TEMPLATES, f"{namespace}/{template_name}")
         if template is None:
-            self._without_template.setdefault(f"{namespace}/{template_name}", {})[pod.key] = None
+            self._without_template.setdefault(f"{namespace}/{template_name}", {})[step, owner.key] = None
             missing = f'resourceclaimtemplate.resource.k8s.io "{template_name}" not found'
-            self._creation_failed(pod, entry, f'resource claim template "{template_name}": {missing}')
+            self._creation_failed(kind, owner, entry, f'resource claim template "{template_name}": {missing}')
             return None
         try:
-            fields = _claim_of_template(pod, entry, template)
+            fields = _claim_of_template(kind, owner, entry, template)
             return create(self.server.state, self._type(), namespace, fields)
         except ApiError as refused:
-            self._creation_failed(pod, entry, f"create ResourceClaim : {refused.message}")
-            self._steps.plan(self._sync_pod, pod.key, self.pace.retry_seconds)
+            self._creation_failed(kind, owner, entry, f"create ResourceClaim : {refused.message}")
+            self._steps.plan(step, owner.key, self.pace.retry_seconds)
             return None
 
-    def _creation_failed(self, pod: StoredObject, entry: str, why: str) -> None:
-        state, metadata = self.server.state, pod.fields["metadata"]
+    def _creation_failed(self, kind: str, owner: StoredObject, entry: str, why: str) -> None:
+        state, metadata = self.server.state, owner.fields["metadata"]
         moment = state.timestamp()
         event = {
             "metadata": {"name": state.new_name(f"{metadata['name'][:40]}."), "namespace": metadata["namespace"]},
             "involvedObject": {
-                "kind": "Pod",
-                "apiVersion": "v1",
+                "kind": kind,
+                "apiVersion": _API_VERSIONS[kind],
                 "namespace": metadata["namespace"],
                 "name": metadata["name"],
                 "uid": metadata["uid"],
             },
             "type": "Warning",
             "reason": "FailedResourceClaimCreation",
-            "message": f"PodResourceClaim {entry}: {why}",
+            "message": f"{kind}ResourceClaim {entry}: {why}",
             "source": {"component": "resource_claim"},
             "firstTimestamp": moment,
             "lastTimestamp": moment,
@@ -197,23 +262,26 @@ class ClaimController:
         }
         create(state, state.types.core("events"), metadata["namespace"], event)
 
-    def _reserve(self, pod: StoredObject) -> None:
+    def _reserve(self, pod: StoredObject, group: StoredObject | None) -> None:
         metadata = pod.fields["metadata"]
         for entry in pod.fields["spec"].get("resourceClaims") or ():
             name = entry.get("resourceClaimName") or _statuses(pod).get(entry.get("name") or "")
             claim = self.server.store.get(CLAIMS, f"{metadata['namespace']}/{name}")
-            if claim is None or (entry.get("resourceClaimTemplateName") and not _is_owned_by(claim, pod)):
+            if claim is None or (entry.get("resourceClaimTemplateName") and not self._is_served(pod, name, group)):
                 continue
             status = claim.fields.get("status") or {}
-            reserved = status.get("reservedFor") or []
-            if "allocation" in status and all(one.get("uid") != metadata["uid"] for one in reserved):
+            if "allocation" in status and not is_reserved_for(claim, pod):
                 consumer = {"resource": "pods", "name": metadata["name"], "uid": metadata["uid"]}
-                self._write(claim, status={**status, "reservedFor": [*reserved, consumer]})
+                if group is not None and _is_shared(entry, group):
+                    of_group = group.fields["metadata"]
+                    consumer = {"apiGroup": GROUP_API, "resource": "podgroups"}
+                    consumer |= {"name": of_group["name"], "uid": of_group["uid"]}
+                self._write(claim, status={**status, "reservedFor": [*(status.get("reservedFor") or ()), consumer]})
 
     # --- claims -----------------------------------------------------------------------------------------------------
 
     def _sync_claim(self, key: str) -> None:
-        """Drop reservations of pods that are done; deallocate and delete the claim once nobody needs it."""
+        """Drop reservations of who is done or gone; deallocate and delete the claim once nobody needs it."""
         claim = self.server.store.get(CLAIMS, key)
         if claim is None:
             return
@@ -238,22 +306,27 @@ class ClaimController:
             if claim_left is None:
                 return
             claim = claim_left
-        if not remaining and not is_terminating and self._lost_its_pod(claim):
+        if not remaining and not is_terminating and self._lost_its_owner(claim):
             delete(self.server.state, self._type(), claim, DeleteOptions())
 
     def _still_needs(self, claim: StoredObject, consumer: Json) -> bool:
+        if is_group(consumer):
+            return self._is_there(claim, "PodGroup", consumer)
         if consumer.get("apiGroup") or consumer.get("resource") != "pods":
             return True
-        pod = self.server.store.get("pods", f"{claim.fields['metadata']['namespace']}/{consumer.get('name')}")
-        return pod is not None and pod.fields["metadata"]["uid"] == consumer.get("uid") and not is_done(pod)
+        return self._is_there(claim, "Pod", consumer)
 
-    def _lost_its_pod(self, claim: StoredObject) -> bool:
-        """Whether the claim was made for a pod that is gone, was replaced, or will not run any more."""
+    def _lost_its_owner(self, claim: StoredObject) -> bool:
+        """Whether the claim was made for who is gone or was replaced, or for a pod that will not run any more."""
         owner = _owner(claim)
-        if owner is None:
+        return owner is not None and not self._is_there(claim, owner["kind"], owner)
+
+    def _is_there(self, claim: StoredObject, kind: str, one: Json) -> bool:
+        key = f"{claim.fields['metadata']['namespace']}/{one.get('name')}"
+        found = self.server.store.get(_COLLECTIONS[kind], key)
+        if found is None or found.fields["metadata"]["uid"] != one.get("uid"):
             return False
-        pod = self.server.store.get("pods", f"{claim.fields['metadata']['namespace']}/{owner.get('name')}")
-        return pod is None or pod.fields["metadata"]["uid"] != owner.get("uid") or is_done(pod)
+        return kind != "Pod" or not is_done(found)
 
     def _remove_finalizer(self, claim: StoredObject) -> None:
         metadata = dict(claim.fields["metadata"])
@@ -283,46 +356,53 @@ def is_done(pod: StoredObject) -> bool:
     return "deletionTimestamp" in fields["metadata"] and not fields["spec"].get("nodeName")
 
 
-def _statuses(pod: StoredObject) -> dict[str, str | None]:
+def _statuses(owner: StoredObject) -> dict[str, str | None]:
     """Entry of ``spec.resourceClaims`` → the name of the claim that was made for it; None if it needs none."""
-    listed = (pod.fields.get("status") or {}).get("resourceClaimStatuses") or ()
+    listed = (owner.fields.get("status") or {}).get("resourceClaimStatuses") or ()
     return {one.get("name") or "": one.get("resourceClaimName") for one in listed}
 
 
+def _is_shared(entry: Json, group: StoredObject) -> bool:
+    """Whether the group of a pod has the same entry."""
+    names = ("name", "resourceClaimName", "resourceClaimTemplateName")
+    of_group = group.fields["spec"].get("resourceClaims") or ()
+    return any(all(one.get(name) == entry.get(name) for name in names) for one in of_group)
+
+
 def _owner(claim: StoredObject) -> Json | None:
-    """The pod that owns the claim, as an owner reference."""
+    """The pod or pod group that owns the claim, as an owner reference."""
     owners: list[Json] = claim.fields["metadata"].get("ownerReferences") or []
-    return next((one for one in owners if one.get("kind") == "Pod" and one.get("controller")), None)
+    return next((one for one in owners if one.get("kind") in _COLLECTIONS and one.get("controller")), None)
 
 
-def _is_owned_by(claim: StoredObject, pod: StoredObject) -> bool:
-    owner = _owner(claim)
-    return owner is not None and owner.get("uid") == pod.fields["metadata"]["uid"]
+def _is_owned_by(claim: StoredObject, owner: StoredObject) -> bool:
+    found = _owner(claim)
+    return found is not None and found.get("uid") == owner.fields["metadata"]["uid"]
 
 
-def _uids_of_pods(claim: StoredObject) -> Iterator[str]:
+def _uids_of(claim: StoredObject) -> Iterator[str]:
+    """Of its owner, and of the pods and pod groups that it is reserved for."""
     owner = _owner(claim)
     if owner is not None:
         yield owner.get("uid") or ""
     for consumer in (claim.fields.get("status") or {}).get("reservedFor") or ():
-        if consumer.get("resource") == "pods":
+        if consumer.get("resource") in ("pods", "podgroups"):
             yield consumer.get("uid") or ""
 
 
-def _claim_of_template(pod: StoredObject, entry: str, template: StoredObject) -> Json:
-    metadata = pod.fields["metadata"]
+def _claim_of_template(kind: str, owner: StoredObject, entry: str, template: StoredObject) -> Json:
+    metadata = owner.fields["metadata"]
     stem = f"{metadata['name']}-{entry}-"
     if len(stem) > _MAX_STEM:  # both parts are cut in proportion, so that something of each is left
         share = _MAX_STEM / len(stem)
         stem = f"{metadata['name'][: int(len(metadata['name']) * share)]}-{entry[: int(len(entry) * share)]}"
     spec = template.fields.get("spec") or {}
     wanted = spec.get("metadata") or {}
+    reference = {"apiVersion": _API_VERSIONS[kind], "kind": kind, "name": metadata["name"], "uid": metadata["uid"]}
     made: Json = {
         "generateName": stem,
         "annotations": {**(wanted.get("annotations") or {}), POD_CLAIM_NAME: entry},
-        "ownerReferences": [
-            {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
-        ],
+        "ownerReferences": [{**reference, "controller": True}],
     }
     if wanted.get("labels"):
         made["labels"] = dict(wanted["labels"])

@@ -9,6 +9,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.simulator.api_server import ApiServer
+from trio_sched.simulator.claim_consumers import pods_of
 from trio_sched.simulator.clock import parse_timestamp
 from trio_sched.simulator.controllers.devices import SLICES
 from trio_sched.simulator.controllers.steps import Steps
@@ -87,8 +88,7 @@ class DeviceTaintEviction:
             self._steps.plan(self._sync, key, min(waits))
             return
         for consumer in (claim.fields.get("status") or {}).get("reservedFor") or ():
-            pod = self.server.store.get("pods", f"{claim.fields['metadata']['namespace']}/{consumer.get('name')}")
-            if pod is not None and pod.fields["metadata"]["uid"] == consumer.get("uid"):
+            for pod in pods_of(self.server.store, claim, consumer):
                 self._evict(pod)
 
     def _seconds_left(self, result: Json) -> list[float]:
