@@ -7,7 +7,8 @@ kube-scheduler 1.36, their texts included.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from attrs import define, field
@@ -19,6 +20,7 @@ from trio_sched.plugin_api import (
     AllocationResult,
     ClaimCache,
     Handle,
+    NodeAllocatableResourceClaimStatus,
     ObjectGone,
     OutcomeUnknown,
     Pod,
@@ -89,6 +91,9 @@ class ClaimWriter:
             for other in range(index + 1, len(of_pod.claims)):
                 if of_pod.claims[other].metadata.uid == written.metadata.uid:  # the pod names a claim twice
                     of_pod.claims[other] = written
+        statuses = of_pod.node_statuses.get(node_name)
+        if statuses:
+            await self._write_node_status(pod, of_pod, statuses)
         if self._binding_conditions and any(map(has_binding_conditions, of_pod.claims)):
             await self._wait_until_ready(pod, node_name, of_pod)
 
@@ -248,6 +253,23 @@ class ClaimWriter:
         except Exception as problem:
             raise WriteFailed(f"update pod {pod.key} ExtendedResourceClaimStatus: {problem}") from problem
 
+    async def _write_node_status(
+        self, pod: Pod, of_pod: PodClaims, statuses: Sequence[NodeAllocatableResourceClaimStatus]
+    ) -> None:
+        of_pod.has_node_status = True
+        try:
+            await self._patch_node_status(pod, [to_builtins(one) for one in statuses])
+        except Exception as problem:
+            raise WriteFailed(f"updating pod {pod.key} NodeAllocatableResourceClaimStatuses: {problem}") from problem
+
+    async def _clear_node_status(self, pod: Pod) -> None:
+        with suppress(ObjectGone):
+            await self._patch_node_status(pod, None)
+
+    async def _patch_node_status(self, pod: Pod, statuses: object) -> None:
+        patch = {"metadata": {"uid": pod.uid}, "status": {"nodeAllocatableResourceClaimStatuses": statuses}}
+        await self._handle.patch("Pod", pod.name, patch, namespace=pod.namespace, subresource="status")
+
     async def _wait_until_ready(self, pod: Pod, node_name: str, of_pod: PodClaims) -> None:
         handle, began = self._handle, self._handle.now()
         outcome = "error"
@@ -361,16 +383,20 @@ class ClaimWriter:
         extended = of_pod.extended
         if extended is not None and extended.metadata.name == IN_MEMORY:
             extended = None
-        if not reserved and extended is None:
+        if not reserved and extended is None and not of_pod.has_node_status:
             return
         self._releasing[pod.uid] = self._releasing.get(pod.uid, 0) + 1
 
         async def take_back() -> None:
             try:
-                for claim in reserved:
-                    await self._take_back(claim, pod.uid)
-                if extended is not None:
-                    await self._delete(extended)
+                try:
+                    for claim in reserved:
+                        await self._take_back(claim, pod.uid)
+                    if extended is not None:
+                        await self._delete(extended)
+                finally:
+                    if of_pod.has_node_status:
+                        await self._clear_node_status(pod)
             finally:
                 self._releasing[pod.uid] -= 1
                 if not self._releasing[pod.uid]:

@@ -45,6 +45,7 @@ from trio_sched.plugin_api import (
 
 if TYPE_CHECKING:
     from plugins_builtin._device_selectors import DeviceSelectors
+    from plugins_builtin._node_allocatable import NodeAllocatable
 
 MAX_TRIED_PER_ATTEMPT = 1_000_000
 """Devices that are tried on all nodes together; the scheduler does nothing else meanwhile."""
@@ -75,6 +76,8 @@ class DeviceFilter:
     classes: ResourceClasses
     binding_timeout_seconds: float
     max_tried: int
+    node_allocatable: NodeAllocatable | None = None
+    """Gate DRANodeAllocatableResources."""
     devices: NodeDevicesCache = field(init=False)
     _shapes: Shapes = field(init=False)
 
@@ -131,7 +134,10 @@ class _NodeFilter:
         of_allocated = sum(map(_score_of_allocated, self.of_pod.claims)) if has_more else 0
         for position in range(len(self.nodes)):
             variant = variants[position]
-            found = variant if isinstance(variant, Status) else self._score_on(position, variant)
+            if isinstance(variant, Status):
+                found: Status | int = variant
+            else:
+                found = self._sharing_problem(position, variant) or self._score_on(position, variant)
             missing = [index for index, here in unavailable.items() if here[position]]
             if missing and not isinstance(found, Status):
                 self.of_pod.unavailable.update(missing)
@@ -186,6 +192,24 @@ class _NodeFilter:
             elif selector is not None:
                 found[index] = ~match_node_selector(selector, self.nodes)
         return found
+
+    def _sharing_problem(self, position: int, variant: _Variant | None) -> Status | None:
+        """Whether a claim that is allocated takes resources of the node for another pod."""
+        rule = self.plugin.node_allocatable
+        if rule is None or variant is None:
+            return None
+        node = self.nodes.node(position)
+        for index, claim in enumerate(self.of_pod.claims):
+            if claim.status.allocation is None:
+                continue
+            problem = rule.sharing_problem(self.pod, claim, node)
+            selector = self.of_pod.selectors.get(index)
+            if problem is not None and (selector is None or match_node_selector(selector, self._one(position))[0]):
+                return problem
+        return None
+
+    def _one(self, position: int) -> NodeColumns:
+        return self.nodes.take(slice(position, position + 1))
 
     def _is_lost(self, claim: ResourceClaim) -> bool:
         """Whether devices of the claim have failed, or have not become ready in time."""
@@ -252,9 +276,11 @@ class _NodeFilter:
 
     def _score_on(self, position: int, variant: _Variant | None) -> Status | int:
         """The score of the devices that are found on a node, or why there are none."""
-        if variant is None or not variant.wanted:
+        if variant is None or not (variant.wanted or self._counts_shared):
             return 0
         try:
+            if self._counts_shared or self._has_mappings(position):
+                return self._score_with_node(position, variant)
             answer = self._answer(position, variant)
         except NoDevicesFromInvalidPools:
             return INVALID_POOLS
@@ -263,6 +289,37 @@ class _NodeFilter:
         except (AllocationFailed, BadNodeSelector) as failed:
             return failure(str(failed))
         return answer[1] if answer[0] else NO_SOLUTION
+
+    @property
+    def _counts_shared(self) -> bool:
+        """Whether allocations in flight, which need no search, may take resources of the node itself."""
+        return self.plugin.node_allocatable is not None and bool(self.of_pod.shared_allocations)
+
+    def _has_mappings(self, position: int) -> bool:
+        """Whether devices may take resources of the node itself."""
+        if self.plugin.node_allocatable is None:
+            return False
+        return self.plugin.devices.get(self.nodes, position).has_mappings
+
+    def _score_with_node(self, position: int, variant: _Variant) -> Status | int:
+        """As `_score_on`, where the devices that are found may take more of the node than it has.
+
+        Raises:
+            Exception: what `_search` raises.
+        """
+        solutions = self._search(position, variant.wanted) if variant.wanted else []
+        if solutions is None:
+            return NO_SOLUTION
+        rule, node = self.plugin.node_allocatable, self.nodes.node(position)
+        assert rule is not None
+        found = rule.claims_on(self.pod, self.of_pod, solutions, node, self.nodes.devices)
+        if isinstance(found, Status):
+            return found
+        if found:
+            self.of_pod.node_statuses[node.name] = found
+        else:
+            self.of_pod.node_statuses.pop(node.name, None)
+        return sum(map(_score, solutions))
 
     def _answer(self, position: int, variant: _Variant) -> Answer:
         """Raises what `_search` raises."""
@@ -293,7 +350,7 @@ class _NodeFilter:
             if one.all_nodes or one.node_selector is None:
                 return bool(one.all_nodes)
             check_node_selector(one.node_selector)
-            return bool(match_node_selector(one.node_selector, nodes.take(slice(position, position + 1)))[0])
+            return bool(match_node_selector(one.node_selector, self._one(position))[0])
 
         search = DeviceSearch(
             wanted,

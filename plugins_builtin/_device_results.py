@@ -64,11 +64,12 @@ def _result(
         binding_conditions=(device.device.binding_conditions or None) if binding_conditions else None,
         binding_failure_conditions=(device.device.binding_failure_conditions or None) if binding_conditions else None,
         share_id=None if found.consumed is None else new_share_id(),
-        consumed_capacity=_consumed_capacity(found) or None,
+        consumed_capacity=consumed_capacity_of(found) or None,
     )
 
 
-def _consumed_capacity(found: Allocated) -> dict[str, Quantity]:
+def consumed_capacity_of(found: Allocated) -> dict[str, Quantity]:
+    """What is consumed of the capacities of a shared device."""
     spec = found.wanted.spec
     requested = None if spec.capacity is None else spec.capacity.requests
     return {**consumed_text(found.device, requested, found.consumed or {})}

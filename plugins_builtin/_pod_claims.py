@@ -11,7 +11,15 @@ from attrs import define, field, frozen
 
 from plugins_builtin._device_allocator import ClaimSolution
 from plugins_builtin._group_claims import belongs_to_group, group_name_of, is_reserved_for_group
-from trio_sched.plugin_api import AllocationResult, ClaimCache, NodeSelector, Pod, PodResourceClaim, ResourceClaim
+from trio_sched.plugin_api import (
+    AllocationResult,
+    ClaimCache,
+    NodeAllocatableResourceClaimStatus,
+    NodeSelector,
+    Pod,
+    PodResourceClaim,
+    ResourceClaim,
+)
 
 IN_MEMORY = "<extended-resources>"
 """The name of a claim for extended resources that is not in the API server yet; no real claim can have it."""
@@ -105,6 +113,12 @@ class PodClaims:
     """The claims of a pod in one scheduling cycle; those for extended resources come last."""
 
     claims: list[ResourceClaim]
+    entries: list[tuple[str, ResourceClaim]] = field(factory=list)
+    """Those that the spec of the pod names, with the names of its entries."""
+    node_statuses: dict[str, tuple[NodeAllocatableResourceClaimStatus, ...]] = field(factory=dict)
+    """Node → what the devices that were found there take of it; gate DRANodeAllocatableResources."""
+    has_node_status: bool = False
+    """Whether that was written to the status of the pod, or may have been."""
     group_references: dict[int, Mapping[str, str]] = field(factory=dict)
     """Of claims that are reserved for the pod's group: how ``status.reservedFor`` names it."""
     extended: ResourceClaim | None = None

@@ -16,6 +16,7 @@ from plugins_builtin._device_results import allocation_of
 from plugins_builtin._device_shapes import shape_key
 from plugins_builtin._extended_resources import ResourceClasses
 from plugins_builtin._group_claims import GroupClaimProblem, group_name_of, reference_to, shared_entries
+from plugins_builtin._node_allocatable import NodeAllocatable
 from plugins_builtin._normalize import default_normalize
 from plugins_builtin._pod_claims import (
     IN_MEMORY,
@@ -26,7 +27,7 @@ from plugins_builtin._pod_claims import (
     entries_of,
     path_of,
 )
-from plugins_builtin._resources import mentions_scalars
+from plugins_builtin._resources import mentions_scalars, resource_options
 from trio_sched.plugin_api import (
     EXTENDED_RESOURCE_CLAIM,
     SKIP,
@@ -59,6 +60,7 @@ from trio_sched.plugin_api import (
     hookimpl,
     nano_requests,
     on,
+    replace_fields,
     to_amounts,
     unresolvable,
     unschedulable,
@@ -117,6 +119,10 @@ class DynamicResources:
         self._max_tried = max_tried
         self._binding_timeout_seconds = binding_timeout_ns / 10**9
         self._writer = ClaimWriter(handle, self._binding_timeout_seconds, features.binding_conditions, self._for_groups)
+        self._node_allocatable: NodeAllocatable | None = None
+        if enabled("DRANodeAllocatableResources"):
+            options = replace_fields(resource_options(handle), device_claims=True)
+            self._node_allocatable = NodeAllocatable(options)
         self._tried: set[str] = set()
         """UIDs of the pods that are reserved because their group is being tried."""
         self._filter_made: DeviceFilter | None = None
@@ -134,6 +140,7 @@ class DynamicResources:
                 self._classes,
                 self._binding_timeout_seconds,
                 self._max_tried,
+                self._node_allocatable,
             )
         return self._filter_made
 
@@ -162,7 +169,7 @@ class DynamicResources:
         of_group = group_name_of(pod) if self._for_groups else ""
         if not pod.spec.resource_claims:
             return (pod.namespace, of_group) if of_group else ()  # pre_filter looks whether the group exists
-        if of_group:
+        if of_group or self._node_allocatable is not None:  # what the node has left counts too
             return None
         devices = self._handle.nodes.devices
         if devices.has_shared_slices:
@@ -189,7 +196,7 @@ class DynamicResources:
         known = nodes.devices.claims
         try:
             entries = entries_of(pod, known, of_group=self._for_groups) if has_claims else []
-            of_pod = PodClaims([claim for _name, claim in entries])
+            of_pod = PodClaims([claim for _name, claim in entries], entries)
         except ClaimNotReady as not_ready:
             state.write(_CLAIMS, PodClaims([]))
             return unresolvable(str(not_ready))
@@ -208,6 +215,8 @@ class DynamicResources:
             if problem is not None:
                 return problem
         state.write(_CLAIMS, of_pod)
+        if self._node_allocatable is not None:
+            state.node_allocatable_claims = of_pod.node_statuses
         if not any(one.first_available for claim in of_pod.claims for one in claim.spec.devices.requests or ()):
             state.zero_scores |= _ZERO_SCORES
         return None

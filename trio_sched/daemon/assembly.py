@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import trio
 from attrs import define, field
+from msgspec import structs
 
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.daemon.binder import Binder
@@ -412,8 +413,9 @@ def _scheduler(
     # A random gap, so that a workload which repeats itself is sampled evenly; by a generator of its own, so that the
     # decisions do not depend on it.
     sample_gap = partial(Random(0).randrange, 1, 2 * SAMPLE_GAP)
+    in_cache = structs.replace(options, device_claims=gates.enabled("DRANodeAllocatableResources"))
     return Scheduler(
-        cache=Cache(options, groups=PodGroupStates() if with_groups else None),
+        cache=Cache(in_cache, groups=PodGroupStates() if with_groups else None),
         queue=queue,
         rng=random,
         dependencies=object_cache.dependencies,

@@ -21,7 +21,7 @@ from msgspec import structs
 from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
-from trio_sched.objects.pod import Pod, PodCondition
+from trio_sched.objects.pod import NodeAllocatableResourceClaimStatus, Pod, PodCondition
 from trio_sched.objects.pod_requests import DEFAULT_OPTIONS, PodResources, ResourceOptions, pod_resources
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
@@ -236,6 +236,13 @@ class Cache:
             self._pods_of_missing_nodes[name] = {pod_info.pod.uid: pod_info for pod_info in pods}
 
 
+def with_device_claims(pod: Pod, claims: tuple[NodeAllocatableResourceClaimStatus, ...] | None) -> Pod:
+    """*pod* whose devices take *claims* of its node, and nothing else, whatever an earlier attempt has written."""
+    if pod.status.node_allocatable_resource_claim_statuses == claims:
+        return pod
+    return structs.replace(pod, status=structs.replace(pod.status, node_allocatable_resource_claim_statuses=claims))
+
+
 def has_same_resources(old: Pod, new: Pod) -> bool:
     """Whether two versions of a pod certainly take the same from their node; cheaper than adding it up."""
     a, b = old.spec, new.spec
@@ -251,6 +258,7 @@ def has_same_resources(old: Pod, new: Pod) -> bool:
         and s.init_container_statuses == t.init_container_statuses
         and s.resources == t.resources
         and s.allocated_resources == t.allocated_resources
+        and s.node_allocatable_resource_claim_statuses == t.node_allocatable_resource_claim_statuses
         and not _has_resize_condition(s.conditions)
         and not _has_resize_condition(t.conditions)
     )

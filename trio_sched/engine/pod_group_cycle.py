@@ -271,7 +271,7 @@ class PodGroupCycle:
 
     def _assume(self, pod: Pod, placed: ScheduleResult) -> PermitWait | SchedulingFailure | None:
         try:
-            self.scheduler.cache.assume(pod, placed.node_name)
+            self.scheduler.assume(pod, placed)
         except CacheError as problem:
             return SchedulingFailure(failure(problem))
         self.scheduler.queue.nominator.delete(pod.uid)

@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 
 from trio_sched.engine.attempt_trace import AttemptTrace
 from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.cache import Cache
+from trio_sched.engine.cache import Cache, with_device_claims
 from trio_sched.engine.cluster_changes import ASSIGNED_POD_DELETE
 from trio_sched.engine.decision import Decision, ScheduleResult, SchedulingFailure
 from trio_sched.engine.extender_cycle import ExtenderResult, NodesForExtenders, find_feasible_nodes, select_host_among
@@ -358,7 +358,7 @@ class Scheduler:
         Raises:
             CacheError: the pod is on a node already.
         """
-        self.cache.assume(pod, placed.node_name)
+        self.assume(pod, placed)
         nominated = self.queue.nominator.node_of(pod.uid)
         self.queue.nominator.delete(pod.uid)
         if nominated and nominated != placed.node_name:
@@ -367,6 +367,17 @@ class Scheduler:
         if isinstance(outcome, SchedulingFailure):
             self.unreserve_and_forget(pod, placed, trace)
         return outcome
+
+    def assume(self, pod: Pod, placed: ScheduleResult) -> None:
+        """Assume *pod* on the node that was chosen, with what its devices there take of the node.
+
+        Raises:
+            CacheError: the pod is on a node already.
+        """
+        if self.cache.options.device_claims:
+            found = placed.state.node_allocatable_claims
+            pod = with_device_claims(pod, None if found is None else found.get(placed.node_name))
+        self.cache.assume(pod, placed.node_name)
 
     def plan_pre_bind(
         self, pod: Pod, placed: ScheduleResult, trace: AttemptTrace | None = None

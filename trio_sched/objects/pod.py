@@ -10,11 +10,19 @@ from trio_sched.objects.taint import Toleration
 from trio_sched.objects.volume import Volume
 
 
+class ContainerResourceClaim(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """The entry of ``spec.resourceClaims`` whose devices a container uses."""
+
+    name: str = ""
+
+
 class ResourceRequirements(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """Requests and limits by resource name; quantities stay text until they are summed up."""
 
     requests: dict[str, Quantity] | None = None
     limits: dict[str, Quantity] | None = None
+    claims: tuple[ContainerResourceClaim, ...] | None = None
+    """Of a container."""
 
 
 class ContainerPort(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
@@ -134,6 +142,15 @@ class ExtendedResourceClaimStatus(Struct, frozen=True, rename="camel", gc=False,
     resource_claim_name: str = ""
 
 
+class NodeAllocatableResourceClaimStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """What the devices of a claim take of the node itself, CPU for instance; gate DRANodeAllocatableResources."""
+
+    resource_claim_name: str = ""
+    containers: tuple[str, ...] | None = None
+    """The containers that use the claim."""
+    resources: dict[str, Quantity] | None = None
+
+
 class PodStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """``status`` of a Pod."""
 
@@ -147,6 +164,7 @@ class PodStatus(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tru
     allocated_resources: dict[str, Quantity] | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
     extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
+    node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] | None = None
 
 
 class Pod(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

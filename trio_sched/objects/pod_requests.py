@@ -35,12 +35,14 @@ _NON_MISSING: NanoAmounts = {CPU: DEFAULT_CPU_MILLI * NANO // 1000, MEMORY: DEFA
 
 
 class ResourceOptions(Struct, frozen=True, gc=False):
-    """Which parts of a pod count, by feature gates that are on by default."""
+    """Which parts of a pod count, by feature gates; as these are by default."""
 
     pod_level: bool = True
     """``spec.resources`` (gate PodLevelResources)."""
     pod_level_resize: bool = True
     """``status.resources`` (gate InPlacePodLevelResourcesVerticalScaling)."""
+    device_claims: bool = False
+    """``status.nodeAllocatableResourceClaimStatuses`` (gate DRANodeAllocatableResources)."""
 
 
 DEFAULT_OPTIONS = ResourceOptions()
@@ -120,6 +122,8 @@ def _requests_of_plain_pod(pod: Pod) -> _Requests | None:
     """The requests of each container, if these alone say what *pod* uses; else None."""
     spec, status = pod.spec, pod.status
     if spec.init_containers or spec.resources is not None or spec.overhead or status.resources is not None:
+        return None
+    if status.node_allocatable_resource_claim_statuses:
         return None
     requests: list[tuple[tuple[str, Quantity], ...]] = []
     for container in spec.containers or ():
@@ -216,6 +220,9 @@ def nano_requests(
             return _container_requests(container, None, False, defaults)
 
         _add_init_containers(total, spec.init_containers, requests_of)
+    if options.device_claims:
+        for claim in status.node_allocatable_resource_claim_statuses or ():
+            _add(total, _parse(claim.resources))
     if use_pod_level and options.pod_level and spec.resources is not None and _has_supported(spec.resources.requests):
         total.update(_pod_level_requests(pod, options, use_status, infeasible))
     if spec.overhead:

@@ -72,6 +72,14 @@ class DeviceTaint(Struct, frozen=True, rename="camel", gc=False, omit_defaults=T
     time_added: str | None = None
 
 
+class NodeAllocatableResourceMapping(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
+    """How much a device takes of a resource of its node: what is consumed of a capacity, times a multiplier."""
+
+    capacity_key: str | None = None
+    """The capacity; without one, it is the multiplier alone."""
+    allocation_multiplier: Quantity | None = None
+
+
 class Device(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     """A device; attributes and capacities by ``name`` (of the driver's domain) or ``domain/name``."""
 
@@ -87,6 +95,7 @@ class Device(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     binding_conditions: tuple[str, ...] | None = None
     binding_failure_conditions: tuple[str, ...] | None = None
     allow_multiple_allocations: bool | None = None
+    node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] | None = None
 
 
 class ResourcePool(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

@@ -20,6 +20,7 @@ from trio_sched.objects.persistent_volume import PersistentVolume as PersistentV
 from trio_sched.objects.persistent_volume import PersistentVolumeClaim as PersistentVolumeClaim
 from trio_sched.objects.persistent_volume import PersistentVolumeSpec as PersistentVolumeSpec
 from trio_sched.objects.pod import Container as Container
+from trio_sched.objects.pod import NodeAllocatableResourceClaimStatus as NodeAllocatableResourceClaimStatus
 from trio_sched.objects.pod import Pod as Pod
 from trio_sched.objects.pod import PodResourceClaim as PodResourceClaim
 from trio_sched.objects.pod import TopologySpreadConstraint as TopologySpreadConstraint
@@ -58,6 +59,7 @@ from trio_sched.objects.resource_slice import CapacityRequestPolicy as CapacityR
 from trio_sched.objects.resource_slice import Device as Device
 from trio_sched.objects.resource_slice import DeviceAttribute as DeviceAttribute
 from trio_sched.objects.resource_slice import DeviceCapacity as DeviceCapacity
+from trio_sched.objects.resource_slice import NodeAllocatableResourceMapping as NodeAllocatableResourceMapping
 from trio_sched.objects.resource_slice import ResourceSlice as ResourceSlice
 from trio_sched.objects.selector import LabelSelector as LabelSelector
 from trio_sched.objects.selector import NodeSelector as NodeSelector
@@ -236,6 +238,8 @@ __all__ = [
     "NamespacedMatcher",
     "Node",
     "NodeAffinityArgs",
+    "NodeAllocatableResourceClaimStatus",
+    "NodeAllocatableResourceMapping",
     "NodeColumns",
     "NodeDevices",
     "NodeDevicesCache",

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable
 from copy import copy
 from typing import Any
 
-from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod import NodeAllocatableResourceClaimStatus, Pod
 
 
 class ValueNotCloned(Exception):
@@ -28,6 +28,7 @@ class CycleState:
     __slots__ = (
         "_values",
         "is_trial",
+        "node_allocatable_claims",
         "pods_to_activate",
         "record_plugin_metrics",
         "skip_filter",
@@ -49,6 +50,8 @@ class CycleState:
         """Pods (by namespace/name) to move to the active queue once this pod's scheduling or binding cycle succeeds."""
         self.is_trial = is_trial
         """Whether a pod group is being tried: the pod is reserved and permitted, and unreserved again after that."""
+        self.node_allocatable_claims: dict[str, tuple[NodeAllocatableResourceClaimStatus, ...]] | None = None
+        """Node → what the devices for the pod take of the node itself; once it is assumed there, it counts with that."""
         self.record_plugin_metrics = False
         """Whether this cycle is one of the sample whose plugins are timed."""
 
@@ -102,6 +105,7 @@ class CycleState:
         other.zero_scores = self.zero_scores
         other.is_trial = self.is_trial
         other.pods_to_activate = self.pods_to_activate
+        other.node_allocatable_claims = self.node_allocatable_claims
         return other
 
 

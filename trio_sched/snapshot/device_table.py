@@ -15,7 +15,7 @@ from trio_sched.objects.resource_claim import ResourceClaim
 from trio_sched.objects.resource_slice import ResourceSlice
 from trio_sched.snapshot.allocated_devices import AllocatedDevices, DeviceId
 from trio_sched.snapshot.claim_cache import ClaimCache
-from trio_sched.snapshot.device_pools import PoolKey, PoolSlices, SliceEntry, with_taints
+from trio_sched.snapshot.device_pools import PoolDevice, PoolKey, PoolSlices, SliceEntry, with_taints
 
 KINDS = frozenset({"ResourceSlice", "ResourceClaim", "DeviceTaintRule"})
 """The kinds of objects that it is made of."""
@@ -75,6 +75,15 @@ class DeviceTable:
     def slices_of_pool(self, key: PoolKey) -> PoolSlices:
         """All slices of a pool that has some."""
         return self._of_pool[key]
+
+    def device(self, id: DeviceId) -> PoolDevice | None:
+        """The device with that id; None if no slice has it."""
+        of_pool = self._of_pool.get((id.driver, id.pool))
+        for entry in () if of_pool is None else of_pool.entries.values():
+            for device in entry.devices:
+                if device.id == id:
+                    return device
+        return None
 
     # --- the watches ------------------------------------------------------------------------------------------------
 

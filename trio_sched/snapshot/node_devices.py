@@ -44,8 +44,11 @@ class NodeDevices:
     is_local: bool
     """Whether it depends on nothing but slices for this node alone, all of whose pools are usable."""
     position_of: dict[DeviceId, int] = field(init=False)
+    has_mappings: bool = field(init=False)
+    """Whether one of its devices takes resources of the node itself; gate DRANodeAllocatableResources."""
 
     def __attrs_post_init__(self) -> None:
+        self.has_mappings = any(one.device.node_allocatable_resource_mappings for one in self.devices)
         self.position_of = {one.id: position for position, one in enumerate(self.devices)}
 
 
