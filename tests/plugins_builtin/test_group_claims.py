@@ -59,7 +59,7 @@ def cluster(*objects: Any, gate: bool = True) -> FakeHandle:
     return handle
 
 
-def from_template(name: str = "p", group: str | None = "gang", claim: str = "made") -> Pod:
+def from_template(name: str = "p", group: str = "gang", claim: str = "made") -> Pod:
     """A pod with a claim from a template, which is called *claim*."""
     entry = PodResourceClaim(name="gpu", resource_claim_template_name="one-gpu")
     found = pod(name, claims=[entry], group=group)
@@ -124,10 +124,10 @@ def written(handle: FakeHandle, name: str = "made") -> ResourceClaim:
         ({"kind": "Workload"}, "gang", "neither Pod nor PodGroup gang is the owner"),
         ({"name": "other"}, "gang", "neither Pod nor PodGroup gang is the owner"),
         ({"controller": False}, "gang", "neither Pod nor PodGroup gang is the owner"),
-        ({}, None, "Pod is not owner"),
+        ({}, "", "Pod is not owner"),
     ],
 )
-def test_a_claim_may_be_made_for_the_group_of_a_pod(owner: dict[str, Any], group: str | None, why: str | None) -> None:
+def test_a_claim_may_be_made_for_the_group_of_a_pod(owner: dict[str, Any], group: str, why: str | None) -> None:
     claim = owned(resource_claim("made", device_request()), **owner)
     status = make_plugin(DRA, None, cluster(claim)).pre_enqueue(from_template(group=group))
     expected = f"ResourceClaim default/made was not created for Pod default/p ({why})"
