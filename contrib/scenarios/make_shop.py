@@ -22,12 +22,12 @@ MIB: Final = 1024 * 1024
 
 HEADER: Final = """\
 # A web shop's cluster: 60 nodes in three zones, about 520 pods of all sorts. Plain manifests; nothing is special to
-# trio-sched except two annotations: trio-sched.dev/run-seconds (the pod ends by itself after that time) and
-# trio-sched.dev/arrive-seconds (it is not there from the beginning).
+# trio-sched except three annotations: trio-sched.dev/run-seconds (the pod ends by itself after that time),
+# trio-sched.dev/arrive-seconds (it is not there from the beginning) and trio-sched.dev/devices (what a driver offers).
 #
 #   general  24 nodes   web shop, search, databases
 #   memory    9 nodes   caches; NoSchedule taint pool=memory
-#   gpu       6 nodes   training and inference; NoSchedule taint nvidia.com/gpu, 4 GPUs each
+#   gpu       6 nodes   training and inference; NoSchedule taint nvidia.com/gpu, 4 GPUs and 2 video encoders each
 #   spot     15 nodes   cheap and short-lived; PreferNoSchedule taint spot
 #   edge      6 nodes   small, in shops; NoSchedule taint edge
 #
@@ -61,6 +61,7 @@ IMAGE_MIB: Final = {
     "till": 90,
 }
 PRIORITIES: Final = {"customer-facing": 100_000, "internal": 10_000, "whenever": -10}
+ENCODERS: Final = "encoder.shop.example"
 NAMESPACES: Final = ("shop", "data", "ml", "batch", "edge", "monitoring", "misfits")
 
 
@@ -70,6 +71,7 @@ def cluster() -> list[Json]:
         *_namespaces(),
         *_priority_classes(),
         *_storage_classes(),
+        *_encoders(),
         *_nodes(),
         *_agents(),
         *_workloads(),
@@ -93,6 +95,26 @@ def _storage_classes() -> Iterator[Json]:
     for name, mode in (("disk", "WaitForFirstConsumer"), ("network", "Immediate")):
         head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
         yield {**head, "provisioner": f"{name}.csi.shop.example", "volumeBindingMode": mode}
+
+
+def _encoders() -> Iterator[Json]:
+    """Video encoders: devices of a driver, which pods get through claims."""
+    group = {"apiVersion": "resource.k8s.io/v1"}
+    selector = {"cel": {"expression": f'device.driver == "{ENCODERS}"'}}
+    yield {**group, "kind": "DeviceClass", "metadata": {"name": ENCODERS}, "spec": {"selectors": [selector]}}
+    for namespace, name, codec in (("batch", "encoder", "av1"), ("misfits", "future-encoder", "vvc")):
+        selector = {"cel": {"expression": f'device.attributes["{ENCODERS}"].codec == "{codec}"'}}
+        request = {"name": "encoder", "exactly": {"deviceClassName": ENCODERS, "selectors": [selector]}}
+        yield {
+            **group,
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"spec": {"devices": {"requests": [request]}}},
+        }
+
+
+def _encoder(template: str) -> list[Json]:
+    return [{"name": "encoder", "resourceClaimTemplateName": template}]
 
 
 def _claim(namespace: str, name: str, storage_class: str, size: str, mode: str = "ReadWriteOnce") -> Json:
@@ -157,10 +179,16 @@ def _node(pool: str, shape: Json, name: str, zone: str, number: int) -> Json:
         "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
         **({"images": images} if images else {}),
     }
+    metadata: Json = {"name": name, "labels": labels}
+    if pool == "gpu":
+        # One of them breaks, and its pod is evicted.
+        fails = "failAfterSeconds: {encoder-0: 90}, " if name == "gpu-06" else ""
+        device = "device: {attributes: {codec: {string: av1}}}"
+        metadata["annotations"] = {"trio-sched.dev/devices": f"{ENCODERS}: {{count: 2, {fails}{device}}}"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": metadata,
         "spec": spec,
         "status": status,
     }
@@ -399,6 +427,17 @@ def _workloads() -> Iterator[Json]:
         annotations={"trio-sched.dev/run-seconds": "90"},
     )
     yield from _copies(
+        "batch",
+        "transcode",
+        12,
+        {
+            "priorityClassName": "internal",
+            "tolerations": _tolerate("gpu"),
+            "resourceClaims": _encoder("encoder"),
+            "containers": [_container("transcode", "batch", "500m", "1Gi")],
+        },
+    )
+    yield from _copies(
         "edge",
         "till",
         24,
@@ -464,6 +503,12 @@ def _misfits() -> Iterator[Json]:
     yield _claim("misfits", "tape", "tape-library", "1Ti")
     yield from _copies("misfits", "no-such-storage", 1, {"volumes": _volume("tape"), "containers": small})
     yield from _copies("misfits", "claim-forgotten", 1, {"volumes": _volume("nowhere"), "containers": small})
+    yield from _copies(
+        "misfits",
+        "no-such-device",
+        1,
+        {"tolerations": _tolerate("gpu"), "resourceClaims": _encoder("future-encoder"), "containers": small},
+    )
     yield from _copies("misfits", "unknown-node", 1, {"affinity": _on_node("general-99"), "containers": small})
     yield from _copies(
         "misfits", "gated", 3, {"schedulingGates": [{"name": "shop.example/quota-checked"}], "containers": small}

@@ -52,6 +52,7 @@ def test_only_the_misfits_are_pending_each_kind_for_its_own_reason(shop: dict[st
         "no-racks": "didn't match pod topology spread constraints (missing required label)",
         "no-such-storage": "pod has unbound immediate PersistentVolumeClaims",
         "claim-forgotten": 'persistentvolumeclaim "nowhere" not found',
+        "no-such-device": "44 cannot allocate all claims",
         "gated": "Scheduling is blocked due to non-empty scheduling gates",
     }
     assert reasons.keys() == expected.keys()
@@ -93,3 +94,18 @@ def test_every_node_has_its_agent_and_nothing_is_overcommitted(shop: dict[str, A
         assert node["pods"] <= node["podsAllocatable"]
         for resource, amount in node["requested"].items():
             assert amount <= node["allocatable"][resource]
+
+
+def test_encoders_are_allocated_and_the_pod_of_one_that_breaks_is_evicted(shop: dict[str, Any]) -> None:
+    (encoders,) = shop["devices"]
+    assert encoders == {
+        "driver": "encoder.shop.example",
+        "pool": "gpu",
+        "count": 12,
+        "allocated": 11,
+        "tainted": 1,
+    }
+    nodes = Counter(one["node"] for one in shop["placements"] if one["workload"] == "transcode")
+    assert sum(nodes.values()) == 11
+    assert nodes["gpu-06"] == 1
+    assert max(nodes.values()) == 2

@@ -23,10 +23,12 @@ LEASE_SECONDS = 15.0
 
 @define(eq=False)
 class SlowBinds(Faults):
-    """Every bind takes another time, so that those of a gang do not arrive at once; some are refused."""
+    """Every bind takes another time, so that those of a gang do not arrive at once; some are refused or unanswered."""
 
     seconds: Callable[[], float] = lambda: 0.0
     refuses: Callable[[], bool] = lambda: False
+    drops: Callable[[], bool] = lambda: False
+    """Whether the next bind is carried out and its reply lost."""
 
     def __bool__(self) -> bool:
         return True
@@ -37,7 +39,7 @@ class SlowBinds(Faults):
     def inject(self, verb: str, resource: str) -> bool:
         if verb == "bind" and self.refuses():
             raise ApiError(403, "Forbidden", "no")
-        return super().inject(verb, resource)
+        return (verb == "bind" and self.drops()) or super().inject(verb, resource)
 
 
 def nodes(count: int, cpu: int = 4) -> list[Any]:
@@ -185,7 +187,11 @@ async def many_gangs(seed: int, *, gangs_count: int, largest: int, real_seconds:
     async with virtual_cluster(
         nodes=nodes(count, cpu=8), gates=GANG_GATES, leader_elect=True, seed=seed, real_seconds=real_seconds
     ) as cluster:
-        cluster.api.faults = SlowBinds(seconds=lambda: dice.uniform(0.0, 2.0), refuses=lambda: dice.random() < 0.01)
+        cluster.api.faults = SlowBinds(
+            seconds=lambda: dice.uniform(0.0, 2.0),
+            refuses=lambda: dice.random() < 0.01,
+            drops=lambda: dice.random() < 0.02,
+        )
         gangs = Gangs(cluster)
         for number, size in enumerate(sizes):
             await gangs.create(f"gang-{number}", size)
