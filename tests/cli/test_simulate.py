@@ -229,3 +229,20 @@ def test_devices_and_pod_groups_are_reported(tmp_path: Path, capsys: Capture) ->
     tables = capsys.readouterr().out
     assert "Devices" in tables
     assert "Pod groups" in tables
+
+
+def test_pods_that_are_not_tried_say_what_they_wait_for(tmp_path: Path, capsys: Capture) -> None:
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "misspelt"}]
+    spec = {"containers": [{"name": "main", "image": "app"}], "resourceClaims": claims}
+    file = tmp_path / "cluster.json"
+    file.write_text(
+        json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "train"}, "spec": spec}), encoding="utf-8"
+    )
+    found = simulated(capsys, "-f", str(file))
+    assert found["summary"]["settled"]
+    (waiting,) = found["pending"]
+    assert waiting == {
+        "reason": "Gated",
+        "message": 'DynamicResources: pod "default/train": ResourceClaim not created yet',
+        "pods": ["default/train"],
+    }

@@ -140,6 +140,40 @@ async def test_it_schedules_preempts_and_binds_volumes_with_its_roles(deployed: 
     assert [line for line in log.splitlines() if any(word in line for word in FORBIDDEN)] == []
 
 
+async def test_it_allocates_devices_with_its_roles(deployed: Deployed) -> None:
+    server, pods = deployed.server, "/api/v1/namespaces/default/pods"
+    group, driver = "/apis/resource.k8s.io/v1", "gpu.example.com"
+    await server.create_nodes()
+    nodes = (await server.request("GET", "/api/v1/nodes"))["items"]
+    name = nodes[0]["metadata"]["name"]
+    selector = {"cel": {"expression": f'device.driver == "{driver}"'}}
+    spec = {"selectors": [selector], "extendedResourceName": "example.com/gpu"}
+    await server.request("POST", f"{group}/deviceclasses", {"metadata": {"name": driver}, "spec": spec})
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+    published = {"driver": driver, "nodeName": name, "pool": pool, "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}]}
+    await server.request("POST", f"{group}/resourceslices", {"metadata": {"name": "s"}, "spec": published})
+    asked = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": driver}}]}}
+    claims = f"{group}/namespaces/default/resourceclaims"
+    await server.request("POST", claims, {"metadata": {"name": "one"}, "spec": asked})
+    with_claim, extended = pod("with-claim"), pod("extended")
+    with_claim["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "one"}]
+    resources = {"example.com/gpu": "1"}
+    extended["spec"]["containers"][0]["resources"] = {"requests": resources, "limits": resources}
+    for one in (with_claim, extended):
+        await server.request("POST", pods, one)
+
+    async def are_bound() -> bool:
+        found = [await server.request("GET", f"{pods}/{one}") for one in ("with-claim", "extended")]
+        return all(one["spec"].get("nodeName") == name for one in found)
+
+    await eventually(are_bound, within_seconds=60)
+    stored = (await server.request("GET", claims))["items"]
+    results = [one["status"]["allocation"]["devices"]["results"] for one in stored]
+    assert sorted(one["device"] for (one,) in results) == ["gpu-0", "gpu-1"]
+    log = deployed.log_file.read_text()
+    assert [line for line in log.splitlines() if any(word in line for word in FORBIDDEN)] == []
+
+
 async def test_its_token_is_no_good_for_anything_else(deployed: Deployed) -> None:
     server, token = deployed.server, await deployed.token("trio-sched")
     for path in (f"{SYSTEM}/secrets", f"{SYSTEM}/configmaps", "/apis/rbac.authorization.k8s.io/v1/clusterroles"):

@@ -197,6 +197,8 @@ async def calm_down(cluster: VirtualCluster, chaos: DeviceChaos) -> None:
         patch = {"spec": {"unschedulable": None}, "metadata": {"annotations": annotations}}
         await cluster.patch(node(f"node-{number}"), patch)
     await cluster.settle()
+    await trio.sleep(400)  # no event tells of a device that a failed bind has freed: pods wait for the periodic flush
+    await cluster.settle()
 
 
 def check_claims(cluster: VirtualCluster) -> None:

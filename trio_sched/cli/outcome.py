@@ -170,7 +170,14 @@ def is_decided(pod: Json, schedulers: Iterable[str]) -> bool:
     return any(one.get("type") == "PodScheduled" for one in status.get("conditions") or ())
 
 
-def read_outcome(store: ObjectStore, schedulers: Iterable[str], simulated_seconds: float, *, settled: bool) -> Outcome:
+def read_outcome(
+    store: ObjectStore,
+    schedulers: Iterable[str],
+    simulated_seconds: float,
+    *,
+    settled: bool,
+    gated: Mapping[str, str],
+) -> Outcome:
     """Read the pods and nodes of *store*.
 
     Args:
@@ -178,6 +185,7 @@ def read_outcome(store: ObjectStore, schedulers: Iterable[str], simulated_second
         schedulers: the names of the schedulers that run; pods of others count as those of another scheduler.
         simulated_seconds: how long it took, in the cluster's time.
         settled: whether the cluster has stopped changing.
+        gated: ``namespace/name`` of pods that wait before they are tried → why.
     """
     ours = frozenset(schedulers)
     pods = [_decode_pod(stored.encoded(b"{")) for stored in store.collection("pods").in_order()]
@@ -188,7 +196,7 @@ def read_outcome(store: ObjectStore, schedulers: Iterable[str], simulated_second
         if pod.node_name:
             by_node.setdefault(pod.node_name, []).append(pod)
         elif not pod.is_terminal:
-            refused.setdefault(_why(pod, ours), []).append(pod.key)
+            refused.setdefault(_why(pod, ours, gated), []).append(pod.key)
     reports = tuple(_report(node, by_node.get(node.name, [])) for node in nodes)
     waiting = (Waiting(reason=why[0], message=why[1], pods=tuple(keys)) for why, keys in refused.items())
     return Outcome(
@@ -296,7 +304,7 @@ def _workload(pod: Pod) -> str:
     return next((owner.name for owner in owners if owner.controller), pod.name)
 
 
-def _why(pod: Pod, ours: frozenset[str]) -> tuple[str, str]:
+def _why(pod: Pod, ours: frozenset[str], gated: Mapping[str, str]) -> tuple[str, str]:
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled":
             return condition.reason, condition.message
@@ -304,6 +312,8 @@ def _why(pod: Pod, ours: frozenset[str]) -> tuple[str, str]:
         return "OtherScheduler", f"waits for the scheduler {pod.scheduler_name!r}, which does not run here"
     if pod.metadata.deletion_timestamp is not None:
         return "Terminating", "is being deleted"
+    if pod.key in gated:
+        return "Gated", gated[pod.key]
     return "Undecided", "has not been tried yet"
 
 

@@ -1,6 +1,6 @@
 """The real daemon on the embedded API server, with simulated kubelets."""
 
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import partial
@@ -16,6 +16,7 @@ from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
+from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator import (
@@ -79,6 +80,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
         async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
             await scheduling.start(partial(run_daemon, assembly, stop=stop))
+            activity.gated = assembly.scheduler.queue.gated
             with activity.followed(progress):
                 if plan.for_seconds is None:
                     settled = await activity.wait_until_idle()
@@ -86,7 +88,8 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
                     await trio.sleep(plan.for_seconds)
                     settled = activity.is_idle
             simulated_seconds = (activity.changed_at if plan.for_seconds is None else trio.current_time()) - began
-            outcome = read_outcome(server.store, activity.schedulers, simulated_seconds, settled=settled)
+            gated = {key: f"{one.gating_plugin}: {one.gating_message}" for key, one in activity.gated().items()}
+            outcome = read_outcome(server.store, activity.schedulers, simulated_seconds, settled=settled, gated=gated)
             stop.set()
         controllers.cancel_scope.cancel()
     return outcome
@@ -138,14 +141,18 @@ class Activity:
     schedulers: frozenset[str]
     controllers: Controllers
     arrivals: Arrivals = field(factory=Arrivals)
+    gated: Callable[[], Mapping[str, QueuedPodInfo]] = field(default=lambda: {}, init=False)
+    """The pods that the scheduler does not try before something changes."""
     changed_at: float = field(factory=trio.current_time, init=False)
     _undecided: set[str] = field(factory=set, init=False)
     _ending: set[str] = field(factory=set, init=False)
 
     @property
     def is_idle(self) -> bool:
-        """Whether every pod is decided on, none will end by itself, and no object is still to be created."""
-        return not (self._undecided or self._ending or self.arrivals.waiting or self.controllers.is_busy)
+        """Whether every pod is decided on or gated, none will end by itself, and nothing is still to be created."""
+        if self._ending or self.arrivals.waiting or self.controllers.is_busy:
+            return False
+        return not self._undecided or self._undecided <= self.gated().keys()
 
     @contextmanager
     def followed(self, progress: Progress) -> Generator[None, None, None]:

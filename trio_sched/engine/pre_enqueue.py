@@ -68,7 +68,7 @@ class PreEnqueue:
             if hook.plugin not in info.rejectors:
                 self.counters.unschedulable[hook.plugin, info.pod.scheduler_name] += 1
             info.unschedulable_plugins.add(hook.plugin)
-            info.gating_plugin = hook.plugin
+            info.gating_plugin, info.gating_message = hook.plugin, status.message
             return False
         if measured is not None:
             measured.observe("PreEnqueue", SUCCESS, self.measurements.clock() - began)

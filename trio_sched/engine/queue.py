@@ -165,9 +165,13 @@ class SchedulingQueue:
         """When `flush_backoff` will next have something to do; infinity if nothing backs off."""
         return self.backing_off.next_check()
 
+    def gated(self) -> dict[str, QueuedPodInfo]:
+        """The pods that a pre_enqueue plugin keeps back, by namespace and name."""
+        return {info.key: info for info in self.unschedulable.values() if info.gating_plugin}
+
     def sizes(self) -> dict[str, int]:
         """How many pods are in each part of the queue, by the labels of kube-scheduler's metric ``pending_pods``."""
-        gated = sum(1 for info in self.unschedulable.values() if info.gating_plugin)
+        gated = len(self.gated())
         return {
             "active": len(self.active),
             "backoff": len(self.backing_off),

@@ -30,6 +30,8 @@ class QueuedPodInfo:
     pending_plugins: set[str] = field(factory=set)
     gating_plugin: str = ""
     """The pre_enqueue plugin that keeps it back, if one does."""
+    gating_message: str = ""
+    """Why it does so; out of date while none does."""
     was_flushed: bool = False
     """It was moved because it had waited too long, not because of an event."""
     signature: tuple[Hashable, ...] | None = None

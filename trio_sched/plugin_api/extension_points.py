@@ -4,8 +4,9 @@ A plugin is a class with a ``name``, an ``__init__(self, args, handle)``, if it 
 and methods marked with `hookimpl` for the points it extends. A method may name a subset of the arguments below, never
 others. Kinds of objects that it reads through the handle without registering for their events are listed in
 ``watches``, a tuple of names like ``"Service"``; reading any other kind raises `KindNotWatched`. What it writes through
-the handle is listed in ``writes``: verbs by kind, like ``{"PersistentVolume": ("patch",)}``, or by kind and subresource,
-like ``"ResourceClaim/status"``. From all of these ``trio-sched rbac`` computes the roles that the scheduler needs.
+the handle is listed in ``writes``: verbs by kind, like ``{"PersistentVolume": ("patch",)}``, or by kind and
+subresource, like ``"ResourceClaim/status"``. From all of these ``trio-sched rbac`` computes the roles that the
+scheduler needs.
 
 Only post_filter, pre_bind, bind and post_bind may be ``async def``, and run must be. Any other hook that is ``async
 def``, and any hook but events_to_register that is a generator, is refused when the plugin is loaded. A method that has
