@@ -1,8 +1,9 @@
 import pytest
 from msgspec import structs
 
-from trio_sched.engine.cache import Cache, CacheError
-from trio_sched.objects.pod import Pod
+from trio_sched.engine.cache import Cache, CacheError, with_device_claims
+from trio_sched.objects.pod import NodeAllocatableResourceClaimStatus, Pod
+from trio_sched.objects.pod_requests import ResourceOptions
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import node, pod
 
@@ -37,6 +38,20 @@ def test_an_assumed_pod_counts_at_once_and_not_twice_when_confirmed(cache: Cache
     known = cache.get(WAITING.uid)
     assert known is not None
     assert known.pod.node_name == "a"
+
+
+def test_a_pod_counts_with_what_its_devices_take() -> None:
+    cache = Cache(ResourceOptions(device_claims=True))
+    cache.add_node(node("a"))
+    two = (NodeAllocatableResourceClaimStatus("c", ("main",), {"cpu": "2"}),)
+    charged = with_device_claims(WAITING, two)
+    assert with_device_claims(charged, two) is charged
+    cache.assume(charged, "a")
+    assert cpu(cache) == {"a": 3000}
+    cache.add(bound(charged, "a"))
+    assert cpu(cache) == {"a": 3000}
+    cache.update(bound(with_device_claims(charged, None), "a"))
+    assert cpu(cache) == {"a": 1000}
 
 
 def test_a_forgotten_pod_frees_its_resources(cache: Cache) -> None:

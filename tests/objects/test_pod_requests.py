@@ -104,6 +104,30 @@ def test_a_pod_level_resize_counts_where_its_gate_is_on() -> None:
     assert requested(resizing, use_status=True, options=ResourceOptions(pod_level_resize=False)).cpu_milli == 1000
 
 
+def test_what_devices_take_of_the_node_counts_where_its_gate_is_on() -> None:
+    claims = [
+        {"resourceClaimName": "a", "resources": {"cpu": "2", "memory": "1Gi"}},
+        {"resourceClaimName": "b", "resources": {"cpu": "500m"}},
+    ]
+    spec = {
+        "containers": [{"resources": {"requests": {"cpu": "1"}}}],
+        "initContainers": [{"resources": {"requests": {"cpu": "3"}}}],
+        "overhead": {"cpu": "1"},
+    }
+    with_devices = decoded(spec, {"nodeAllocatableResourceClaimStatuses": claims})
+    on = ResourceOptions(device_claims=True)
+    assert requested(with_devices).cpu_milli == 4000
+    assert requested(with_devices, options=on) == ResourceAmounts(cpu_milli=6500, memory_bytes=1024 * MIB)
+    leveled = decoded(
+        {**spec, "resources": {"requests": {"cpu": "8"}}}, {"nodeAllocatableResourceClaimStatuses": claims}
+    )
+    assert requested(leveled, options=on) == ResourceAmounts(cpu_milli=9000, memory_bytes=1024 * MIB)
+    plain = decoded({"containers": [{}]}, {"nodeAllocatableResourceClaimStatuses": claims})
+    assert pod_resources(plain).requested.cpu_milli == 0
+    found = pod_resources(plain, on)
+    assert (found.requested.cpu_milli, found.nonzero_cpu_milli) == (2500, 2600)
+
+
 def test_scores_count_containers_that_ask_for_nothing_with_defaults() -> None:
     resources = pod_resources(pod(containers=[container(), container(cpu="0", memory="1Mi")]))
     assert resources.requested == ResourceAmounts(memory_bytes=MIB)

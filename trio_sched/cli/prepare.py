@@ -36,15 +36,7 @@ from trio_sched.kube_client.tls import build_context
 _JITTER: Final = 1.2
 """Retries of the election are spread over this factor of their period."""
 
-_LATER_GATES: Final = {
-    "SchedulerAsyncAPICalls": "merging of API calls is",
-    "DRADeviceTaintRules": "dynamic resource allocation is",
-    "DRANodeAllocatableResources": "dynamic resource allocation is",
-    "DRAListTypeAttributes": "dynamic resource allocation is",
-    "DRAWorkloadResourceClaims": "dynamic resource allocation is",
-    "StorageCapacityScoring": "scoring of volumes is",
-    "VolumeLimitScaling": "counting of volumes is",
-}
+_LATER_GATES: Final = {"SchedulerAsyncAPICalls": "merging of API calls is"}
 """Gates whose feature does not exist yet, with the words for it; all of them are off by default."""
 
 

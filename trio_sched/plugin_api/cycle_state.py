@@ -51,7 +51,7 @@ class CycleState:
         self.is_trial = is_trial
         """Whether a pod group is being tried: the pod is reserved and permitted, and unreserved again after that."""
         self.node_allocatable_claims: dict[str, tuple[NodeAllocatableResourceClaimStatus, ...]] | None = None
-        """Node → what the devices for the pod take of the node itself; once it is assumed there, it counts with that."""
+        """Node → what the devices for the pod take of the node itself; an assumed pod counts with that."""
         self.record_plugin_metrics = False
         """Whether this cycle is one of the sample whose plugins are timed."""
 
