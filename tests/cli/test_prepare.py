@@ -106,6 +106,10 @@ def test_what_is_not_there_yet_refuses_a_run_but_not_the_writing_of_a_configurat
     assert start(gate, "--write-config-to=x").effective_yaml()
 
 
+def test_every_alpha_gate_may_be_on(start: Start) -> None:
+    assert start("--feature-gates=AllAlpha=true").gates.enabled("DRAWorkloadResourceClaims")
+
+
 def test_extenders_are_settled_by_the_start(start: Start) -> None:
     (extender,) = start(body="extenders: [{urlPrefix: http://x}]\n").config.extenders
     assert extender.http_timeout_ns == 5 * SECOND_NS
