@@ -132,12 +132,15 @@ class _NodeFilter:
         # Claims that are allocated count only beside others that are not.
         has_more = next(self.of_pod.to_allocate(), None) is not None
         of_allocated = sum(map(_score_of_allocated, self.of_pod.claims)) if has_more else 0
+        rule = self.plugin.node_allocatable
         for position in range(len(self.nodes)):
             variant = variants[position]
             if isinstance(variant, Status):
                 found: Status | int = variant
+            elif rule is None or variant is None:
+                found = self._score_on(position, variant)
             else:
-                found = self._sharing_problem(position, variant) or self._score_on(position, variant)
+                found = self._sharing_problem(rule, position) or self._score_on(position, variant)
             missing = [index for index, here in unavailable.items() if here[position]]
             if missing and not isinstance(found, Status):
                 self.of_pod.unavailable.update(missing)
@@ -193,11 +196,8 @@ class _NodeFilter:
                 found[index] = ~match_node_selector(selector, self.nodes)
         return found
 
-    def _sharing_problem(self, position: int, variant: _Variant | None) -> Status | None:
+    def _sharing_problem(self, rule: NodeAllocatable, position: int) -> Status | None:
         """Whether a claim that is allocated takes resources of the node for another pod."""
-        rule = self.plugin.node_allocatable
-        if rule is None or variant is None:
-            return None
         node = self.nodes.node(position)
         for index, claim in enumerate(self.of_pod.claims):
             if claim.status.allocation is None:
@@ -276,11 +276,14 @@ class _NodeFilter:
 
     def _score_on(self, position: int, variant: _Variant | None) -> Status | int:
         """The score of the devices that are found on a node, or why there are none."""
-        if variant is None or not (variant.wanted or self._counts_shared):
+        if variant is None:
             return 0
+        rule = self.plugin.node_allocatable
         try:
-            if self._counts_shared or self._has_mappings(position):
-                return self._score_with_node(position, variant)
+            if rule is not None and (self.of_pod.shared_allocations or self._has_mappings(position)):
+                return self._score_with_node(rule, position, variant)
+            if not variant.wanted:
+                return 0
             answer = self._answer(position, variant)
         except NoDevicesFromInvalidPools:
             return INVALID_POOLS
@@ -290,18 +293,11 @@ class _NodeFilter:
             return failure(str(failed))
         return answer[1] if answer[0] else NO_SOLUTION
 
-    @property
-    def _counts_shared(self) -> bool:
-        """Whether allocations in flight, which need no search, may take resources of the node itself."""
-        return self.plugin.node_allocatable is not None and bool(self.of_pod.shared_allocations)
-
     def _has_mappings(self, position: int) -> bool:
         """Whether devices may take resources of the node itself."""
-        if self.plugin.node_allocatable is None:
-            return False
         return self.plugin.devices.get(self.nodes, position).has_mappings
 
-    def _score_with_node(self, position: int, variant: _Variant) -> Status | int:
+    def _score_with_node(self, rule: NodeAllocatable, position: int, variant: _Variant) -> Status | int:
         """As `_score_on`, where the devices that are found may take more of the node than it has.
 
         Raises:
@@ -310,8 +306,7 @@ class _NodeFilter:
         solutions = self._search(position, variant.wanted) if variant.wanted else []
         if solutions is None:
             return NO_SOLUTION
-        rule, node = self.plugin.node_allocatable, self.nodes.node(position)
-        assert rule is not None
+        node = self.nodes.node(position)
         found = rule.claims_on(self.pod, self.of_pod, solutions, node, self.nodes.devices)
         if isinstance(found, Status):
             return found

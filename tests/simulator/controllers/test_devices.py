@@ -151,3 +151,18 @@ async def test_pods_of_failed_devices_are_evicted_unless_they_tolerate_it(api: A
     assert [c["reason"] for c in pod["status"]["conditions"]] == ["DeletionByDeviceTaintManager"]
     await trio.sleep(30)
     assert await terminating() == {"lost", "for-a-while"}
+
+
+async def test_pods_that_share_a_failed_device_as_a_group_are_evicted(api: Api, autojump_clock: MockClock) -> None:
+    await make_node(api, count=1)
+    await use(api, "first", "gpu-0")
+    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/first/status"
+    group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "gang", "uid": "g"}
+    await api("PATCH", path, {"status": {"reservedFor": [group]}}, content_type=MERGE)
+    entry, gang = {"name": "gpu", "resourceClaimName": "first"}, {"podGroupName": "gang"}
+    await api.create_pod("member", resourceClaims=[entry], schedulingGroup=gang, nodeName="n1")
+    await api.create_pod("without", schedulingGroup=gang, nodeName="n1")
+    await api.create_pod("elsewhere", resourceClaims=[entry], schedulingGroup={"podGroupName": "x"}, nodeName="n1")
+    await annotate(api, count=1, failed=["gpu-0"])
+    pods = (await api("GET", "/api/v1/namespaces/default/pods"))["items"]
+    assert {one["metadata"]["name"] for one in pods if "deletionTimestamp" in one["metadata"]} == {"member"}
