@@ -14,12 +14,13 @@ from plugins_builtin._device_allocator import (
     AllocatorFeatures,
     ClaimSolution,
     DeviceSearch,
+    Effort,
     NoDevicesFromInvalidPools,
     SearchTimedOut,
 )
 from plugins_builtin._device_requests import WantedClaim
 from plugins_builtin._device_results import score_of
-from plugins_builtin._device_shapes import Answer, Shape, Shapes
+from plugins_builtin._device_shapes import TIMED_OUT, Answer, Shape, Shapes
 from plugins_builtin._extended_resources import ResourceClasses, device_requests
 from plugins_builtin._pod_claims import NodeResult, PodClaims
 from plugins_builtin._resources import DEVICE_CLASS_PREFIX
@@ -86,6 +87,7 @@ class DeviceFilter:
 
     def verdicts(self, pod: Pod, nodes: NodeColumns, of_pod: PodClaims) -> Verdicts:
         """What the filter says; notes in *of_pod* what was found."""
+        self.selectors.effort = Effort(2 * self.max_tried)
         return _NodeFilter(self, pod, nodes, of_pod).verdicts()
 
     def result_on(self, pod: Pod, node_name: str, of_pod: PodClaims) -> NodeResult | None:
@@ -99,6 +101,7 @@ class DeviceFilter:
         if position is None:
             return None
         node = nodes.take(slice(position, position + 1))
+        self.selectors.effort = Effort(2 * self.max_tried)
         return _NodeFilter(self, pod, node, of_pod, is_memo_enough=False).result()
 
     def class_named(self, name: str) -> DeviceClass | None:
@@ -281,12 +284,20 @@ class _NodeFilter:
         """Raises what `_search` raises."""
 
         def search() -> Answer:
-            solutions = self._search(position, variant.wanted)
+            try:
+                solutions = self._search(position, variant.wanted)
+            except SearchTimedOut as problem:
+                if problem.is_final:
+                    return TIMED_OUT
+                raise
             return (False, 0) if solutions is None else (True, sum(map(_score, solutions)))
 
         nodes = self.nodes
         devices = self.plugin.devices.get(nodes, position)
-        return shape.answer(nodes.name(position), devices, nodes.devices.allocated, search)
+        answer = shape.answer(nodes.name(position), devices, nodes.devices.allocated, search)
+        if answer == TIMED_OUT:
+            raise SearchTimedOut(is_final=True)
+        return answer
 
     def _search(self, position: int, wanted: Sequence[WantedClaim]) -> list[ClaimSolution] | None:
         """Look for devices on one node.

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 
 from attrs import define, field
 
-from plugins_builtin._device_allocator import SelectorFailed
+from plugins_builtin._device_allocator import Effort, SelectorFailed
 from trio_sched.plugin_api import PoolDevice
 from trio_sched.plugin_api.cel import (
     CompiledSelector,
@@ -17,10 +17,16 @@ from trio_sched.plugin_api.cel import (
     device_problem,
 )
 
-MAX_EXPRESSIONS = 1000
+MAX_EXPRESSIONS = 2_000
 """Expressions that are kept, compiled and with what they came to."""
-MAX_ANSWERS = 10_000
-"""Answers that are kept of one expression."""
+MAX_CHARACTERS = 1_000_000
+"""Of these expressions; a compiled one takes some hundred bytes per character."""
+MAX_ANSWERS = 100_000
+"""Answers that are kept of all expressions together."""
+_WORK_PER_DEVICE = 10
+"""What an evaluation costs in the time in which a device is tried."""
+_CHARACTERS_PER_DEVICE = 4
+"""What is compiled in that time."""
 _PROBLEM = "_selector_problem"
 
 
@@ -28,7 +34,7 @@ _PROBLEM = "_selector_problem"
 class _Expression:
     """A compiled expression and its answers so far, by what it refers to of a device."""
 
-    compiled: CompiledSelector
+    compiled: CompiledSelector | CompileError
     answers: dict[Hashable, bool | str] = field(factory=dict)
     """True, False, or the text of a run-time error."""
 
@@ -39,40 +45,60 @@ class DeviceSelectors:
 
     list_attributes: bool = False
     """Gate DRAListTypeAttributes."""
+    effort: Effort = field(factory=Effort)
+    """What may be done for the pod whose turn it is."""
     _expressions: OrderedDict[str, _Expression] = field(factory=OrderedDict)
+    _characters: int = 0
+    _answers: int = 0
 
     def matches(self, expression: str, device: PoolDevice) -> bool:
         """Whether *expression* is true for *device*.
 
         Raises:
             SelectorFailed: it does not compile, or fails for this device.
+            SearchTimedOut: it takes too long.
         """
         known = self._expressions.get(expression) or self._compile(expression)
+        compiled = known.compiled
+        if isinstance(compiled, CompileError):
+            raise SelectorFailed(f"CEL compile error: {compiled}")
         if (problem := self._problem_of(device)) is not None:
             raise SelectorFailed(f"CEL runtime error: {problem}")
-        key = _key(known.compiled, device)
+        key = _key(compiled, device)
         answer = known.answers.get(key)
         if answer is None:
-            try:
-                answer = known.compiled.matches(device.id.driver, device.device)
-            except EvaluationError as error:
-                answer = str(error)
-            if len(known.answers) >= MAX_ANSWERS:
-                known.answers.clear()
-            known.answers[key] = answer
+            self.effort.spend(0)
+            found, work = compiled.judge(device.id.driver, device.device)
+            answer = str(found) if isinstance(found, EvaluationError) else found
+            if self._answers >= MAX_ANSWERS:
+                self._drop_answers()
+            self._answers += 1
+            known.answers[key] = answer  # first, so that the next attempt of the pod gets further
+            self.effort.spend(work // _WORK_PER_DEVICE)
         if isinstance(answer, str):
             raise SelectorFailed(f"CEL runtime error: {answer}")
         return answer
 
     def _compile(self, expression: str) -> _Expression:
+        self.effort.spend(0)
+        compiled: CompiledSelector | CompileError
         try:
             compiled = compile_device_selector(expression, list_attributes=self.list_attributes)
         except CompileError as error:
-            raise SelectorFailed(f"CEL compile error: {error}") from error
+            compiled = error.with_traceback(None)
         known = self._expressions[expression] = _Expression(compiled)
-        if len(self._expressions) > MAX_EXPRESSIONS:
-            self._expressions.popitem(last=False)
+        self._characters += len(expression)
+        while len(self._expressions) > MAX_EXPRESSIONS or self._characters > MAX_CHARACTERS:
+            oldest, dropped = self._expressions.popitem(last=False)
+            self._characters -= len(oldest)
+            self._answers -= len(dropped.answers)
+        self.effort.spend(len(expression) // _CHARACTERS_PER_DEVICE)
         return known
+
+    def _drop_answers(self) -> None:
+        for one in self._expressions.values():
+            one.answers.clear()
+        self._answers = 0
 
     def _problem_of(self, device: PoolDevice) -> str | None:
         """Why no selector can judge *device*; found out once."""
@@ -87,7 +113,7 @@ def _key(compiled: CompiledSelector, device: PoolDevice) -> Hashable:
     """Equal for devices for which the expression comes to the same."""
     references = compiled.references
     if references is None:
-        return device  # by identity: a device that has changed is another object
+        return device.look
     key: list[Hashable] = []
     for reference in references:
         match reference.field:

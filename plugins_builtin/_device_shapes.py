@@ -30,6 +30,8 @@ MAX_LOOKS: Final = 50_000
 _TAKEN: Final = -1
 Answer = tuple[bool, int]
 """Whether there is a solution, and its score."""
+TIMED_OUT: Final[Answer] = (False, -1)
+"""The search was given up, and would be again."""
 
 
 def shape_key(claims: Sequence[ResourceClaim]) -> tuple[bytes, ...]:

@@ -303,3 +303,38 @@ def test_rules_taint_the_devices_that_they_select() -> None:
     table.devices.remove("DeviceTaintRule", "one")
     assert taints(table) == {"y": []}
     table.devices.remove("DeviceTaintRule", "unknown")
+
+
+def test_a_device_that_moves_to_another_slice_of_its_node_is_still_followed() -> None:
+    table = table_of(resource_slice("a", device("x"), name="old", pool="a", generation=1))
+    table.devices.put(resource_slice("a", device("x"), name="new", pool="a", generation=2))
+    table.devices.remove("ResourceSlice", "old")
+    changed: list[str | None] = []
+    table.devices.on_change = changed.append
+    table.devices.put(given("x"))
+    assert changed == ["a"]
+
+
+def test_slices_of_two_nodes_with_one_device_leave_nothing_behind() -> None:
+    table = table_of(*(resource_slice(name, device("x"), name=name, pool="a") for name in ("a", "b")))
+    for name in ("a", "b"):
+        table.devices.remove("ResourceSlice", name)
+    table.devices.put(resource_slice("b", device("x"), name="b", pool="a"))
+    changed: list[str | None] = []
+    table.devices.on_change = changed.append
+    table.devices.put(given("x"))
+    assert changed == ["b"]
+
+
+def test_a_node_keeps_its_slice_when_the_one_for_all_nodes_goes() -> None:
+    table = table_of(resource_slice(None, device("y"), name="all", pool="a", slices=2))
+    table.devices.put(resource_slice("a", device("x"), name="local", pool="a", slices=1, generation=2))
+    table.devices.remove("ResourceSlice", "all")
+    assert names(seen(table, "a")) == ["a/x"]
+
+
+def test_nodes_without_slices_have_no_generation() -> None:
+    table = table_of(resource_slice("a", device("x"), name="local", pool="a", slices=2))
+    table.devices.put(resource_slice(None, device("y"), name="all", pool="a", slices=2))
+    table.devices.remove("ResourceSlice", "local")
+    assert not table.devices.generation_of_node

@@ -24,8 +24,6 @@ KINDS = frozenset({"ResourceSlice", "ResourceClaim", "DeviceTaintRule"})
 
 MAX_LOOKS = 10_000
 """Different devices that are told apart by content."""
-_SEVERAL = ""
-"""In place of a node: slices for several nodes have a device of that name."""
 
 
 def _ignore(_node_name: str | None) -> None:
@@ -56,8 +54,9 @@ class DeviceTable:
     """Slices as their drivers publish them, where rules add taints to their devices."""
     _looks: dict[tuple[str, bytes], int] = field(factory=dict)
     _last_look: int = 0
-    _node_of_device: dict[DeviceId, str] = field(factory=dict)
-    """Devices in slices for one node → that node."""
+    _nodes_of_device: dict[DeviceId, dict[str, int]] = field(factory=dict)
+    """Devices in slices for one node → that node, and in how many slices it has the device: while a driver replaces a
+    pool, slices of both generations have it. With several nodes, drivers have made a mistake."""
 
     def __attrs_post_init__(self) -> None:
         self.allocated.on_change = self._allocation_changed
@@ -137,9 +136,8 @@ class DeviceTable:
         if entry.is_for_one_node and node_name:
             self._of_node.setdefault(node_name, {})[entry.name] = entry
             for device in entry.devices:
-                known = self._node_of_device.setdefault(device.id, node_name)
-                if known != node_name:
-                    self._node_of_device[device.id] = _SEVERAL
+                nodes = self._nodes_of_device.setdefault(device.id, {})
+                nodes[node_name] = nodes.get(node_name, 0) + 1
         else:
             self._shared[entry.name] = entry
         self._slice_changed(entry)
@@ -159,30 +157,34 @@ class DeviceTable:
             del of_node[name]
             if not of_node:
                 del self._of_node[node_name]
+                self.generation_of_node.pop(node_name, None)
             for device in entry.devices:
-                if self._node_of_device.get(device.id) == node_name:
-                    del self._node_of_device[device.id]
+                nodes = self._nodes_of_device[device.id]
+                nodes[node_name] -= 1
+                if not nodes[node_name]:
+                    del nodes[node_name]
+                if not nodes:
+                    del self._nodes_of_device[device.id]
         self._slice_changed(entry)
 
     def _slice_changed(self, entry: SliceEntry) -> None:
         self.generation += 1
         nodes = {one.slice.spec.node_name or "" for one in self.slices_of_pool(entry.pool_key)}
         nodes.add(entry.slice.spec.node_name or "")
+        for node_name in nodes:  # a pool may have slices for several nodes: all of them see whether it is complete
+            if node_name in self._of_node:
+                self.generation_of_node[node_name] = self.generation
         if not entry.is_for_one_node or "" in nodes or any(not one.is_for_one_node for one in self._pool(entry)):
             self.shared_generation = self.generation
             self.on_change(None)
             return
-        for node_name in nodes:  # a pool may have slices for several nodes: all of them see whether it is complete
-            if node_name in self._of_node:
-                self.generation_of_node[node_name] = self.generation
-            else:
-                self.generation_of_node.pop(node_name, None)
+        for node_name in nodes:
             self.on_change(node_name)
 
     def _pool(self, entry: SliceEntry) -> Iterable[SliceEntry]:
         return self.slices_of_pool(entry.pool_key)
 
     def _allocation_changed(self, device: DeviceId) -> None:
-        node_name = self._node_of_device.get(device)
-        if node_name is not None:
-            self.on_change(None if node_name == _SEVERAL else node_name)
+        nodes = self._nodes_of_device.get(device)
+        if nodes is not None:
+            self.on_change(None if len(nodes) > 1 else next(iter(nodes)))
