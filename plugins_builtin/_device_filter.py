@@ -294,7 +294,7 @@ class _NodeFilter:
 
         nodes = self.nodes
         devices = self.plugin.devices.get(nodes, position)
-        answer = shape.answer(nodes.name(position), devices, nodes.devices.allocated, search)
+        answer = shape.answer(devices, nodes.devices.allocated, search)
         if answer == TIMED_OUT:
             raise SearchTimedOut(is_final=True)
         return answer

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from attrs import define, field
 
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from plugins_builtin._device_selectors import DeviceSelectors
 
 MAX_SHAPES: Final = 32
-MAX_ANSWERS: Final = 10_000
-"""Of one shape."""
-MAX_NODES: Final = 20_000
+MAX_KEPT: Final = 200_000
+"""Devices in the sequences for which one shape keeps answers."""
 MAX_LOOKS: Final = 50_000
 _TAKEN: Final = -1
+_UNKNOWN: Final[list[int]] = []
 Answer = tuple[bool, int]
 """Whether there is a solution, and its score."""
 TIMED_OUT: Final[Answer] = (False, -1)
@@ -54,8 +55,9 @@ class Shape:
     """Those that constraints compare."""
     _kinds: dict[Hashable, int] = field(factory=dict)
     _kind_of_look: dict[int, int | None] = field(factory=dict)
-    _of_node: dict[str, tuple[NodeDevices, list[int] | None]] = field(factory=dict)
+    _of_node: WeakKeyDictionary[NodeDevices, list[int] | None] = field(factory=WeakKeyDictionary)
     _answers: dict[tuple[int, ...], Answer] = field(factory=dict)
+    _kept: int = 0
 
     def __attrs_post_init__(self) -> None:
         self._alternatives = self._judged_alternatives()
@@ -83,10 +85,8 @@ class Shape:
                 found.append((wanted, tuple(one or "" for one in expressions)))
         return found
 
-    def answer(
-        self, name: str, node: NodeDevices, allocated: AllocatedDevices, search: Callable[[], Answer]
-    ) -> Answer | None:
-        """Whether there are devices on the node called *name*.
+    def answer(self, node: NodeDevices, allocated: AllocatedDevices, search: Callable[[], Answer]) -> Answer | None:
+        """Whether there are devices on the node.
 
         Returns:
             None if the node has to be searched by itself.
@@ -94,12 +94,9 @@ class Shape:
         Raises:
             Exception: *search* failed.
         """
-        known = self._of_node.get(name)
-        if known is None or known[0] is not node:
-            if len(self._of_node) >= MAX_NODES:
-                self._of_node.clear()
-            known = self._of_node[name] = node, self._kinds_of(node)
-        kinds = known[1]
+        kinds = self._of_node.get(node, _UNKNOWN)
+        if kinds is _UNKNOWN:
+            kinds = self._of_node[node] = self._kinds_of(node)
         if kinds is None:
             return None
         dedicated, shared = allocated.dedicated, allocated.shared
@@ -109,9 +106,11 @@ class Shape:
         answer = self._answers.get(key)
         if answer is None:
             answer = search()
-            if len(self._answers) >= MAX_ANSWERS:
+            if self._kept > MAX_KEPT:
                 self._answers.clear()
+                self._kept = 0
             self._answers[key] = answer
+            self._kept += len(key)
         return answer
 
     def _kinds_of(self, node: NodeDevices) -> list[int] | None:

@@ -7,6 +7,7 @@ again after a slice of one of its pools has changed. Costs nothing where there a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
 
 from attrs import define, field
 from msgspec import structs
@@ -120,7 +121,8 @@ class DeviceTable:
                 self._put_slice(published)
 
     def _look_of(self, slice_: ResourceSlice, device: Device) -> int:
-        key = slice_.spec.driver, encoded(structs.replace(device, name=""))
+        # A device can have kilobytes of attributes, and looks are remembered when their devices are gone.
+        key = slice_.spec.driver, blake2b(encoded(structs.replace(device, name="")), digest_size=16).digest()
         look = self._looks.get(key)
         if look is None:
             if len(self._looks) >= MAX_LOOKS:
