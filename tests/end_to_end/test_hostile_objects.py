@@ -15,25 +15,19 @@ from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
 Json = dict[str, Any]
 
-GATES = dict.fromkeys(
-    [
-        "GenericWorkload",
-        "GangScheduling",
-        "TopologyAwareWorkloadScheduling",
-        "WorkloadAwarePreemption",
-        "DRAExtendedResource",
-        "DRAPartitionableDevices",
-        "DRAConsumableCapacity",
-        "DRADeviceTaints",
-        "DRADeviceTaintRules",
-        "DRADeviceBindingConditions",
-        "DRAResourceClaimDeviceStatus",
-        "DRAAdminAccess",
-        "DRAPrioritizedList",
-        "DRAListTypeAttributes",
-    ],
-    True,
-)
+GATES = {
+    "GenericWorkload": True,
+    "GangScheduling": True,
+    "TopologyAwareWorkloadScheduling": True,
+    "WorkloadAwarePreemption": True,
+    "DRAExtendedResource": True,
+    "DRAConsumableCapacity": True,
+    "DRADeviceTaints": True,
+    "DRADeviceTaintRules": True,
+    "DRADeviceBindingConditions": True,
+    "DRAAdminAccess": True,
+    "DRAListTypeAttributes": True,
+}
 DRIVER = "gpu.example.com"
 NODES = [node("bad", labels={"zone": "b"}), node("good", labels={"zone": "g"})]
 
