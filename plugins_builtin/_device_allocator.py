@@ -53,7 +53,7 @@ class Effort:
     Devices that are only looked at once or twice per node do not count: harmless pods need that much.
     """
 
-    left: int = 2 * MAX_DEVICES_TRIED
+    left: int = MAX_DEVICES_TRIED
 
     def spend(self, devices: int) -> None:
         """Count what was done.

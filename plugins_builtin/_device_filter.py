@@ -87,7 +87,7 @@ class DeviceFilter:
 
     def verdicts(self, pod: Pod, nodes: NodeColumns, of_pod: PodClaims) -> Verdicts:
         """What the filter says; notes in *of_pod* what was found."""
-        self.selectors.effort = Effort(2 * self.max_tried)
+        self.selectors.effort = Effort(self.max_tried)
         return _NodeFilter(self, pod, nodes, of_pod).verdicts()
 
     def result_on(self, pod: Pod, node_name: str, of_pod: PodClaims) -> NodeResult | None:
@@ -101,7 +101,7 @@ class DeviceFilter:
         if position is None:
             return None
         node = nodes.take(slice(position, position + 1))
-        self.selectors.effort = Effort(2 * self.max_tried)
+        self.selectors.effort = Effort(self.max_tried)
         return _NodeFilter(self, pod, node, of_pod, is_memo_enough=False).result()
 
     def class_named(self, name: str) -> DeviceClass | None:

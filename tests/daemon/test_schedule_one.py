@@ -170,7 +170,7 @@ async def test_a_pod_deleted_during_post_filter_is_not_queued_again(autojump_clo
         assert cluster.pod("p").node_name
 
 
-async def test_slow_decisions_leave_half_of_the_time_to_other_tasks(autojump_clock: MockClock) -> None:
+async def test_slow_decisions_leave_time_to_other_tasks(autojump_clock: MockClock) -> None:
     class Slow(PluginBase):
         @hookimpl
         def filter_node(self, pod: Pod) -> None:

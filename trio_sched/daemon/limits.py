@@ -10,7 +10,7 @@ SLICE_SECONDS: Final = 0.005
 SLICE_PODS: Final = 16
 """Pods that the loop schedules before other tasks run, if that takes less time."""
 LONG_SECONDS: Final = 0.1
-"""After a decision that took so long, other tasks run for as long as it took."""
+"""After a decision that took so long, other tasks run for half as long."""
 
 # --- binds
 MAX_PARALLEL_BINDS: Final = 32
