@@ -338,3 +338,17 @@ def test_nodes_without_slices_have_no_generation() -> None:
     table.devices.put(resource_slice(None, device("y"), name="all", pool="a", slices=2))
     table.devices.remove("ResourceSlice", "local")
     assert not table.devices.generation_of_node
+
+
+def test_slices_of_a_pool_with_many_nodes_concern_all_nodes() -> None:
+    count = 150
+    pool = [resource_slice(f"n{n}", device(f"d{n}"), name=f"s{n}", pool="p", slices=count) for n in range(count)]
+    table = table_of(*pool[:-1], nodes=tuple(f"n{n}" for n in range(count)))
+    cache = NodeDevicesCache()
+    assert seen(table, "n0", cache).pools[0].is_incomplete
+    changed: list[str | None] = []
+    table.devices.on_change = changed.append
+    table.devices.put(pool[-1])
+    assert changed == [None]
+    assert names(seen(table, "n0", cache)) == ["p/d0"]
+    assert not seen(table, "n0", cache).pools[0].other_devices

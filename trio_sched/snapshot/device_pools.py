@@ -63,11 +63,13 @@ class PoolDevice:
 class SliceEntry:
     """A slice and its devices."""
 
-    __slots__ = ("devices", "slice")
+    __slots__ = ("counting", "devices", "slice")
 
     def __init__(self, slice_: ResourceSlice, look_of: Callable[[ResourceSlice, Device], int]) -> None:
         self.slice = slice_
         self.devices = tuple(PoolDevice(slice_, one, look_of(slice_, one)) for one in slice_.spec.devices or ())
+        self.counting = tuple(one for one in self.devices if one.device.consumes_counters)
+        """The devices that consume counters of the pool."""
 
     @property
     def name(self) -> str:
@@ -220,7 +222,9 @@ def _build(key: PoolKey, entries: list[SliceEntry], everything: list[SliceEntry]
     others: tuple[PoolDevice, ...] = ()
     if everything is not None and len(everything) != len(entries):
         names = {one.name for one in entries}
-        others = tuple(device for one in everything if one.name not in names for device in one.devices)
+        others = tuple(
+            device for one in everything if one.counting and one.name not in names for device in one.counting
+        )
         if not _counters_exist(counter_sets, others):
             return Pool(key, is_invalid=True)
     return Pool(key, devices=devices, other_devices=others, counter_sets=counter_sets)

@@ -23,6 +23,8 @@ from trio_sched.snapshot.device_pools import PoolKey, SliceEntry, with_taints
 KINDS = frozenset({"ResourceSlice", "ResourceClaim", "DeviceTaintRule"})
 """The kinds of objects that it is made of."""
 
+_MANY_SLICES = 100
+"""Of one pool: with more, a change of one counts as a change for all nodes, which costs less than to name them."""
 MAX_LOOKS = 10_000
 """Different devices that are told apart by content."""
 
@@ -171,20 +173,20 @@ class DeviceTable:
 
     def _slice_changed(self, entry: SliceEntry) -> None:
         self.generation += 1
-        nodes = {one.slice.spec.node_name or "" for one in self.slices_of_pool(entry.pool_key)}
-        nodes.add(entry.slice.spec.node_name or "")
-        for node_name in nodes:  # a pool may have slices for several nodes: all of them see whether it is complete
-            if node_name in self._of_node:
-                self.generation_of_node[node_name] = self.generation
-        if not entry.is_for_one_node or "" in nodes or any(not one.is_for_one_node for one in self._pool(entry)):
+        own = entry.slice.spec.node_name or ""
+        if own in self._of_node:
+            self.generation_of_node[own] = self.generation
+        of_pool = self._of_pool.get(entry.pool_key, {})
+        is_local = entry.is_for_one_node and len(of_pool) <= _MANY_SLICES
+        if not is_local or any(not one.is_for_one_node for one in of_pool.values()):
             self.shared_generation = self.generation
             self.on_change(None)
             return
-        for node_name in nodes:
+        nodes = {one.slice.spec.node_name or "" for one in of_pool.values()} | {own}
+        for node_name in nodes:  # a pool may have slices for several nodes: all of them see whether it is complete
+            if node_name in self._of_node:
+                self.generation_of_node[node_name] = self.generation
             self.on_change(node_name)
-
-    def _pool(self, entry: SliceEntry) -> Iterable[SliceEntry]:
-        return self.slices_of_pool(entry.pool_key)
 
     def _allocation_changed(self, device: DeviceId) -> None:
         nodes = self._nodes_of_device.get(device)
