@@ -159,7 +159,8 @@ async def test_all_kinds_that_the_default_plugins_register_for_or_read_are_watch
 ) -> None:
     assembly = assembled()
     await nursery.start(assembly.watches.run, assembly.loaded.wanted_kinds)
-    assert set(assembly.object_cache.kinds) == set(KINDS) - {"PodGroup"}  # which the gates of pod groups switch on
+    behind_gates = {"PodGroup", "DeviceTaintRule"}
+    assert set(assembly.object_cache.kinds) == set(KINDS) - behind_gates
 
 
 async def test_objects_of_any_kind_can_be_read(
