@@ -26,9 +26,11 @@ from trio_sched.plugin_api import (
     BadNodeSelector,
     ClaimCache,
     CycleState,
+    DeviceSubRequest,
     Diagnosis,
     DynamicResourcesArgs,
     EventRegistration,
+    ExactDeviceRequest,
     Handle,
     Hint,
     Input,
@@ -49,6 +51,7 @@ from trio_sched.plugin_api import (
     hookimpl,
     nano_requests,
     on,
+    parse_nano,
     to_amounts,
     unresolvable,
     unschedulable,
@@ -242,6 +245,7 @@ class DynamicResources:
             where = f"resource claim {path_of(claim)}, request {request.name}"
             if request.exactly is not None:
                 problem = self._check_class(request.exactly.device_class_name, request.name)
+                problem = problem or _check_capacity(request.exactly, where)
                 if problem is not None:
                     return problem
             elif request.first_available:
@@ -250,6 +254,7 @@ class DynamicResources:
                     return unresolvable(f"{where}: {text}")
                 for one in request.first_available:
                     problem = self._check_class(one.device_class_name, f"{request.name}/{one.name}")
+                    problem = problem or _check_capacity(one, f"{where}/{one.name}")
                     if problem is not None:
                         return problem
             else:
@@ -406,6 +411,16 @@ class DynamicResources:
         except ClaimNotReady:
             return Hint.SKIP
         return Hint.QUEUE
+
+
+def _check_capacity(request: ExactDeviceRequest | DeviceSubRequest, where: str) -> Status | None:
+    requests = None if request.capacity is None else request.capacity.requests
+    for name, amount in (requests or {}).items():
+        try:
+            parse_nano(amount)
+        except ValueError as problem:
+            return failure(f"{where}: capacity {name}: {problem}")
+    return None
 
 
 def _group_of(pod: Pod) -> str:
