@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_DEVICES_TRIED = 200_000
 """Devices that are tried on one node before the search is given up, as it is after the time limit for filters."""
+_FREE_STEPS = 64
+_FREE_REQUESTS = 4
 
 
 class SelectorFailed(Exception):
@@ -37,6 +39,31 @@ class AllocationFailed(Exception):
 
 class SearchTimedOut(AllocationFailed):
     """The search was given up."""
+
+    def __init__(self, *, is_final: bool = False) -> None:
+        super().__init__("timed out trying to allocate devices")
+        self.is_final = is_final
+        """Whether another try would be given up as well: what was done on other nodes has no part in it."""
+
+
+@define(eq=False)
+class Effort:
+    """What may still be done for one pod, on all nodes together; the unit is one device that is tried.
+
+    Devices that are only looked at once or twice per node do not count: harmless pods need that much.
+    """
+
+    left: int = MAX_DEVICES_TRIED
+
+    def spend(self, devices: int) -> None:
+        """Count what was done.
+
+        Raises:
+            SearchTimedOut: it was too much.
+        """
+        self.left -= devices
+        if self.left < 0:
+            raise SearchTimedOut
 
 
 class NoDevicesFromInvalidPools(Exception):
@@ -121,8 +148,8 @@ class DeviceSearch:
     _consumed_counters: dict[str, dict[tuple[str, str], int]] = field(factory=dict, init=False)
     _selectable: dict[tuple[int, DeviceId], bool] = field(factory=dict, init=False)
     _pool_of: dict[DeviceId, Pool] | None = field(default=None, init=False)
-    tried: int = field(default=0, init=False)
-    """Devices so far."""
+    _tried: int = field(default=0, init=False)
+    _may_try: int = field(default=0, init=False)
 
     def run(self) -> list[ClaimSolution] | None:
         """A solution for all claims, or None if there is none.
@@ -131,9 +158,16 @@ class DeviceSearch:
             AllocationFailed: a claim, a class or an expression is wrong, or the search took too long.
             NoDevicesFromInvalidPools: there is none, and some pool is invalid.
         """
-        for index, claim in enumerate(self.claims):
-            self._prepare(index, claim)
-        outcome = self._run()
+        effort = self.selectors.effort
+        requests = min(sum(len(claim.requests) for claim in self.claims), _FREE_REQUESTS)
+        free = _FREE_STEPS + 2 * requests * len(self.node.devices)
+        self._may_try = min(self.max_tried, free + max(effort.left, 0))
+        try:
+            for index, claim in enumerate(self.claims):
+                self._prepare(index, claim)
+            outcome = self._run()
+        finally:
+            effort.left -= max(self._tried - free, 0)
         if outcome is _Outcome.TOO_MANY:
             return None
         if outcome is _Outcome.FAILED:
@@ -301,9 +335,9 @@ class DeviceSearch:
         return self._is_selectable(self.claims[claim], candidates, device) and self._has_room(wanted, device)
 
     def _count_step(self) -> None:
-        self.tried += 1
-        if self.tried > self.max_tried:
-            raise SearchTimedOut
+        self._tried += 1
+        if self._tried > self._may_try:
+            raise SearchTimedOut(is_final=self._tried > self.max_tried)
 
     def _is_in_use(self, device: DeviceId) -> bool:
         if self._taken.get(device) or device in self.allocated.dedicated:

@@ -64,7 +64,7 @@ def has_room(
     consumed: Mapping[str, int] = _NOTHING,
     consumed_in_attempt: Mapping[str, int] = _NOTHING,
 ) -> bool:
-    """Whether *device* can serve a request for the capacities *requested*.
+    """Whether *device* can serve a request for the capacities *requested*; not if its own amounts are no quantities.
 
     Args:
         device: it need not be shareable.
@@ -90,8 +90,11 @@ def _has_room(
     wanted = requested or _NOTHING
     for name, one in capacities.items():
         available, policy = device.capacity[name], one.request_policy
-        amount = _consumed(wanted.get(name), available, policy)
-        if policy is not None and _violates(amount, policy):
+        try:
+            amount = _consumed(wanted.get(name), available, policy)
+            if policy is not None and _violates(amount, policy):
+                return False
+        except ValueError:  # no API server stores such a thing; one that does must not stop other devices
             return False
         if consumed.get(name, 0) + amount + consumed_in_attempt.get(name, 0) > available:
             return False

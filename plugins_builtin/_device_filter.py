@@ -14,12 +14,13 @@ from plugins_builtin._device_allocator import (
     AllocatorFeatures,
     ClaimSolution,
     DeviceSearch,
+    Effort,
     NoDevicesFromInvalidPools,
     SearchTimedOut,
 )
 from plugins_builtin._device_requests import WantedClaim
 from plugins_builtin._device_results import score_of
-from plugins_builtin._device_shapes import Answer, Shape, Shapes
+from plugins_builtin._device_shapes import TIMED_OUT, Answer, Shape, Shapes
 from plugins_builtin._extended_resources import ResourceClasses, device_requests
 from plugins_builtin._pod_claims import NodeResult, PodClaims
 from plugins_builtin._resources import DEVICE_CLASS_PREFIX
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from plugins_builtin._device_selectors import DeviceSelectors
     from plugins_builtin._node_allocatable import NodeAllocatable
 
-MAX_TRIED_PER_ATTEMPT = 1_000_000
-"""Devices that are tried on all nodes together; the scheduler does nothing else meanwhile."""
 NO_SOLUTION = unresolvable("cannot allocate all claims")
 NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
 NO_SUCH_RESOURCE = unresolvable("cannot fit resource")
@@ -91,6 +90,7 @@ class DeviceFilter:
 
     def verdicts(self, pod: Pod, nodes: NodeColumns, of_pod: PodClaims) -> Verdicts:
         """What the filter says; notes in *of_pod* the scores, and which claims are not available somewhere."""
+        self.selectors.effort = Effort(self.max_tried)
         return _NodeFilter(self, pod, nodes, of_pod).verdicts()
 
     def result_on(self, pod: Pod, node_name: str, of_pod: PodClaims) -> NodeResult | None:
@@ -104,6 +104,7 @@ class DeviceFilter:
         if position is None:
             return None
         node = nodes.take(slice(position, position + 1))
+        self.selectors.effort = Effort(self.max_tried)
         return _NodeFilter(self, pod, node, of_pod).result()
 
     def class_named(self, name: str) -> DeviceClass | None:
@@ -124,7 +125,6 @@ class _NodeFilter:
     _code_of: dict[int, int] = field(factory=dict)
     _variants: dict[tuple[str, ...], _Variant] = field(factory=dict)
     _may_fail: bool = False
-    _tries_left: int = MAX_TRIED_PER_ATTEMPT
 
     def verdicts(self) -> Verdicts:
         codes = np.zeros(len(self.nodes), dtype=np.int32)
@@ -320,13 +320,22 @@ class _NodeFilter:
         """Raises what `_search` raises."""
 
         def search() -> Answer:
-            solutions = self._search(position, variant.wanted)
+            try:
+                solutions = self._search(position, variant.wanted)
+            except SearchTimedOut as problem:
+                if problem.is_final:
+                    return TIMED_OUT
+                raise
             return (False, 0) if solutions is None else (True, sum(map(_score, solutions)))
 
         nodes = self.nodes
         devices = self.plugin.devices.get(nodes, position)
-        known = variant.shape.answer(nodes.name(position), devices, nodes.devices.allocated, search)
-        return search() if known is None else known
+        answer = variant.shape.answer(devices, nodes.devices.allocated, search)
+        if answer is None:
+            answer = search()
+        if answer == TIMED_OUT:
+            raise SearchTimedOut(is_final=True)
+        return answer
 
     def _search(self, position: int, wanted: Sequence[WantedClaim]) -> list[ClaimSolution] | None:
         """Look for devices on one node.
@@ -355,12 +364,9 @@ class _NodeFilter:
             plugin.class_named,
             matches,
             plugin.features,
-            min(plugin.max_tried, self._tries_left),
+            plugin.max_tried,
         )
-        try:
-            return search.run()
-        finally:
-            self._tries_left -= search.tried
+        return search.run()
 
 
 def is_backed_by_name(resource: str) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterable, Mapping
 
 from attrs import define, field
 
-from plugins_builtin._device_allocator import SelectorFailed
-from trio_sched.plugin_api import PoolDevice
+from plugins_builtin._device_allocator import Effort, SelectorFailed
+from trio_sched.plugin_api import DeviceModel, PoolDevice
 from trio_sched.plugin_api.cel import (
     CompiledSelector,
     CompileError,
@@ -18,20 +18,30 @@ from trio_sched.plugin_api.cel import (
     device_problem,
 )
 
-MAX_EXPRESSIONS = 1000
+MAX_EXPRESSIONS = 2_000
 """Expressions that are kept, compiled and with what they came to."""
-MAX_ANSWERS = 10_000
-"""Answers that are kept of one expression."""
-_PROBLEM = "_selector_problem"
+MAX_CHARACTERS = 1_000_000
+"""Of these expressions; a compiled one takes some hundred bytes per character."""
+MAX_NOTES = 200
+"""Expressions whose answers are noted with one model of devices."""
+_PROBLEM = ("DynamicResources", "problem")
+MAX_ANSWERS = 100_000
+"""Answers that are kept of all expressions together."""
+_WORK_PER_DEVICE = 10
+"""What an evaluation costs in the time in which a device is tried."""
+_CHARACTERS_PER_DEVICE = 4
+"""What is compiled in that time."""
 
 
 @define(eq=False)
 class _Expression:
     """A compiled expression and its answers so far, by what it refers to of a device."""
 
-    compiled: CompiledSelector
+    compiled: CompiledSelector | CompileError
+    name: object = field(factory=object)
+    """Under which its answers are noted with models; no other expression has it."""
     answers: dict[Hashable, bool | str] = field(factory=dict)
-    """True, False, or the text of a run-time error."""
+    """True, False, or the text of an error."""
 
 
 @define(eq=False)
@@ -40,31 +50,49 @@ class DeviceSelectors:
 
     list_attributes: bool = False
     """Gate DRAListTypeAttributes."""
+    effort: Effort = field(factory=Effort)
+    """What may be done for the pod whose turn it is."""
     _expressions: OrderedDict[str, _Expression] = field(factory=OrderedDict)
-    _good: set[str | int | float] = field(factory=set)
-    """Versions and quantities that are some."""
+    _characters: int = 0
+    _answers: int = 0
 
     def matches(self, expression: str, device: PoolDevice) -> bool:
         """Whether *expression* is true for *device*.
 
         Raises:
             SelectorFailed: it does not compile, or fails for this device.
+            SearchTimedOut: it takes too long.
         """
         known = self._expressions.get(expression) or self._compile(expression)
-        if (problem := self.problem_of(device)) is not None:
-            raise SelectorFailed(f"CEL runtime error: {problem}")
-        key = _key(known.compiled, device)
+        notes = device.model.notes
+        answer: bool | str | None = notes.get(known.name)
+        if answer is None:
+            answer = self._judge(known, device.model)
+            if len(notes) >= MAX_NOTES:
+                notes.clear()
+            notes[known.name] = answer
+        if isinstance(answer, str):
+            raise SelectorFailed(answer)
+        return answer
+
+    def _judge(self, known: _Expression, model: DeviceModel) -> bool | str:
+        """The answer about a model, or the text of the error."""
+        compiled = known.compiled
+        if isinstance(compiled, CompileError):
+            return f"CEL compile error: {compiled}"
+        if (problem := self.problem_of(model)) is not None:
+            return f"CEL runtime error: {problem}"
+        key = _key(compiled, model)
         answer = known.answers.get(key)
         if answer is None:
-            try:
-                answer = known.compiled.matches(device.id.driver, device.device)
-            except EvaluationError as error:
-                answer = str(error)
-            if len(known.answers) >= MAX_ANSWERS:
-                known.answers.clear()
-            known.answers[key] = answer
-        if isinstance(answer, str):
-            raise SelectorFailed(f"CEL runtime error: {answer}")
+            self.effort.spend(0)
+            found, work = compiled.judge(model.driver, model.device)
+            answer = f"CEL runtime error: {found}" if isinstance(found, EvaluationError) else found
+            if self._answers >= MAX_ANSWERS:
+                self._drop_answers()
+            self._answers += 1
+            known.answers[key] = answer  # first, so that the next attempt of the pod gets further
+            self.effort.spend(work // _WORK_PER_DEVICE)
         return answer
 
     def references(self, expressions: Iterable[str]) -> frozenset[Reference] | None:
@@ -76,6 +104,8 @@ class DeviceSelectors:
         found: set[Reference] = set()
         for expression in expressions:
             known = self._expressions.get(expression) or self._compile(expression)
+            if isinstance(known.compiled, CompileError):
+                raise SelectorFailed(f"CEL compile error: {known.compiled}")
             references = known.compiled.references
             if references is None or any(
                 one.field in ("attributes", "capacity") and not one.name for one in references
@@ -85,57 +115,51 @@ class DeviceSelectors:
         return frozenset(found)
 
     def _compile(self, expression: str) -> _Expression:
+        self.effort.spend(0)
+        compiled: CompiledSelector | CompileError
         try:
             compiled = compile_device_selector(expression, list_attributes=self.list_attributes)
         except CompileError as error:
-            raise SelectorFailed(f"CEL compile error: {error}") from error
+            compiled = error.with_traceback(None)
         known = self._expressions[expression] = _Expression(compiled)
-        if len(self._expressions) > MAX_EXPRESSIONS:
-            self._expressions.popitem(last=False)
+        self._characters += len(expression)
+        while len(self._expressions) > MAX_EXPRESSIONS or self._characters > MAX_CHARACTERS:
+            oldest, dropped = self._expressions.popitem(last=False)
+            self._characters -= len(oldest)
+            self._answers -= len(dropped.answers)
+        self.effort.spend(len(expression) // _CHARACTERS_PER_DEVICE)
         return known
 
-    def problem_of(self, device: PoolDevice) -> str | None:
-        """Why no selector can judge *device*."""
-        good = self._good
-        for attribute in (device.device.attributes or {}).values():
-            if attribute.string is not None or attribute.int_ is not None or attribute.bool_ is not None:
-                continue
-            if attribute.version is None or attribute.version not in good:
-                return self._looked_up_problem(device)
-        for capacity in (device.device.capacity or {}).values():
-            if capacity.value not in good:
-                return self._looked_up_problem(device)
-        return None
+    def _drop_answers(self) -> None:
+        for one in self._expressions.values():
+            one.answers.clear()
+        self._answers = 0
 
-    def _looked_up_problem(self, device: PoolDevice) -> str | None:
-        if _PROBLEM not in device.__dict__:
-            problem = device_problem(device.id.driver, device.device, list_attributes=self.list_attributes)
-            device.__dict__[_PROBLEM] = problem
-            if problem is None:
-                if len(self._good) > MAX_ANSWERS:
-                    self._good.clear()
-                self._good.update(one.version for one in (device.device.attributes or {}).values() if one.version)
-                self._good.update(one.value for one in (device.device.capacity or {}).values())
-        found: str | None = device.__dict__[_PROBLEM]
+    def problem_of(self, model: DeviceModel) -> str | None:
+        """Why no selector can judge devices of *model*; found out once."""
+        if _PROBLEM not in model.notes:
+            problem = device_problem(model.driver, model.device, list_attributes=self.list_attributes)
+            model.notes[_PROBLEM] = problem
+        found: str | None = model.notes[_PROBLEM]
         return found
 
 
-def _key(compiled: CompiledSelector, device: PoolDevice) -> Hashable:
+def _key(compiled: CompiledSelector, model: DeviceModel) -> Hashable:
     """Equal for devices for which the expression comes to the same."""
     references = compiled.references
     if references is None:
-        return device  # by identity: a device that has changed is another object
+        return model
     key: list[Hashable] = []
     for reference in references:
         match reference.field:
             case "driver":
-                key.append(device.id.driver)
+                key.append(model.driver)
             case "allowMultipleAllocations":
-                key.append(device.device.allow_multiple_allocations)
+                key.append(model.device.allow_multiple_allocations)
             case "attributes":
-                key.append(_part(device.device.attributes, reference.domain, reference.name, device.id.driver))
+                key.append(_part(model.device.attributes, reference.domain, reference.name, model.driver))
             case _:
-                key.append(_part(device.device.capacity, reference.domain, reference.name, device.id.driver))
+                key.append(_part(model.device.capacity, reference.domain, reference.name, model.driver))
     return tuple(key)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from attrs import define, field
 
@@ -17,20 +18,30 @@ from plugins_builtin._device_allocator import AllocatorFeatures, SelectorFailed,
 from plugins_builtin._device_capacity import has_room
 from plugins_builtin._device_constraints import attribute_of
 from plugins_builtin._device_requests import Wanted, WantedClaim
-from trio_sched.plugin_api import AllocatedDevices, DeviceClass, NodeDevices, PoolDevice, ResourceClaim, encoded
+from trio_sched.plugin_api import (
+    AllocatedDevices,
+    DeviceClass,
+    DeviceModel,
+    NodeDevices,
+    PoolDevice,
+    ResourceClaim,
+    encoded,
+)
 
 if TYPE_CHECKING:
     from plugins_builtin._device_selectors import DeviceSelectors
-    from trio_sched.plugin_api.cel import Reference
 
 MAX_SHAPES: Final = 32
-MAX_ANSWERS: Final = 10_000
-"""Of one shape."""
-MAX_NODES: Final = 20_000
-MAX_VIEWS: Final = 50_000
+MAX_KEPT: Final = 200_000
+"""Devices in the sequences for which one shape keeps answers."""
+MAX_LISTS: Final = 5_000
+"""Different lists of devices of nodes, of one shape."""
 _TAKEN: Final = -1
+_UNKNOWN: Final = (-1,)
 Answer = tuple[bool, int]
 """Whether there is a solution, and its score."""
+TIMED_OUT: Final[Answer] = (False, -1)
+"""The search was given up, and would be again."""
 
 
 def shape_key(claims: Sequence[ResourceClaim]) -> tuple[bytes, ...]:
@@ -52,21 +63,14 @@ class Shape:
     _attributes: tuple[str, ...] = field(init=False)
     """Those that constraints compare."""
     _kinds: dict[Hashable, int] = field(factory=dict)
-    _kind_of_view: dict[Hashable, int | None] = field(factory=dict)
-    _references: frozenset[Reference] | None = field(init=False)
-    """What of a device the expressions refer to; None if that cannot be enumerated."""
-    _names: dict[str, tuple[str, ...]] = field(factory=dict)
-    """Driver → the names of the attributes of its devices that matter."""
-    _of_node: dict[str, tuple[NodeDevices, list[int] | None]] = field(factory=dict)
+    _of_node: WeakKeyDictionary[NodeDevices, tuple[int, ...] | None] = field(factory=WeakKeyDictionary)
+    _of_models: dict[tuple[DeviceModel, ...], tuple[int, ...] | None] = field(factory=dict)
+    """Nodes with equal devices have the same."""
     _answers: dict[tuple[int, ...], Answer] = field(factory=dict)
+    _kept: int = 0
 
     def __attrs_post_init__(self) -> None:
         self._alternatives = self._judged_alternatives()
-        try:
-            expressions = {one for _wanted, some in self._alternatives or () for one in some}
-            self._references = self.selectors.references(expressions)
-        except SelectorFailed:
-            self._references = None
         constraints = (one for claim in self.wanted for one in claim.constraints)
         self._attributes = tuple({one.match_attribute or one.distinct_attribute or "": None for one in constraints})
 
@@ -91,10 +95,8 @@ class Shape:
                 found.append((wanted, tuple(one or "" for one in expressions)))
         return found
 
-    def answer(
-        self, name: str, node: NodeDevices, allocated: AllocatedDevices, search: Callable[[], Answer]
-    ) -> Answer | None:
-        """Whether there are devices on the node called *name*.
+    def answer(self, node: NodeDevices, allocated: AllocatedDevices, search: Callable[[], Answer]) -> Answer | None:
+        """Whether there are devices on the node.
 
         Returns:
             None if the node has to be searched by itself.
@@ -102,12 +104,9 @@ class Shape:
         Raises:
             Exception: *search* failed.
         """
-        known = self._of_node.get(name)
-        if known is None or known[0] is not node:
-            if len(self._of_node) >= MAX_NODES:
-                self._of_node.clear()
-            known = self._of_node[name] = node, self._kinds_of(node)
-        kinds = known[1]
+        kinds = self._of_node.get(node, _UNKNOWN)
+        if kinds is _UNKNOWN:
+            kinds = self._of_node[node] = self._kinds_of_node(node)
         if kinds is None:
             return None
         dedicated, shared = allocated.dedicated, allocated.shared
@@ -117,54 +116,42 @@ class Shape:
         answer = self._answers.get(key)
         if answer is None:
             answer = search()
-            if len(self._answers) >= MAX_ANSWERS:
+            if self._kept > MAX_KEPT:
                 self._answers.clear()
+                self._kept = 0
             self._answers[key] = answer
+            self._kept += len(key)
         return answer
 
-    def _kinds_of(self, node: NodeDevices) -> list[int] | None:
+    def _kinds_of_node(self, node: NodeDevices) -> tuple[int, ...] | None:
         if not node.is_local or self._alternatives is None:
             return None
-        kinds = []
-        known = self._kind_of_view
+        models = tuple([one.model for one in node.devices])
+        kinds = self._of_models.get(models, _UNKNOWN)
+        if kinds is _UNKNOWN:
+            if len(self._of_models) >= MAX_LISTS:
+                self._of_models.clear()
+            kinds = self._of_models[models] = self._kinds_of(node)
+        return kinds
+
+    def _kinds_of(self, node: NodeDevices) -> tuple[int, ...] | None:
+        kinds, known = [], dict[DeviceModel, int | None]()
         for device in node.devices:
-            if device.is_shareable or device.device.consumes_counters or self.selectors.problem_of(device) is not None:
-                return None
-            if self._references is None:
-                kind = self._kind_of(device)
-            else:
-                view = self._view_of(device, self._references)
-                if view not in known:
-                    if len(known) >= MAX_VIEWS:
-                        known.clear()
-                    known[view] = self._kind_of(device)
-                kind = known[view]
+            if device.model not in known:
+                known[device.model] = self._kind_of(device)
+            kind = known[device.model]
             if kind is None:
                 return None
             kinds.append(kind)
-        return kinds
-
-    def _view_of(self, device: PoolDevice, references: frozenset[Reference]) -> Hashable:
-        """Equal for devices that are the same to the requests and constraints."""
-        one, driver = device.device, device.id.driver
-        names = self._names.get(driver)
-        if names is None:
-            referred = {f"{ref.domain}/{ref.name}" for ref in references if ref.field == "attributes"}
-            full = {*referred, *self._attributes}
-            short = {name.removeprefix(f"{driver}/") for name in full}
-            names = self._names[driver] = tuple(sorted(full | short))
-        attributes = one.attributes
-        return (
-            driver,
-            None if attributes is None else tuple([attributes.get(name) for name in names]),
-            None if one.capacity is None else tuple(one.capacity.items()),
-            one.taints,
-            bool(one.binding_conditions),
-            device.slice.spec.per_device_node_selection,
-        )
+        return tuple(kinds)
 
     def _kind_of(self, device: PoolDevice) -> int | None:
-        if device.slice.spec.per_device_node_selection:
+        """Equal for devices that are the same to the requests and constraints; None if more counts."""
+        if (
+            device.is_shareable
+            or device.device.consumes_counters
+            or self.selectors.problem_of(device.model) is not None
+        ):
             return None
         assert self._alternatives is not None
         seen: list[Hashable] = []

@@ -36,9 +36,11 @@ from trio_sched.plugin_api import (
     BadNodeSelector,
     ClaimCache,
     CycleState,
+    DeviceSubRequest,
     Diagnosis,
     DynamicResourcesArgs,
     EventRegistration,
+    ExactDeviceRequest,
     Handle,
     Hint,
     Input,
@@ -60,6 +62,7 @@ from trio_sched.plugin_api import (
     hookimpl,
     nano_requests,
     on,
+    parse_nano,
     replace_fields,
     to_amounts,
     unresolvable,
@@ -296,6 +299,7 @@ class DynamicResources:
             where = f"resource claim {path_of(claim)}, request {request.name}"
             if request.exactly is not None:
                 problem = self._check_class(request.exactly.device_class_name, request.name)
+                problem = problem or _check_capacity(request.exactly, where)
                 if problem is not None:
                     return problem
             elif request.first_available:
@@ -304,6 +308,7 @@ class DynamicResources:
                     return unresolvable(f"{where}: {text}")
                 for one in request.first_available:
                     problem = self._check_class(one.device_class_name, f"{request.name}/{one.name}")
+                    problem = problem or _check_capacity(one, f"{where}/{one.name}")
                     if problem is not None:
                         return problem
             else:
@@ -488,3 +493,13 @@ class DynamicResources:
         except ClaimNotReady:
             return Hint.SKIP
         return Hint.QUEUE
+
+
+def _check_capacity(request: ExactDeviceRequest | DeviceSubRequest, where: str) -> Status | None:
+    requests = None if request.capacity is None else request.capacity.requests
+    for name, amount in (requests or {}).items():
+        try:
+            parse_nano(amount)
+        except ValueError as problem:
+            return failure(f"{where}: capacity {name}: {problem}")
+    return None

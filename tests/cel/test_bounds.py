@@ -137,3 +137,32 @@ def test_values_of_any_types_meet_without_an_internal_error(
     known = ("hash of unhashable type", "interface conversion")  # those are the original's
     assert "internal error" not in found or any(text in found for text in known)
     assert cost >= 0
+
+
+MANY = 'lists.range(100000).exists(i, "{text}".matches("{pattern}" + string(i)))'
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        MANY.format(text="abc", pattern="\\\\pL{60}"),  # slow to compile
+        MANY.format(text="abc", pattern="[\\\\pL\\\\pN]{900}"),  # too large, which takes long to find out
+        MANY.format(text="x" * 9_000, pattern="x\\\\w{1000}"),  # slow to match
+        f"lists.range(4000).exists(i, \"{'x' * 9_000}\".matches('x[^y]{{900}}y'))",
+        f"lists.range(4000).exists(i, \"{'x' * 9_000}\".find('x[^y]{{900}}y') != '')",
+        f'lists.range(4000).exists(i, isIP("{"x" * 9_000}"))',
+    ],
+    ids=["compile", "too large", "match", "matches", "find", "isIP"],
+)
+def test_regular_expressions_end_soon(expression: str) -> None:
+    begun = time.perf_counter()
+    assert outcome(expression)[0] == EXCEEDED
+    assert time.perf_counter() - begun < 10  # they take at most one second
+
+
+def test_the_patterns_of_an_expression_are_bounded_together() -> None:
+    patterns = " || ".join(
+        f"device.driver.{function}('\\\\pL{{90}}{i}') != x" for i in range(60) for function in ["find"]
+    )
+    found, _cost = outcome(f"cel.bind(x, '', {patterns})")
+    assert found.startswith("refused: the regular expressions are too large together")

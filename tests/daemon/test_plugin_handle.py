@@ -264,3 +264,17 @@ async def test_pending_pods_are_those_without_a_node(
     assert handle.pending_pod("default", "r") is None
     assembly.event_handlers.pods_changed(Changes([Change("DELETED", waits, None)], "2"))
     assert handle.pending_pod("default", "p") is None
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+async def test_requests_about_no_object_are_not_sent(
+    handle: Handle, api: ApiServer, autojump_clock: MockClock, name: str
+) -> None:
+    create(api.state, api.state.types.core("persistentvolumeclaims"), "default", dict(CLAIM))
+    kind = "PersistentVolumeClaim"
+    for request in (handle.read, handle.delete):
+        with pytest.raises(LookupError, match=f"no {kind} can be called {name!r}"):
+            await request(kind, name, namespace="default")
+    with pytest.raises(LookupError, match="give the name"):
+        await handle.patch(kind, name, {}, namespace="default")
+    assert api.store.get("persistentvolumeclaims", "default/data") is not None

@@ -168,3 +168,23 @@ async def test_a_pod_deleted_during_post_filter_is_not_queued_again(autojump_clo
         await cluster.settle()
         assert Thinker.log == ["p"]
         assert cluster.pod("p").node_name
+
+
+async def test_slow_decisions_leave_time_to_other_tasks(autojump_clock: MockClock) -> None:
+    class Slow(PluginBase):
+        @hookimpl
+        def filter_node(self, pod: Pod) -> None:
+            self.log.append(pod.name)
+            autojump_clock.jump(1.0)
+
+    Slow.log.clear()
+    async with virtual_cluster(nodes=1, plugins=[Slow]) as cluster:
+        for number in range(20):
+            await cluster.create(pod(f"p{number}", labels={"n": str(number)}))
+        while not Slow.log:
+            await trio.lowlevel.checkpoint()
+        for _turn in range(20):  # like a request that renews the lease
+            await trio.lowlevel.checkpoint()
+        assert len(Slow.log) <= 2
+        await cluster.settle()
+        assert all(one.node_name for one in cluster.pods())

@@ -68,6 +68,15 @@ def test_an_assumed_pod_that_is_gone_is_ignored_but_makes_a_group_that_is_not_kn
     assert other.scheduled_count == 1
 
 
+def test_a_group_whose_last_pod_goes_while_it_is_tried_leaves_nothing_behind() -> None:
+    states = states_with("a")
+    states.remove(member("a", "g"))
+    states.assume(member("a", "g"), "n")
+    states.assume(member("b", "g"), "n")
+    states.forget(member("a", "g"))
+    assert len(states) == 0
+
+
 def test_pods_without_a_group_are_not_counted() -> None:
     states = PodGroupStates()
     alone = pod("alone")

@@ -111,7 +111,7 @@ def test_nodes_are_judged_as_a_search_judges_them(
                 return search(position), 0
 
             try:
-                judged = shape.answer(f"n{position}", cache.get(nodes, position), table.devices.allocated, answer)
+                judged = shape.answer(cache.get(nodes, position), table.devices.allocated, answer)
             except AllocationFailed:
                 judged = None
             assert judged is None or judged[0] == expected
@@ -132,7 +132,7 @@ def test_nodes_that_look_the_same_are_searched_once() -> None:
 
     def judge_all() -> None:
         for i in range(50):
-            shape.answer(f"n{i}", cache.get(nodes, i), table.devices.allocated, search)
+            shape.answer(cache.get(nodes, i), table.devices.allocated, search)
 
     judge_all()
     judge_all()

@@ -15,7 +15,12 @@ from trio_sched.objects.resource_claim import (
     ResourceClaim,
     ResourceClaimStatus,
 )
-from trio_sched.objects.resource_slice import DeviceAttribute
+from trio_sched.objects.resource_slice import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    DeviceAttribute,
+    DeviceCapacity,
+)
 from trio_sched.plugin_api import (
     Action,
     ClusterEvent,
@@ -447,3 +452,15 @@ async def test_devices_stay_taken_until_it_is_known_whether_a_write_was_made() -
     assert not handle.nodes.devices.allocated.dedicated
     assert handle.clock == 5.0
     assert handle.activated == [incoming]
+
+
+def test_amounts_that_are_no_quantities_are_named_and_cost_nobody_else_anything() -> None:
+    policy = CapacityRequestPolicy(default="much", valid_range=CapacityRequestPolicyRange(min="x", step="y"))
+    bad = device("bad", capacity={"memory": DeviceCapacity(value="80Gi", request_policy=policy)})
+    slice_ = resource_slice("a", bad, device("good", capacity={"memory": "80Gi"}))
+    asking = resource_claim("c", device_request(capacity={"memory": "1Gi"}))
+    outcome = schedule(claiming(), on=NODES, plugins=[DRA], handle=cluster(slice_, asking))
+    assert outcome.node_name == "a"
+    wrong = resource_claim("c", device_request(capacity={"memory": "much"}))
+    outcome = schedule(claiming(), on=NODES, plugins=[DRA], handle=cluster(slice_, wrong))
+    assert "resource claim default/c, request gpu: capacity memory: quantities must match" in outcome.message

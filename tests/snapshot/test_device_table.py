@@ -293,3 +293,52 @@ def test_rules_taint_the_devices_that_they_select() -> None:
     table.devices.remove("DeviceTaintRule", "one")
     assert taints(table) == {"y": []}
     table.devices.remove("DeviceTaintRule", "unknown")
+
+
+def test_a_device_that_moves_to_another_slice_of_its_node_is_still_followed() -> None:
+    table = table_of(resource_slice("a", device("x"), name="old", pool="a", generation=1))
+    table.devices.put(resource_slice("a", device("x"), name="new", pool="a", generation=2))
+    table.devices.remove("ResourceSlice", "old")
+    changed: list[str | None] = []
+    table.devices.on_change = changed.append
+    table.devices.put(given("x"))
+    assert changed == ["a"]
+
+
+def test_slices_of_two_nodes_with_one_device_leave_nothing_behind() -> None:
+    table = table_of(*(resource_slice(name, device("x"), name=name, pool="a") for name in ("a", "b")))
+    for name in ("a", "b"):
+        table.devices.remove("ResourceSlice", name)
+    table.devices.put(resource_slice("b", device("x"), name="b", pool="a"))
+    changed: list[str | None] = []
+    table.devices.on_change = changed.append
+    table.devices.put(given("x"))
+    assert changed == ["b"]
+
+
+def test_a_node_keeps_its_slice_when_the_one_for_all_nodes_goes() -> None:
+    table = table_of(resource_slice(None, device("y"), name="all", pool="a", slices=2))
+    table.devices.put(resource_slice("a", device("x"), name="local", pool="a", slices=1, generation=2))
+    table.devices.remove("ResourceSlice", "all")
+    assert names(seen(table, "a")) == ["a/x"]
+
+
+def test_nodes_without_slices_have_no_generation() -> None:
+    table = table_of(resource_slice("a", device("x"), name="local", pool="a", slices=2))
+    table.devices.put(resource_slice(None, device("y"), name="all", pool="a", slices=2))
+    table.devices.remove("ResourceSlice", "local")
+    assert not table.devices.generation_of_node
+
+
+def test_slices_of_a_pool_with_many_nodes_concern_all_nodes() -> None:
+    count = 150
+    pool = [resource_slice(f"n{n}", device(f"d{n}"), name=f"s{n}", pool="p", slices=count) for n in range(count)]
+    table = table_of(*pool[:-1], nodes=tuple(f"n{n}" for n in range(count)))
+    cache = NodeDevicesCache()
+    assert seen(table, "n0", cache).pools[0].is_incomplete
+    changed: list[str | None] = []
+    table.devices.on_change = changed.append
+    table.devices.put(pool[-1])
+    assert changed == [None]
+    assert names(seen(table, "n0", cache)) == ["p/d0"]
+    assert not seen(table, "n0", cache).pools[0].other_devices

@@ -56,10 +56,10 @@ def call(name: str, overloads: tuple[Overload, ...], arguments: Sequence[Step]) 
     """
     if name in _WITH_PATTERN and isinstance(arguments[1], Fixed) and type(arguments[1].value) is str:
         try:
-            pattern = compiled(arguments[1].value)
+            compiled(arguments[1].value)
         except EvaluationError as error:
             raise not_instantiated(error) from error
-        step = _call(_WITH_PATTERN[name](pattern), cost_of(name, overloads), arguments, eager=False)
+        step = _call(_WITH_PATTERN[name](arguments[1].value), cost_of(name, overloads), arguments, eager=False)
     else:
         eager = len(overloads) == 1 or name in SINGLE
         eager = eager and len(arguments) == 2 and overload_key(name, overloads[0]) not in _IN_ORDER

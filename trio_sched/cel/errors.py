@@ -19,6 +19,10 @@ class Issue:
     message: str
 
 
+_MAX_SHOWN: Final = 10
+"""Of the things that are wrong with a text: each is shown with the whole line."""
+
+
 class CelError(TrioSchedError):
     """Something is wrong with an expression, or with what it was evaluated for."""
 
@@ -32,7 +36,10 @@ class InvalidExpression(CompileError):
 
     def __init__(self, source: str, issues: Iterable[Issue]) -> None:
         self.source, self.issues = source, tuple(sorted(issues))
-        super().__init__("compilation failed: " + "\n".join(shown(source, issue) for issue in self.issues))
+        lines = [shown(source, issue) for issue in self.issues[:_MAX_SHOWN]]
+        if len(self.issues) > _MAX_SHOWN:
+            lines.append(f"and {len(self.issues) - _MAX_SHOWN} more")
+        super().__init__("compilation failed: " + "\n".join(lines))
 
 
 class EvaluationError(CelError):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trio_sched.cel.checker import Checked
-from trio_sched.cel.errors import EvaluationError, Issue
+from trio_sched.cel.errors import CompileError, EvaluationError, Issue
 from trio_sched.cel.nodes import Call, Constant, ListLiteral, MapLiteral, Node, parts
-from trio_sched.cel.regexes import compiled
+from trio_sched.cel.regexes import LARGEST, TOO_LARGE, compiled
 from trio_sched.cel.string_format import ACCEPTED, interpolate
 from trio_sched.cel.times import parse_cel_duration, parse_timestamp, timestamp_of
 from trio_sched.cel.types import DYN, Type, long_name
@@ -16,9 +16,13 @@ from trio_sched.cel.types import DYN, Type, long_name
 def invalid_literals(checked: Checked) -> Iterator[Issue]:
     """Literals that are no duration, timestamp or pattern although they are used as one, and formats."""
     left = [checked.root]
+    instructions = 0
     while left:
         node = left.pop()
         if isinstance(node, Call):
+            instructions += _instructions(node)
+            if instructions > LARGEST:
+                raise CompileError("the regular expressions are too large together: write shorter repetitions")
             if node.function in ("duration", "timestamp", "matches") and node.arguments:
                 argument = node.arguments[0]
                 if isinstance(argument, Constant) and not _is_valid(node.function, argument):
@@ -26,6 +30,19 @@ def invalid_literals(checked: Checked) -> Iterator[Issue]:
             elif node.function == "format":
                 yield from _format_issues(node, checked)
         left.extend(parts(node))
+
+
+def _instructions(node: Call) -> int:
+    """Of the compiled pattern, if it is a literal."""
+    if node.function not in ("matches", "find", "findAll"):
+        return 0
+    pattern = next((one for one in node.arguments if isinstance(one, Constant) and one.kind == "string"), None)
+    if pattern is None:
+        return 0
+    try:
+        return int(compiled(pattern.value).programsize)
+    except EvaluationError as error:
+        return LARGEST // 3 if TOO_LARGE in str(error) else 1
 
 
 def _is_valid(function: str, argument: Constant) -> bool:

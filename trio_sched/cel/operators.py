@@ -20,6 +20,8 @@ _RECEIVERS: Final = (str, Timestamp, Duration)
 """Types whose operators fail without being named."""
 _PARTICULAR: Final = frozenset({CelQuantity, Semver, Ip, Cidr, Url, NamedFormat})
 """Types whose values cannot be compared with those of other types."""
+_COMPARING: Final = 3
+"""How much more work it is to compare two elements than to copy one."""
 
 
 def _failed(operator: str, left: Value) -> EvaluationError:
@@ -212,14 +214,14 @@ def _equal_particular(left: Value, right: Value) -> bool | None:
 def _equal_lists(frame: Frame, left: list[Value], right: list[Value]) -> bool:
     if len(left) != len(right):
         return False
-    frame.spend(len(left))
+    frame.spend(_COMPARING * len(left))
     return all(types_equal(frame, one, other) is not False for one, other in zip(left, right, strict=True))
 
 
 def _equal_maps(frame: Frame, left: CelMap, right: CelMap) -> bool:
     if len(left) != len(right):
         return False
-    frame.spend(len(left))
+    frame.spend(_COMPARING * len(left))
     for key, value in left.items():
         other = right.find(key)
         if other is MISSING or types_equal(frame, value, other) is False:

@@ -33,6 +33,8 @@ class Outcome:
     value: Value
     error: EvaluationError | None
     cost: int
+    work: int = 0
+    """Elements that were looked at without being paid for."""
 
 
 @frozen(eq=False)
@@ -74,10 +76,19 @@ class Program:
         frame = Frame(self._slots)
         for slot, name in enumerate(self.variables):
             frame.values[slot] = variables[name]
+        return self._outcome(frame)
+
+    def outcome_one(self, variable: Value) -> Outcome:
+        """Like `evaluate_one`, with what it cost."""
+        frame = Frame(self._slots)
+        frame.values[0] = variable
+        return self._outcome(frame)
+
+    def _outcome(self, frame: Frame) -> Outcome:
         try:
-            return Outcome(self._run(frame), None, frame.cost)
+            return Outcome(self._run(frame), None, frame.cost, frame.work)
         except EvaluationError as error:
-            return Outcome(None, error, frame.cost)
+            return Outcome(None, error, frame.cost, frame.work)
 
     def _run(self, frame: Frame) -> Value:
         try:

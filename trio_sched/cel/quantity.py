@@ -6,6 +6,7 @@ and a power of ten as they were written, or what did not fit into that.
 
 from __future__ import annotations
 
+import math
 from typing import Final, Literal
 
 from attrs import frozen
@@ -59,7 +60,8 @@ class CelQuantity:
     @property
     def approximate_float(self) -> float:
         """About its value; the digits are multiplied by a power of ten in floating point, as in Kubernetes."""
-        return float(self.digits) * 10.0**self.exponent if self.exponent else float(self.digits)
+        digits = _float(self.digits)
+        return digits * _power_of_ten(self.exponent) if self.exponent else digits
 
     def add(self, other: CelQuantity) -> CelQuantity:
         """The sum."""
@@ -108,6 +110,20 @@ def parse_quantity(text: str) -> CelQuantity:
         return CelQuantity(parse_nano(text), _FINEST, is_small=False)
     except QuantityError as error:
         raise EvaluationError(str(error)) from error
+
+
+def _float(number: int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
+def _power_of_ten(exponent: int) -> float:
+    try:
+        return float(10.0**exponent)
+    except OverflowError:
+        return math.inf
 
 
 def _within_64_bits(number: int) -> int | None:

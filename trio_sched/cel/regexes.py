@@ -15,8 +15,15 @@ from trio_sched.cel.values import Value
 _CACHED: Final = 64
 _MATCHING: Final = 20
 """How much more work it is to find a match than to look at an element."""
-_MEMORY_BYTES: Final = 8 << 20
+_MEMORY_BYTES: Final = 2 << 20
 """Of one compiled pattern; what needs more is refused."""
+LARGEST: Final = 100_000
+"""Instructions that a compiled pattern can have, about; so many take some 30 ms to compile."""
+TOO_LARGE: Final = "pattern too large"
+_COMPILED_PER_ELEMENT: Final = 1
+"""Instructions that are compiled in the time in which an element is looked at."""
+_STEPS_PER_ELEMENT: Final = 80
+"""Instructions that are tried at a character in that time, where a pattern has too many states to remember them."""
 
 _ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 _PROBLEMS: Final = {
@@ -56,38 +63,47 @@ def compiled(pattern: str) -> Any:
         raise EvaluationError(f"error parsing regexp: {_PROBLEMS.get(problem, problem)}: `{part}`") from error
 
 
+def search(frame: Frame, pattern: Any, text: str) -> Any:
+    """The first match in *text*, or None; counts the work, which is more than what the original has it cost.
+
+    Constant patterns are counted as if they were compiled each time: with many large ones they are.
+    """
+    frame.spend(pattern.programsize // _COMPILED_PER_ELEMENT + len(text) * pattern.programsize // _STEPS_PER_ELEMENT)
+    return pattern.search(text)
+
+
 def _matches(frame: Frame, text: Value, pattern: Value) -> Value:
     if type(text) is not str:
         raise wrong_type("matches", text)
     if type(pattern) is not str:
         raise EvaluationError(NO_SUCH_OVERLOAD)
-    return matches_constant(compiled(pattern))(frame, text)
+    return search(frame, _compiled_in(frame, pattern), text) is not None
 
 
-def matches_constant(pattern: Any) -> Callable[..., Value]:
+def matches_constant(pattern: str) -> Callable[..., Value]:
     """``matches`` with a pattern that is known beforehand."""
 
-    def matches(_frame: Frame, text: Value, *_pattern: Value) -> Value:
+    def matches(frame: Frame, text: Value, *_pattern: Value) -> Value:
         if type(text) is not str:
             raise EvaluationError(NO_SUCH_OVERLOAD)
-        return pattern.search(text) is not None
+        return search(frame, compiled(pattern), text) is not None
 
     return matches
 
 
-def find_constant(pattern: Any) -> Callable[..., Value]:
+def find_constant(pattern: str) -> Callable[..., Value]:
     """``find`` with a pattern that is known beforehand."""
 
-    def find(_frame: Frame, text: Value, *_pattern: Value) -> Value:
+    def find(frame: Frame, text: Value, *_pattern: Value) -> Value:
         if type(text) is not str:
             raise EvaluationError(NO_SUCH_OVERLOAD)
-        found = pattern.search(text)
+        found = search(frame, compiled(pattern), text)
         return "" if found is None else found.group()
 
     return find
 
 
-def find_all_constant(pattern: Any) -> Callable[..., Value]:
+def find_all_constant(pattern: str) -> Callable[..., Value]:
     """``findAll`` with a pattern that is known beforehand."""
 
     def find_all(frame: Frame, text: Value, _pattern: Value, limit: Value = -1) -> Value:
@@ -95,7 +111,9 @@ def find_all_constant(pattern: Any) -> Callable[..., Value]:
             raise EvaluationError(NO_SUCH_OVERLOAD)
         found: list[Value] = []
         end = -1
-        for match in pattern.finditer(text):
+        ready = compiled(pattern)
+        search(frame, ready, text)
+        for match in ready.finditer(text):
             if 0 <= limit <= len(found):
                 break
             if match.end() == match.start() == end:  # Go has no empty match right after another one
@@ -108,20 +126,30 @@ def find_all_constant(pattern: Any) -> Callable[..., Value]:
     return find_all
 
 
-def _compiled_here(pattern: str) -> Any:
+def _compiled_in(frame: Frame, pattern: str) -> Any:
     try:
         return compiled(pattern)
     except EvaluationError as error:
+        if TOO_LARGE in str(error):
+            frame.spend(LARGEST // _COMPILED_PER_ELEMENT)
+        raise
+
+
+def _compiled_here(frame: Frame, pattern: str) -> str:
+    try:
+        _compiled_in(frame, pattern)
+    except EvaluationError as error:
         raise EvaluationError(f"Illegal regex: {error}") from error
+    return pattern
 
 
 FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "matches": _matches,
-    "find(string, string)": lambda frame, text, pattern: find_constant(_compiled_here(pattern))(frame, text),
-    "findAll(string, string)": lambda frame, text, pattern: find_all_constant(_compiled_here(pattern))(
+    "find(string, string)": lambda frame, text, pattern: find_constant(_compiled_here(frame, pattern))(frame, text),
+    "findAll(string, string)": lambda frame, text, pattern: find_all_constant(_compiled_here(frame, pattern))(
         frame, text, pattern
     ),
-    "findAll(string, string, int)": lambda frame, text, pattern, limit: find_all_constant(_compiled_here(pattern))(
-        frame, text, pattern, limit
-    ),
+    "findAll(string, string, int)": lambda frame, text, pattern, limit: find_all_constant(
+        _compiled_here(frame, pattern)
+    )(frame, text, pattern, limit),
 }

@@ -9,6 +9,8 @@ SLICE_SECONDS: Final = 0.005
 """The loop goes on for so long before other tasks run: a checkpoint for every pod would cost too much."""
 SLICE_PODS: Final = 16
 """Pods that the loop schedules before other tasks run, if that takes less time."""
+LONG_SECONDS: Final = 0.1
+"""After a decision that took so long, other tasks run for half as long."""
 
 # --- binds
 MAX_PARALLEL_BINDS: Final = 32

@@ -156,6 +156,7 @@ class PluginHandle:
 
     async def read(self, kind: str, name: str, *, namespace: str = "") -> Any:
         """Get an object."""
+        _check_name(kind, name)
         with _errors_of_the_api():
             return await verbs.get(self._client, _kind_to_write(kind), name, namespace=namespace)
 
@@ -170,12 +171,14 @@ class PluginHandle:
         self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
     ) -> Any:
         """Merge *patch* into an object."""
+        _check_name(kind, name)
         found, body = _kind_to_write(kind), msgspec.json.encode(patch)
         with _errors_of_the_api():
             return await verbs.patch(self._client, found, name, body, namespace=namespace, subresource=subresource)
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         """Delete an object."""
+        _check_name(kind, name)
         with _errors_of_the_api():
             await verbs.delete(self._client, _kind_to_write(kind), name, namespace=namespace, uid=uid)
 
@@ -229,6 +232,12 @@ def _kind_to_write(kind: str) -> Kind[Any]:
             raise LookupError(f"{kind!r} is no kind that plugins can read or write")
         found = known[1]
     return found
+
+
+def _check_name(kind: str, name: str) -> None:
+    """Without a name, a request would be about all objects of the namespace."""
+    if name in ("", ".", ".."):
+        raise LookupError(f"no {kind} can be called {name!r}: give the name of the object")
 
 
 @contextmanager

@@ -29,8 +29,8 @@ from trio_sched.objects.timestamps import format_time
 log = logging.getLogger(__name__)
 
 POD_GROUP_SCHEDULED: Final = "PodGroupScheduled"
-MAX_REMEMBERED: Final = 10_000
-"""Groups of which it is remembered what was written last, so that it is not repeated."""
+_SLACK: Final = 100
+"""Groups that are gone of which it is still remembered what was written last."""
 
 
 @define(eq=False, kw_only=True)
@@ -83,8 +83,7 @@ class PodGroupReporter:
         group = self.group(key)
         if group is None or self._explained.get(group.metadata.uid) == note:
             return
-        if len(self._explained) >= MAX_REMEMBERED:
-            self._explained.clear()
+        self._drop_gone(self._explained)
         self._explained[group.metadata.uid] = note
         self.record(group, note, controller=controller, reason=reason)
 
@@ -120,6 +119,14 @@ class PodGroupReporter:
         if not is_under_way:
             self.pool.submit(partial(self._write, group))
 
+    def _drop_gone(self, remembered: dict[str, Any]) -> None:
+        """Forget groups that do not exist any more, once there are many."""
+        groups = self.object_cache.objects("PodGroup")
+        if len(remembered) >= 2 * len(groups) + _SLACK:
+            existing = {group.metadata.uid for group in groups}
+            for uid in [uid for uid in remembered if uid not in existing]:
+                del remembered[uid]
+
     async def _write(self, group: PodGroup) -> None:
         uid = group.metadata.uid
         try:
@@ -127,8 +134,7 @@ class PodGroupReporter:
                 self._pending[uid] = None
                 newest = self.group(f"{group.namespace}/{group.name}")
                 await self._send(group if newest is None else newest, condition)
-                if len(self._written) >= MAX_REMEMBERED:
-                    self._written.clear()
+                self._drop_gone(self._written)
                 self._written[uid] = condition
         except NotFound:
             self._written.pop(uid, None)

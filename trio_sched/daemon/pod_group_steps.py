@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import trio
 
+from trio_sched.daemon.giving_way import give_way
 from trio_sched.daemon.hook_calls import make_call, observed_call
 from trio_sched.daemon.limits import SLICE_SECONDS
 from trio_sched.engine.measurements import ObserveCall
@@ -28,7 +29,7 @@ async def run_group_steps(
         call_extenders: asks extenders about a pod; None if there are none.
         observe: is told of every call of a hook.
     """
-    slice_ends = trio.current_time() + SLICE_SECONDS
+    slice_began = trio.current_time()
     result: object = None
     try:
         while True:
@@ -39,9 +40,9 @@ async def run_group_steps(
             elif isinstance(step, AskExtenders):
                 assert call_extenders is not None
                 result = await call_extenders(step)
-            elif trio.current_time() > slice_ends:
-                await trio.lowlevel.checkpoint()
-                slice_ends = trio.current_time() + SLICE_SECONDS
+            elif (seconds := trio.current_time() - slice_began) > SLICE_SECONDS:
+                await give_way(seconds)
+                slice_began = trio.current_time()
     except StopIteration as stop:
         outcome: T = stop.value
         return outcome

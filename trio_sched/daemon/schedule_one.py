@@ -18,6 +18,7 @@ from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.extender_scheduling import ExtenderScheduling
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.failure_log import log_plugin_failures
+from trio_sched.daemon.giving_way import give_way
 from trio_sched.daemon.hook_calls import run_steps
 from trio_sched.daemon.limits import SLICE_PODS, SLICE_SECONDS
 from trio_sched.daemon.log_lines import log_line
@@ -63,6 +64,8 @@ class ScheduleOne:
     is_running: bool = False
     slices: int = 0
     """How often some pods were scheduled: it goes on while the loop makes progress."""
+    _blocked_seconds: float = field(default=0.0, init=False)
+    """How long the last decision took."""
     _calls: list[Callable[[], None]] = field(factory=list, init=False)
     """To be made between two pods."""
 
@@ -101,7 +104,7 @@ class ScheduleOne:
             self.slices += 1
             log_plugin_failures(self.scheduler.plugin_failures)  # they may be the reason why there is nothing to do
             if may_have_more:
-                await trio.lowlevel.checkpoint()
+                await give_way(self._blocked_seconds)
             elif self.pod_groups is None:
                 await self.pods_available.wait()
             else:
@@ -112,6 +115,7 @@ class ScheduleOne:
         """Schedule some pods; returns whether there may be more."""
         queue, now = self.scheduler.queue, trio.current_time()
         slice_ends = now + SLICE_SECONDS
+        self._blocked_seconds = 0.0
         self.scheduler.on_scores = score_log.log_scores if score_log.is_on() else None
         groups = self.pod_groups
         if groups is not None:
@@ -141,7 +145,9 @@ class ScheduleOne:
         elif self.extender_scheduling is None or not self.extender_scheduling.take_over(info):
             if self.tracer is not None:
                 info.trace = self.tracer.begin(info.pod, info.attempts, info.trace)
-            await self._handle_decision(info, self.scheduler.decide(info), nursery)
+            decision = self.scheduler.decide(info)
+            self._blocked_seconds = trio.current_time() - info.attempt_began
+            await self._handle_decision(info, decision, nursery)
 
     async def _handle_decision(self, info: QueuedPodInfo, decision: Decision, nursery: trio.Nursery) -> None:
         algorithm = self.metrics.algorithm

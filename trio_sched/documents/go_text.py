@@ -26,6 +26,8 @@ _HTML: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0
 
 def quote(text: str) -> str:
     """*text* between double quotes, as the ``%q`` verb prints it."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return '"' + "".join(_escape(character) for character in text) + '"'
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from trio_sched.engine.bound_hooks import BoundHook, ScoreHook
@@ -12,11 +12,12 @@ from trio_sched.plugin_api.pod_groups import Placement
 from trio_sched.snapshot.arrays import Int64Array
 
 MAX_PLACEMENTS: Final = 100_000
+MAX_VICTIMS: Final = 1_000_000
 _MAX_SCORE: Final = 100
 
 
-def read_placements(hook: BoundHook, elements: Sequence[Any], nodes: int) -> tuple[Placement, ...]:
-    """What placement_generate returned; a placement with as many names as there are *nodes* has all of them.
+def read_placements(hook: BoundHook, elements: Sequence[Any], nodes: Collection[str]) -> tuple[Placement, ...]:
+    """What placement_generate returned; a placement with the names of all *nodes* becomes one without names.
 
     Raises:
         HookFailed: it is something else.
@@ -27,7 +28,10 @@ def read_placements(hook: BoundHook, elements: Sequence[Any], nodes: int) -> tup
     for element in elements:
         if type(element) is not Placement:
             raise wrong_return_value(hook, elements, f"{describe_value(element)} among its placements")
-        name, node_names = element.name, element.node_names
+        try:
+            name, node_names = element.name, element.node_names
+        except AttributeError:
+            raise wrong_return_value(hook, elements, "a Placement without name or node_names") from None
         if type(name) is not str or plain_text(name) != name:
             raise wrong_return_value(hook, elements, "a Placement whose name is no text that can be sent")
         if node_names is not None and (
@@ -35,16 +39,19 @@ def read_placements(hook: BoundHook, elements: Sequence[Any], nodes: int) -> tup
         ):
             problem = f"a Placement whose node_names are {describe_value(node_names)}"
             raise wrong_return_value(hook, elements, problem, "give a frozenset of names that is not empty, or None")
-        placements.append(element if node_names is None or len(node_names) < nodes else Placement(name))
+        has_all = node_names is not None and len(node_names) >= len(nodes) and node_names.issuperset(nodes)
+        placements.append(Placement(name) if has_all else element)
     return tuple(placements)
 
 
-def read_victims(hook: BoundHook, victims: Iterable[Any]) -> tuple[Pod, ...]:
+def read_victims(hook: BoundHook, victims: Sequence[Any]) -> tuple[Pod, ...]:
     """What pod_group_post_filter returned.
 
     Raises:
         HookFailed: it is something else than pods.
     """
+    if len(victims) > MAX_VICTIMS:
+        raise wrong_return_value(hook, victims, f"more than {MAX_VICTIMS} victims")
     pods = []
     for victim in victims:
         if not isinstance(victim, Pod):

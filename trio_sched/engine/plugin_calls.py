@@ -26,7 +26,7 @@ from trio_sched.engine.hook_failure import (
     raised,
     wrong_return_value,
 )
-from trio_sched.engine.placement_values import MAX_PLACEMENTS, read_placements, read_victims
+from trio_sched.engine.placement_values import MAX_PLACEMENTS, MAX_VICTIMS, read_placements, read_victims
 from trio_sched.engine.return_values import (
     SUPPORTED,
     check_registration,
@@ -257,7 +257,7 @@ def call_placement_generate(
     except BaseException as error:
         raise raised(hook, error) from error
     if elements is not None:
-        return read_placements(hook, elements, len(nodes))
+        return read_placements(hook, elements, nodes.names)
     return None if returned is None else read_status(hook, returned)
 
 
@@ -310,7 +310,7 @@ def call_pod_group_post_filter(
     """
     try:
         returned = hook.function(group, trial)
-        victims = None if _is_status(returned) else list(returned)
+        victims = None if _is_status(returned) else list(islice(returned, MAX_VICTIMS + 1))
     except BaseException as error:
         raise raised(hook, error) from error
     if victims is not None:

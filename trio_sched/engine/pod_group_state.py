@@ -25,6 +25,8 @@ class GroupMembers:
     """UID → node."""
     assigned: dict[str, str] = field(factory=dict)
     """UID → node."""
+    is_only_assumed: bool = False
+    """No event has shown a pod of it: its last pod may have been deleted while the group was tried."""
 
     @property
     def pod_count(self) -> int:
@@ -92,6 +94,7 @@ class PodGroupStates:
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = GroupMembers(key)
+        group.is_only_assumed = False
         uid = pod.uid
         group.pods[uid] = pod
         if pod.node_name:
@@ -122,7 +125,7 @@ class PodGroupStates:
             return
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = GroupMembers(key, {pod.uid: pod})
+            group = self._groups[key] = GroupMembers(key, {pod.uid: pod}, is_only_assumed=True)
         elif pod.uid not in group.pods:
             return
         self._changed.add(key)
@@ -138,5 +141,7 @@ class PodGroupStates:
             return
         self._changed.add(group.key)
         group.assumed.pop(pod.uid, None)
-        if pod.uid not in group.assigned:
+        if group.is_only_assumed and not group.assumed:
+            del self._groups[group.key]
+        elif pod.uid not in group.assigned:
             group.unscheduled[pod.uid] = None

@@ -142,6 +142,7 @@ from trio_sched.snapshot.arrays import BoolArray as BoolArray
 from trio_sched.snapshot.arrays import Int64Array as Int64Array
 from trio_sched.snapshot.claim_cache import EXTENDED_RESOURCE_CLAIM as EXTENDED_RESOURCE_CLAIM
 from trio_sched.snapshot.claim_cache import ClaimCache as ClaimCache
+from trio_sched.snapshot.device_models import DeviceModel as DeviceModel
 from trio_sched.snapshot.device_pools import Pool as Pool
 from trio_sched.snapshot.device_pools import PoolDevice as PoolDevice
 from trio_sched.snapshot.device_table import DeviceTable as DeviceTable
@@ -213,6 +214,7 @@ __all__ = [
     "DeviceClass",
     "DeviceConstraint",
     "DeviceId",
+    "DeviceModel",
     "DeviceRequest",
     "DeviceRequestAllocationResult",
     "DeviceSubRequest",

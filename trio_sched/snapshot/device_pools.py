@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import TypeAlias
 
 from msgspec import structs
 
 from trio_sched.objects.device_taint_rule import DeviceTaintRule
-from trio_sched.objects.quantity import QuantityError, parse_nano
 from trio_sched.objects.resource_slice import Device, DeviceTaint, ResourceSlice
 from trio_sched.objects.selector import NodeSelector
 from trio_sched.snapshot.allocated_devices import DeviceId
+from trio_sched.snapshot.device_models import DeviceModel, DeviceModels, nano
 
 PoolKey: TypeAlias = tuple[str, str]
 """Driver and name of a pool."""
@@ -31,27 +30,24 @@ CounterSets: TypeAlias = Mapping[str, Mapping[str, int]]
 class PoolDevice:
     """A device of a slice; one object for all nodes that can use it."""
 
-    __slots__ = ("__dict__", "device", "id", "slice")
+    __slots__ = ("device", "id", "model", "slice")
 
-    def __init__(self, slice_: ResourceSlice, device: Device) -> None:
+    def __init__(self, slice_: ResourceSlice, device: Device, model: DeviceModel) -> None:
         spec = slice_.spec
         self.id = DeviceId(spec.driver, spec.pool.name, device.name)
         self.device = device
         self.slice = slice_
+        self.model = model
 
-    @cached_property
+    @property
     def consumes(self) -> tuple[tuple[str, str, int], ...]:
         """(counter set, counter, amount in nano units) for what it consumes when it is allocated."""
-        return tuple(
-            (consumption.counter_set, name, _nano(counter.value))
-            for consumption in self.device.consumes_counters or ()
-            for name, counter in (consumption.counters or {}).items()
-        )
+        return self.model.consumes
 
-    @cached_property
+    @property
     def capacity(self) -> Mapping[str, int]:
         """Capacity → amount in nano units."""
-        return {name: _nano(one.value) for name, one in (self.device.capacity or {}).items()}
+        return self.model.capacity
 
     @property
     def is_shareable(self) -> bool:
@@ -64,9 +60,11 @@ class SliceEntry:
 
     __slots__ = ("devices", "slice")
 
-    def __init__(self, slice_: ResourceSlice) -> None:
-        self.slice = slice_
-        self.devices = tuple(PoolDevice(slice_, one) for one in slice_.spec.devices or ())
+    def __init__(self, slice_: ResourceSlice, models: DeviceModels) -> None:
+        devices, of_devices = models.of(slice_.spec.driver, slice_.spec.devices or ())
+        self.slice = structs.replace(slice_, spec=structs.replace(slice_.spec, devices=devices))
+        pairs = zip(devices, of_devices, strict=True)
+        self.devices = tuple([PoolDevice(self.slice, device, model) for device, model in pairs])
 
     @property
     def name(self) -> str:
@@ -278,7 +276,7 @@ def _counter_sets(entries: Sequence[SliceEntry]) -> CounterSets | None:
         for one in entry.slice.spec.shared_counters or ():
             if one.name in found:
                 return None
-            found[one.name] = {name: _nano(counter.value) for name, counter in (one.counters or {}).items()}
+            found[one.name] = {name: nano(counter.value) for name, counter in (one.counters or {}).items()}
     return found
 
 
@@ -289,11 +287,3 @@ def _counters_exist(counter_sets: CounterSets, devices: Iterable[PoolDevice]) ->
             if counters is None or not counters.keys() >= (consumption.counters or {}).keys():
                 return False
     return True
-
-
-def _nano(quantity: str | int | float) -> int:
-    """An amount in nano units; 0 for what is no quantity, which no API server stores."""
-    try:
-        return parse_nano(quantity)
-    except QuantityError:
-        return 0

@@ -15,15 +15,14 @@ from trio_sched.objects.resource_claim import ResourceClaim
 from trio_sched.objects.resource_slice import ResourceSlice
 from trio_sched.snapshot.allocated_devices import AllocatedDevices, DeviceId
 from trio_sched.snapshot.claim_cache import ClaimCache
+from trio_sched.snapshot.device_models import DeviceModels
 from trio_sched.snapshot.device_pools import PoolDevice, PoolKey, PoolSlices, SliceEntry, with_taints
 
 KINDS = frozenset({"ResourceSlice", "ResourceClaim", "DeviceTaintRule"})
 """The kinds of objects that it is made of."""
 
-MANY_SLICES = 100
-"""Of a pool with more slices any may concern all nodes: looking for those that it does concern would take too long."""
-_SEVERAL = ""
-"""In place of a node: slices for several nodes have a device of that name."""
+_MANY_SLICES = 100
+"""Of one pool: with more, a change of one counts as a change for all nodes, which costs less than to name them."""
 
 
 def _ignore(_node_name: str | None) -> None:
@@ -52,8 +51,10 @@ class DeviceTable:
     _taint_rules: dict[str, DeviceTaintRule] = field(factory=dict)
     _published: dict[str, ResourceSlice] = field(factory=dict)
     """Slices as their drivers publish them, where rules add taints to their devices."""
-    _node_of_device: dict[DeviceId, str] = field(factory=dict)
-    """Devices in slices for one node → that node."""
+    _models: DeviceModels = field(factory=DeviceModels)
+    _nodes_of_device: dict[DeviceId, dict[str, int]] = field(factory=dict)
+    """Devices in slices for one node → that node, and in how many slices it has the device: while a driver replaces a
+    pool, slices of both generations have it. With several nodes, drivers have made a mistake."""
 
     def __attrs_post_init__(self) -> None:
         self.allocated.on_change = self._allocation_changed
@@ -116,7 +117,7 @@ class DeviceTable:
         else:
             self._published[name] = published
         self._take_out(name)
-        self._put_in(SliceEntry(tainted))
+        self._put_in(SliceEntry(tainted, self._models))
 
     def _apply_taint_rules(self) -> None:
         """Taint the devices that the rules select, and no others."""
@@ -135,9 +136,8 @@ class DeviceTable:
         if entry.is_for_one_node and node_name:
             self._of_node.setdefault(node_name, {})[entry.name] = entry
             for device in entry.devices:
-                known = self._node_of_device.setdefault(device.id, node_name)
-                if known != node_name:
-                    self._node_of_device[device.id] = _SEVERAL
+                nodes = self._nodes_of_device.setdefault(device.id, {})
+                nodes[node_name] = nodes.get(node_name, 0) + 1
         else:
             self._shared[entry.name] = entry
         self._slice_changed(entry)
@@ -157,27 +157,35 @@ class DeviceTable:
             del of_node[name]
             if not of_node:
                 del self._of_node[node_name]
+                self.generation_of_node.pop(node_name, None)
             for device in entry.devices:
-                if self._node_of_device.get(device.id) == node_name:
-                    del self._node_of_device[device.id]
+                nodes = self._nodes_of_device[device.id]
+                nodes[node_name] -= 1
+                if not nodes[node_name]:
+                    del nodes[node_name]
+                if not nodes:
+                    del self._nodes_of_device[device.id]
         self._slice_changed(entry)
 
     def _slice_changed(self, entry: SliceEntry) -> None:
         self.generation += 1
+        own = entry.slice.spec.node_name or ""
+        if own in self._of_node:
+            self.generation_of_node[own] = self.generation
         of_pool = self._of_pool.get(entry.pool_key)
         others = () if of_pool is None else of_pool.entries.values()
-        if len(others) > MANY_SLICES or not all(one.is_for_one_node for one in (entry, *others)):
+        is_local = entry.is_for_one_node and len(others) <= _MANY_SLICES
+        if not is_local or any(not one.is_for_one_node for one in others):
             self.shared_generation = self.generation
             self.on_change(None)
             return
-        for node_name in {one.slice.spec.node_name or "" for one in (entry, *others)}:
+        nodes = {one.slice.spec.node_name or "" for one in others} | {own}
+        for node_name in nodes:  # a pool may have slices for several nodes: all of them see whether it is complete
             if node_name in self._of_node:
                 self.generation_of_node[node_name] = self.generation
-            else:
-                self.generation_of_node.pop(node_name, None)
             self.on_change(node_name)
 
     def _allocation_changed(self, device: DeviceId) -> None:
-        node_name = self._node_of_device.get(device)
-        if node_name is not None:
-            self.on_change(None if node_name == _SEVERAL else node_name)
+        nodes = self._nodes_of_device.get(device)
+        if nodes is not None:
+            self.on_change(None if len(nodes) > 1 else next(iter(nodes)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from attrs import define, field
 
 from trio_sched.errors import TrioSchedError
@@ -15,8 +13,8 @@ from trio_sched.snapshot.device_table import DeviceTable
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_selection import match_node_selector, term_is_empty, term_problem
 
-MAX_NODES = 20_000
-"""Nodes whose devices are kept ready."""
+_SLACK = 100
+"""Nodes that are gone whose devices may be kept."""
 
 
 class BadNodeSelector(TrioSchedError):
@@ -61,7 +59,8 @@ class NodeDevicesCache:
 
     partitionable: bool = True
     """Gate DRAPartitionableDevices."""
-    _kept: OrderedDict[str, tuple[tuple[int, int], Node | None, NodeDevices]] = field(factory=OrderedDict)
+    _kept: dict[str, tuple[tuple[int, int], Node | None, NodeDevices]] = field(factory=dict)
+    _drop_at: int = _SLACK
 
     def get(self, nodes: NodeColumns, position: int) -> NodeDevices:
         """The devices of the node at *position*.
@@ -79,9 +78,18 @@ class NodeDevicesCache:
             return _NO_DEVICES
         found = _node_devices(table, nodes, position, name, self.partitionable)
         self._kept[name] = version, node, found
-        if len(self._kept) > MAX_NODES:
-            self._kept.popitem(last=False)
+        if len(self._kept) > self._drop_at:
+            self._drop_outdated(table)
         return found
+
+    def _drop_outdated(self, table: DeviceTable) -> None:
+        """Drop what belongs to other versions of the slices: nodes that are gone, above all."""
+        self._kept = {
+            name: one
+            for name, one in self._kept.items()
+            if one[0] == (table.generation_of_node.get(name, 0), table.shared_generation)
+        }
+        self._drop_at = 2 * len(self._kept) + _SLACK
 
 
 def _node_devices(table: DeviceTable, nodes: NodeColumns, position: int, name: str, partitionable: bool) -> NodeDevices:
