@@ -246,3 +246,26 @@ def test_pods_that_are_not_tried_say_what_they_wait_for(tmp_path: Path, capsys: 
         "message": 'DynamicResources: pod "default/train": ResourceClaim not created yet',
         "pods": ["default/train"],
     }
+
+
+def test_a_gang_that_does_not_fit_says_how_much_it_lacks(tmp_path: Path, capsys: Capture) -> None:
+    group = {"metadata": {"name": "gang"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+    manifests = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "n1"},
+            "status": {"capacity": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+        },
+        {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", **group},
+    ]
+    for name in ("p1", "p2"):
+        container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": "3"}}}
+        spec = {"containers": [container], "schedulingGroup": {"podGroupName": "gang"}}
+        manifests.append({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}), encoding="utf-8")
+    gates = "GenericWorkload=true,GangScheduling=true"
+    (found,) = simulated(capsys, "-f", str(file), "--feature-gates", gates)["podGroups"]
+    assert (found["placed"], found["pending"]) == (0, 2)
+    assert found["message"].startswith("1 of 2 pods fit; pod default/p2 lacks 2 cpu")

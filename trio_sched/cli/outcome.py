@@ -270,6 +270,11 @@ def _groups(store: ObjectStore, pods: Iterable[Pod]) -> Iterator[Group]:
         if group is not None and not pod.is_terminal:
             key = pod.namespace, group.pod_group_name or ""
             members.setdefault(key, Counter())[bool(pod.node_name)] += 1
+    explained: dict[str, str] = {}
+    for stored in store.collection("events").in_order():
+        about = stored.fields.get("involvedObject") or {}
+        if about.get("kind") == "PodGroup" and stored.fields.get("reason") == "FailedScheduling":
+            explained[about.get("uid") or ""] = stored.fields.get("message") or ""
     for stored in store.collection("podgroups.scheduling.k8s.io").in_order():
         group_ = _decode_group(stored.encoded(b"{"))
         count = members.get((group_.namespace, group_.name), Counter())
@@ -281,7 +286,7 @@ def _groups(store: ObjectStore, pods: Iterable[Pod]) -> Iterator[Group]:
             min_count=group_.min_count or 0,
             placed=count[True],
             pending=count[False],
-            message=refused[0] if refused and count[False] else "",
+            message=explained.get(group_.metadata.uid, refused[0]) if refused and count[False] else "",
         )
 
 
