@@ -1,4 +1,4 @@
-"""One comparison of a recording with what we do, which plugins nobody has written yet, and what we do on purpose."""
+"""One comparison of a recording with what we do, and what we do otherwise on purpose."""
 
 import re
 from typing import Final
@@ -10,30 +10,23 @@ from trio_sched.cli.legacy_flags import LEGACY_NAMES
 from trio_sched.config.legacy import LEGACY_API_VERSIONS
 from trio_sched.config.wire_types import CONFIGURATION_KIND
 
-AWAITED_PLUGINS: Final[frozenset[str]] = frozenset()
-"""In-tree plugins of later issues; whoever writes one takes its name out, and its rows must agree from then on."""
-
 
 @frozen
 class Comparison:
-    """One count in the row *row*; *awaited* if nothing can be compared before a plugin of a later issue is there."""
+    """One count in the row *row*."""
 
     row: str
     agreed: bool
     detail: str = ""
-    awaited: bool = False
 
     def count(self, golden: GoldenRun, area: str) -> None:
-        """Count it as what it is."""
-        if self.awaited:
-            golden.leave_out(area, self.row)
-        else:
-            golden.record(area, self.row, self.agreed, self.detail)
+        """Count it."""
+        golden.record(area, self.row, self.agreed, self.detail)
 
 
 def missing(plugin: str, where: str) -> Comparison:
-    """What is recorded of *plugin*, which is not installed; an error unless it is awaited."""
-    return Comparison(plugin, False, f"{where}: no such plugin yet", awaited=plugin in AWAITED_PLUGINS)
+    """What is recorded of *plugin*, which is not installed."""
+    return Comparison(plugin, False, f"{where}: no such plugin")
 
 
 _NOT_REGISTERED: Final = re.compile(r'no kind "([^"]*)" is registered for version "([^"]*)" in scheme "[^"]*"')

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import trio
 from attrs import evolve
-from comparison import AWAITED_PLUGINS, Comparison, missing
+from comparison import Comparison, missing
 from golden_objects import node_of, object_of, pod_of
 from golden_profiles import ReplayHandle, profiles_of
 
@@ -122,8 +122,7 @@ class CaseReplay:
                 yield Comparison(plugin, not differences, "; ".join(differences))
             else:
                 yield missing(plugin, "recorded answers")
-        for compared in self._compare_cycles(profile, recorded, pod, expected):
-            yield evolve(compared, awaited=compared.awaited or self._hangs_on_missing(pod, expected))
+        yield from self._compare_cycles(profile, recorded, pod, expected)
 
     def _compare_cycles(
         self, profile: Profile, recorded: Mapping[str, Any], pod: Pod, expected: Mapping[str, Any]
@@ -173,10 +172,7 @@ class CaseReplay:
         wanted = {key: value for key, value in (expected.get("reserve") or {}).items() if key != "plugin"}
         actual = _status(refused.status) if refused is not None else {}
         agreed = actual == wanted and not failures and problem is None
-        awaited = self._hangs_on_missing(pod, expected)
-        yield Comparison(
-            "reserve", agreed, f"reserve: expected {wanted}, got {actual} {failures.drain()} {problem}", awaited=awaited
-        )
+        yield Comparison("reserve", agreed, f"reserve: expected {wanted}, got {actual} {failures.drain()} {problem}")
 
     def _pre_bind_devices(self, profile: Profile, pod: Pod, node_name: str, state: CycleState) -> Status | None:
         plugin = profile.plugins.get("DynamicResources")
@@ -198,14 +194,6 @@ class CaseReplay:
         actual = {key: None if body is None else _comparable(body) for key, body in written.items()}
         if actual or wanted:
             yield Comparison("updates", actual == wanted, f"updates: expected {wanted}, got {actual}")
-
-    def _hangs_on_missing(self, pod: Pod, expected: Mapping[str, Any]) -> bool:
-        """Whether a plugin that does not exist yet had a say in the cycle."""
-        plugins = expected.get("plugins") or {}
-        answers = [answer for plugin, answer in plugins.items() if plugin in AWAITED_PLUGINS]
-        # Nominated pods are only in the cycle's view; a plugin that counts pods may see more there than on its own.
-        counting = bool(self._nominated_for(pod))
-        return any(_has_a_say(answer, counting) for answer in answers)
 
     def _place(self, recorded: Mapping[str, Any], node_name: str, minutes: int) -> None:
         status = {k: v for k, v in (recorded.get("status") or {}).items() if k != "nominatedNodeName"}
@@ -489,19 +477,6 @@ def _code(status: Status | None) -> Code:
 def _status(status: Status | None) -> dict[str, Any]:
     reasons = [] if status is None else sorted(status.all_reasons)
     return {"code": _code(status).label, "reasons": reasons}
-
-
-def _has_a_say(answer: Mapping[str, Any], counting: bool) -> bool:
-    pre_filter = answer.get("preFilter") or {"code": "Skip", "nodeNames": None}
-    return (
-        pre_filter["code"] not in ("Skip", "Success")
-        or pre_filter["nodeNames"] is not None
-        or (counting and pre_filter["code"] == "Success")
-        or bool(answer.get("filter"))
-        or any((answer.get("normalized") or {}).values())
-        or "scoreError" in answer
-        or "preScoreError" in answer
-    )
 
 
 def _lost_empty_selector(plugin: str, pod: Pod, expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
