@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 
 from attrs import define, field
 
@@ -13,7 +13,6 @@ from trio_sched.plugin_api.cel import (
     CompiledSelector,
     CompileError,
     EvaluationError,
-    Reference,
     compile_device_selector,
     device_problem,
 )
@@ -94,25 +93,6 @@ class DeviceSelectors:
             known.answers[key] = answer  # first, so that the next attempt of the pod gets further
             self.effort.spend(work // _WORK_PER_DEVICE)
         return answer
-
-    def references(self, expressions: Iterable[str]) -> frozenset[Reference] | None:
-        """What of a device *expressions* refer to; None if that cannot be enumerated.
-
-        Raises:
-            SelectorFailed: one of them does not compile.
-        """
-        found: set[Reference] = set()
-        for expression in expressions:
-            known = self._expressions.get(expression) or self._compile(expression)
-            if isinstance(known.compiled, CompileError):
-                raise SelectorFailed(f"CEL compile error: {known.compiled}")
-            references = known.compiled.references
-            if references is None or any(
-                one.field in ("attributes", "capacity") and not one.name for one in references
-            ):
-                return None
-            found |= references
-        return frozenset(found)
 
     def _compile(self, expression: str) -> _Expression:
         self.effort.spend(0)

@@ -74,11 +74,6 @@ class Shape:
         constraints = (one for claim in self.wanted for one in claim.constraints)
         self._attributes = tuple({one.match_attribute or one.distinct_attribute or "": None for one in constraints})
 
-    @property
-    def has_scores(self) -> bool:
-        """Whether nodes can differ in their scores."""
-        return any(request.is_list for claim in self.wanted for request in claim.requests)
-
     def _judged_alternatives(self) -> list[tuple[Wanted, tuple[str, ...]]] | None:
         found = []
         for claim in self.wanted:

@@ -11,10 +11,8 @@ How to use it in a replay (``test_<area>.py`` in this folder):
 *cases* gives every case of the chunk when the tests run with ``--golden-dir``, and about *sample* cases in all, spread
 over the file, when they don't. *record* counts one comparison; its detail names the case and the plugin, node or step,
 and says what was expected and what came; it is only kept if they disagree. *verify* fails the test if a row disagreed.
-*leave_out* is for what cannot be compared before a plugin exists that nobody has written yet: it is in no row, and is
-counted apart. *record_on_purpose* is for a recording that we mean to disagree with: it has a row of its own, and is
-listed. A line ``left out AREA ROW COUNT`` per row that was not compared and a line ``golden AREA ROW AGREED/TOTAL`` per
-row that was end the session, over all xdist workers.
+*record_on_purpose* is for a recording that we mean to disagree with: it has a row of its own, and is listed. A line
+``golden AREA ROW AGREED/TOTAL`` per row ends the session, over all xdist workers.
 """
 
 import gzip
@@ -41,8 +39,6 @@ class Scoreboard:
     details: dict[Row, list[str]] = field(factory=lambda: defaultdict(list))
     on_purpose: dict[Row, list[str]] = field(factory=lambda: defaultdict(list))
     """Where we mean to do otherwise than the recording."""
-    left_out: dict[Row, int] = field(factory=lambda: defaultdict(int))
-    """How much was not compared, because it hangs on a plugin that does not exist yet."""
 
     def record(self, area: str, row: str, agreed: bool, detail: str) -> None:
         """Count one comparison."""
@@ -53,24 +49,21 @@ class Scoreboard:
 
     def to_wire(self) -> list[Any]:
         """The counts as what xdist can carry from a worker to the controller."""
-        rows = dict.fromkeys((*self.total, *self.left_out))
         return [
             [
                 *row,
-                *(counts.get(row, 0) for counts in (self.agreed, self.total, self.left_out)),
+                *(counts.get(row, 0) for counts in (self.agreed, self.total)),
                 *(kept.get(row, []) for kept in (self.details, self.on_purpose)),
             ]
-            for row in rows
+            for row in self.total
         ]
 
     def merge(self, wire: Sequence[Any]) -> None:
         """Add the counts of a worker."""
-        for area, row, agreed, total, left_out, details, on_purpose in wire:
+        for area, row, agreed, total, details, on_purpose in wire:
             if total:
                 self.agreed[area, row] += agreed
                 self.total[area, row] += total
-            if left_out:
-                self.left_out[area, row] += left_out
             if details:
                 self.details[area, row] += details
             if on_purpose:
@@ -84,8 +77,6 @@ class Scoreboard:
                     yield f"{kind} {area} {row}: {detail}"
                 if len(details) > _MAX_DETAILS:
                     yield f"{kind} {area} {row}: and {len(details) - _MAX_DETAILS} more"
-        for (area, row), count in sorted(self.left_out.items()):
-            yield f"left out {area} {row} {count}"
         for (area, row), total in sorted(self.total.items()):
             yield f"golden {area} {row} {self.agreed[area, row]}/{total}"
 
@@ -127,10 +118,6 @@ class GoldenRun:
         self.scoreboard.record(area, row, agreed, detail)
         if not agreed:
             self._failures.append(f"{area} {row}: {detail}")
-
-    def leave_out(self, area: str, row: str) -> None:
-        """Count what is not compared, because it hangs on a plugin that does not exist yet."""
-        self.scoreboard.left_out[area, row] += 1
 
     def record_on_purpose(self, area: str, row: str, as_meant: bool, detail: str) -> None:
         """Count a recording that we mean to disagree with, and list it; it fails if we do not do what we mean to."""

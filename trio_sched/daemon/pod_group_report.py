@@ -16,6 +16,7 @@ from trio_sched.daemon.cut_text import cut_text
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.limits import MAX_CONDITION_MESSAGE_BYTES, STATUS_RETRY_SECONDS
 from trio_sched.daemon.object_cache import ObjectCache
+from trio_sched.daemon.pod_status import merge_condition
 from trio_sched.daemon.scheduler_events import EventType, PodGroupEvent
 from trio_sched.daemon.watched_kinds import KINDS
 from trio_sched.daemon.work_pool import WorkPool
@@ -144,7 +145,7 @@ class PodGroupReporter:
             self._pending.pop(uid, None)
 
     async def _send(self, group: PodGroup, condition: PodGroupCondition) -> None:
-        patch = _status_patch(group, condition, now=format_time(self.wall_clock()))
+        patch = merge_condition(group.status.conditions or (), condition, now=format_time(self.wall_clock()))
         pauses = iter(STATUS_RETRY_SECONDS)
         while True:
             try:
@@ -186,26 +187,3 @@ def _differ(one: PodGroupCondition, other: PodGroupCondition) -> bool:
         other.message,
         other.observed_generation,
     )
-
-
-def _status_patch(group: PodGroup, condition: PodGroupCondition, *, now: str) -> dict[str, Any]:
-    """The strategic merge patch of ``status`` that sets *condition* in *group*."""
-    conditions = group.status.conditions or ()
-    current = next((one for one in conditions if one.type == condition.type), None)
-    is_transition = current is None or current.status != condition.status
-    entry: dict[str, Any] = {
-        "lastTransitionTime": now if current is None or is_transition else current.last_transition_time,
-        "message": condition.message,
-        "reason": condition.reason,
-        "status": condition.status,
-        "type": condition.type,
-    }
-    if condition.observed_generation:
-        entry["observedGeneration"] = condition.observed_generation
-    patch: dict[str, Any] = {"conditions": [entry]}
-    if conditions:
-        order = [one.type for one in conditions]
-        if current is None:
-            order.append(condition.type)
-        patch["$setElementOrder/conditions"] = [{"type": type_} for type_ in order]
-    return patch

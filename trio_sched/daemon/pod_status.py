@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -22,6 +22,7 @@ from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Conflict, ConnectionFailed, KubeClientError, NotFound, ServerError
 from trio_sched.kube_client.pods import patch_pod_status
 from trio_sched.objects.pod import Pod, PodCondition
+from trio_sched.objects.pod_group import PodGroupCondition
 from trio_sched.objects.timestamps import format_time
 from trio_sched.verbosity import V3
 
@@ -222,9 +223,18 @@ def condition_patch(pod: Pod, condition: PodCondition, *, now: str) -> dict[str,
     )
     if current is not None and _without_times(current) == _without_times(wanted):
         return {}
+    patch = merge_condition(conditions, wanted, now=now)
+    patch["conditions"][0]["lastProbeTime"] = None
+    return patch
+
+
+def merge_condition(
+    conditions: Sequence[PodCondition | PodGroupCondition], wanted: PodCondition | PodGroupCondition, *, now: str
+) -> dict[str, Any]:
+    """The strategic merge patch of ``status`` that sets the condition *wanted* among *conditions*."""
+    current = next((one for one in conditions if one.type == wanted.type), None)
     is_transition = current is None or current.status != wanted.status
     entry: dict[str, Any] = {
-        "lastProbeTime": None,
         "lastTransitionTime": now if current is None or is_transition else current.last_transition_time,
         "message": wanted.message,
         "reason": wanted.reason,
@@ -235,7 +245,7 @@ def condition_patch(pod: Pod, condition: PodCondition, *, now: str) -> dict[str,
         entry["observedGeneration"] = wanted.observed_generation
     patch: dict[str, Any] = {"conditions": [entry]}
     if conditions:
-        order = [c.type for c in conditions]
+        order = [one.type for one in conditions]
         if current is None:
             order.append(wanted.type)
         patch["$setElementOrder/conditions"] = [{"type": type_} for type_ in order]

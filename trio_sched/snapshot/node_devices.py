@@ -7,7 +7,6 @@ from attrs import define, field
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.node import Node
 from trio_sched.objects.selector import NodeSelector
-from trio_sched.snapshot.allocated_devices import DeviceId
 from trio_sched.snapshot.device_pools import Pool, PoolDevice, gather_pools
 from trio_sched.snapshot.device_table import DeviceTable
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -41,13 +40,11 @@ class NodeDevices:
     """Those of all usable pools, in the order in which they are tried."""
     is_local: bool
     """Whether it depends on nothing but slices for this node alone, all of whose pools are usable."""
-    position_of: dict[DeviceId, int] = field(init=False)
     has_mappings: bool = field(init=False)
     """Whether one of its devices takes resources of the node itself; gate DRANodeAllocatableResources."""
 
     def __attrs_post_init__(self) -> None:
         self.has_mappings = any(one.device.node_allocatable_resource_mappings for one in self.devices)
-        self.position_of = {one.id: position for position, one in enumerate(self.devices)}
 
 
 _NO_DEVICES = NodeDevices((), (), is_local=True)
