@@ -149,6 +149,17 @@ class NodeColumns:
         column = self._table.views.allowed_pods
         return column if self.rows is None else column[self.rows]
 
+    @property
+    def versions(self) -> Int64Array:
+        """Shape (nodes,): a number for the node object and its pods, for plugins that keep what they computed of them.
+
+        A node has another version than before as soon as it, the set of its pods, or one of these pods has changed; no
+        two versions of a node have one number, those in the copies that preemption works on included.
+        """
+        views = self._table.views
+        column: Int64Array = np.maximum(views.node_generation, views.pod_objects_generation)
+        return column if self.rows is None else column[self.rows]
+
     # --- node objects -----------------------------------------------------------------------------------------------
 
     @property

@@ -7,6 +7,7 @@ computed earlier are brought up to date row by row instead of being computed aga
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 from attrs import define, field
@@ -32,6 +33,9 @@ from trio_sched.snapshot.unlisted_terms import UnlistedPod
 from trio_sched.snapshot.usage_ids import UsageIds
 from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Vocabulary, resource_vocabulary
 from trio_sched.snapshot.volume_index import VolumeIndex
+
+_DISTINCT_COPIES: Final = 1 << 20
+_GENERATIONS_OF_A_COPY: Final = 1 << 42
 
 
 @define(eq=False)
@@ -69,6 +73,8 @@ class NodeTable:
     _is_copy: bool = False
     _images: ImageIndex | None = field(factory=ImageIndex)
     _generation: int = 0
+    """Grows with every change of a row; in each copy it begins at another number, so that none occurs twice."""
+    _copies: int = 0
     _views: ColumnViews | None = None
     _store: ColumnStore = field(factory=ColumnStore)
     _usage_ids: UsageIds = field(factory=UsageIds)
@@ -119,6 +125,7 @@ class NodeTable:
 
     def copy_of_rows(self, rows: Sequence[int]) -> NodeTable:
         """An independent table with copies of *rows*, in that order; its ids mean the same as here."""
+        self._copies += 1
         copy = NodeTable(
             resources=self.resources,
             taint_lists=self.taint_lists,
@@ -129,6 +136,7 @@ class NodeTable:
             topology=TopologyRows(self._labels, rows),
             devices=self.devices,
             is_copy=True,
+            generation=(1 + self._copies % _DISTINCT_COPIES) * _GENERATIONS_OF_A_COPY,
             images=None,
             store=ColumnStore.of_rows(self.views, np.array(rows, dtype=np.intp)),
         )
