@@ -92,6 +92,8 @@ from trio_sched.plugin_api.cluster_events import EventRegistration as EventRegis
 from trio_sched.plugin_api.cluster_events import Hint as Hint
 from trio_sched.plugin_api.cluster_events import Resource as Resource
 from trio_sched.plugin_api.cluster_events import on as on
+from trio_sched.plugin_api.custom_resources import CustomObject as CustomObject
+from trio_sched.plugin_api.custom_resources import CustomResource as CustomResource
 from trio_sched.plugin_api.cycle_state import CycleState as CycleState
 from trio_sched.plugin_api.extension_points import ExtensionPoints as ExtensionPoints
 from trio_sched.plugin_api.extension_points import hookimpl as hookimpl
@@ -102,6 +104,16 @@ from trio_sched.plugin_api.handle import ObjectGone as ObjectGone
 from trio_sched.plugin_api.handle import OutcomeUnknown as OutcomeUnknown
 from trio_sched.plugin_api.handle import WaitingPod as WaitingPod
 from trio_sched.plugin_api.handle import WriteConflict as WriteConflict
+from trio_sched.plugin_api.http import Http as Http
+from trio_sched.plugin_api.http import HttpFailed as HttpFailed
+from trio_sched.plugin_api.http import HttpRequest as HttpRequest
+from trio_sched.plugin_api.http import HttpResponse as HttpResponse
+from trio_sched.plugin_api.metrics import Counter as Counter
+from trio_sched.plugin_api.metrics import Gauge as Gauge
+from trio_sched.plugin_api.metrics import Histogram as Histogram
+from trio_sched.plugin_api.metrics import Metrics as Metrics
+from trio_sched.plugin_api.pending_pods import PendingPod as PendingPod
+from trio_sched.plugin_api.pending_pods import QueueState as QueueState
 from trio_sched.plugin_api.pod_groups import Placement as Placement
 from trio_sched.plugin_api.pod_groups import PlacementAssignments as PlacementAssignments
 from trio_sched.plugin_api.pod_groups import PodGroupInfo as PodGroupInfo
@@ -203,6 +215,9 @@ __all__ = [
     "Code",
     "CodeArray",
     "Container",
+    "Counter",
+    "CustomObject",
+    "CustomResource",
     "CycleState",
     "DefaultPreemptionArgs",
     "Device",
@@ -227,9 +242,15 @@ __all__ = [
     "EventRegistration",
     "ExactDeviceRequest",
     "ExtensionPoints",
+    "Gauge",
     "Handle",
     "Hint",
+    "Histogram",
     "HostPort",
+    "Http",
+    "HttpFailed",
+    "HttpRequest",
+    "HttpResponse",
     "Input",
     "Int64Array",
     "InterPodAffinityArgs",
@@ -237,6 +258,7 @@ __all__ = [
     "LabelMatcher",
     "LabelSelector",
     "MatchingTerms",
+    "Metrics",
     "NamespacedMatcher",
     "Node",
     "NodeAffinityArgs",
@@ -257,6 +279,7 @@ __all__ = [
     "ObjectMeta",
     "OutcomeUnknown",
     "OwnerReference",
+    "PendingPod",
     "PersistentVolume",
     "PersistentVolumeClaim",
     "PersistentVolumeSpec",
@@ -281,6 +304,7 @@ __all__ = [
     "PreferredSchedulingTerm",
     "Quantity",
     "QuantityStyle",
+    "QueueState",
     "QueuedPod",
     "Resource",
     "ResourceAmounts",
