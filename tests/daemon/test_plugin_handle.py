@@ -107,7 +107,7 @@ async def test_reading_a_kind_that_nothing_watches_is_an_error_that_says_how_to_
         ("Servce", "did you mean 'Service'?"),
         (
             "Foo",
-            "there is no kind 'Foo' that trio-sched knows; declare it with CustomResource, and use that here and in",
+            "there is no kind 'Foo' that trio-sched knows; declare it with CustomResource",
         ),
     ],
 )

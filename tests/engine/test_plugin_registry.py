@@ -352,7 +352,7 @@ def test_hooks_that_may_take_time_can_be_async(hook: str) -> None:
         (
             "watches",
             "Service",
-            'its watches must be a tuple or set of names of kinds, or of CustomResource: ("Service",) for instance',
+            "its watches must be a tuple or set of names of kinds, or of CustomResource: ",
         ),
     ],
 )

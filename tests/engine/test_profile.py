@@ -201,7 +201,7 @@ def test_the_handle_is_that_of_the_profile() -> None:
         (
             "watches",
             "Service",
-            "its watches must be a tuple or set of names of kinds, or of CustomResource: .* it is 'Service'",
+            "its watches must be a tuple or set of names of kinds.* it is 'Service'",
         ),
         ("depends_on", "pods", "its depends_on must be a tuple or set of members of Input; it is 'pods'"),
     ],
