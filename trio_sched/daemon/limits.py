@@ -45,6 +45,8 @@ MAX_PLUGIN_LABEL_CHARACTERS: Final = 1000
 MAX_HTTP_BODY_BYTES: Final = 16 * 1024 * 1024
 """Of a response to a plugin, decompressed."""
 MAX_HTTP_REDIRECTS: Final = 10
+MAX_PARALLEL_HTTP: Final = 32
+"""Requests of plugins at a time; each has a thread."""
 HTTP_CLOSE_SECONDS: Final = 1.0
 """How long a stop waits for connections of plugins to be closed in order."""
 MAX_HTTP_CLIENTS: Final = 16

@@ -1,21 +1,31 @@
 """HTTP for plugins: checks requests, limits them, and hands them to what carries them.
 
-That is httpx in the daemon, imported when the first request is made; `BlockingTransport` where time is simulated but
-the servers are real, and pretend endpoints in tests.
+That is httpx, imported when the first request is made: in threads of the daemon, or at once where time is simulated
+but the servers are real; and in tests it is pretend endpoints.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import ssl
+import threading
+import time
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import trio
 from attrs import define, field
 
-from trio_sched.daemon.limits import HTTP_CLOSE_SECONDS, MAX_HTTP_BODY_BYTES, MAX_HTTP_CLIENTS, MAX_HTTP_REDIRECTS
+from trio_sched.daemon.limits import (
+    HTTP_CLOSE_SECONDS,
+    MAX_HTTP_BODY_BYTES,
+    MAX_HTTP_CLIENTS,
+    MAX_HTTP_REDIRECTS,
+    MAX_PARALLEL_HTTP,
+)
 from trio_sched.plugin_api.http import HttpFailed, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
@@ -93,7 +103,7 @@ class PluginHttp:
             if len(response.body) > MAX_HTTP_BODY_BYTES:
                 raise body_too_large(request)
             return response
-        raise HttpFailed(request.method, shown_url(request.url), f"no response within {timeout_seconds:g} s")
+        raise _too_late(request, timeout_seconds)
 
 
 def make_request(
@@ -168,86 +178,59 @@ def body_too_large(request: HttpRequest) -> HttpFailed:
 
 
 @define(eq=False)
-class NetworkTransport:
-    """Sends over the network; one httpx client per file of certificates."""
-
-    _clients: dict[str, httpx.AsyncClient] = field(factory=dict, init=False)
-    _making: trio.Lock = field(factory=trio.Lock, init=False)
-
-    async def send(self, request: HttpRequest, ca_file: str, timeout_seconds: float) -> HttpResponse:
-        """See `HttpTransport`."""
-        client = await self._client(request, ca_file)
-        import httpx  # by now it is
-
-        found = bytearray()
-        try:
-            async with client.stream(
-                request.method, request.url, headers=dict(request.headers), content=request.body or None
-            ) as response:
-                async for piece in response.aiter_bytes():
-                    found += piece
-                    if len(found) > MAX_HTTP_BODY_BYTES:
-                        raise body_too_large(request)
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError, OSError) as problem:
-            raise _failed(request, problem) from problem
-        return _response(response, bytes(found))
-
-    async def _client(self, request: HttpRequest, ca_file: str) -> httpx.AsyncClient:
-        client = self._clients.get(ca_file)
-        if client is not None:
-            return client
-        async with self._making:
-            client = self._clients.get(ca_file)
-            if client is None:
-                if len(self._clients) >= MAX_HTTP_CLIENTS:
-                    problem = f"more than {MAX_HTTP_CLIENTS} different ca_file are used"
-                    raise HttpFailed(request.method, shown_url(request.url), problem)
-                try:  # importing httpx and reading certificates takes a tenth of a second
-                    client = await trio.to_thread.run_sync(_make_client, ca_file, abandon_on_cancel=True)
-                except Exception as problem:  # a proxy or a file of certificates of the environment, or of the plugin
-                    raise _failed(request, problem) from problem
-                self._clients[ca_file] = client
-        return client
-
-    async def close(self) -> None:
-        """See `HttpTransport`."""
-        for client in list(self._clients.values()):
-            await client.aclose()
-        self._clients.clear()
-
-
-@define(eq=False)
 class BlockingTransport:
     """Sends over the network while nothing else runs: so a simulated clock stands still."""
 
     _clients: dict[str, httpx.Client] = field(factory=dict, init=False)
+    """By the file of certificates."""
+    _making: threading.Lock = field(factory=threading.Lock, init=False)
 
     async def send(self, request: HttpRequest, ca_file: str, timeout_seconds: float) -> HttpResponse:
         """See `HttpTransport`."""
+        await trio.lowlevel.checkpoint()
+        return self.exchange(request, ca_file, timeout_seconds)
+
+    def exchange(self, request: HttpRequest, ca_file: str, timeout_seconds: float) -> HttpResponse:
+        """Send and wait.
+
+        Raises:
+            HttpFailed: there is no complete response.
+        """
         import httpx
 
-        await trio.lowlevel.checkpoint()
+        ends_at = time.monotonic() + timeout_seconds
         found = bytearray()
         try:
-            client = self._clients.get(ca_file)
-            if client is None:
-                if len(self._clients) >= MAX_HTTP_CLIENTS:
-                    raise ValueError(f"more than {MAX_HTTP_CLIENTS} different ca_file are used")
-                client = self._clients[ca_file] = httpx.Client(**_client_options(ca_file))
-            with client.stream(
+            with self._client(ca_file).stream(
                 request.method,
                 request.url,
                 headers=dict(request.headers),
                 content=request.body or None,
-                timeout=timeout_seconds,
+                timeout=timeout_seconds,  # of every single wait
             ) as response:
                 for piece in response.iter_bytes():
                     found += piece
                     if len(found) > MAX_HTTP_BODY_BYTES:
                         raise body_too_large(request)
+                    if time.monotonic() > ends_at:
+                        raise _too_late(request, timeout_seconds)
+        except httpx.TimeoutException as problem:
+            raise _too_late(request, timeout_seconds) from problem
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError, OSError) as problem:
-            raise _failed(request, problem) from problem
-        return _response(response, bytes(found))
+            text = f"more than {MAX_HTTP_REDIRECTS} redirects" if isinstance(problem, httpx.TooManyRedirects) else ""
+            text = text or str(problem) or type(problem).__name__
+            raise HttpFailed(request.method, shown_url(request.url), text[:500]) from problem
+        url = shown_url(str(response.url))
+        return HttpResponse(status=response.status_code, headers=dict(response.headers), body=bytes(found), url=url)
+
+    def _client(self, ca_file: str) -> httpx.Client:
+        with self._making:
+            client = self._clients.get(ca_file)
+            if client is None:
+                if len(self._clients) >= MAX_HTTP_CLIENTS:
+                    raise ValueError(f"more than {MAX_HTTP_CLIENTS} different ca_file are used")
+                client = self._clients[ca_file] = _make_client(ca_file)
+        return client
 
     async def close(self) -> None:
         """See `HttpTransport`."""
@@ -256,40 +239,31 @@ class BlockingTransport:
         self._clients.clear()
 
 
-def _make_client(ca_file: str) -> httpx.AsyncClient:
+@define(eq=False)
+class NetworkTransport:
+    """Sends over the network in threads: what a plugin asks for must not hold up the scheduler in any way."""
+
+    _blocking: BlockingTransport = field(factory=BlockingTransport, init=False)
+    _limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(MAX_PARALLEL_HTTP), init=False)
+
+    async def send(self, request: HttpRequest, ca_file: str, timeout_seconds: float) -> HttpResponse:
+        """See `HttpTransport`."""
+        exchange = partial(self._blocking.exchange, request, ca_file, timeout_seconds)
+        # A thread that is abandoned ends soon, because its waits are limited too.
+        return await trio.to_thread.run_sync(exchange, abandon_on_cancel=True, limiter=self._limiter)
+
+    async def close(self) -> None:
+        """See `HttpTransport`."""
+        await self._blocking.close()
+
+
+def _make_client(ca_file: str) -> httpx.Client:
     import httpx
 
-    return httpx.AsyncClient(**_client_options(ca_file))
+    trusted: dict[str, Any] = {"verify": ssl.create_default_context(cafile=ca_file)} if ca_file else {}
+    headers = {"user-agent": _USER_AGENT}
+    return httpx.Client(headers=headers, follow_redirects=True, max_redirects=MAX_HTTP_REDIRECTS, **trusted)
 
 
-def _client_options(ca_file: str) -> dict[str, Any]:
-    options: dict[str, Any] = {
-        "headers": {"user-agent": _USER_AGENT},
-        "follow_redirects": True,
-        "max_redirects": MAX_HTTP_REDIRECTS,
-        "timeout": None,  # there is one around it
-    }
-    if ca_file:
-        import ssl
-
-        options["verify"] = ssl.create_default_context(cafile=ca_file)
-    return options
-
-
-def _failed(request: HttpRequest, problem: Exception) -> HttpFailed:
-    import httpx
-
-    match problem:
-        case httpx.TimeoutException():
-            text = "no response in time"
-        case httpx.TooManyRedirects():
-            text = f"more than {MAX_HTTP_REDIRECTS} redirects"
-        case _:
-            text = str(problem) or type(problem).__name__
-    return HttpFailed(request.method, shown_url(request.url), text[:500])
-
-
-def _response(response: httpx.Response, body: bytes) -> HttpResponse:
-    return HttpResponse(
-        status=response.status_code, headers=dict(response.headers), body=body, url=shown_url(str(response.url))
-    )
+def _too_late(request: HttpRequest, seconds: float) -> HttpFailed:
+    return HttpFailed(request.method, shown_url(request.url), f"no response within {seconds:g} s")

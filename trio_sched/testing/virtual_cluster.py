@@ -255,7 +255,8 @@ class VirtualCluster:
     def _decode(self, body: bytes, like: _T) -> _T:
         for resource in self._custom_resources:
             if isinstance(like, resource.type):
-                return resource.decode(body)
+                decoded: _T = resource.decode(body)
+                return decoded
         return _decode(body, like)
 
     # --- reading ----------------------------------------------------------------------------------------------------

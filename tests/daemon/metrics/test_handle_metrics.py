@@ -83,7 +83,7 @@ async def test_hostile_values_do_not_break_the_page(accept: str, autojump_clock:
         shown = await page(cluster, accept)
         assert b"trio_sched_plugin_hostile_x" in shown
         assert b"trio_sched_plugin_hostile_g" in shown
-        assert b"scheduler_schedule_attempts_total" in shown or accept
+        assert b"workqueue_depth" in shown
         assert len(shown) < 10**6
 
 
