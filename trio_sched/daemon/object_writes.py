@@ -19,10 +19,11 @@ from trio_sched.kube_client.errors import (
     NotFound,
     ServerError,
     UndecodableObject,
+    WriteNotPermitted,
 )
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.plugin_api.custom_resources import CustomObject, CustomResource
-from trio_sched.plugin_api.handle import ObjectGone, OutcomeUnknown, WriteConflict
+from trio_sched.plugin_api.handle import NotLeading, ObjectGone, OutcomeUnknown, WriteConflict
 
 
 @frozen(eq=False)
@@ -130,6 +131,8 @@ def _errors_of_the_api() -> Iterator[None]:
     """Turn errors that plugins act upon into those of the plugin API."""
     try:
         yield
+    except WriteNotPermitted as error:
+        raise NotLeading(str(error)) from error
     except (Conflict, AlreadyExists) as error:
         raise WriteConflict(str(error)) from error
     except NotFound as error:

@@ -100,6 +100,7 @@ from trio_sched.plugin_api.extension_points import hookimpl as hookimpl
 from trio_sched.plugin_api.fit_error import fit_error as fit_error
 from trio_sched.plugin_api.handle import Handle as Handle
 from trio_sched.plugin_api.handle import KindNotWatched as KindNotWatched
+from trio_sched.plugin_api.handle import NotLeading as NotLeading
 from trio_sched.plugin_api.handle import ObjectGone as ObjectGone
 from trio_sched.plugin_api.handle import OutcomeUnknown as OutcomeUnknown
 from trio_sched.plugin_api.handle import WaitingPod as WaitingPod
@@ -275,6 +276,7 @@ __all__ = [
     "NodeSet",
     "NodeStatuses",
     "NodeView",
+    "NotLeading",
     "ObjectGone",
     "ObjectMeta",
     "OutcomeUnknown",

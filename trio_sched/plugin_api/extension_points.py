@@ -343,7 +343,7 @@ class ExtensionPoints:
         change that: ``run_once_per_process = True`` has only the instance of the first profile run (`Handle.shared` is
         where the others find what it did); ``run_on_leader_only = True`` starts it when this replica begins to lead,
         without leader election at once, and cancels it when that ends. A replica that does not lead cannot write: then
-        `Handle.create`, `Handle.patch` and `Handle.delete` raise an exception.
+        `Handle.create`, `Handle.patch` and `Handle.delete` raise `NotLeading`.
         """
         raise NotImplementedError
 

@@ -49,6 +49,10 @@ class ObjectGone(TrioSchedError, LookupError):
     """There is no such object; the text is the API server's."""
 
 
+class NotLeading(TrioSchedError):
+    """This replica does not lead, so it must not write; ``run_on_leader_only`` is for tasks that write."""
+
+
 class OutcomeUnknown(TrioSchedError):
     """A write got no response: the API server may have made it, or may still make it."""
 
@@ -310,7 +314,6 @@ class Handle(Protocol):
         ...
 
     # --- writing: what a plugin writes is listed in its ``writes`` --------------------------------------------------
-    # With leader election only the leader writes: others get an exception from create, patch and delete.
 
     @overload
     async def read(self, kind: CustomResource[T], name: str, *, namespace: str = "") -> T: ...
@@ -330,7 +333,7 @@ class Handle(Protocol):
     @overload
     async def create(self, kind: str, body: Mapping[str, Any], *, namespace: str = "") -> Any: ...
     async def create(self, kind: AnyKind, body: Any, *, namespace: str = "") -> Any:
-        """Create an object; returns it as the API server stored it. Only the leader can.
+        """Create an object; returns it as the API server stored it.
 
         Args:
             kind: as in `objects`.
@@ -339,6 +342,7 @@ class Handle(Protocol):
             namespace: of the object; without it that of its metadata.
 
         Raises:
+            NotLeading: this replica does not lead.
             WriteConflict: the name is taken.
             OutcomeUnknown: there was no response.
             Exception: the API server refused, with its text.
@@ -362,7 +366,7 @@ class Handle(Protocol):
     async def patch(
         self, kind: AnyKind, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
     ) -> Any:
-        """Merge *patch* (JSON merge patch) into an object; returns it as the API server stored it. Only the leader can.
+        """Merge *patch* (JSON merge patch) into an object; returns it as the API server stored it.
 
         ``metadata.resourceVersion`` and ``metadata.uid`` in *patch* are preconditions: the object must still be at that
         version, and be that object.
@@ -376,6 +380,7 @@ class Handle(Protocol):
                 ``QUOTA.status`` if *kind* is a `CustomResource` called ``QUOTA``.
 
         Raises:
+            NotLeading: this replica does not lead.
             WriteConflict: a precondition does not hold.
             ObjectGone: there is no such object.
             OutcomeUnknown: there was no response.
@@ -384,9 +389,10 @@ class Handle(Protocol):
         ...
 
     async def delete(self, kind: AnyKind, name: str, *, namespace: str = "", uid: str = "") -> None:
-        """Delete an object, with *uid* only if it has that one. Only the leader can.
+        """Delete an object, with *uid* only if it has that one.
 
         Raises:
+            NotLeading: this replica does not lead.
             WriteConflict: it has another UID.
             ObjectGone: there is no such object.
             OutcomeUnknown: there was no response.
