@@ -184,6 +184,7 @@ from trio_sched.snapshot.node_selection import term_is_empty as term_is_empty
 from trio_sched.snapshot.node_selection import term_problem as term_problem
 from trio_sched.snapshot.pod_selector import NamespacedMatcher as NamespacedMatcher
 from trio_sched.snapshot.pod_selector import PodSelector as PodSelector
+from trio_sched.snapshot.pod_selector import select_pods as select_pods
 from trio_sched.snapshot.sized_cache import SizedCache as SizedCache
 from trio_sched.snapshot.term_index import MatchingTerms as MatchingTerms
 from trio_sched.snapshot.term_index import TermCounts as TermCounts
@@ -364,6 +365,7 @@ __all__ = [
     "per_distinct_value",
     "pod_resources",
     "replace_fields",
+    "select_pods",
     "selector_of_map",
     "started_at",
     "style_of",
