@@ -226,7 +226,7 @@ class NodeTable:
         pods = list(self.pods[row].values())
         self._labels.remove(row)  # first: counts per domain are outdated then, and not changed pod by pod below
         for pod_info in pods:
-            self.pod_index.remove(row, pod_info.pod)
+            self.pod_index.remove(row, pod_info.pod, pod_info.resources.requested)
             self.term_index.remove(row, pod_info.pod)
         self.images.remove(row, _image_names(self.nodes[row]))
         self.host_ports.remove(row, self.host_ports.of_row(row))
@@ -249,9 +249,10 @@ class NodeTable:
         self.images.remove(source, _image_names(self.nodes[source]))
         self.host_ports.move(source, target)
         for pod_info in self.pods[source].values():
-            for index in (self.pod_index, self.term_index):
-                index.remove(source, pod_info.pod)
-                index.add(target, pod_info.pod)
+            self.pod_index.remove(source, pod_info.pod, pod_info.resources.requested)
+            self.pod_index.add(target, pod_info.pod, pod_info.resources.requested)
+            self.term_index.remove(source, pod_info.pod)
+            self.term_index.add(target, pod_info.pod)
         self.volumes.move(source, target)
         self.names[target] = self.names[source]
         self.nodes[target] = self.nodes[source]
@@ -336,7 +337,7 @@ class NodeTable:
         self._count_pod(row, pod_info.resources, 1)
         if pod_info.resources.host_ports:
             self.host_ports.add(row, pod_info.resources.host_ports)
-        self.pod_index.add(row, pod_info.pod)
+        self.pod_index.add(row, pod_info.pod, pod_info.resources.requested)
         self.term_index.add(row, pod_info.pod)
         if pod_info.pod.spec.volumes:
             self.volumes.add(row, pod_info.pod)
@@ -347,7 +348,7 @@ class NodeTable:
         self._count_pod(row, pod_info.resources, -1)
         if pod_info.resources.host_ports:
             self.host_ports.remove(row, pod_info.resources.host_ports)
-        self.pod_index.remove(row, pod_info.pod)
+        self.pod_index.remove(row, pod_info.pod, pod_info.resources.requested)
         self.term_index.remove(row, pod_info.pod)
         if pod_info.pod.spec.volumes:
             self.volumes.remove(row, pod_info.pod)
@@ -377,8 +378,8 @@ class NodeTable:
         before, after = old.metadata, pod.metadata
         is_same_class = before.labels is after.labels and before.deletion_timestamp == after.deletion_timestamp
         if not is_same_class and class_key(old) != class_key(pod):
-            self.pod_index.remove(row, old)
-            self.pod_index.add(row, pod)
+            self.pod_index.remove(row, old, pod_info.resources.requested)
+            self.pod_index.add(row, pod, pod_info.resources.requested)
         if old.spec.affinity != pod.spec.affinity:
             self.term_index.remove(row, old)
             self.term_index.add(row, pod)
