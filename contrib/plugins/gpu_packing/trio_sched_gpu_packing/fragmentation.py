@@ -1,10 +1,10 @@
 """How much of the idle GPUs of a node the expected pods could not use.
 
-The measure is that of Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
-Descent (USENIX ATC 2023): for each expected shape, the idle part of those GPUs that it does not fit on, or all of the
-idle GPUs if it does not fit on the node; the mean over all shapes, by frequency. That asks whether *one* pod fits. A node
-with one idle core and seven idle GPUs looks fine to it as long as a single core is enough for a pod. So a second measure
-is added: what would be left idle if the node were filled with pods of that shape, until GPUs or CPU run out.
+The first measure is that of Weng et al., Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation
+Gradient Descent (USENIX ATC 2023): for each expected shape, the idle part of those GPUs that it does not fit on, or all
+of the idle GPUs if it does not fit on the node; the mean over all shapes, by frequency. That asks whether *one* pod
+fits. A node with one idle core and seven idle GPUs looks fine to it as long as a core is enough for a pod. So there is
+a second one: what would be left idle if the node were filled with pods of that shape, until GPUs or CPU run out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Weights:
     one_pod: float = 0.5
     """What is idle although not even one pod of a shape fits: the measure of the paper."""
     best_fit: float = 20.0
-    """Thousandths of a GPU that an idle node of 128 cores, or of 8 GPUs, counts for; decides where the rest is equal."""
+    """What an idle node of 128 cores, or of 8 GPUs, costs, in thousandths of a GPU: decides where the rest is equal."""
 
 
 def fragmentation(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from attrs import define, field
 
-from trio_sched_gpu_packing.demand import MILLI, Shape
 from trio_sched.plugin_api import NodeColumns, Pod
+from trio_sched_gpu_packing.demand import MILLI, Shape
 
 IndexOf = Callable[[Pod], tuple[int, ...] | None]
 """The numbers of the GPUs that a pod was given; None if that is not known."""

@@ -8,12 +8,10 @@ from typing import ClassVar, Final
 
 import numpy as np
 import trio
+import trio.lowlevel
 from attrs import field, frozen, validators
 from numpy.typing import NDArray
 
-from trio_sched_gpu_packing.demand import MILLI, Demand, Shape, UnusableRequest, shape_of
-from trio_sched_gpu_packing.fragmentation import Weights, fragmentation, share_losses
-from trio_sched_gpu_packing.node_gpus import NodeGpus, choose, parse_indexes
 from trio_sched.plugin_api import (
     SKIP,
     Action,
@@ -35,6 +33,9 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
+from trio_sched_gpu_packing.demand import MILLI, Demand, Shape, UnusableRequest, shape_of
+from trio_sched_gpu_packing.fragmentation import Weights, fragmentation, share_losses
+from trio_sched_gpu_packing.node_gpus import NodeGpus, choose, parse_indexes
 
 _MAX_GPUS: Final = 64
 """Of a node; more are not looked at one by one."""
@@ -100,7 +101,7 @@ class GpuPacking:
             if shape.gpus:
                 counts[shape] += 1
             if number % _CHUNK == _CHUNK - 1:
-                await trio.sleep(0)
+                await trio.lowlevel.checkpoint()
         demand = Demand.of(counts)
         if demand.shapes and demand.distance(self._demand) > _DRIFT:
             self._demand = demand
@@ -174,7 +175,7 @@ class GpuPacking:
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
         ]
 
-    # --- the GPUs of the node -------------------------------------------------------------------------------------------
+    # --- the GPUs of the node -----------------------------------------------------------------------------------------
 
     @hookimpl
     def reserve(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
@@ -219,7 +220,7 @@ class GpuPacking:
             return failure(f"cannot write the annotation {self._args.index_annotation}: {problem}")
         return None
 
-    # --- details --------------------------------------------------------------------------------------------------------
+    # --- details ------------------------------------------------------------------------------------------------------
 
     def _shape(self, pod: Pod) -> Shape:
         return shape_of(pod, self._args.resource, self._args.units_per_gpu, self._args.model_label)
