@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Literal, Protocol, TypeVar, overload
@@ -14,6 +13,7 @@ from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.http import Http
+from trio_sched.plugin_api.log import Log
 from trio_sched.plugin_api.metrics import Metrics
 from trio_sched.plugin_api.pending_pods import PendingPod
 from trio_sched.plugin_api.pod_groups import PodGroupState
@@ -163,11 +163,8 @@ class Handle(Protocol):
     # --- what the plugin has besides its hooks ----------------------------------------------------------------------
 
     @property
-    def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger for this plugin, shown from INFO on; *plugin* and *profile* are fields of each line.
-
-        Further fields come by ``extra={…}``.
-        """
+    def log(self) -> Log:
+        """A logger for this plugin, shown from INFO on, in simulations too; *plugin* and *profile* are in each line."""
         ...
 
     @property
