@@ -18,10 +18,13 @@ from trio_sched.kube_client.errors import (
     ConnectionFailed,
     NotFound,
     ServerError,
+    TooManyRequests,
     UndecodableObject,
     WriteNotPermitted,
 )
 from trio_sched.kube_client.kinds import Kind
+from trio_sched.kube_client.pods import evict_pod
+from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomObject, CustomResource
 from trio_sched.plugin_api.handle import NotLeading, ObjectGone, OutcomeUnknown, WriteConflict
 
@@ -61,6 +64,16 @@ class ObjectWrites:
         found = _place(kind, name, namespace)
         with _errors_of_the_api():
             await verbs.delete(self.client, found, name, namespace=namespace, uid=uid)
+
+    async def evict(self, pod: Pod) -> None:
+        """Delete a pod unless a disruption budget protects it."""
+        if not isinstance(pod, Pod):
+            raise TypeError(f"handle.evict takes a pod, not {type(pod).__name__}")
+        with _errors_of_the_api():
+            try:
+                await evict_pod(self.client, namespace=pod.namespace, name=pod.name, uid=pod.uid)
+            except TooManyRequests as error:
+                raise WriteConflict(str(error)) from error
 
 
 def type_fields(kind: Watched) -> dict[str, str]:

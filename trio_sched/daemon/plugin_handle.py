@@ -159,6 +159,12 @@ class PluginHandle:
         """What all instances of the plugin share."""
         return self._shared.of_plugin(self.plugin_name, factory)
 
+    def invalidate(self) -> None:
+        """Have cached results computed anew."""
+        # In the next turn of the event loop, because a hook may call this while a cached result is computed.
+        invalidate = self._parts.scheduler.invalidate_signatures
+        trio.lowlevel.current_trio_token().run_sync_soon(invalidate, idempotent=True)
+
     # --- the queue --------------------------------------------------------------------------------------------------
 
     def nominated_node(self, pod: Pod) -> str:
@@ -265,6 +271,10 @@ class PluginHandle:
     async def delete(self, kind: Watched, name: str, *, namespace: str = "", uid: str = "") -> None:
         """Delete an object."""
         await self._parts.writes.delete(kind, name, namespace=namespace, uid=uid)
+
+    async def evict(self, pod: Pod) -> None:
+        """Delete a pod unless a disruption budget protects it."""
+        await self._parts.writes.evict(pod)
 
     async def changed(self, kind: Watched, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
         """Wait for the next version of an object."""

@@ -194,6 +194,14 @@ class Handle(Protocol):
         """The node that *pod* is nominated to, "" if there is none; the status of the pod can be older."""
         ...
 
+    def invalidate(self) -> None:
+        """Say that this plugin may return other values now, for a reason that neither pods, nodes nor objects show.
+
+        For data of other sources, which ``run`` fetches: results that were cached because of ``sign`` and
+        ``depends_on`` are computed anew. Takes effect within a few milliseconds.
+        """
+        ...
+
     # --- pods without a node ----------------------------------------------------------------------------------------
 
     def pending_pods(self) -> list[PendingPod]:
@@ -403,6 +411,18 @@ class Handle(Protocol):
             NotLeading: this replica does not lead.
             WriteConflict: it has another UID.
             ObjectGone: there is no such object.
+            OutcomeUnknown: there was no response.
+            Exception: the API server refused, with its text.
+        """
+        ...
+
+    async def evict(self, pod: Pod) -> None:
+        """Delete *pod* by the eviction API, which respects disruption budgets; ``"Pod/eviction": ("create",)``.
+
+        Raises:
+            NotLeading: this replica does not lead.
+            WriteConflict: a disruption budget protects it now, or it is another pod by that name.
+            ObjectGone: there is no such pod.
             OutcomeUnknown: there was no response.
             Exception: the API server refused, with its text.
         """

@@ -101,6 +101,10 @@ class FakeHandle:
     """The random number generator."""
     pending: MutableMapping[str, Pod | PendingPod] = field(factory=dict)
     """What `pending_pods` and `pending_pod` return, by ``namespace/name``; a plain pod is in flight."""
+    evicted: list[Pod] = field(factory=list)
+    """Pods that `evict` was called with."""
+    invalidations: int = 0
+    """How often `invalidate` was called."""
     retries: list[tuple[Pod, float]] = field(factory=list)
     """(pod, seconds) for every call of `retry_after`."""
     results_changes: int = 0
@@ -128,7 +132,7 @@ class FakeHandle:
     jobs: list[Callable[[], Awaitable[None]]] = field(factory=list)
     """What `run_in_background` was called with."""
     refusal: Exception | None = None
-    """What `create`, `patch` and `delete` raise, unless it is None."""
+    """What `create`, `patch`, `delete` and `evict` raise, unless it is None."""
     while_waiting: Callable[[], None] = lambda: None
     """Called whenever a plugin waits in `changed`."""
     _versions: dict[Watched, tuple[int, tuple[Any, ...]]] = field(factory=dict, init=False)
@@ -369,6 +373,16 @@ class FakeHandle:
     def run_in_background(self, job: Callable[[], Awaitable[None]]) -> None:
         """Put *job* into *jobs*; the test calls and awaits it."""
         self.jobs.append(job)
+
+    def invalidate(self) -> None:
+        """Count the call in *invalidations*."""
+        self.invalidations += 1
+
+    async def evict(self, pod: Pod) -> None:
+        """Record the pod in *evicted*, or raise *refusal*."""
+        if self.refusal is not None:
+            raise self.refusal
+        self.evicted.append(pod)
 
     async def read(self, kind: Any, name: str, *, namespace: str = "") -> Any:
         """The object in *known_objects*.
