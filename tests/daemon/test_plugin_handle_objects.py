@@ -309,6 +309,14 @@ async def test_a_fake_handle_has_them_too() -> None:
     assert (await fake.patch("Node", "n", {"spec": {"unschedulable": True}})).spec.unschedulable
     await fake.delete(WIDGET, "v", namespace="ns")
     assert fake.deleted == [(WIDGET, "ns/v")]
+    made = await fake.create("Pod", {"metadata": {"name": "made"}}, namespace="ns")
+    assert {one.name for one in fake.objects("Pod")} == {"p", "q", "made"}
+    assert fake.pending["ns/made"] is made
+    await fake.delete("Pod", "p", namespace="default")
+    assert fake.deleted[-1] == ("Pod", "default/p")
+    await fake.evict(made)
+    fake.invalidate()
+    assert (fake.evicted, fake.invalidations) == ([made], 1)
     fake.retry_after(pod("p"), 5)
     assert [(one.name, seconds) for one, seconds in fake.retries] == [("p", 5)]
 

@@ -304,6 +304,26 @@ async def test_a_reload_can_change_the_type(autojump_clock: MockClock) -> None:
         assert QUOTA not in cluster.scheduler.assembly.object_cache.kinds
 
 
+async def test_a_constructor_may_read_what_is_not_watched_yet(autojump_clock: MockClock) -> None:
+    class Early(PluginBase):
+        watches: ClassVar = (QUOTA,)
+
+        def __init__(self, args: Any, handle: Handle) -> None:
+            super().__init__(args, handle)
+            type(self).log.append((list(handle.objects(QUOTA)), handle.object(QUOTA, "quota", "default")))
+
+        @hookimpl
+        def pre_filter(self) -> None:
+            type(self).log.append(len(list(self.handle.objects(QUOTA))))
+
+    async with virtual_cluster(nodes=1, custom_resources=[QUOTA]) as cluster:
+        await cluster.create(quota(1))
+        await cluster.reload(plugins=[Early])
+        await cluster.create(pod("p"))
+        await trio.sleep(1)
+    assert Early.log == [([], None), 1]
+
+
 async def test_the_simulator_serves_what_is_defined_only(autojump_clock: MockClock) -> None:
     async with virtual_cluster(scheduler=False) as cluster:
         with pytest.raises(Refused, match="no resource of kind Quota"):
