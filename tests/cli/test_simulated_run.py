@@ -1,6 +1,7 @@
 """What plugins do in a simulation: real requests while the simulated time stands still."""
 
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,12 +14,14 @@ from trio.testing import MockClock
 
 from trio_sched.cli.simulated_run import Plan, run_simulation
 from trio_sched.config.feature_gates import DEFAULT_GATES
+from trio_sched.daemon.limits import BLOCKING_SECONDS
 from trio_sched.plugin_api import Pod, Status, hookimpl, unschedulable
 from trio_sched.testing.cluster_settings import cluster_settings
 
 
 class Respond(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        time.sleep(1.5 * BLOCKING_SECONDS)
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b"5")
@@ -39,7 +42,9 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.server_close()
 
 
-async def test_plugins_make_real_requests_in_no_simulated_time(url: str, autojump_clock: MockClock) -> None:
+async def test_plugins_make_real_requests_in_no_simulated_time(
+    url: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
     class Asking(PluginBase):
         load: int | None = None
 
@@ -74,3 +79,4 @@ async def test_plugins_make_real_requests_in_no_simulated_time(url: str, autojum
     await run_simulation(plan, lambda _decided, _all: None)
     assert Asking.log[0] == 0
     assert Asking.log[-1] == 5
+    assert "blocks the scheduler" not in caplog.text
