@@ -168,6 +168,9 @@ async def test_plugins_create_read_patch_and_delete_custom_resources(autojump_cl
             await handle.read(QUOTA, "a")
         with pytest.raises(TypeError, match="is written as a dict"):
             await handle.create(QUOTA, 5, namespace="default")  # type: ignore[call-overload]  # that is the mistake
+        for subresource in ("../a", "Status", None):
+            with pytest.raises(LookupError, match="has no subresource"):
+                await handle.patch(QUOTA, "a", {}, namespace="default", subresource=subresource)  # type: ignore[arg-type]
         await handle.delete(QUOTA, "a", namespace="default")
         with pytest.raises(ObjectGone):
             await handle.read(QUOTA, "a", namespace="default")
