@@ -57,7 +57,7 @@ def fragmentation(demand: Demand, nodes: NodeStates, weights: Weights) -> NDArra
     """Shape (nodes,): what cannot be used of the idle GPUs of each node, in thousandths of a GPU."""
     count, gpus = nodes.idle.shape
     shapes = len(demand.shapes)
-    if not shapes or not count:
+    if not shapes or not count or not (weights.filled or weights.one_pod):
         return np.zeros(count)
     if count > _FEW:
         # Many nodes look alike, all idle ones for instance; which GPU of a node it is does not matter.
