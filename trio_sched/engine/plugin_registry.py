@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from trio_sched.engine.argument_classes import UnreadableArgs, record_of
 from trio_sched.engine.likely_mistakes import close_attributes, unmarked_hooks
 from trio_sched.engine.plugin_errors import (
     AmbiguousPlugin,
@@ -218,6 +219,18 @@ def check_contract(name: str, source: str, plugin: object) -> None:
             raise BadPlugin(name, source, f"it has both {whole!r} and {single!r}; keep one of them")
     check_attributes(name, source, plugin)
     _check_constructor(name, source, plugin)
+    _check_args(name, source, plugin)
+
+
+def _check_args(name: str, source: str, plugin: type[Any]) -> None:
+    """Whether its arguments can be read from a file, and the defaults are what they should be."""
+    wanted = getattr(plugin, "Args", None)
+    if wanted is None:
+        return
+    try:
+        record_of(wanted)
+    except UnreadableArgs as error:
+        raise BadPlugin(name, source, f"its Args: {error}") from error
 
 
 def _check_constructor(name: str, source: str, plugin: type[Any]) -> None:

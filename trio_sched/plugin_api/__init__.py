@@ -76,6 +76,10 @@ from trio_sched.objects.taint import Toleration as Toleration
 from trio_sched.objects.timestamps import format_seconds as format_seconds
 from trio_sched.objects.timestamps import parse_time as parse_time
 from trio_sched.objects.volume import Volume as Volume
+from trio_sched.plugin_api.argument_types import Duration as Duration
+from trio_sched.plugin_api.argument_types import MilliQuantity as MilliQuantity
+from trio_sched.plugin_api.argument_types import WholeQuantity as WholeQuantity
+from trio_sched.plugin_api.argument_types import WrittenAs as WrittenAs
 from trio_sched.plugin_api.arguments import DefaultPreemptionArgs as DefaultPreemptionArgs
 from trio_sched.plugin_api.arguments import DynamicResourcesArgs as DynamicResourcesArgs
 from trio_sched.plugin_api.arguments import InterPodAffinityArgs as InterPodAffinityArgs
@@ -223,6 +227,7 @@ __all__ = [
     "Diagnosis",
     "DomainCounts",
     "DryRun",
+    "Duration",
     "DynamicResourcesArgs",
     "EventRegistration",
     "ExactDeviceRequest",
@@ -237,6 +242,7 @@ __all__ = [
     "LabelMatcher",
     "LabelSelector",
     "MatchingTerms",
+    "MilliQuantity",
     "NamespacedMatcher",
     "Node",
     "NodeAffinityArgs",
@@ -310,7 +316,9 @@ __all__ = [
     "VolumeBindingArgs",
     "Wait",
     "WaitingPod",
+    "WholeQuantity",
     "WriteConflict",
+    "WrittenAs",
     "affinity_terms",
     "budgets_of",
     "check_node_selector",

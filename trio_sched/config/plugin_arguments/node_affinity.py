@@ -61,14 +61,15 @@ def validate(args: NodeAffinityArgs, at: str, _: FeatureGates) -> Iterator[Probl
     if required_terms is not None:
         place = f"{at}addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
         for index, term in enumerate(required_terms.node_selector_terms or ()):
-            yield from _validate_term(term, f"{place}[{index}]")
+            yield from term_problems(term, f"{place}[{index}]")
     place = f"{at}addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
     for index, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution or ()):
         if preferred.weight:  # kube-scheduler skips a term without weight
-            yield from _validate_term(preferred.preference, f"{place}[{index}]")
+            yield from term_problems(preferred.preference, f"{place}[{index}]")
 
 
-def _validate_term(term: NodeSelectorTerm, path: str) -> Iterator[Problem]:
+def term_problems(term: NodeSelectorTerm, path: str) -> Iterator[Problem]:
+    """What is wrong with *term*, which stands at *path*."""
     for index, requirement in enumerate(term.match_expressions or ()):
         yield from _validate_label_requirement(requirement, f"{path}.matchExpressions[{index}]")
     for index, requirement in enumerate(term.match_fields or ()):
