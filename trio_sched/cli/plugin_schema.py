@@ -16,7 +16,6 @@ from trio_sched.errors import nearest_name
 from trio_sched.plugin_api.argument_types import DURATION_PATTERN
 
 
-
 def plugin_schema(name: str, registry: PluginRegistry) -> dict[str, Any]:
     """The schema of ``pluginConfig[].args`` for the plugin *name*.
 

@@ -26,7 +26,6 @@ import msgspec
 from trio_sched.engine.argument_descriptions import attribute_docstrings
 from trio_sched.engine.argument_records import Argument, Record, RecordUnion
 from trio_sched.engine.argument_types import (
-    NOTATIONS,
     SCALARS,
     Anything,
     ArgumentType,
@@ -39,7 +38,7 @@ from trio_sched.engine.argument_types import (
     Written,
 )
 from trio_sched.engine.hook_failure import describe_error
-from trio_sched.plugin_api.argument_types import WrittenAs
+from trio_sched.plugin_api.argument_types import NOTATIONS, WrittenAs
 
 _COLLECTIONS: Final[Mapping[Any, Callable[[list[Any]], Any]]] = {
     list: list,

@@ -5,7 +5,6 @@ Each kind of type is a class with the members of `ArgumentType`; `argument_class
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
@@ -16,7 +15,7 @@ from attrs import field, frozen
 
 from trio_sched.documents.errors import shortened
 from trio_sched.engine.hook_failure import error_text
-from trio_sched.plugin_api.argument_types import Duration, WrittenAs
+from trio_sched.plugin_api.argument_types import WrittenAs
 
 WRONG: Final = object()
 """What `ArgumentType.read` returns for a value that cannot be read."""
@@ -328,36 +327,6 @@ class Constrained:
     def schema(self, definitions: Definitions) -> dict[str, Any]:
         """That of the type, with the constraints."""
         return self.type.schema(definitions) | msgspec.json.schema(self.annotation)
-
-
-def _read_timedelta(written: str | float) -> datetime.timedelta:
-    return datetime.timedelta(seconds=_SECONDS.read(written))
-
-
-_SECONDS: Final[WrittenAs] = Duration.__metadata__[0]  # type: ignore[attr-defined]  # mypy sees a float
-_CLOCK: Final = r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$"
-
-
-def _read_time(written: str | float) -> datetime.time:
-    text = str(written)
-    if not 5 <= len(text) <= 8 or text[2] != ":":
-        raise ValueError("hours and minutes have two digits each")
-    return datetime.time.fromisoformat(text)
-
-
-NOTATIONS: Final[Mapping[type, WrittenAs]] = {
-    datetime.timedelta: WrittenAs(
-        _SECONDS.words, _read_timedelta, lambda value: _SECONDS.write(value.total_seconds()), _SECONDS.pattern
-    ),
-    datetime.time: WrittenAs(
-        "a time of day: 22:30 for instance",
-        _read_time,
-        lambda value: value.isoformat("minutes" if not value.second else "seconds"),
-        _CLOCK,
-        takes_numbers=False,
-    ),
-}
-"""Types of the standard library that are written as texts."""
 
 
 _NULL: Final = Scalar(type(None))

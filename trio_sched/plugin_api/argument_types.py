@@ -9,7 +9,8 @@ Each is a plain number to the plugin and to type checkers; only the way it stand
         spare_cpu: MilliQuantity = 0      # spareCpu: 500m
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import time, timedelta
 from typing import Annotated, Any, Final
 
 from attrs import frozen
@@ -21,6 +22,7 @@ from trio_sched.objects.quantity_text import QuantityStyle, format_nano
 from trio_sched.objects.timestamps import SECOND_NS
 
 DURATION_PATTERN: Final = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
+_DURATION_WORDS: Final = "a duration: 90s, 5m or 1h30m for instance"
 _QUANTITY: Final = r"^[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+|[KMGTPE]i|[numkMGTPE])?$"
 
 
@@ -65,9 +67,7 @@ def _write_milli(milli: int) -> str:
     return format_nano(milli * NANO // 1000, QuantityStyle.DECIMAL)
 
 
-Duration = Annotated[
-    float, WrittenAs("a duration: 90s, 5m or 1h30m for instance", _read_seconds, _write_seconds, DURATION_PATTERN)
-]
+Duration = Annotated[float, WrittenAs(_DURATION_WORDS, _read_seconds, _write_seconds, DURATION_PATTERN)]
 """Seconds, written as a duration (``90s``, ``5m``, ``1h30m``) or as a number of seconds."""
 
 WholeQuantity = Annotated[
@@ -77,3 +77,32 @@ WholeQuantity = Annotated[
 
 MilliQuantity = Annotated[int, WrittenAs("a quantity: 500m or 2 for instance", _read_milli, _write_milli, _QUANTITY)]
 """A quantity in thousandths of a unit, rounded up: milli-CPU."""
+
+
+def _read_timedelta(written: str | float) -> timedelta:
+    return timedelta(seconds=_read_seconds(written))
+
+
+_CLOCK: Final = r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$"
+
+
+def _read_time(written: str | float) -> time:
+    text = str(written)
+    if not 5 <= len(text) <= 8 or text[2] != ":":
+        raise ValueError("hours and minutes have two digits each")
+    return time.fromisoformat(text)
+
+
+NOTATIONS: Final[Mapping[type, WrittenAs]] = {
+    timedelta: WrittenAs(
+        _DURATION_WORDS, _read_timedelta, lambda value: _write_seconds(value.total_seconds()), DURATION_PATTERN
+    ),
+    time: WrittenAs(
+        "a time of day: 22:30 for instance",
+        _read_time,
+        lambda value: value.isoformat("minutes" if not value.second else "seconds"),
+        _CLOCK,
+        takes_numbers=False,
+    ),
+}
+"""Types of the standard library that are written as texts."""
