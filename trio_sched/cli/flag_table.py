@@ -1,7 +1,8 @@
-"""Every flag of kube-scheduler 1.36, section by section."""
+"""Every flag of kube-scheduler 1.36, section by section, and the few that it does not have."""
 
 import re
 import textwrap
+from collections.abc import Mapping
 from typing import Final
 
 from trio_sched.cli.go_flags import (
@@ -47,6 +48,9 @@ def _version(text: str) -> str:
 
 
 _VERSION_TYPE: Final = FlagType("version[=true]", _version, lambda text: text or "false", alone="true")
+
+Sections = Mapping[str, tuple[Flag, ...]]
+"""Flags by section, in the order in which ``--help`` shows them."""
 
 SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
     "Misc": (
@@ -147,19 +151,36 @@ SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
         Flag("version", _VERSION_TYPE, "", "Print the version and exit; =raw prints more; =vX.Y.Z reports another."),
     ),
 }
-"""The flags by section, in the order in which ``--help`` shows them."""
+"""The flags of kube-scheduler."""
 
 
-def usage(program: str, gate_lines: list[str], columns: int | None = None) -> str:
+OWN_SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
+    "Plugins": (
+        Flag("allow-plugins", STRINGS, (), "Import no plugins of other packages but these names or distributions."),
+        Flag(
+            "deny-plugins", STRINGS, (), "Do not import plugins of these names or distributions; * stands for any text."
+        ),
+        Flag("plugin", STRINGS, (), "Files that define plugins, as if they were installed; reloaded when saved."),
+        Flag("plugins-dir", STRINGS, (), "Folders with such files; those beginning with _ are helpers of the others."),
+    ),
+}
+"""The flags that kube-scheduler does not have."""
+
+ALL_SECTIONS: Final = {**SECTIONS, **OWN_SECTIONS}
+"""Every flag that is shown."""
+
+
+def usage(program: str, gate_lines: list[str], columns: int | None = None, sections: Sections = SECTIONS) -> str:
     """The flags of every section, aligned, with their types and defaults.
 
     Args:
         program: the name of the command.
+        sections: the flags.
         gate_lines: the feature gates to list under ``--feature-gates``.
         columns: where to break lines; None: nowhere.
     """
     lines = ["Usage:", f"  {program} [flags]"]
-    for section, flags in SECTIONS.items():
+    for section, flags in sections.items():
         lines += ["", f"{section} flags:", ""]
         heads = [_head(flag) for flag in flags]
         width = max(map(len, heads)) + 3

@@ -21,6 +21,7 @@ from trio_sched.cli.chosen_plugins import PointsByPlugin, check_arguments, choos
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import Flags
 from trio_sched.cli.metrics_options import metrics_options
+from trio_sched.cli.plugin_selection import PluginSelection
 from trio_sched.cli.prepare import LoggingOptionsError, Prepared, check_elector, check_logging, prepare
 from trio_sched.cli.start_log import (
     log_configuration,
@@ -66,9 +67,10 @@ def run(flags: Flags) -> ExitCode:
             log.info("%s", warning, extra={"featureGate": gate.name, "value": gate.value})
         set_up_logging(log_settings(flags))
         log_flags(flags)
-        registry = PluginRegistry.discover()
+        selection = PluginSelection.of_flags(flags)
+        digest = digest_of(watched_files(flags))  # before the files are read: what changes them later is seen
+        registry = selection.registry()
         points_of = PointsByPlugin(registry)
-        digest = digest_of(flags.config)  # before the file is read: what changes it later is seen
         prepared = prepare(flags, points_of=points_of)
         prepared.source.warn()
         log_overrides(prepared, points_of)
@@ -148,15 +150,22 @@ class _ConfigurationFile:
 
     def read(self) -> DaemonSettings:
         """See `ConfigurationSource.read`."""
-        registry = PluginRegistry.discover()
+        registry = PluginSelection.of_flags(self.prepared.flags).registry()
         points_of = PointsByPlugin(registry)
         prepared = prepare(self.prepared.flags, points_of=points_of, connection=self.prepared.connection)
         prepared.source.warn()
         return daemon_settings(prepared, registry)
 
 
+def watched_files(flags: Flags) -> list[str]:
+    """The files whose change is a reason to reload: the configuration, and those with plugins."""
+    return [*([flags.config] if flags.config else []), *PluginSelection.of_flags(flags).watched_files()]
+
+
 def _reload_requests(prepared: Prepared, digest: bytes) -> ReloadRequests | None:
-    return ReloadRequests(_ConfigurationFile(prepared), WakeUp(), digest) if prepared.flags.config else None
+    if not (prepared.flags.config or PluginSelection.of_flags(prepared.flags).has_files):
+        return None
+    return ReloadRequests(_ConfigurationFile(prepared), WakeUp(), digest, partial(watched_files, prepared.flags))
 
 
 async def _run_until_signal(

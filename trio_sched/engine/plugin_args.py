@@ -8,6 +8,7 @@ from typing import Any, Final
 from trio_sched.engine.argument_classes import UnreadableArgs, record_of
 from trio_sched.engine.hook_failure import describe_error
 from trio_sched.engine.plugin_errors import PluginArgsError
+from trio_sched.plugin_api.arguments import PluginArguments
 
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _OF_FRAMEWORK: Final = ("apiVersion", "kind")
@@ -34,6 +35,10 @@ def plugin_args(name: str, plugin: type[Any], given: Any) -> Any:
         return given
     if given is None:
         given = {}
+    if isinstance(given, PluginArguments):  # a plugin in place of one of Kubernetes, whose arguments are read already
+        kind = type(given).__name__
+        fix = f"set Args = {kind} (of trio_sched.plugin_api), or give the plugin a name of its own"
+        raise PluginArgsError(name, [f"args: the arguments of this name are Kubernetes' {kind}; {fix}"])
     if not isinstance(given, Mapping):
         raise PluginArgsError(name, [f"args: expected a mapping, got {type(given).__name__}"])
     problems: list[str] = []

@@ -76,6 +76,7 @@ from trio_sched.objects.taint import Toleration as Toleration
 from trio_sched.objects.timestamps import format_seconds as format_seconds
 from trio_sched.objects.timestamps import parse_time as parse_time
 from trio_sched.objects.volume import Volume as Volume
+from trio_sched.plugin_api.api_version import API_VERSION as API_VERSION
 from trio_sched.plugin_api.argument_types import Duration as Duration
 from trio_sched.plugin_api.argument_types import MilliQuantity as MilliQuantity
 from trio_sched.plugin_api.argument_types import WholeQuantity as WholeQuantity
@@ -181,6 +182,7 @@ from trio_sched.snapshot.term_index import TermCounts as TermCounts
 from trio_sched.snapshot.tolerations import Tolerations as Tolerations
 
 __all__ = [
+    "API_VERSION",
     "DEFAULT_CPU_MILLI",
     "DEFAULT_MEMORY_BYTES",
     "EVERYTHING",
