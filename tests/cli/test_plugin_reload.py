@@ -45,7 +45,7 @@ async def developing(folder: Path) -> AsyncIterator[tuple[VirtualCluster, Schedu
 async def refusal(cluster: VirtualCluster, name: str) -> str:
     await cluster.create(pod(name))
     await trio.sleep(2)
-    return str(cluster.events(about=f"default/{name}"))
+    return str(cluster.events(about=name))
 
 
 async def test_what_is_saved_is_in_force_and_what_is_broken_is_not(

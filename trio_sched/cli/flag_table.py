@@ -2,7 +2,6 @@
 
 import re
 import textwrap
-from collections.abc import Mapping
 from typing import Final
 
 from trio_sched.cli.go_flags import (
@@ -48,9 +47,6 @@ def _version(text: str) -> str:
 
 
 _VERSION_TYPE: Final = FlagType("version[=true]", _version, lambda text: text or "false", alone="true")
-
-Sections = Mapping[str, tuple[Flag, ...]]
-"""Flags by section, in the order in which ``--help`` shows them."""
 
 SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
     "Misc": (
@@ -151,7 +147,7 @@ SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
         Flag("version", _VERSION_TYPE, "", "Print the version and exit; =raw prints more; =vX.Y.Z reports another."),
     ),
 }
-"""The flags of kube-scheduler."""
+"""The flags of kube-scheduler by section, in the order in which ``--help`` shows them."""
 
 
 OWN_SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
@@ -170,17 +166,16 @@ ALL_SECTIONS: Final = {**SECTIONS, **OWN_SECTIONS}
 """Every flag that is shown."""
 
 
-def usage(program: str, gate_lines: list[str], columns: int | None = None, sections: Sections = SECTIONS) -> str:
+def usage(program: str, gate_lines: list[str], columns: int | None = None) -> str:
     """The flags of every section, aligned, with their types and defaults.
 
     Args:
         program: the name of the command.
-        sections: the flags.
         gate_lines: the feature gates to list under ``--feature-gates``.
         columns: where to break lines; None: nowhere.
     """
     lines = ["Usage:", f"  {program} [flags]"]
-    for section, flags in sections.items():
+    for section, flags in SECTIONS.items():
         lines += ["", f"{section} flags:", ""]
         heads = [_head(flag) for flag in flags]
         width = max(map(len, heads)) + 3
@@ -191,6 +186,20 @@ def usage(program: str, gate_lines: list[str], columns: int | None = None, secti
                 more += gate_lines
             lines += [" " * width + line for line in more]
     return "\n".join(lines) + "\n"
+
+
+def own_usage(columns: int | None = None) -> str:
+    """The flags that kube-scheduler does not have, in lines of *columns* if that is given."""
+    lines: list[str] = []
+    for section, flags in OWN_SECTIONS.items():
+        lines.append(f"{section}:")
+        for flag in flags:
+            # In another form than the flags of kube-scheduler, so that the two cannot be taken for each other.
+            text = f"--{flag.name}: {flag.help}{shown_default(flag)}"
+            first, *more = _wrapped(text, columns and columns - 6)
+            lines += [f"  {first}", *(f"      {line}" for line in more)]
+        lines.append("")
+    return "\n".join(lines)
 
 
 def _wrapped(text: str, columns: int | None) -> list[str]:

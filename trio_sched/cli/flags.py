@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from trio_sched.cli.flag_table import ALL_SECTIONS, OWN_SECTIONS, SECTIONS, usage
+from trio_sched.cli.flag_table import OWN_SECTIONS, SECTIONS, usage
 from trio_sched.cli.go_flags import FlagError, parse_go_flags
 from trio_sched.cli.legacy_flags import LEGACY_FLAGS
 from trio_sched.cli.version import KUBERNETES
@@ -162,9 +162,8 @@ def near_flag(name: str) -> str | None:
 
 
 def flags_usage(program: str = PROGRAM, columns: int | None = None) -> str:
-    """All the flags, for ``--help`` and before the error of a wrong flag, in lines of *columns* if that is given."""
-    sections = SECTIONS if program == PROGRAM else ALL_SECTIONS  # scripts may read what kube-scheduler prints
-    return usage(program, DEFAULT_GATES.help_lines(), columns, sections)
+    """All the flags of kube-scheduler, for ``--help`` and before the error of a wrong flag, in lines of *columns* if that is given."""
+    return usage(program, DEFAULT_GATES.help_lines(), columns)
 
 
 def flag_values(flags: Flags) -> dict[str, str]:

@@ -259,7 +259,7 @@ def digest_of(paths: Sequence[str]) -> bytes:
             return b""
         digest.update(f"{path}\n{-1 if content is None else len(content)}\n".encode("utf-8", "surrogateescape"))
         digest.update(content or b"")
-    return digest.digest() if paths else b""
+    return digest.digest()
 
 
 def _is_special(path: str) -> bool:
