@@ -162,7 +162,7 @@ def near_flag(name: str) -> str | None:
 
 
 def flags_usage(program: str = PROGRAM, columns: int | None = None) -> str:
-    """All the flags of kube-scheduler, for ``--help`` and before the error of a wrong flag, in lines of *columns* if that is given."""
+    """The flags of kube-scheduler, for ``--help`` and before a wrong flag's error, in lines of *columns* if given."""
     return usage(program, DEFAULT_GATES.help_lines(), columns)
 
 
