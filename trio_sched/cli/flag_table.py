@@ -157,6 +157,12 @@ OWN_SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
             "deny-plugins", STRINGS, (), "Do not import plugins of these names or distributions; * stands for any text."
         ),
         Flag("plugin", STRINGS, (), "Files that define plugins, as if they were installed; reloaded when saved."),
+        Flag(
+            "plugin-failure-policy",
+            STRINGS,
+            (),
+            "What becomes of pods when a plugin fails: NAME=closed, open, or skip:N to go on without it after N times.",
+        ),
         Flag("plugins-dir", STRINGS, (), "Folders with such files; those beginning with _ are helpers of the others."),
     ),
 }

@@ -19,6 +19,7 @@ from attrs import frozen
 
 from trio_sched.cli.chosen_plugins import PointsByPlugin, check_arguments, choose_installed
 from trio_sched.cli.exit_code import ExitCode
+from trio_sched.cli.failure_policies import read_failure_policies
 from trio_sched.cli.flags import Flags
 from trio_sched.cli.metrics_options import metrics_options
 from trio_sched.cli.plugin_selection import PluginSelection
@@ -131,6 +132,7 @@ def daemon_settings(prepared: Prepared, registry: PluginRegistry, *, watch_event
         profiles=chosen.profiles,
         registry=registry,
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        failure_policies=read_failure_policies(prepared.flags["plugin-failure-policy"], chosen.profiles, registry),
         metrics=metrics_options(prepared.flags, watch_event_loop=watch_event_loop),
         max_in_unschedulable_seconds=prepared.flags["pod-max-in-unschedulable-pods-duration"] / SECOND_NS,
         serving=prepared.serving,

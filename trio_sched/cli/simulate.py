@@ -124,6 +124,13 @@ class _FileName(click.Path):
 )
 @plugin_options
 @click.option(
+    "--plugin-failure-policy",
+    "failure_policies",
+    metavar="NAME=POLICY,...",
+    default="",
+    help="What becomes of pods when a plugin fails: closed, open or skip:N.",
+)
+@click.option(
     "-v", "--verbosity", type=click.IntRange(min=0), default=0, help="From 1 on, show the scheduler's log on stderr."
 )
 def simulate(
@@ -135,6 +142,7 @@ def simulate(
     seed: int,
     for_seconds: float | None,
     address: tuple[str, int] | None,
+    failure_policies: str,
     verbosity: int,
     **plugins: Any,
 ) -> ExitCode:
@@ -151,7 +159,9 @@ def simulate(
     if sys.stdin is None and Path("-") in files:
         raise click.UsageError("there is no standard input to read '-' from; it is closed")
     with _one_error():
-        read_settings = partial(_settings, config, feature_gates, selection_of(plugins))
+        read_settings = partial(
+            _settings, config, feature_gates, selection_of(plugins), failure_policies=failure_policies
+        )
         plan = Plan(
             settings=read_settings(),
             manifests=load_manifests([sys.stdin if str(file) == "-" else file for file in files]),
@@ -168,7 +178,9 @@ def simulate(
     return ExitCode.OK
 
 
-def _settings(config: Path | None, feature_gates: str, selection: PluginSelection) -> DaemonSettings:
+def _settings(
+    config: Path | None, feature_gates: str, selection: PluginSelection, *, failure_policies: str = ""
+) -> DaemonSettings:
     """The daemon as it is to run here: alone, and serving nothing.
 
     Raises:
@@ -179,6 +191,8 @@ def _settings(config: Path | None, feature_gates: str, selection: PluginSelectio
         arguments.append(f"--config={config}")
     if feature_gates:
         arguments.append(f"--feature-gates={feature_gates}")
+    if failure_policies:
+        arguments.append(f"--plugin-failure-policy={failure_policies}")
     registry = selection.registry()
     try:
         prepared = prepare(parse_flags(arguments), points_of=PointsByPlugin(registry), connection=EMBEDDED)

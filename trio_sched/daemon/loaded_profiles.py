@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
+import trio
 from attrs import define, frozen
 
 from trio_sched.daemon.binder import Bind
@@ -20,6 +21,7 @@ from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.watched_kinds import wanted_kinds
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.engine.failure_guard import FailureGuards
 from trio_sched.engine.likely_mistakes import likely_mistakes
 from trio_sched.engine.plugin_registry import PluginRegistry, is_built_in
 from trio_sched.engine.profile import build_profile
@@ -69,8 +71,9 @@ class ProfileLoader:
         Raises:
             PluginError: a plugin is missing or broken.
         """
+        guards = FailureGuards(settings.failure_policies, trio.current_time, self.scheduler.plugin_failures)
         profiles = {
-            resolved.name: build_profile(resolved, settings.registry, self._handle(settings, resolved.name))
+            resolved.name: build_profile(resolved, settings.registry, self._handle(settings, resolved.name), guards)
             for resolved in settings.profiles
         }
         _log_likely_mistakes(settings.registry, {name for profile in profiles.values() for name in profile.plugins})

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import define
 
 from trio_sched.plugin_api.verdicts import Input
 
 HookFunction = Callable[..., Any]
+
+
+class Guard(Protocol):
+    """Is told how calls have ended; see `failure_guard`."""
+
+    def failed(self, failed: Any, pod: str = "", *, has_neutral: bool = True) -> bool:
+        """A call has failed; whether its answer is a neutral one."""
+
+    def succeeded(self, hook: str) -> None:
+        """A call of *hook* has not failed."""
 
 
 @define(eq=False)
@@ -25,6 +35,8 @@ class BoundHook:
     """Distribution, version and class that the plugin comes from."""
     built_in: bool = False
     """Whether the plugin is one of this project: its hooks have limits of their own and are not timed."""
+    guard: Guard | None = None
+    """Set on hooks that are awaited, of plugins that do not always fail closed."""
 
 
 @define(eq=False)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from trio_sched.engine.argument_classes import UnreadableArgs, record_of
+from trio_sched.engine.failure_policy import check_failure_policy, read_failure_policy
 from trio_sched.engine.likely_mistakes import close_attributes, unmarked_hooks
 from trio_sched.engine.plugin_errors import (
     AmbiguousPlugin,
@@ -301,7 +302,7 @@ def _check_constructor(name: str, source: str, plugin: type[Any]) -> None:
 
 
 def check_attributes(name: str, source: str, plugin: object) -> None:
-    """Check ``depends_on``, ``watches`` and ``writes`` of a class, or of an instance: a constructor may set them.
+    """Check ``depends_on``, ``watches``, ``writes``, ``on_failure`` of a class, or of an instance, which may set them.
 
     Raises:
         BadPlugin: one is no collection of what it must hold, a text for instance.
@@ -309,6 +310,18 @@ def check_attributes(name: str, source: str, plugin: object) -> None:
     _check_attribute(name, source, plugin, "depends_on", Input, "members of Input")
     _check_attribute(name, source, plugin, "watches", str, 'names of kinds: ("Service",) for instance')
     _check_writes(name, source, plugin)
+    _check_on_failure(name, source, plugin)
+
+
+def _check_on_failure(name: str, source: str, plugin: object) -> None:
+    value = _value(plugin, "on_failure")
+    if value is None:
+        return
+    try:
+        policy = read_failure_policy(value)
+    except ValueError as error:
+        raise BadPlugin(name, source, f"its on_failure: {error}") from None
+    check_failure_policy(name, source, policy, hooks_of(plugin if inspect.isclass(plugin) else type(plugin)))
 
 
 def _check_writes(name: str, source: str, plugin: object) -> None:

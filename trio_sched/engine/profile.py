@@ -7,7 +7,7 @@ because these are walked for every pod.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import pluggy
@@ -15,6 +15,8 @@ from attrs import define, field, fields
 
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, HookFunction, ScoreHook
+from trio_sched.engine.failure_guard import FailureGuard, FailureGuards
+from trio_sched.engine.guarded_hooks import guarded
 from trio_sched.engine.hook_failure import describe_error
 from trio_sched.engine.measurements import Measurements, ProfileMeasurements
 from trio_sched.engine.plugin_args import plugin_args
@@ -22,7 +24,7 @@ from trio_sched.engine.plugin_calls import call_sign
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry, check_attributes, hooks_of, is_built_in
 from trio_sched.objects.pod import Pod
-from trio_sched.plugin_api.extension_points import PROJECT, ExtensionPoints
+from trio_sched.plugin_api.extension_points import ASYNC_HOOKS, PROJECT, ExtensionPoints
 from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.verdicts import Input
 
@@ -132,13 +134,16 @@ def measure(name: str, profile: Profile, measurements: Measurements) -> None:
     )
 
 
-def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: Handle) -> Profile:
+def build_profile(
+    resolved: ResolvedProfile, registry: PluginRegistry, handle: Handle, failure_guards: FailureGuards | None = None
+) -> Profile:
     """Load and instantiate the plugins of one profile and bind their hooks.
 
     Args:
         resolved: the profile.
         registry: where plugins come from.
         handle: given to the plugins.
+        failure_guards: says which plugins do not fail closed; None: all do.
 
     Raises:
         PluginError: a plugin is missing, ambiguous, broken, or its arguments are.
@@ -165,6 +170,14 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
         hooks[plugin] = set(hooks_of(plugin_class))
     manager.check_pending()
     functions = _functions(manager)
+    guards: dict[str, FailureGuard] = {}
+    for plugin, instance in instances.items() if failure_guards is not None else ():
+        assert failure_guards is not None
+        declared = getattr(instance, "on_failure", None)
+        guard = failure_guards.guard(plugin, sources[plugin], declared, hooks[plugin])
+        if guard is not None:
+            guards[plugin] = guard
+            _guard_hooks(guard, sources[plugin], hooks[plugin], functions)
     depends_on = {
         plugin: frozenset(instance.depends_on)
         for plugin, instance in instances.items()
@@ -175,7 +188,10 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
 
     def bound(plugin: str, hook: str) -> BoundHook | None:
         function = functions.get((plugin, hook))
-        return None if function is None else BoundHook(plugin, hook, function, sources[plugin], plugin in built_in)
+        if function is None:
+            return None
+        guard = guards.get(plugin) if hook in ASYNC_HOOKS else None
+        return BoundHook(plugin, hook, function, sources[plugin], plugin in built_in, guard)
 
     def at_point(point: str, hook: str | None = None) -> tuple[BoundHook, ...]:
         found = (bound(plugin, hook or point) for plugin in selected.get(point, ()))
@@ -255,6 +271,17 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
         rejector_plugins=frozenset(rejector_plugins),
         watches=frozenset(kind for instance in instances.values() for kind in getattr(instance, "watches", None) or ()),
     )
+
+
+def _guard_hooks(
+    guard: FailureGuard, source: str, hooks: Collection[str], functions: dict[tuple[str, str], HookFunction]
+) -> None:
+    """Replace the functions of one plugin by those that answer for it when it fails."""
+    for hook in hooks:
+        function = functions[guard.plugin, hook]
+        kind = FilterHook if hook == "filter" else BoundHook
+        bound = kind(guard.plugin, hook, function, source)
+        functions[guard.plugin, hook] = guarded(bound, guard, has_normalize="normalize_score" in hooks)
 
 
 def _functions(manager: pluggy.PluginManager) -> dict[tuple[str, str], HookFunction]:
