@@ -158,12 +158,24 @@ OWN_SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
         ),
         Flag("plugin", STRINGS, (), "Files that define plugins, as if they were installed; reloaded when saved."),
         Flag(
+            "plugin-blocking-budget",
+            DURATION,
+            SECOND_NS // 10,
+            "How long a hook may let nothing else run before a warning names it, and where it stood.",
+        ),
+        Flag(
             "plugin-failure-policy",
             STRINGS,
             (),
             "What becomes of pods when a plugin fails: NAME=closed, open, or skip:N to go on without it after N times.",
         ),
         Flag("plugins-dir", STRINGS, (), "Folders with such files; those beginning with _ are helpers of the others."),
+        Flag(
+            "trace-plugins",
+            STRING,
+            "",
+            "Log every call of plugins, and its answer, for pods like namespace/name* or with labels like app=web.",
+        ),
     ),
 }
 """The flags that kube-scheduler does not have."""

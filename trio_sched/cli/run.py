@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Final
 
 import click
 import trio
@@ -38,12 +39,15 @@ from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.daemon.log_lines import line_handler
 from trio_sched.daemon.log_setup import LogSettings, set_up_logging
 from trio_sched.daemon.overdue_end import wait_for_overdue_hooks
+from trio_sched.daemon.plugin_trace import BadTraceSelector, TraceSelector
 from trio_sched.daemon.reload import ReloadRequests, digest_of
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.daemon.tracing.environment import TracesWanted, traces_wanted
 from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.documents.durations import format_duration
+from trio_sched.documents.errors import shortened
 from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
@@ -52,6 +56,8 @@ from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 from trio_sched.objects.timestamps import SECOND_NS
 
 log = logging.getLogger(__name__)
+
+_LEAST_BUDGET_NS: Final = SECOND_NS // 1000
 
 
 def run(flags: Flags) -> ExitCode:
@@ -132,11 +138,37 @@ def daemon_settings(prepared: Prepared, registry: PluginRegistry, *, watch_event
         profiles=chosen.profiles,
         registry=registry,
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        plugin_budget_seconds=_budget_seconds(prepared.flags),
+        trace_plugins=_trace_selector(prepared.flags["trace-plugins"]),
         failure_policies=read_failure_policies(prepared.flags["plugin-failure-policy"], chosen.profiles, registry),
         metrics=metrics_options(prepared.flags, watch_event_loop=watch_event_loop),
         max_in_unschedulable_seconds=prepared.flags["pod-max-in-unschedulable-pods-duration"] / SECOND_NS,
         serving=prepared.serving,
     )
+
+
+def _budget_seconds(flags: Flags) -> float:
+    """How long a hook may block.
+
+    Raises:
+        ConfigError: the flag says no time at all.
+    """
+    budget: int = flags["plugin-blocking-budget"]
+    if budget < _LEAST_BUDGET_NS:
+        raise ConfigError.of(f"--plugin-blocking-budget={format_duration(budget)}: must be at least 1ms")
+    return budget / SECOND_NS
+
+
+def _trace_selector(text: str) -> TraceSelector | None:
+    """The pods for which calls of plugins are logged.
+
+    Raises:
+        ConfigError: the flag names none.
+    """
+    try:
+        return TraceSelector.read(text) if text else None
+    except BadTraceSelector as error:
+        raise ConfigError.of(f"--trace-plugins={shortened(text)}: {error}") from error
 
 
 @frozen

@@ -5,7 +5,7 @@ import logging
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -131,6 +131,12 @@ class _FileName(click.Path):
     help="What becomes of pods when a plugin fails: closed, open or skip:N.",
 )
 @click.option(
+    "--trace-plugins",
+    metavar="PODS",
+    default="",
+    help="Show on stderr every call of plugins and its answer, for pods like namespace/name* or app=web.",
+)
+@click.option(
     "-v", "--verbosity", type=click.IntRange(min=0), default=0, help="From 1 on, show the scheduler's log on stderr."
 )
 def simulate(
@@ -143,6 +149,7 @@ def simulate(
     for_seconds: float | None,
     address: tuple[str, int] | None,
     failure_policies: str,
+    trace_plugins: str,
     verbosity: int,
     **plugins: Any,
 ) -> ExitCode:
@@ -159,9 +166,11 @@ def simulate(
     if sys.stdin is None and Path("-") in files:
         raise click.UsageError("there is no standard input to read '-' from; it is closed")
     with _one_error():
-        read_settings = partial(
-            _settings, config, feature_gates, selection_of(plugins), failure_policies=failure_policies
-        )
+        own_flags = [f"--plugin-failure-policy={failure_policies}"] if failure_policies else []
+        if trace_plugins:
+            own_flags.append(f"--trace-plugins={trace_plugins}")
+            logging.getLogger("trio_sched.daemon.plugin_trace").setLevel(logging.INFO)
+        read_settings = partial(_settings, config, feature_gates, selection_of(plugins), own_flags)
         plan = Plan(
             settings=read_settings(),
             manifests=load_manifests([sys.stdin if str(file) == "-" else file for file in files]),
@@ -179,7 +188,7 @@ def simulate(
 
 
 def _settings(
-    config: Path | None, feature_gates: str, selection: PluginSelection, *, failure_policies: str = ""
+    config: Path | None, feature_gates: str, selection: PluginSelection, own_flags: Sequence[str] = ()
 ) -> DaemonSettings:
     """The daemon as it is to run here: alone, and serving nothing.
 
@@ -191,8 +200,7 @@ def _settings(
         arguments.append(f"--config={config}")
     if feature_gates:
         arguments.append(f"--feature-gates={feature_gates}")
-    if failure_policies:
-        arguments.append(f"--plugin-failure-policy={failure_policies}")
+    arguments += own_flags
     registry = selection.registry()
     try:
         prepared = prepare(parse_flags(arguments), points_of=PointsByPlugin(registry), connection=EMBEDDED)

@@ -181,6 +181,7 @@ class Reloader:
         assembly.object_cache.check_kind = partial(check_kind, loaded.wanted_kinds)
         assembly.preemption_executor.parallelism = config.parallelism
         assembly.hook_times.replace(hook for hook in loaded.prepared.hooks if not hook.built_in)
+        assembly.plugin_trace.install(loaded.prepared.hooks)
         scheduler.queue.replace_backoff(
             Backoff(
                 config.pod_initial_backoff_seconds,

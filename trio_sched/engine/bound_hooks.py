@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, Protocol
 
 from attrs import define
@@ -37,6 +38,13 @@ class BoundHook:
     """Whether the plugin is one of this project: its hooks have limits of their own and are not timed."""
     guard: Guard | None = None
     """Set on hooks that are awaited, of plugins that do not always fail closed."""
+    code: CodeType | None = None
+    """The code of the plugin's own function, if it is a plugin of another package."""
+
+    @property
+    def place(self) -> str:
+        """File and line of the plugin's function; empty if they are not known."""
+        return "" if self.code is None else f"{self.code.co_filename}, line {self.code.co_firstlineno}"
 
 
 @define(eq=False)

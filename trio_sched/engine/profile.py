@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import pluggy
@@ -186,12 +187,18 @@ def build_profile(
     built_in = {plugin for plugin, one in instances.items() if is_built_in(type(one))}
     selected = {point: [ref.name for ref in refs] for point, refs in points.items()}
 
+    def code(plugin: str, hook: str) -> CodeType | None:
+        if plugin in built_in:
+            return None
+        function = inspect.unwrap(getattr(type(instances[plugin]), hook))
+        return getattr(function, "__code__", None)
+
     def bound(plugin: str, hook: str) -> BoundHook | None:
         function = functions.get((plugin, hook))
         if function is None:
             return None
         guard = guards.get(plugin) if hook in ASYNC_HOOKS else None
-        return BoundHook(plugin, hook, function, sources[plugin], plugin in built_in, guard)
+        return BoundHook(plugin, hook, function, sources[plugin], plugin in built_in, guard, code(plugin, hook))
 
     def at_point(point: str, hook: str | None = None) -> tuple[BoundHook, ...]:
         found = (bound(plugin, hook or point) for plugin in selected.get(point, ()))
@@ -209,6 +216,7 @@ def build_profile(
             functions[plugin, hook],
             sources[plugin],
             plugin in built_in,
+            code=code(plugin, hook),
             per_node=hook == "filter_node",
             depends_on=depends_on.get(plugin),
         )
@@ -221,6 +229,7 @@ def build_profile(
             functions[plugin, hook],
             sources[plugin],
             plugin in built_in,
+            code=code(plugin, hook),
             weight=weight or 1,
             normalize=bound(plugin, "normalize_score"),
             per_node=hook == "score_node",
