@@ -7,7 +7,7 @@ because these are walked for every pod.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -25,6 +25,7 @@ from trio_sched.engine.plugin_calls import call_sign
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry, check_attributes, hooks_of, is_built_in
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.extension_points import ASYNC_HOOKS, PROJECT, ExtensionPoints
 from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.verdicts import Input
@@ -67,8 +68,10 @@ class Profile:
     """What cached results depend on; plugins that are missing here are called for every pod."""
     rejector_plugins: frozenset[str]
     """Plugins that can reject a pod: at pre_enqueue, pre_filter, filter, reserve or permit."""
-    watches: frozenset[str]
+    watches: frozenset[str | CustomResource[Any]]
     """Kinds of objects that plugins read, besides those whose events they have registered for."""
+    sources: Mapping[str, str]
+    """Plugin → where it comes from."""
     measured: ProfileMeasurements = field(init=False, factory=lambda: Measurements().add_profile(""))
     """Where its cycles are measured; replaced once it is scheduled with."""
     plugins_with_later_hooks: frozenset[str] = field(init=False)
@@ -136,14 +139,17 @@ def measure(name: str, profile: Profile, measurements: Measurements) -> None:
 
 
 def build_profile(
-    resolved: ResolvedProfile, registry: PluginRegistry, handle: Handle, failure_guards: FailureGuards | None = None
+    resolved: ResolvedProfile,
+    registry: PluginRegistry,
+    handle_of: Callable[[str], Handle],
+    failure_guards: FailureGuards | None = None,
 ) -> Profile:
     """Load and instantiate the plugins of one profile and bind their hooks.
 
     Args:
         resolved: the profile.
         registry: where plugins come from.
-        handle: given to the plugins.
+        handle_of: gives the handle of the plugin of that name.
         failure_guards: says which plugins do not fail closed; None: all do.
 
     Raises:
@@ -160,7 +166,7 @@ def build_profile(
         sources[plugin] = registry.source(plugin)
         args = plugin_args(plugin, plugin_class, resolved.arguments.get(plugin))
         try:
-            instance = plugin_class(args, handle)
+            instance = plugin_class(args, handle_of(plugin))
             check_attributes(plugin, sources[plugin], instance)
         except (BadPlugin, KeyboardInterrupt):
             raise
@@ -279,6 +285,7 @@ def build_profile(
         depends_on=depends_on,
         rejector_plugins=frozenset(rejector_plugins),
         watches=frozenset(kind for instance in instances.values() for kind in getattr(instance, "watches", None) or ()),
+        sources=sources,
     )
 
 

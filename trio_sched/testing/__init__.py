@@ -16,6 +16,7 @@ from trio_sched.testing.builders import term as term
 from trio_sched.testing.builders import toleration as toleration
 from trio_sched.testing.conformance import NotConforming as NotConforming
 from trio_sched.testing.conformance import check_conformance as check_conformance
+from trio_sched.testing.custom_resources import custom_resource_definition as custom_resource_definition
 from trio_sched.testing.device_builders import device as device
 from trio_sched.testing.device_builders import device_class as device_class
 from trio_sched.testing.device_builders import device_request as device_request
@@ -42,6 +43,7 @@ __all__ = [
     "ask_hint",
     "check_conformance",
     "container",
+    "custom_resource_definition",
     "device",
     "device_class",
     "device_request",
