@@ -76,7 +76,8 @@ DECLARED = GOOD.replace(
     '    name = "Good"',
     """    name = "Good"
     requires_api = "1.0"
-    watches = ("Service",)
+    from trio_sched.plugin_api import CustomResource
+    watches = ("Service", CustomResource("example.com", "v1", "Quota"))
     writes = {"Pod": ("patch",)}
     on_failure = "open"
     from attrs import frozen
@@ -90,7 +91,11 @@ DECLARED = GOOD.replace(
 def test_what_a_class_declares_is_listed(install_plugin: InstallPlugin, capsys: Capture) -> None:
     install_plugin("Good", DECLARED)
     found = listed(capsys)["Good"]
-    assert (found["requiresApi"], found["watches"], found["writes"]) == ("1.0", ["Service"], {"Pod": ["patch"]})
+    assert (found["requiresApi"], found["watches"], found["writes"]) == (
+        "1.0",
+        ["Service", "quotas.v1.example.com"],
+        {"Pod": ["patch"]},
+    )
     assert found["onFailure"] == "open"
     assert found["args"]["properties"]["seats"] == {"type": "integer", "default": 3}
 

@@ -319,6 +319,35 @@ def test_a_class_that_cannot_be_read_is_named_when_the_plugin_is_loaded() -> Non
     check_contract("Plugin", "somewhere", Plugin)
 
 
+def test_constraints_of_msgspec_hold_for_lists_of_classes_too() -> None:
+    @frozen
+    class Constrained:
+        names: Annotated[tuple[ByName, ...], msgspec.Meta(min_length=1, max_length=2)]
+        by: Annotated[dict[str, ByName], msgspec.Meta(max_length=1)] = field(factory=dict)
+
+    class Some:
+        Args = Constrained
+
+    entry = {"names": ["a"]}
+    assert plugin_args("Some", Some, {"names": [entry]}).names == (ByName(names=("a",)),)
+    with pytest.raises(PluginArgsError, match=r"args\.names: Expected `array` of length <= 2"):
+        plugin_args("Some", Some, {"names": [entry] * 3})
+    with pytest.raises(PluginArgsError, match=r"args\.by: Expected `object` of length <= 1"):
+        plugin_args("Some", Some, {"names": [entry], "by": {"a": entry, "b": entry}})
+    assert args_schema("Some", Some)["properties"]["names"]["maxItems"] == 2
+
+    @frozen
+    class Wrong:
+        one: Annotated[ByName, msgspec.Meta(max_length=1)]
+
+    with pytest.raises(UnreadableArgs, match="can constrain numbers, texts, lists and mappings only"):
+        record_of(Wrong)
+
+
+def test_thousands_of_unknown_fields_are_not_all_looked_up() -> None:
+    assert len(problems(**{f"graceful{number}": 1 for number in range(100_000)})) == 100
+
+
 def test_recursive_classes_end() -> None:
     record = record_of(Step)
     found: list[str] = []

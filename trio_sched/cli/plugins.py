@@ -18,6 +18,7 @@ from trio_sched.config.wire_types import POINTS
 from trio_sched.engine.plugin_errors import PluginError
 from trio_sched.engine.plugin_registry import PluginClass, PluginRegistry, describe_distribution, hooks_of, points_of
 from trio_sched.plugin_api.api_version import API_VERSION
+from trio_sched.plugin_api.custom_resources import CustomResource
 
 _HELP: Final = """\
 List the plugins that are installed: their names, distributions and extension points.
@@ -104,13 +105,19 @@ def _declared(plugin: PluginClass) -> dict[str, Any]:
         found = inspect.getattr_static(plugin, attribute, None)
         return None if inspect.isdatadescriptor(found) else found
 
-    writes, depends_on = value("writes") or {}, value("depends_on")
+    writes = {_kind_text(kind): sorted(verbs) for kind, verbs in (value("writes") or {}).items()}
+    depends_on = value("depends_on")
     return {
-        "watches": sorted(value("watches") or ()),
-        "writes": {kind: sorted(verbs) for kind, verbs in sorted(writes.items())},
+        "watches": sorted(map(_kind_text, value("watches") or ())),
+        "writes": dict(sorted(writes.items())),
         "dependsOn": None if depends_on is None else sorted(one.name for one in depends_on),
         "onFailure": value("on_failure") or "closed",
     }
+
+
+def _kind_text(kind: str | CustomResource[Any]) -> str:
+    """A kind as the class names it; custom resources as ``plural.version.group``."""
+    return kind if isinstance(kind, str) else f"{kind.plural}.{kind.version}.{kind.group}"
 
 
 @click.command(help=_HELP, short_help="List the installed plugins.")

@@ -18,7 +18,7 @@ from collections.abc import (
     Set,
 )
 from enum import Enum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import attrs
 import msgspec
@@ -233,7 +233,14 @@ def _annotated(wanted: Any, path: str, made: dict[type[Any], Record]) -> Argumen
         if isinstance(note, WrittenAs):
             return Written(note)
     type_ = _type(base, path, made)
-    return Constrained(type_, wanted) if any(_constrains(note) for note in notes) else type_
+    constraining = tuple(note for note in notes if _constrains(note))
+    if not constraining:
+        return type_
+    # What is inside of a list or mapping has been read by then, and may be of types that msgspec does not know.
+    plain: Any = list[Any] if isinstance(type_, ListOf) else dict[Any, Any] if isinstance(type_, MapOf) else base
+    if not isinstance(type_, ListOf | MapOf | Scalar):
+        raise UnreadableArgs(f"{path}: msgspec.Meta can constrain numbers, texts, lists and mappings only")
+    return Constrained(type_, Annotated[(plain, *constraining)])
 
 
 def _constrains(note: Any) -> bool:

@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 from trio_sched.engine.argument_checks import OBJECT_CHECKS
 from trio_sched.engine.argument_descriptions import class_description, constraints
 from trio_sched.engine.argument_types import (
+    MAX_PROBLEMS,
     WRONG,
     ArgumentType,
     Definitions,
@@ -78,6 +79,8 @@ class Record:
         before = len(problems)
         keys = self.keys
         for key in value:
+            if len(problems) >= MAX_PROBLEMS:  # looking for near names takes time
+                break
             if key not in keys:
                 near = nearest_name(str(key), keys)
                 fix = f"did you mean {near!r}?" if near else f"known are {', '.join(keys) or 'none'}"
