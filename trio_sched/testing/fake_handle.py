@@ -103,6 +103,8 @@ class FakeHandle:
     """What `pending_pods` and `pending_pod` return, by ``namespace/name``; a plain pod is in flight."""
     retries: list[tuple[Pod, float]] = field(factory=list)
     """(pod, seconds) for every call of `retry_after`."""
+    results_changes: int = 0
+    """How often `results_changed` was called."""
     endpoints: MutableMapping[str, Endpoint] = field(factory=dict)
     """What responds to the requests of `http`, by the beginning of the URL: ``{"http://prometheus:9090": respond}``."""
     dry_run: DryRun = field(factory=lambda: DryRun({}, {}))
@@ -271,6 +273,10 @@ class FakeHandle:
         """
         check_retry(pod, seconds)
         self.retries.append((pod, seconds))
+
+    def results_changed(self) -> None:
+        """Count the call in *results_changes*."""
+        self.results_changes += 1
 
     @property
     def log(self) -> PluginLog:

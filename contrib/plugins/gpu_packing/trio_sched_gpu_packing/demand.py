@@ -68,7 +68,7 @@ def _models(pod: Pod, label: str) -> frozenset[str] | None:
         return frozenset((selected,))
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    terms = required.node_selector_terms if required else ()
+    terms = (required.node_selector_terms if required else None) or ()
     if len(terms) != 1:
         return None
     for requirement in terms[0].match_expressions or ():
@@ -122,4 +122,5 @@ class Demand:
         theirs = dict(zip(other.shapes, other.frequency.tolist(), strict=True))
         if not mine or not theirs:
             return float(bool(mine) != bool(theirs))
-        return sum(abs(mine.get(shape, 0.0) - theirs.get(shape, 0.0)) for shape in {*mine, *theirs}) / 2
+        apart = (abs(mine.get(shape, 0.0) - theirs.get(shape, 0.0)) for shape in {*mine, *theirs})
+        return float(sum(apart)) / 2
