@@ -15,6 +15,7 @@ from trio_sched.plugin_api import (
     Int64Array,
     NodeColumns,
     Pod,
+    PostFilterResult,
     PreFilterResult,
     Verdicts,
     Wait,
@@ -168,6 +169,8 @@ NODES = NodeColumns(make_table([node(f"n{number}") for number in range(12)]))
         ("pre_filter", PreFilterResult(None), "all nodes"),
         ("score", np.arange(12), "n0=0 n1=1 n2=2 n3=3 n4=4 n5=5 n6=6 n7=7 n8=8 n9=9 and 2 more"),
         ("score_node", 5, "5"),
+        ("post_filter", PostFilterResult(nominated_node_name="n1"), "nominated n1"),
+        ("post_filter", PostFilterResult(unschedulable("no")), "no node nominated; UNSCHEDULABLE: no"),
     ],
 )
 def test_answers_are_readable(hook: str, returned: Any, answer: str) -> None:

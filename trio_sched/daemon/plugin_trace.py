@@ -208,7 +208,8 @@ def _described(hook: str, args: tuple[Any, ...], returned: Any) -> str:
         names = returned.node_names
         return "all nodes" if names is None else f"only {len(names)} nodes: {_first(sorted(names))}"
     if isinstance(returned, PostFilterResult):
-        return f"nominated {returned.nominated_node_name!r}, status {_text(returned.status)}"
+        nominated = f"nominated {returned.nominated_node_name}" if returned.nominated_node_name else "no node nominated"
+        return nominated if returned.status is None else f"{nominated}; {_status(returned.status)}"
     if isinstance(returned, Wait):
         return f"wait {returned.timeout_seconds:g} s {returned.message}".rstrip()
     if isinstance(returned, np.ndarray) and nodes is not None and returned.shape == (len(nodes),):

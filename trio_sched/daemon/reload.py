@@ -11,7 +11,7 @@ import hashlib
 import logging
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -203,21 +203,25 @@ class Reloader:
 
     async def _poll_files(self) -> None:
         """Request a reload when a file has other contents; a volume of a ConfigMap replaces it by a new link."""
-        known: Mapping[str, tuple[int, ...]] = {}  # they may have changed since the start read them
+        known, is_first = self._identities(), True  # they may have changed since the start read them
         while True:
             await trio.sleep(RELOAD_POLL_SECONDS)
-            files = self.requests.files()
-            found = {path: identity for path in files if (identity := _identity(path)) is not None}
+            files, found = self.requests.files(), self._identities()
             config = self.requests.source.path
-            if found == known or (config and config not in found) or not (digest := digest_of(files)):
+            is_same = found == known and not is_first
+            if is_same or (config and config not in found) or not (digest := digest_of(files)):
                 continue
             changed = sorted(path for path in found.keys() | known.keys() if found.get(path) != known.get(path))
-            known = found
+            known, is_first = found, False
             if digest != self._digest:
                 only_config = files == [config]
                 what = "Configuration file has changed" if only_config else "Files have changed"
-                log.info(what, extra={"file": config} if only_config else {"files": changed})
+                log.info(what, extra={"file": config} if only_config else {"files": changed or files})
                 self.requests.requested.set()
+
+    def _identities(self) -> dict[str, tuple[int, ...]]:
+        """What is different of each file that is there when it has changed."""
+        return {path: identity for path in self.requests.files() if (identity := _identity(path)) is not None}
 
     # --- saying so --------------------------------------------------------------------------------------------------
 
