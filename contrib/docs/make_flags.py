@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from contrib.docs.pages import Page, table
-from trio_sched.cli.flag_table import SECTIONS, shown_default
+from trio_sched.cli.flag_table import OWN_SECTIONS, SECTIONS, shown_default
 from trio_sched.cli.go_flags import Flag
 from trio_sched.cli.legacy_flags import LEGACY_FLAGS
 from trio_sched.config.feature_gates import DEFAULT_GATES
@@ -14,8 +14,9 @@ from trio_sched.config.feature_gates import DEFAULT_GATES
 HEADER: Final = """\
 # Flags
 
-The flags of the daemon are those of kube-scheduler 1.36. They are read as there: `--flag=value` or `--flag value`, `_`
-in a name counts as `-`, a switch without a value is on, and the last of several counts, except that lists add up.
+The flags of the daemon are those of kube-scheduler 1.36, and those about [plugins](#plugins). They are read as there:
+`--flag=value` or `--flag value`, `_` in a name counts as `-`, a switch without a value is on, and the last of several
+counts, except that lists add up.
 `--help` shows them too; [completion](#completion) knows them.
 
 With `--config`, the flags of the section *Deprecated* are ignored, but for `--pod-max-in-unschedulable-pods-duration`;
@@ -44,6 +45,9 @@ What is logged from which `-v` on:
 without `.py`, or with its path if it contains a slash. Credentials, contents of Secrets and environments of containers
 are masked at every level.
 """
+OWN: Final = """\
+kube-scheduler does not have these.
+"""
 LEGACY: Final = """\
 ## Flags of former versions
 
@@ -69,6 +73,10 @@ def _sections() -> Iterator[str]:
             yield LOGS
         if section == "Feature gate":
             yield _gates()
+    for section, flags in OWN_SECTIONS.items():
+        yield f"## {section}\n"
+        yield OWN
+        yield _flags(flags)
     yield LEGACY
     yield _flags(LEGACY_FLAGS)
     yield COMPLETION

@@ -166,7 +166,7 @@ def test_a_signal_ends_a_served_cluster_and_removes_its_kubeconfig(
     assert list(folder.iterdir()) == []
 
 
-HEAVY: Final = ("trio", "numpy", "httpx", "rich", "click", "yaml", "msgspec", "prometheus_client", "cattrs", "asyncio")
+HEAVY: Final = ("trio", "numpy", "httpx", "rich", "click", "yaml", "msgspec", "prometheus_client", "asyncio")
 
 
 @pytest.mark.parametrize("argument", ["--version", "--help", "--nosuchflag", "simulat"])

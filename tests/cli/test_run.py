@@ -133,7 +133,7 @@ def test_a_plugin_that_nobody_has_installed_is_named_with_file_and_path(
     ("args", "problem"),
     [
         ("{zones: eu-1}", "profiles[0].pluginConfig[1].args.zones: expected a list, got 'eu-1' (plugin 'Zoned')"),
-        ("{zone: []}", "profiles[0].pluginConfig[1].args: extra fields found (zone) (plugin 'Zoned')"),
+        ("{zone: []}", "profiles[0].pluginConfig[1].args.zone: unknown field; did you mean 'zones'? (plugin 'Zoned')"),
     ],
 )
 def test_wrong_arguments_of_a_plugin_are_told_with_file_and_path_before_anything_is_connected(

@@ -12,7 +12,7 @@ from markdown_pages import blocks
 from contrib.docs import make_configuration, make_exit_codes, make_flags, make_hooks, make_metrics
 from contrib.docs.pages import Page
 from trio_sched.cli.exit_code import ExitCode
-from trio_sched.cli.flag_table import SECTIONS
+from trio_sched.cli.flag_table import ALL_SECTIONS
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.engine.plugin_registry import PluginRegistry
@@ -124,7 +124,7 @@ def test_a_reference_page_is_up_to_date(page: Page) -> None:
 
 def test_the_reference_pages_have_every_flag_field_and_exit_code() -> None:
     flags = make_flags.text()
-    assert all(f"`--{flag.name}`" in flags for section in SECTIONS.values() for flag in section)
+    assert all(f"`--{flag.name}`" in flags for section in ALL_SECTIONS.values() for flag in section)
     codes = make_exit_codes.text()
     assert all(re.search(rf"^\| {code.value} \| `{code.name}` \| \w", codes, re.MULTILINE) for code in ExitCode)
     fields = make_configuration.text()

@@ -12,7 +12,7 @@ from markdown_pages import DOCS, PAGES, ROOT, anchors, codes, headings, links
 from metric_names import FAMILIES, check_expression
 
 from trio_sched.cli.commands import COMMANDS
-from trio_sched.cli.flag_table import SECTIONS
+from trio_sched.cli.flag_table import ALL_SECTIONS
 from trio_sched.cli.legacy_flags import LEGACY_NAMES
 from trio_sched.daemon.serving.endpoints import build_routes
 from trio_sched.daemon.serving.liveness import Liveness
@@ -82,7 +82,7 @@ def test_the_readme_leads_to_the_index() -> None:
 @cache
 def flags() -> set[str]:
     """The names of all flags of the daemon and all options of the commands."""
-    found = {flag.name for section in SECTIONS.values() for flag in section} | LEGACY_NAMES
+    found = {flag.name for section in ALL_SECTIONS.values() for flag in section} | LEGACY_NAMES
     for command in COMMANDS.values():
         for option in command.load().params:
             if isinstance(option, click.Option):

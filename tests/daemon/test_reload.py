@@ -416,7 +416,7 @@ async def test_what_has_changed_since_the_start_read_the_file_is_reloaded(
 ) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("10")
-    digest = digest_of(str(path))
+    digest = digest_of([str(path)])
     path.write_text("20")  # while the caches are filled, or this process follows with delayCacheUntilActive
     async with reloading(path, digest) as process:
         await trio.sleep(6)

@@ -92,9 +92,9 @@ def test_an_instance_is_used_as_it_is() -> None:
         ({"waitSeconds": "1s"}, "args.waitSeconds: expected a number, got '1s'"),
         ({"strictMode": 1}, "args.strictMode: expected true or false, got 1"),
         ({"note": 5}, "args.note: expected a text, got 5"),
-        ({"seats": 0}, "args: 'seats' must be >= 1: 0"),
-        ({"seat": 1}, "args: extra fields found (seat)"),
-        ({"wait_seconds": 1}, "args: extra fields found (wait_seconds)"),
+        ({"seats": 0}, "args.seats: must be >= 1: 0"),
+        ({"seat": 1}, "args.seat: unknown field; did you mean 'seats'?"),
+        ({"wait_seconds": 1}, "args.wait_seconds: unknown field; did you mean 'waitSeconds'?"),
         ({"limits": [{"atMost": 1}]}, "args.limits[0].resource: required field missing"),
         (
             {"limits": [{"resource": "cpu", "atMost": "x"}]},

@@ -11,6 +11,7 @@ from attrs import frozen
 from trio_sched.cli.chosen_plugins import PointsByPlugin
 from trio_sched.cli.configuration_text import read_configuration_file
 from trio_sched.cli.exit_code import ExitCode
+from trio_sched.cli.plugin_selection import plugin_options, selection_of
 from trio_sched.cli.prepare import check_elector, check_extender
 from trio_sched.config.errors import ConfigError, Finding
 from trio_sched.config.extenders import apply_extenders
@@ -75,12 +76,17 @@ class Problem:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--feature-gates", metavar="NAME=BOOL,...", default="", help="As kube-scheduler's flag.")
+@plugin_options
 @click.option("--emulated-version", metavar="VERSION", default="", help="As kube-scheduler's flag.")
-def check_config(files: tuple[str, ...], output: str, feature_gates: str, emulated_version: str) -> ExitCode:
+def check_config(
+    files: tuple[str, ...], output: str, feature_gates: str, emulated_version: str, **plugins: Any
+) -> ExitCode:
     """Check *files* and show what was found."""
     gates = _gates(feature_gates, emulated_version)
-    registry = PluginRegistry.discover()
+    registry, unusable = selection_of(plugins).registry_and_errors()
     found = {file: list(_check(file, gates, registry)) for file in dict.fromkeys(files)}
+    for error in unusable:
+        found.setdefault(error.path, []).append(Problem(path="", line=error.line, message=error.problem))
     is_wrong = any(not problem.is_warning for problems in found.values() for problem in problems)
     if output == "json":
         listed = [

@@ -30,6 +30,7 @@ class LazyCommand(NamedTuple):
 COMMANDS: Final = {
     "simulate": LazyCommand("simulate", "simulate", "Schedule a cluster from files on an embedded API server."),
     "plugins": LazyCommand("plugins", "plugins", "List the installed plugins."),
+    "new-plugin": LazyCommand("new_plugin", "new_plugin", "Write a package with a plugin that works."),
     "check-config": LazyCommand(
         "check_config", "check_config", "Say everything that is wrong with configuration files."
     ),

@@ -8,7 +8,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from trio_sched.cli.commands import COMMANDS, NAME
 from trio_sched.cli.exit_code import ExitCode
-from trio_sched.cli.flag_table import SECTIONS
+from trio_sched.cli.flag_table import ALL_SECTIONS
 
 VARIABLE: Final = "_TRIO_SCHED_COMPLETE"
 """The environment variable with which the script asks the program for completions."""
@@ -21,7 +21,7 @@ bash: eval "$(trio-sched completion bash)"               in ~/.bashrc
 zsh:  eval "$(trio-sched completion zsh)"                in ~/.zshrc
 fish: trio-sched completion fish > ~/.config/fish/completions/trio-sched.fish
 """
-_FILES: Final = ("config", "kubeconfig", "file", "dir", "to", "manifest")
+_FILES: Final = ("config", "kubeconfig", "file", "dir", "to", "manifest", "plugin")
 
 
 class _Program(click.Group):
@@ -77,7 +77,7 @@ def _program() -> _Program:
             is_flag=flag.type.alone is not None,
             type=click.Path() if flag.name.rpartition("-")[2] in _FILES else None,
         )
-        for flags in SECTIONS.values()
+        for flags in ALL_SECTIONS.values()
         for flag in flags
     ]
     return _Program(NAME, params=[*options], add_help_option=False)

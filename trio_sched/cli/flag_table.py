@@ -1,4 +1,4 @@
-"""Every flag of kube-scheduler 1.36, section by section."""
+"""Every flag of kube-scheduler 1.36, section by section, and the few that it does not have."""
 
 import re
 import textwrap
@@ -147,7 +147,41 @@ SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
         Flag("version", _VERSION_TYPE, "", "Print the version and exit; =raw prints more; =vX.Y.Z reports another."),
     ),
 }
-"""The flags by section, in the order in which ``--help`` shows them."""
+"""The flags of kube-scheduler by section, in the order in which ``--help`` shows them."""
+
+
+OWN_SECTIONS: Final[dict[str, tuple[Flag, ...]]] = {
+    "Plugins": (
+        Flag("allow-plugins", STRINGS, (), "Import no plugins of other packages but these names or distributions."),
+        Flag(
+            "deny-plugins", STRINGS, (), "Do not import plugins of these names or distributions; * stands for any text."
+        ),
+        Flag("plugin", STRINGS, (), "Files that define plugins, as if they were installed; reloaded when saved."),
+        Flag(
+            "plugin-blocking-budget",
+            DURATION,
+            SECOND_NS // 10,
+            "How long a hook may let nothing else run before a warning names it, and where it stood.",
+        ),
+        Flag(
+            "plugin-failure-policy",
+            STRINGS,
+            (),
+            "What becomes of pods when a plugin fails: NAME=closed, open, or skip:N to go on without it after N times.",
+        ),
+        Flag("plugins-dir", STRINGS, (), "Folders with such files; those beginning with _ are helpers of the others."),
+        Flag(
+            "trace-plugins",
+            STRING,
+            "",
+            "Log every call of plugins, and its answer, for pods like namespace/name* or with labels like app=web.",
+        ),
+    ),
+}
+"""The flags that kube-scheduler does not have."""
+
+ALL_SECTIONS: Final = {**SECTIONS, **OWN_SECTIONS}
+"""Every flag that is shown."""
 
 
 def usage(program: str, gate_lines: list[str], columns: int | None = None) -> str:
@@ -170,6 +204,20 @@ def usage(program: str, gate_lines: list[str], columns: int | None = None) -> st
                 more += gate_lines
             lines += [" " * width + line for line in more]
     return "\n".join(lines) + "\n"
+
+
+def own_usage(columns: int | None = None) -> str:
+    """The flags that kube-scheduler does not have, in lines of *columns* if that is given."""
+    lines: list[str] = []
+    for section, flags in OWN_SECTIONS.items():
+        lines.append(f"{section}:")
+        for flag in flags:
+            # In another form than the flags of kube-scheduler, so that the two cannot be taken for each other.
+            text = f"--{flag.name}: {flag.help}{shown_default(flag)}"
+            first, *more = _wrapped(text, columns and columns - 6)
+            lines += [f"  {first}", *(f"      {line}" for line in more)]
+        lines.append("")
+    return "\n".join(lines)
 
 
 def _wrapped(text: str, columns: int | None) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from trio_sched.cli.flag_table import SECTIONS, usage
+from trio_sched.cli.flag_table import OWN_SECTIONS, SECTIONS, usage
 from trio_sched.cli.go_flags import FlagError, parse_go_flags
 from trio_sched.cli.legacy_flags import LEGACY_FLAGS
 from trio_sched.cli.version import KUBERNETES
@@ -36,6 +36,7 @@ _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 METRIC_LABEL: Final = re.compile(f"{_METRIC},{_LABEL}")
 """The name of a metric and of one of its labels, as the flags about metrics have them."""
 _FLAGS: Final = {flag.name: flag for flags in SECTIONS.values() for flag in flags}
+_OWN_FLAGS: Final = {flag.name: flag for flags in OWN_SECTIONS.values() for flag in flags}
 
 
 class ArgumentError(TrioSchedError):
@@ -151,23 +152,24 @@ def split_arguments(argv: Sequence[str]) -> tuple[Flags, tuple[str, ...]]:
     Raises:
         FlagError: a flag is wrong.
     """
-    parsed = parse_go_flags([*_FLAGS.values(), *LEGACY_FLAGS], argv)
+    parsed = parse_go_flags([*_FLAGS.values(), *_OWN_FLAGS.values(), *LEGACY_FLAGS], argv)
     return Flags(parsed.values, parsed.given), parsed.arguments
 
 
 def near_flag(name: str) -> str | None:
     """The flag that *name* may have been meant to be; None if none is near."""
-    return nearest_name(name, _FLAGS)
+    return nearest_name(name, {**_FLAGS, **_OWN_FLAGS})
 
 
 def flags_usage(program: str = PROGRAM, columns: int | None = None) -> str:
-    """All the flags, for ``--help`` and before the error of a wrong flag, in lines of *columns* if that is given."""
+    """The flags of kube-scheduler, for ``--help`` and before a wrong flag's error, in lines of *columns* if given."""
     return usage(program, DEFAULT_GATES.help_lines(), columns)
 
 
 def flag_values(flags: Flags) -> dict[str, str]:
-    """Every flag of kube-scheduler with its value as Go prints it, by name in alphabetical order."""
-    return {name: flag.type.show(flags[name]) for name, flag in sorted(_FLAGS.items())}
+    """Every flag of kube-scheduler with its value as Go prints it, and ours that were given, in alphabetical order."""
+    shown = _FLAGS | {name: flag for name, flag in _OWN_FLAGS.items() if name in flags.given}
+    return {name: flag.type.show(flags[name]) for name, flag in sorted(shown.items())}
 
 
 def logging_problems(flags: Flags, gates: FeatureGates) -> Iterator[Problem]:

@@ -47,12 +47,13 @@ def main(argv: Sequence[str] | None = None) -> ExitCode:
 
 def help_text(columns: int | None = None) -> str:
     """What ``--help`` shows: the commands, then every flag of the daemon, in lines of *columns* if that is given."""
+    from trio_sched.cli.flag_table import own_usage
     from trio_sched.cli.flags import flags_usage
 
     width = max(map(len, COMMANDS))
     commands = [f"  {name:<{width}}   {command.short_help}" for name, command in COMMANDS.items()]
     listed = "\n".join(["Commands:", *commands, "", f"{NAME} COMMAND --help tells more about one of them."])
-    return f"{_ABOUT}\n{listed}\n\n{flags_usage(NAME, columns)}"
+    return f"{_ABOUT}\n{listed}\n\n{own_usage(columns)}\n{flags_usage(NAME, columns)}"
 
 
 def _run(arguments: list[str]) -> ExitCode:

@@ -11,6 +11,7 @@ from attrs import evolve
 from trio_sched.cli.chosen_plugins import PointsByPlugin
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import parse_flags
+from trio_sched.cli.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.prepare import prepare
 from trio_sched.cli.run import daemon_settings
 from trio_sched.cli.simulated_run import in_process_clients
@@ -18,7 +19,6 @@ from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
 from trio_sched.daemon.permissions import Rule, cluster_rules, election_rules
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.kube_client.settings import ConnectionSettings
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.clock import trio_clock
@@ -34,14 +34,23 @@ _GROUP = "rbac.authorization.k8s.io"
 @click.option("--name", default="trio-sched", show_default=True, help="Of the roles and their bindings.")
 @click.option("--namespace", default="kube-system", show_default=True, help="Of the service account.")
 @click.option("--service-account", default="trio-sched", show_default=True, help="The one that the scheduler runs as.")
+@plugin_options
 @click.option("--rules", "rules_only", is_flag=True, help="Print the rules of the ClusterRole only, as a list.")
-def rbac(path: str, feature_gates: str, name: str, namespace: str, service_account: str, rules_only: bool) -> ExitCode:
+def rbac(
+    path: str,
+    feature_gates: str,
+    name: str,
+    namespace: str,
+    service_account: str,
+    rules_only: bool,
+    **plugins: Any,
+) -> ExitCode:
     """Print the roles that the scheduler needs to run with a configuration, and bindings to its service account.
 
     They follow from the plugins that the configuration enables: what they read, what they register for, and what they
-    say that they write. Plugins of other packages have to be installed here.
+    say that they write. Plugins of other packages have to be installed here, or be given as files.
     """
-    loaded = _load(path, feature_gates)
+    loaded = _load(path, feature_gates, selection_of(plugins))
     rules = [rule.as_manifest() for rule in cluster_rules(loaded)]
     if rules_only:
         click.echo(_yaml(rules), nl=False)
@@ -70,9 +79,9 @@ def rbac(path: str, feature_gates: str, name: str, namespace: str, service_accou
     return ExitCode.OK
 
 
-def _load(path: str, feature_gates: str) -> LoadedProfiles:
+def _load(path: str, feature_gates: str, selection: PluginSelection) -> LoadedProfiles:
     """The plugins of the configuration at *path*, instantiated."""
-    registry = PluginRegistry.discover()
+    registry = selection.registry()
     given = {"--config": path, "--feature-gates": feature_gates}
     flags = parse_flags([f"{flag}={value}" for flag, value in given.items() if value])
     connection = ConnectionSettings(server="https://cluster.invalid")

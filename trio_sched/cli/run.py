@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Final
 
 import click
 import trio
@@ -19,8 +20,10 @@ from attrs import frozen
 
 from trio_sched.cli.chosen_plugins import PointsByPlugin, check_arguments, choose_installed
 from trio_sched.cli.exit_code import ExitCode
+from trio_sched.cli.failure_policies import read_failure_policies
 from trio_sched.cli.flags import Flags
 from trio_sched.cli.metrics_options import metrics_options
+from trio_sched.cli.plugin_selection import PluginSelection
 from trio_sched.cli.prepare import LoggingOptionsError, Prepared, check_elector, check_logging, prepare
 from trio_sched.cli.start_log import (
     log_configuration,
@@ -36,12 +39,15 @@ from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.daemon.log_lines import line_handler
 from trio_sched.daemon.log_setup import LogSettings, set_up_logging
 from trio_sched.daemon.overdue_end import wait_for_overdue_hooks
+from trio_sched.daemon.plugin_trace import BadTraceSelector, TraceSelector
 from trio_sched.daemon.reload import ReloadRequests, digest_of
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
 from trio_sched.daemon.tracing.environment import TracesWanted, traces_wanted
 from trio_sched.daemon.wake_up import WakeUp
+from trio_sched.documents.durations import format_duration
+from trio_sched.documents.errors import shortened
 from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError
@@ -50,6 +56,8 @@ from trio_sched.kube_client.files import UNREADABLE, describe_open_error
 from trio_sched.objects.timestamps import SECOND_NS
 
 log = logging.getLogger(__name__)
+
+_LEAST_BUDGET_NS: Final = SECOND_NS // 1000
 
 
 def run(flags: Flags) -> ExitCode:
@@ -66,9 +74,10 @@ def run(flags: Flags) -> ExitCode:
             log.info("%s", warning, extra={"featureGate": gate.name, "value": gate.value})
         set_up_logging(log_settings(flags))
         log_flags(flags)
-        registry = PluginRegistry.discover()
+        selection = PluginSelection.of_flags(flags)
+        digest = digest_of(watched_files(flags))  # before the files are read: what changes them later is seen
+        registry = selection.registry()
         points_of = PointsByPlugin(registry)
-        digest = digest_of(flags.config)  # before the file is read: what changes it later is seen
         prepared = prepare(flags, points_of=points_of)
         prepared.source.warn()
         log_overrides(prepared, points_of)
@@ -129,10 +138,37 @@ def daemon_settings(prepared: Prepared, registry: PluginRegistry, *, watch_event
         profiles=chosen.profiles,
         registry=registry,
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        plugin_budget_seconds=_budget_seconds(prepared.flags),
+        trace_plugins=_trace_selector(prepared.flags["trace-plugins"]),
+        failure_policies=read_failure_policies(prepared.flags["plugin-failure-policy"], chosen.profiles, registry),
         metrics=metrics_options(prepared.flags, watch_event_loop=watch_event_loop),
         max_in_unschedulable_seconds=prepared.flags["pod-max-in-unschedulable-pods-duration"] / SECOND_NS,
         serving=prepared.serving,
     )
+
+
+def _budget_seconds(flags: Flags) -> float:
+    """How long a hook may block.
+
+    Raises:
+        ConfigError: the flag says no time at all.
+    """
+    budget: int = flags["plugin-blocking-budget"]
+    if budget < _LEAST_BUDGET_NS:
+        raise ConfigError.of(f"--plugin-blocking-budget={format_duration(budget)}: must be at least 1ms")
+    return budget / SECOND_NS
+
+
+def _trace_selector(text: str) -> TraceSelector | None:
+    """The pods for which calls of plugins are logged.
+
+    Raises:
+        ConfigError: the flag names none.
+    """
+    try:
+        return TraceSelector.read(text) if text else None
+    except BadTraceSelector as error:
+        raise ConfigError.of(f"--trace-plugins={shortened(text)}: {error}") from error
 
 
 @frozen
@@ -148,15 +184,22 @@ class _ConfigurationFile:
 
     def read(self) -> DaemonSettings:
         """See `ConfigurationSource.read`."""
-        registry = PluginRegistry.discover()
+        registry = PluginSelection.of_flags(self.prepared.flags).registry()
         points_of = PointsByPlugin(registry)
         prepared = prepare(self.prepared.flags, points_of=points_of, connection=self.prepared.connection)
         prepared.source.warn()
         return daemon_settings(prepared, registry)
 
 
+def watched_files(flags: Flags) -> list[str]:
+    """The files whose change is a reason to reload: the configuration, and those with plugins."""
+    return [*([flags.config] if flags.config else []), *PluginSelection.of_flags(flags).watched_files()]
+
+
 def _reload_requests(prepared: Prepared, digest: bytes) -> ReloadRequests | None:
-    return ReloadRequests(_ConfigurationFile(prepared), WakeUp(), digest) if prepared.flags.config else None
+    if not (prepared.flags.config or PluginSelection.of_flags(prepared.flags).has_files):
+        return None
+    return ReloadRequests(_ConfigurationFile(prepared), WakeUp(), digest, partial(watched_files, prepared.flags))
 
 
 async def _run_until_signal(

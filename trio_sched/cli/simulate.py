@@ -5,7 +5,7 @@ import logging
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 import trio
 import yaml
+from attrs import frozen
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
@@ -25,15 +26,17 @@ from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import MissingFeatureError, parse_flags
 from trio_sched.cli.outcome import Outcome
 from trio_sched.cli.outcome_text import outcome_as_data, outcome_as_tables
+from trio_sched.cli.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.prepare import prepare
 from trio_sched.cli.run import daemon_settings
 from trio_sched.cli.simulated_run import EMBEDDED, Plan, Progress, run_simulation, serve_until_signal
 from trio_sched.cli.terminal import answer_console
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.log_setup import LogSettings, set_up_logging
+from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import DaemonSettings
+from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.documents.durations import parse_duration
-from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.kube_client.files import describe_os_error
 from trio_sched.objects.timestamps import SECOND_NS
@@ -119,6 +122,20 @@ class _FileName(click.Path):
     callback=_read_address,
     help="Keep the cluster alive at HOST:PORT for kubectl, in real time.",
 )
+@plugin_options
+@click.option(
+    "--plugin-failure-policy",
+    "failure_policies",
+    metavar="NAME=POLICY,...",
+    default="",
+    help="What becomes of pods when a plugin fails: closed, open or skip:N.",
+)
+@click.option(
+    "--trace-plugins",
+    metavar="PODS",
+    default="",
+    help="Show on stderr every call of plugins and its answer, for pods like namespace/name* or app=web.",
+)
 @click.option(
     "-v", "--verbosity", type=click.IntRange(min=0), default=0, help="From 1 on, show the scheduler's log on stderr."
 )
@@ -131,7 +148,10 @@ def simulate(
     seed: int,
     for_seconds: float | None,
     address: tuple[str, int] | None,
+    failure_policies: str,
+    trace_plugins: str,
     verbosity: int,
+    **plugins: Any,
 ) -> ExitCode:
     """Schedule the cluster that is described in files, and show what becomes of it.
 
@@ -146,8 +166,13 @@ def simulate(
     if sys.stdin is None and Path("-") in files:
         raise click.UsageError("there is no standard input to read '-' from; it is closed")
     with _one_error():
+        own_flags = [f"--plugin-failure-policy={failure_policies}"] if failure_policies else []
+        if trace_plugins:
+            own_flags.append(f"--trace-plugins={trace_plugins}")
+            logging.getLogger("trio_sched.daemon.plugin_trace").setLevel(logging.INFO)
+        read_settings = partial(_settings, config, feature_gates, selection_of(plugins), own_flags)
         plan = Plan(
-            settings=_settings(config, feature_gates),
+            settings=read_settings(),
             manifests=load_manifests([sys.stdin if str(file) == "-" else file for file in files]),
             seed=seed,
             begins=datetime.now(UTC),
@@ -157,11 +182,14 @@ def simulate(
             _refuse_extenders(plan.settings)
             _show(_simulate(plan), output, every_pod=every_pod)
         else:
-            _serve(plan, *address)
+            watched = partial(_watched, config, selection_of(plugins))
+            _serve(plan, *address, ReloadRequests(_Files(str(config or ""), read_settings), WakeUp(), watched=watched))
     return ExitCode.OK
 
 
-def _settings(config: Path | None, feature_gates: str) -> DaemonSettings:
+def _settings(
+    config: Path | None, feature_gates: str, selection: PluginSelection, own_flags: Sequence[str] = ()
+) -> DaemonSettings:
     """The daemon as it is to run here: alone, and serving nothing.
 
     Raises:
@@ -172,13 +200,27 @@ def _settings(config: Path | None, feature_gates: str) -> DaemonSettings:
         arguments.append(f"--config={config}")
     if feature_gates:
         arguments.append(f"--feature-gates={feature_gates}")
-    registry = PluginRegistry.discover()
+    arguments += own_flags
+    registry = selection.registry()
     try:
         prepared = prepare(parse_flags(arguments), points_of=PointsByPlugin(registry), connection=EMBEDDED)
     except ConfigError as error:
         raise error.within(f"{config}: " if config else "") from error
     prepared.source.warn()
     return daemon_settings(prepared, registry)
+
+
+@frozen
+class _Files:
+    """What the options name, read anew when it has changed."""
+
+    path: str
+    read: Callable[[], DaemonSettings]
+
+
+def _watched(config: Path | None, selection: PluginSelection) -> list[str]:
+    """The files whose change is a reason to reload."""
+    return [*([str(config)] if config else []), *selection.watched_files()]
 
 
 def _refuse_extenders(settings: DaemonSettings) -> None:
@@ -209,7 +251,7 @@ def _show(outcome: Outcome, output: str, *, every_pod: bool) -> None:
             console.print(part)
 
 
-def _serve(plan: Plan, host: str, port: int) -> None:
+def _serve(plan: Plan, host: str, port: int, reload: ReloadRequests) -> None:
     """Serve until a signal; the kubeconfig exists as long as the cluster.
 
     Raises:
@@ -219,7 +261,7 @@ def _serve(plan: Plan, host: str, port: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="trio-sched-"))
     refused: OSError | None = None
     try:
-        trio.run(partial(serve_until_signal, plan, host, port, partial(_announce, folder / "kubeconfig")))
+        trio.run(partial(serve_until_signal, plan, host, port, partial(_announce, folder / "kubeconfig"), reload))
     except* OSError as group:
         refused = first_leaf(group)
     finally:

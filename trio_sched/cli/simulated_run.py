@@ -14,6 +14,7 @@ from trio_sched.cli.outcome import Outcome, is_decided, read_outcome
 from trio_sched.config.schema import ClientConnection
 from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.plugin_http import BlockingTransport
+from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
@@ -97,7 +98,9 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
     return outcome
 
 
-async def serve_until_signal(plan: Plan, host: str, port: int, announce: Callable[[str], None]) -> None:
+async def serve_until_signal(
+    plan: Plan, host: str, port: int, announce: Callable[[str], None], reload: ReloadRequests | None = None
+) -> None:
     """Keep the cluster of *plan* alive on a port, in real time, until a signal ends it.
 
     Args:
@@ -105,6 +108,7 @@ async def serve_until_signal(plan: Plan, host: str, port: int, announce: Callabl
         host: the address to listen on.
         port: 0 lets the system choose.
         announce: is called with the server's URL once everything runs.
+        reload: what is reloaded when it has changed, if anything is.
 
     Raises:
         ManifestError: an object is refused.
@@ -123,7 +127,7 @@ async def serve_until_signal(plan: Plan, host: str, port: int, announce: Callabl
         cluster.start_soon(arrivals.run, server)
         async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
             assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
-            await scheduling.start(partial(run_daemon, assembly, stop=stop))
+            await scheduling.start(partial(run_daemon, assembly, stop=stop, reload=reload))
             announce(url)
         cluster.cancel_scope.cancel()
 

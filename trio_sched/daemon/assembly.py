@@ -36,6 +36,7 @@ from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.object_writes import ObjectWrites
 from trio_sched.daemon.plugin_handle import HandleParts
 from trio_sched.daemon.plugin_http import NetworkTransport, PluginHttp
+from trio_sched.daemon.plugin_trace import PluginTrace
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.preemption_executor import PreemptionExecutor
@@ -132,6 +133,7 @@ class Assembly:
     watches: Watches
     watch_reconnect: WatchReconnect
     hook_times: HookTimes
+    plugin_trace: PluginTrace
     unassigned: UnassignedPods
     waiting: WaitingPods
     loader: ProfileLoader
@@ -302,6 +304,8 @@ def assemble(
     hook_times = HookTimes(time.perf_counter)
     # Watching the event loop costs every turn of it, so it is done only where there are plugins of other packages.
     hook_times.install(hook for hook in loaded.prepared.hooks if not hook.built_in)
+    plugin_trace = PluginTrace(hook_times, selector=settings.trace_plugins)
+    plugin_trace.install(loaded.prepared.hooks)
     reloads, cache_checks = ReloadCounters(), CacheChecks()
     return Assembly(
         clients=clients,
@@ -323,8 +327,9 @@ def assemble(
         watches=watches,
         watch_reconnect=WatchReconnect([watches.nodes, watches.pods]),
         extenders=extenders,
-        blocking_hooks=BlockingHooks(hook_times),
+        blocking_hooks=BlockingHooks(hook_times, settings.plugin_budget_seconds),
         hook_times=hook_times,
+        plugin_trace=plugin_trace,
         unassigned=unassigned,
         waiting=waiting,
         loader=loader,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from trio_sched.engine.failure_guard import SKIP_SECONDS
 from trio_sched.engine.hook_failure import describe_error, has_plain_text
 from trio_sched.engine.plugin_failures import PluginFailures
 
@@ -14,6 +15,12 @@ def log_plugin_failures(plugin_failures: PluginFailures) -> None:
     """Log every failure since the last time; a hook that failed often gets one line with the number of times."""
     if not plugin_failures:
         return
+    for plugin, failures in plugin_failures.drain_notices():
+        if failures is None:
+            log.info("plugin %s is called again after it was skipped", plugin, extra={"plugin": plugin})
+        else:
+            text = "plugin %s is skipped for %.0f s after %d failures in a row; pods are scheduled without it"
+            log.warning(text, plugin, SKIP_SECONDS, failures, extra={"plugin": plugin, "failures": failures})
     for reported in plugin_failures.drain():
         failed = reported.failed
         fields: dict[str, object] = {

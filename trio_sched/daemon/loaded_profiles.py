@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
+import trio
 from attrs import define, frozen
 
 from trio_sched.daemon.plugin_handle import HandleParts, PluginHandle, SharedObjects
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.watched_kinds import Watched, declared_resources, wanted_kinds
 from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.engine.failure_guard import FailureGuards
 from trio_sched.engine.likely_mistakes import likely_mistakes
 from trio_sched.engine.plugin_registry import PluginRegistry, is_built_in
 from trio_sched.engine.profile import build_profile
@@ -64,9 +66,12 @@ class ProfileLoader:
         Raises:
             PluginError: a plugin is missing or broken.
         """
+        guards = FailureGuards(settings.failure_policies, trio.current_time, self.scheduler.plugin_failures)
         shared = SharedObjects()
         profiles = {
-            resolved.name: build_profile(resolved, settings.registry, self._handles(settings, resolved.name, shared))
+            resolved.name: build_profile(
+                resolved, settings.registry, self._handles(settings, resolved.name, shared), guards
+            )
             for resolved in settings.profiles
         }
         _log_likely_mistakes(settings.registry, {name for profile in profiles.values() for name in profile.plugins})

@@ -11,6 +11,7 @@ import hashlib
 import logging
 import os
 import stat
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -73,7 +74,20 @@ class ReloadRequests:
     requested: WakeUp
     """Set on SIGHUP."""
     digest: bytes = b""
-    """`digest_of` the file when it was read for the start; empty: it is in force as it is when the reloads begin."""
+    """`digest_of` these when they were read for the start; empty: they are in force as they are when reloads begin."""
+    watched: Callable[[], Sequence[str]] | None = None
+    """Lists the files whose change is a reason to reload; None: the configuration file alone."""
+
+    @property
+    def name(self) -> str:
+        """What is reloaded, for the log: the configuration file, if there is one."""
+        return self.source.path or "the files with plugins"
+
+    def files(self) -> list[str]:
+        """The files whose change is a reason to reload."""
+        if self.watched is not None:
+            return list(self.watched())
+        return [self.source.path] if self.source.path else []
 
 
 @define(eq=False, kw_only=True)
@@ -90,34 +104,34 @@ class Reloader:
         Args:
             services: holds the background tasks of new plugins.
         """
-        self._digest = self.requests.digest or digest_of(self.requests.source.path)
+        self._digest = self.requests.digest or digest_of(self.requests.files())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._poll_file)
+            nursery.start_soon(self._poll_files)
             while True:
                 await self.requests.requested.wait()
                 await self.reload(services)
 
     async def reload(self, services: trio.Nursery) -> None:
         """Read the file and put it in force; a failure is logged, counted and recorded as an event."""
-        self._digest = digest_of(self.requests.source.path) or self._digest
+        self._digest = digest_of(self.requests.files()) or self._digest
         counters = self.assembly.reloads
         try:
             fixed = await self._reload(services)
         except Exception as error:  # plugins of the new configuration may raise anything
             problem = str(error) if isinstance(error, TrioSchedError) else describe_error(error)
             place, hint = getattr(error, "place", ""), getattr(error, "hint", "")
-            fields = {"file": self.requests.source.path, "err": problem, "place": place, "hint": hint}
+            fields = {"file": self.requests.name, "err": problem, "place": place, "hint": hint}
             log.error("Configuration not reloaded; the former one stays in force", extra=_present(fields))
-            self._record("Warning", f"{self.requests.source.path}: {problem}")
+            self._record("Warning", f"{self.requests.name}: {problem}")
             counters.count(problem)
             return
-        log.info("Reloaded configuration", extra={"file": self.requests.source.path, "profiles": self._profile_names()})
-        self._record("Normal", f"{self.requests.source.path} is in force")
+        log.info("Reloaded configuration", extra={"file": self.requests.name, "profiles": self._profile_names()})
+        self._record("Normal", f"{self.requests.name} is in force")
         counters.count("")
         if fixed:
             log.warning(
                 "some fields of the configuration cannot change while the scheduler runs; restart it for these",
-                extra={"file": self.requests.source.path, "fields": fixed},
+                extra={"file": self.requests.name, "fields": fixed},
             )
 
     async def _reload(self, services: trio.Nursery) -> list[str]:
@@ -127,7 +141,8 @@ class Reloader:
             The fields that were left as they are.
         """
         assembly, former = self.assembly, self.assembly.loaded
-        if _is_special(self.requests.source.path):  # waiting for whoever writes to a pipe would hold up everything
+        path = self.requests.source.path
+        if path and _is_special(path):  # waiting for whoever writes to a pipe would hold up everything
             raise ReloadRefused("it is not a regular file; replace it by one, or restart the scheduler")
         settings = self.requests.source.read()
         config, fixed = keep_fixed(former.settings.config, settings.config)
@@ -169,6 +184,7 @@ class Reloader:
         assembly.object_cache.check_kind = partial(check_kind, loaded.wanted_kinds)
         assembly.preemption_executor.parallelism = config.parallelism
         assembly.hook_times.replace(hook for hook in loaded.prepared.hooks if not hook.built_in)
+        assembly.plugin_trace.install(loaded.prepared.hooks)
         scheduler.queue.replace_backoff(
             Backoff(
                 config.pod_initial_backoff_seconds,
@@ -183,21 +199,29 @@ class Reloader:
         assembly.pods_available.set()
         assembly.backoff_changed.set()
 
-    # --- the file ---------------------------------------------------------------------------------------------------
+    # --- the files --------------------------------------------------------------------------------------------------
 
-    async def _poll_file(self) -> None:
-        """Request a reload when the file has other contents; a volume of a ConfigMap replaces it by a new link."""
-        path = self.requests.source.path
-        known: tuple[int, ...] | None = None  # it may have changed since the start read it
+    async def _poll_files(self) -> None:
+        """Request a reload when a file has other contents; a volume of a ConfigMap replaces it by a new link."""
+        known, is_first = self._identities(), True  # they may have changed since the start read them
         while True:
             await trio.sleep(RELOAD_POLL_SECONDS)
-            found = _identity(path)
-            if found is None or found == known or not (digest := digest_of(path)):
+            files, found = self.requests.files(), self._identities()
+            config = self.requests.source.path
+            is_same = found == known and not is_first
+            if is_same or (config and config not in found) or not (digest := digest_of(files)):
                 continue
-            known = found
+            changed = sorted(path for path in found.keys() | known.keys() if found.get(path) != known.get(path))
+            known, is_first = found, False
             if digest != self._digest:
-                log.info("Configuration file has changed", extra={"file": path})
+                only_config = files == [config]
+                what = "Configuration file has changed" if only_config else "Files have changed"
+                log.info(what, extra={"file": config} if only_config else {"files": changed or files})
                 self.requests.requested.set()
+
+    def _identities(self) -> dict[str, tuple[int, ...]]:
+        """What is different of each file that is there when it has changed."""
+        return {path: identity for path in self.requests.files() if (identity := _identity(path)) is not None}
 
     # --- saying so --------------------------------------------------------------------------------------------------
 
@@ -231,14 +255,19 @@ async def _pass_trial(tasks: BackgroundTasks) -> None:
         raise tasks.failure
 
 
-def digest_of(path: str) -> bytes:
-    """What tells the contents of a regular file apart; empty if *path* is none, or cannot be read."""
-    if _is_special(path):
-        return b""
-    try:
-        return hashlib.sha256(read_bytes(path, pipe_wait_seconds=0.0)).digest()
-    except (OSError, ValueError):
-        return b""
+def digest_of(paths: Sequence[str]) -> bytes:
+    """What tells the contents of regular files apart; empty if the first is none, or cannot be read."""
+    digest = hashlib.sha256()
+    for index, path in enumerate(paths):
+        try:
+            content = None if _is_special(path) else read_bytes(path, pipe_wait_seconds=0.0)
+        except (OSError, ValueError):
+            content = None
+        if content is None and not index:
+            return b""
+        digest.update(f"{path}\n{-1 if content is None else len(content)}\n".encode("utf-8", "surrogateescape"))
+        digest.update(content or b"")
+    return digest.digest()
 
 
 def _is_special(path: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
@@ -9,8 +10,11 @@ from attrs import field, frozen
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.config.schema import SchedulerConfig
+from trio_sched.daemon.limits import BLOCKING_SECONDS
 from trio_sched.daemon.metrics.options import MetricsOptions
+from trio_sched.daemon.plugin_trace import TraceSelector
 from trio_sched.daemon.serving_settings import ServingSettings
+from trio_sched.engine.failure_policy import FailurePolicy
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.queue import MAX_IN_UNSCHEDULABLE_SECONDS
 from trio_sched.kube_client.connection import KubeClient
@@ -34,6 +38,12 @@ class DaemonSettings:
     max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
     serving: ServingSettings | None = None
     """None: nothing is served."""
+    failure_policies: Mapping[str, FailurePolicy] = field(factory=dict)
+    """By plugin; they win over what the classes say."""
+    plugin_budget_seconds: float = BLOCKING_SECONDS
+    """How long a hook may let nothing else run before it is named in the log."""
+    trace_plugins: TraceSelector | None = None
+    """The pods for which calls of plugins are logged."""
     metrics: MetricsOptions = field(factory=MetricsOptions)
 
 

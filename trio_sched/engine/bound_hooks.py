@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import CodeType
+from typing import Any, Protocol
 
 from attrs import define
 
 from trio_sched.plugin_api.verdicts import Input
 
 HookFunction = Callable[..., Any]
+
+
+class Guard(Protocol):
+    """Is told how calls have ended; see `failure_guard`."""
+
+    def failed(self, failed: Any, pod: str = "", *, has_neutral: bool = True) -> bool:
+        """A call has failed; whether its answer is a neutral one."""
+
+    def succeeded(self, hook: str) -> None:
+        """A call of *hook* has not failed."""
 
 
 @define(eq=False)
@@ -25,6 +36,15 @@ class BoundHook:
     """Distribution, version and class that the plugin comes from."""
     built_in: bool = False
     """Whether the plugin is one of this project: its hooks have limits of their own and are not timed."""
+    guard: Guard | None = None
+    """Set on hooks that are awaited, of plugins that do not always fail closed."""
+    code: CodeType | None = None
+    """The code of the plugin's own function, if it is a plugin of another package."""
+
+    @property
+    def place(self) -> str:
+        """File and line of the plugin's function; empty if they are not known."""
+        return "" if self.code is None else f"{self.code.co_filename}, line {self.code.co_firstlineno}"
 
 
 @define(eq=False)

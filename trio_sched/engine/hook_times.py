@@ -63,6 +63,24 @@ class HookTimes:
         self._hooks.clear()
         self.install(hooks)
 
+    @property
+    def hooks(self) -> list[BoundHook]:
+        """What is timed while it is switched on."""
+        return [timed.hook for timed in self._hooks]
+
+    def function(self, hook: BoundHook) -> HookFunction:
+        """What *hook* calls, apart from being timed."""
+        return next((timed.original for timed in self._hooks if timed.hook is hook), hook.function)
+
+    def put_function(self, hook: BoundHook, function: HookFunction) -> None:
+        """Have *hook* call *function* from now on, timed as it was before."""
+        hook.function = function
+        for position, timed in enumerate(self._hooks):
+            if timed.hook is hook:
+                self._hooks[position] = again = _TimedHook(hook, function, self._timed(hook, function))
+                if self.is_on:
+                    hook.function = again.replacement
+
     def switch_on(self) -> None:
         """Time every call from now on."""
         if not self.is_on:

@@ -1,47 +1,17 @@
-"""From ``pluginConfig`` in the file to the attrs class that a plugin calls its ``Args``."""
+"""From ``pluginConfig`` in the file to the class that a plugin calls its ``Args``."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Mapping,
-    MutableMapping,
-    MutableSequence,
-    MutableSet,
-    Sequence,
-    Set,
-)
-from functools import partial
-from typing import Any, get_args, get_origin
+from collections.abc import Mapping
+from typing import Any, Final
 
-import attrs
-import cattrs
-from cattrs import IterableValidationError, IterableValidationNote, transform_error
-from cattrs.gen import make_dict_structure_fn, override
-from cattrs.v import format_exception
-
-from trio_sched.documents.errors import shortened
+from trio_sched.engine.argument_classes import UnreadableArgs, record_of
+from trio_sched.engine.hook_failure import describe_error
 from trio_sched.engine.plugin_errors import PluginArgsError
+from trio_sched.plugin_api.arguments import PluginArguments
 
-_OF_FRAMEWORK = ("apiVersion", "kind")
-_WORDS: dict[type[Any], str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-_COLLECTIONS: dict[Any, Callable[[list[Any]], Any]] = {
-    list: list,
-    tuple: tuple,
-    set: set,
-    frozenset: frozenset,
-    Sequence: tuple,
-    MutableSequence: list,
-    Set: frozenset,
-    MutableSet: set,
-    Iterable: tuple,
-    Collection: tuple,
-}
-_MAPPINGS = (dict, Mapping, MutableMapping)
-_KEY_OR_INDEX = re.compile(r"\[[^\]]*\]|_([a-z0-9])")
+SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_OF_FRAMEWORK: Final = ("apiVersion", "kind")
 
 
 def plugin_args(name: str, plugin: type[Any], given: Any) -> Any:
@@ -49,7 +19,7 @@ def plugin_args(name: str, plugin: type[Any], given: Any) -> Any:
 
     Args:
         name: the plugin's name.
-        plugin: its class; ``Args``, if it has one, is an attrs class.
+        plugin: its class; ``Args``, if it has one, is a class of attrs, a dataclass or a ``msgspec.Struct``.
         given: the entry of the completed configuration: an instance already (the plugins that Kubernetes knows), a
             mapping as it stands in the file, or None.
 
@@ -58,123 +28,61 @@ def plugin_args(name: str, plugin: type[Any], given: Any) -> Any:
     """
     wanted = getattr(plugin, "Args", None)
     if wanted is None:
-        if given and set(given) - set(_OF_FRAMEWORK):
+        if isinstance(given, Mapping) and set(given) - set(_OF_FRAMEWORK):
             raise PluginArgsError(name, ["the plugin takes no arguments; remove the entry"])
         return None
     if isinstance(given, wanted):
         return given
     if given is None:
         given = {}
+    if isinstance(given, PluginArguments):  # a plugin in place of one of Kubernetes, whose arguments are read already
+        kind = type(given).__name__
+        fix = f"set Args = {kind} (of trio_sched.plugin_api), or give the plugin a name of its own"
+        raise PluginArgsError(name, [f"args: the arguments of this name are Kubernetes' {kind}; {fix}"])
     if not isinstance(given, Mapping):
         raise PluginArgsError(name, [f"args: expected a mapping, got {type(given).__name__}"])
-    raw = {key: value for key, value in given.items() if key not in _OF_FRAMEWORK}
+    problems: list[str] = []
     try:
-        return _converter().structure(raw, wanted)
-    except Exception as exc:  # cattrs gathers everything, the validators' own exceptions included
-        raise PluginArgsError(name, map(_as_in_the_file, transform_error(exc, "args", _describe))) from exc
+        made = record_of(wanted).read(
+            {key: value for key, value in given.items() if key not in _OF_FRAMEWORK}, "args", problems
+        )
+    except UnreadableArgs as error:
+        raise PluginArgsError(name, [str(error)]) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # validators and converters are the plugin's code, which may raise anything
+        raise PluginArgsError(name, [f"args: {describe_error(error)}"]) from error
+    if problems:
+        raise PluginArgsError(name, problems)
+    return made
 
 
-def _converter() -> cattrs.Converter:
-    """Reads camelCase keys into snake_case attributes, refuses unknown keys, does not coerce."""
-    converter = cattrs.Converter(forbid_extra_keys=True)
-
-    def structure_attrs(cls: type[Any]) -> Any:
-        renames = {a.name: override(rename=_camel(a.name)) for a in attrs.fields(cls)}
-        structure = make_dict_structure_fn(cls, converter, **renames)  # type: ignore[arg-type]  # cattrs' own signature
-
-        def structure_mapping(value: Any, wanted: type[Any]) -> Any:
-            return structure(_required(Mapping, "a mapping", value), wanted)
-
-        return structure_mapping
-
-    converter.register_structure_hook_factory(attrs.has, structure_attrs)
-    converter.register_structure_hook_factory(_is_collection, partial(_structure_collection, converter))
-    converter.register_structure_hook_factory(_is_mapping, partial(_structure_mapping, converter))
-    for scalar in (int, float, str, bool):
-        converter.register_structure_hook(scalar, _strict)
-    return converter
-
-
-def _is_collection(wanted: Any) -> bool:
-    return (get_origin(wanted) or wanted) in _COLLECTIONS
-
-
-def _is_mapping(wanted: Any) -> bool:
-    return (get_origin(wanted) or wanted) in _MAPPINGS
-
-
-def _structure_collection(converter: cattrs.Converter, wanted: Any) -> Any:
-    """Reads a list; cattrs itself would take any iterable, and split a text into letters."""
-    origin, types = get_origin(wanted) or wanted, get_args(wanted) or (Any,)
-    length = len(types) if origin is tuple and get_args(wanted) and types[-1] is not Ellipsis else None
-
-    def structure(value: Any, _wanted: Any) -> Any:
-        items = _required(list | tuple, "a list", value)
-        if length is not None and len(items) != length:
-            raise TypeError(f"expected a list of {length} items, got {len(items)}")
-        places = [(index, item, types[index] if length is not None else types[0]) for index, item in enumerate(items)]
-        return _COLLECTIONS[origin](_structure_each(converter, places, wanted))
-
-    return structure
-
-
-def _structure_mapping(converter: cattrs.Converter, wanted: Any) -> Any:
-    key_type, value_type = get_args(wanted) or (Any, Any)
-
-    def structure(value: Any, _wanted: Any) -> Any:
-        pairs = _required(Mapping, "a mapping", value)
-        keys = _structure_each(converter, [(key, key, key_type) for key in pairs], wanted)
-        values = _structure_each(converter, [(key, item, value_type) for key, item in pairs.items()], wanted)
-        return dict(zip(keys, values, strict=True))
-
-    return structure
-
-
-def _structure_each(converter: cattrs.Converter, places: Iterable[tuple[Any, Any, Any]], wanted: Any) -> list[Any]:
-    """Structure each (index or key, value, type).
+def written_args(plugin: type[Any], args: Any) -> dict[str, Any]:
+    """*args*, an instance of the ``Args`` of *plugin*, as they would stand in the file.
 
     Raises:
-        IterableValidationError: of all that are wrong, each with its index or key.
+        UnreadableArgs: the class cannot be read from a file.
     """
-    structured, errors = [], []
-    for place, value, type_ in places:
-        try:
-            structured.append(converter.structure(value, type_))
-        except Exception as exc:  # cattrs gathers everything
-            exc.add_note(IterableValidationNote(f"Structuring {wanted} @ index {place!r}", place, type_))
-            errors.append(exc)
-    if errors:
-        raise IterableValidationError(f"While structuring {wanted}", errors, wanted)
-    return structured
+    written: dict[str, Any] = record_of(plugin.Args).write(args)
+    return written
 
 
-def _required(type_: Any, words: str, value: Any) -> Any:
-    if not isinstance(value, type_):
-        raise TypeError(f"expected {words}, got {shortened(repr(value))}")
-    return value
+def args_schema(name: str, plugin: type[Any]) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of what ``pluginConfig[].args`` may be for *plugin*.
 
-
-def _strict(value: Any, wanted: type[Any]) -> Any:
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, wanted) or (wanted is not bool and isinstance(value, bool)):
-        raise TypeError(f"expected {_WORDS[wanted]}, got {shortened(repr(value))}")
-    return value
-
-
-def _describe(exc: BaseException, wanted: type[Any] | None) -> str:
-    """What is wrong, from the decoder or from a validator of the plugin."""
-    if isinstance(exc, TypeError | ValueError) and exc.args and isinstance(exc.args[0], str):
-        return exc.args[0]  # attrs' validators put the attribute and the value behind their text
-    return format_exception(exc, wanted)
-
-
-def _as_in_the_file(problem: str) -> str:
-    """The place first, and its keys in camelCase."""
-    text, _at, path = problem.rpartition(" @ ")
-    keys = _KEY_OR_INDEX.sub(lambda match: match[0] if match[1] is None else match[1].upper(), path)
-    return f"{keys}: {text}"
-
-
-def _camel(name: str) -> str:
-    return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)
+    Raises:
+        UnreadableArgs: its class of arguments cannot be read from a file.
+    """
+    wanted = getattr(plugin, "Args", None)
+    definitions: dict[str, Any] = {}
+    body: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+    if wanted is not None:
+        body = record_of(wanted).object_schema(definitions)
+    of_framework = {key: {"type": "string"} for key in _OF_FRAMEWORK}
+    return {
+        "$schema": SCHEMA_DIALECT,
+        "title": f"Arguments of {name}",
+        **body,
+        "properties": {**of_framework, **body["properties"]},
+        **({"$defs": {key: schema for key, (_record, schema) in definitions.items()}} if definitions else {}),
+    }

@@ -9,10 +9,10 @@ What is raised need not be an ``Exception`` (``SystemExit``, errors of asyncio):
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from itertools import islice
 from types import CoroutineType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from attrs import define
@@ -48,6 +48,8 @@ from trio_sched.plugin_api.status import SKIP, Code, Status
 from trio_sched.plugin_api.verdicts import PostFilterResult, PreFilterResult, PreFlight, QueuedPod, Verdicts, Wait
 from trio_sched.snapshot.arrays import BoolArray, Int64Array
 from trio_sched.snapshot.node_columns import NodeColumns
+
+T = TypeVar("T")
 
 _MAX_REGISTRATIONS: Final = 1000
 _INT64: Final = np.dtype(np.int64)
@@ -423,7 +425,9 @@ def read_status_result(hook: BoundHook, result: HookResult) -> Status | None:
     Raises:
         HookFailed: the plugin failed.
     """
-    value = read_value(hook, result)
+    if hook.guard is not None:
+        return _read_guarded(hook, result, read_status, has_neutral=False)
+    value = _read_value(hook, result)
     return None if value is None else read_status(hook, value)
 
 
@@ -433,7 +437,9 @@ def read_post_filter_result(hook: BoundHook, result: HookResult) -> PostFilterRe
     Raises:
         HookFailed: the plugin raised, or returned something else.
     """
-    value = read_value(hook, result)
+    if hook.guard is not None:
+        return _read_guarded(hook, result, read_post_filter, has_neutral=True)
+    value = _read_value(hook, result)
     return None if value is None else read_post_filter(hook, value)
 
 
@@ -443,6 +449,33 @@ def read_value(hook: BoundHook, result: HookResult) -> object:
     Raises:
         HookFailed: the plugin raised, or took too long.
     """
+    if hook.guard is not None:
+        return _read_guarded(hook, result, lambda _hook, value: value, has_neutral=True)
+    return _read_value(hook, result)
+
+
+def _read_guarded(
+    hook: BoundHook, result: HookResult, read: Callable[[BoundHook, object], T], *, has_neutral: bool
+) -> T | None:
+    """What *read* makes of a result; None in place of a failure that gets a neutral answer.
+
+    Raises:
+        HookFailed: the plugin failed, and fails closed.
+    """
+    guard = hook.guard
+    assert guard is not None
+    try:
+        value = _read_value(hook, result)
+        made = None if value is None else read(hook, value)
+    except HookFailed as failed:
+        if not guard.failed(failed, has_neutral=has_neutral):
+            raise
+        return None
+    guard.succeeded(hook.hook)
+    return made
+
+
+def _read_value(hook: BoundHook, result: HookResult) -> object:
     if type(result.error) is HookTimedOut:
         raise HookFailed(hook, f"{hook.hook} {result.error}")
     if result.error is not None:

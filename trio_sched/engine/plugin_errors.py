@@ -4,15 +4,19 @@ PluginError
 ├── UnknownPlugin        no distribution offers that name
 ├── AmbiguousPlugin      two distributions offer it
 ├── UnreadableDistribution  the entry points of a distribution cannot be read, so that it is not known what there is
+├── PluginNotAllowed     --deny-plugins or --allow-plugins excludes it
 ├── PluginLoadError      importing it failed
+├── IncompatiblePlugin   it needs another version of the plugin API
 ├── BadPlugin            it is not what a plugin must be: a misspelt hook, a wrong argument, no class
 └── PluginArgsError      its ``pluginConfig`` does not fit its ``Args``
 """
 
 from collections.abc import Iterable
 
+from trio_sched import __version__
 from trio_sched.engine.hook_failure import describe_error
 from trio_sched.errors import TrioSchedError
+from trio_sched.plugin_api.api_version import API_VERSION
 
 
 class PluginError(TrioSchedError):
@@ -62,6 +66,36 @@ class UnreadableDistribution(PluginError):
         )
 
 
+class PluginNotAllowed(PluginError):
+    """The operator has excluded a plugin by a flag."""
+
+    def __init__(self, plugin: str, source: str, rule: str) -> None:
+        super().__init__(plugin, source, rule)
+        self.plugin, self.source, self.rule = plugin, source, rule
+
+    def __str__(self) -> str:
+        return (
+            f"plugin {self.plugin!r} from {self.source} is excluded by {self.rule}, so it is not imported; remove the "
+            "name from the configuration, or change that flag"
+        )
+
+
+class IncompatiblePlugin(PluginError):
+    """A plugin needs a version of the plugin API that this trio-sched does not have."""
+
+    def __init__(self, plugin: str, source: str, required: str) -> None:
+        super().__init__(plugin, source, required)
+        self.plugin, self.source, self.required = plugin, source, required
+
+    def __str__(self) -> str:
+        major, own_major = self.required.partition(".")[0], API_VERSION.partition(".")[0]
+        other = f", or a release of the plugin for API {own_major}" if major != own_major else ""
+        return (
+            f"plugin {self.plugin!r} from {self.source} needs plugin API {self.required}, but this is trio-sched "
+            f"{__version__} with plugin API {API_VERSION}: install a trio-sched with plugin API {self.required}{other}"
+        )
+
+
 class PluginLoadError(PluginError):
     """An enabled plugin could not be imported; ``__cause__`` says why."""
 
@@ -70,8 +104,11 @@ class PluginLoadError(PluginError):
         self.plugin, self.source, self.cause = plugin, source, cause
 
     def __str__(self) -> str:
+        module = getattr(self.cause, "name", None) if isinstance(self.cause, ImportError) else None
+        is_about_api = isinstance(module, str) and module.split(".")[:2] == ["trio_sched", "plugin_api"]
+        hint = f" It may need a newer plugin API than {API_VERSION}, which this trio-sched has." if is_about_api else ""
         return (
-            f"plugin {self.plugin!r} from {self.source} failed to import: {describe_error(self.cause)}. "
+            f"plugin {self.plugin!r} from {self.source} failed to import: {describe_error(self.cause)}.{hint} "
             f"Fix or uninstall that distribution, or disable {self.plugin!r} in the profile"
         )
 

@@ -26,10 +26,13 @@ class PluginFailures:
 
     totals: Counter[tuple[str, str]] = field(factory=Counter)
     """(plugin, hook) → failures so far, drained or not."""
+    skipped: dict[str, bool] = field(factory=dict)
+    """Plugins that have been skipped because they failed too often: whether they still are."""
+    _notices: list[tuple[str, int | None]] = field(factory=list)
     _by_hook: dict[tuple[str, str], ReportedFailure] = field(factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self._by_hook)
+        return bool(self._by_hook or self._notices)
 
     def add(self, failed: HookFailed, pod: str = "") -> None:
         """*failed* happened while *pod* was dealt with."""
@@ -45,6 +48,16 @@ class PluginFailures:
         """The same for the failure in *status*, unless the plugin itself returned Error."""
         if status is not None and isinstance(status.error, HookFailed) and not status.error.returned_error:
             self.add(status.error, pod)
+
+    def note_skipped(self, plugin: str, failures: int | None) -> None:
+        """*plugin* is skipped from now on, after so many *failures*; None: it is called again."""
+        self.skipped[plugin] = failures is not None
+        self._notices.append((plugin, failures))
+
+    def drain_notices(self) -> list[tuple[str, int | None]]:
+        """What `note_skipped` was told since the last time."""
+        drained, self._notices = self._notices, []
+        return drained
 
     def drain(self) -> list[ReportedFailure]:
         """Everything since the last time."""

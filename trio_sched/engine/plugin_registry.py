@@ -7,22 +7,27 @@ point group.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from typing import Any, Final
 
 from attrs import define, field
 
+from trio_sched.engine.argument_classes import UnreadableArgs, record_of
+from trio_sched.engine.failure_policy import check_failure_policy, read_failure_policy
 from trio_sched.engine.likely_mistakes import close_attributes, unmarked_hooks
 from trio_sched.engine.plugin_errors import (
     AmbiguousPlugin,
     BadPlugin,
+    IncompatiblePlugin,
     PluginError,
     PluginLoadError,
+    PluginNotAllowed,
     UnknownPlugin,
     UnreadableDistribution,
 )
 from trio_sched.errors import nearest_name
+from trio_sched.plugin_api.api_version import API_VERSION, offers_api, read_api_version
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.extension_points import (
     ASYNC_HOOKS,
@@ -36,10 +41,17 @@ from trio_sched.plugin_api.verdicts import Input
 PluginClass = type[Any]
 """A class with ``name`` and ``__init__(self, args, handle)``, and methods marked as hooks."""
 
+Exclusion = Callable[[str, EntryPoint], str]
+"""Says by which flag the plugin of a name and an entry point is excluded; empty if it is not."""
+
 _IMPL_MARK = f"{PROJECT}_impl"
 _MRO: Final[Any] = type.__dict__["__mro__"]
 _ATTRIBUTES: Final[Any] = type.__dict__["__dict__"]
 _EXCLUSIVE_HOOKS = (("filter", "filter_node"), ("score", "score_node"))
+
+
+def _excludes_nothing(_name: str, _entry_point: EntryPoint) -> str:
+    return ""
 
 
 @define(eq=False)
@@ -49,6 +61,7 @@ class PluginRegistry:
     _entry_points: dict[str, list[EntryPoint]]
     _loaded: dict[str, PluginClass] = field(factory=dict)
     _sources: dict[str, str] = field(factory=dict)
+    _exclusion: Exclusion = field(default=_excludes_nothing)
 
     @classmethod
     def discover(cls) -> PluginRegistry:
@@ -75,7 +88,7 @@ class PluginRegistry:
     @property
     def names(self) -> list[str]:
         """All names on offer, sorted."""
-        return sorted(self._entry_points)
+        return sorted({*self._entry_points, *self._loaded})
 
     def __contains__(self, name: object) -> bool:
         return name in self._entry_points or name in self._loaded
@@ -93,6 +106,25 @@ class PluginRegistry:
             raise AmbiguousPlugin(name, [*map(describe_source, self._entry_points.get(name, ())), source])
         check_contract(name, source, plugin)
         self._loaded[name], self._sources[name] = plugin, source
+
+    def exclude(self, exclusion: Exclusion) -> None:
+        """Load no plugin that *exclusion* has something against."""
+        self._exclusion = exclusion
+
+    def put(self, plugin: PluginClass, source: str) -> list[str]:
+        """Offer a class that keeps the contract, in place of an installed plugin of its name.
+
+        Args:
+            plugin: the class; see `check_contract`.
+            source: where it comes from.
+
+        Returns:
+            What it replaces: the sources of the plugins of its name.
+        """
+        replaced = self.sources(plugin.name)
+        self._loaded[plugin.name], self._sources[plugin.name] = plugin, source
+        self._entry_points.pop(plugin.name, None)
+        return replaced
 
     def sources(self, name: str) -> list[str]:
         """Where the plugin *name* comes from: distribution, version and object."""
@@ -112,19 +144,25 @@ class PluginRegistry:
         Raises:
             UnknownPlugin: no distribution offers the name.
             AmbiguousPlugin: more than one distribution does.
+            PluginNotAllowed: a flag excludes it.
             PluginLoadError: the import failed.
             BadPlugin: it is not what a plugin must be.
+            IncompatiblePlugin: it needs another version of the plugin API.
         """
         loaded = self._loaded.get(name)
         if loaded is not None:
             return loaded
         candidates = self._entry_points.get(name, [])
+        if len(candidates) > 1:  # what may not be imported does not make a name ambiguous
+            candidates = [one for one in candidates if not self._exclusion(name, one)] or candidates
         if not candidates:
             raise UnknownPlugin(name, nearest_name(name, [*self._entry_points, *self._loaded]))
         if len(candidates) > 1:
             raise AmbiguousPlugin(name, map(describe_source, candidates))
         (entry_point,) = candidates
         source = describe_source(entry_point)
+        if rule := self._exclusion(name, entry_point):
+            raise PluginNotAllowed(name, source, rule)
         try:
             plugin = entry_point.load()
             if not is_built_in(plugin):
@@ -192,6 +230,7 @@ def check_contract(name: str, source: str, plugin: object) -> None:
 
     Raises:
         BadPlugin: the first thing that is wrong, and how to fix it.
+        IncompatiblePlugin: it needs another version of the plugin API.
     """
     if not inspect.isclass(plugin):
         raise BadPlugin(name, source, f"the entry point must name a class, but it names a {type(plugin).__name__}")
@@ -201,6 +240,7 @@ def check_contract(name: str, source: str, plugin: object) -> None:
         missing = f"has no name, but {close[0]}" if close else "has no name"
         found = missing if given is None else f"says name = {given!r}"
         raise BadPlugin(name, source, f"its class {found}; set name = {name!r}, the key of its entry point")
+    check_api_version(name, source, plugin)
     marked = [attribute for attribute in dir(plugin) if _is_marked(plugin, attribute)]
     if not marked:
         unmarked = unmarked_hooks(plugin)
@@ -219,6 +259,37 @@ def check_contract(name: str, source: str, plugin: object) -> None:
             raise BadPlugin(name, source, f"it has both {whole!r} and {single!r}; keep one of them")
     check_attributes(name, source, plugin)
     _check_constructor(name, source, plugin)
+    _check_args(name, source, plugin)
+
+
+def check_api_version(name: str, source: str, plugin: type[Any]) -> None:
+    """Check that the plugin API is one that *plugin* can use.
+
+    Raises:
+        BadPlugin: its ``requires_api`` is no version.
+        IncompatiblePlugin: it is not.
+    """
+    wanted = getattr(plugin, "requires_api", None)
+    if wanted is None:
+        return
+    version = read_api_version(wanted)
+    if version is None:
+        raise BadPlugin(
+            name, source, f'its requires_api must be "major.minor", {API_VERSION!r} for instance; it is {wanted!r}'
+        )
+    if not offers_api(version):
+        raise IncompatiblePlugin(name, source, wanted)
+
+
+def _check_args(name: str, source: str, plugin: type[Any]) -> None:
+    """Whether its arguments can be read from a file, and the defaults are what they should be."""
+    wanted = getattr(plugin, "Args", None)
+    if wanted is None:
+        return
+    try:
+        record_of(wanted)
+    except UnreadableArgs as error:
+        raise BadPlugin(name, source, f"its Args: {error}") from error
 
 
 def _check_constructor(name: str, source: str, plugin: type[Any]) -> None:
@@ -245,6 +316,18 @@ def check_attributes(name: str, source: str, plugin: object) -> None:
         if value is not None and not isinstance(value, bool):
             raise BadPlugin(name, source, f"its {flag} must be True or False; it is {value!r}")
     _check_writes(name, source, plugin)
+    _check_on_failure(name, source, plugin)
+
+
+def _check_on_failure(name: str, source: str, plugin: object) -> None:
+    value = _value(plugin, "on_failure")
+    if value is None:
+        return
+    try:
+        policy = read_failure_policy(value)
+    except ValueError as error:
+        raise BadPlugin(name, source, f"its on_failure: {error}") from None
+    check_failure_policy(name, source, policy, hooks_of(plugin if inspect.isclass(plugin) else type(plugin)))
 
 
 def _check_writes(name: str, source: str, plugin: object) -> None:

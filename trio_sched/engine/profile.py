@@ -7,7 +7,8 @@ because these are walked for every pod.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import pluggy
@@ -15,6 +16,8 @@ from attrs import define, field, fields
 
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, HookFunction, ScoreHook
+from trio_sched.engine.failure_guard import FailureGuard, FailureGuards
+from trio_sched.engine.guarded_hooks import guarded
 from trio_sched.engine.hook_failure import describe_error
 from trio_sched.engine.measurements import Measurements, ProfileMeasurements
 from trio_sched.engine.plugin_args import plugin_args
@@ -23,7 +26,7 @@ from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry, check_attributes, hooks_of, is_built_in
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
-from trio_sched.plugin_api.extension_points import PROJECT, ExtensionPoints
+from trio_sched.plugin_api.extension_points import ASYNC_HOOKS, PROJECT, ExtensionPoints
 from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.verdicts import Input
 
@@ -135,13 +138,19 @@ def measure(name: str, profile: Profile, measurements: Measurements) -> None:
     )
 
 
-def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle_of: Callable[[str], Handle]) -> Profile:
+def build_profile(
+    resolved: ResolvedProfile,
+    registry: PluginRegistry,
+    handle_of: Callable[[str], Handle],
+    failure_guards: FailureGuards | None = None,
+) -> Profile:
     """Load and instantiate the plugins of one profile and bind their hooks.
 
     Args:
         resolved: the profile.
         registry: where plugins come from.
         handle_of: gives the handle of the plugin of that name.
+        failure_guards: says which plugins do not fail closed; None: all do.
 
     Raises:
         PluginError: a plugin is missing, ambiguous, broken, or its arguments are.
@@ -168,6 +177,14 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle_of
         hooks[plugin] = set(hooks_of(plugin_class))
     manager.check_pending()
     functions = _functions(manager)
+    guards: dict[str, FailureGuard] = {}
+    for plugin, instance in instances.items() if failure_guards is not None else ():
+        assert failure_guards is not None
+        declared = getattr(instance, "on_failure", None)
+        guard = failure_guards.guard(plugin, sources[plugin], declared, hooks[plugin])
+        if guard is not None:
+            guards[plugin] = guard
+            _guard_hooks(guard, sources[plugin], hooks[plugin], functions)
     depends_on = {
         plugin: frozenset(instance.depends_on)
         for plugin, instance in instances.items()
@@ -176,9 +193,18 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle_of
     built_in = {plugin for plugin, one in instances.items() if is_built_in(type(one))}
     selected = {point: [ref.name for ref in refs] for point, refs in points.items()}
 
+    def code(plugin: str, hook: str) -> CodeType | None:
+        if plugin in built_in:
+            return None
+        function = inspect.unwrap(getattr(type(instances[plugin]), hook))
+        return getattr(function, "__code__", None)
+
     def bound(plugin: str, hook: str) -> BoundHook | None:
         function = functions.get((plugin, hook))
-        return None if function is None else BoundHook(plugin, hook, function, sources[plugin], plugin in built_in)
+        if function is None:
+            return None
+        guard = guards.get(plugin) if hook in ASYNC_HOOKS else None
+        return BoundHook(plugin, hook, function, sources[plugin], plugin in built_in, guard, code(plugin, hook))
 
     def at_point(point: str, hook: str | None = None) -> tuple[BoundHook, ...]:
         found = (bound(plugin, hook or point) for plugin in selected.get(point, ()))
@@ -196,6 +222,7 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle_of
             functions[plugin, hook],
             sources[plugin],
             plugin in built_in,
+            code=code(plugin, hook),
             per_node=hook == "filter_node",
             depends_on=depends_on.get(plugin),
         )
@@ -208,6 +235,7 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle_of
             functions[plugin, hook],
             sources[plugin],
             plugin in built_in,
+            code=code(plugin, hook),
             weight=weight or 1,
             normalize=bound(plugin, "normalize_score"),
             per_node=hook == "score_node",
@@ -259,6 +287,17 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle_of
         watches=frozenset(kind for instance in instances.values() for kind in getattr(instance, "watches", None) or ()),
         sources=sources,
     )
+
+
+def _guard_hooks(
+    guard: FailureGuard, source: str, hooks: Collection[str], functions: dict[tuple[str, str], HookFunction]
+) -> None:
+    """Replace the functions of one plugin by those that answer for it when it fails."""
+    for hook in hooks:
+        function = functions[guard.plugin, hook]
+        kind = FilterHook if hook == "filter" else BoundHook
+        bound = kind(guard.plugin, hook, function, source)
+        functions[guard.plugin, hook] = guarded(bound, guard, has_normalize="normalize_score" in hooks)
 
 
 def _functions(manager: pluggy.PluginManager) -> dict[tuple[str, str], HookFunction]:

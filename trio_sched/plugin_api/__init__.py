@@ -76,6 +76,11 @@ from trio_sched.objects.taint import Toleration as Toleration
 from trio_sched.objects.timestamps import format_seconds as format_seconds
 from trio_sched.objects.timestamps import parse_time as parse_time
 from trio_sched.objects.volume import Volume as Volume
+from trio_sched.plugin_api.api_version import API_VERSION as API_VERSION
+from trio_sched.plugin_api.argument_types import Duration as Duration
+from trio_sched.plugin_api.argument_types import MilliQuantity as MilliQuantity
+from trio_sched.plugin_api.argument_types import WholeQuantity as WholeQuantity
+from trio_sched.plugin_api.argument_types import WrittenAs as WrittenAs
 from trio_sched.plugin_api.arguments import DefaultPreemptionArgs as DefaultPreemptionArgs
 from trio_sched.plugin_api.arguments import DynamicResourcesArgs as DynamicResourcesArgs
 from trio_sched.plugin_api.arguments import InterPodAffinityArgs as InterPodAffinityArgs
@@ -192,6 +197,7 @@ from trio_sched.snapshot.term_index import TermCounts as TermCounts
 from trio_sched.snapshot.tolerations import Tolerations as Tolerations
 
 __all__ = [
+    "API_VERSION",
     "DEFAULT_CPU_MILLI",
     "DEFAULT_MEMORY_BYTES",
     "EVERYTHING",
@@ -241,6 +247,7 @@ __all__ = [
     "Diagnosis",
     "DomainCounts",
     "DryRun",
+    "Duration",
     "DynamicResourcesArgs",
     "EventRegistration",
     "ExactDeviceRequest",
@@ -263,6 +270,7 @@ __all__ = [
     "Log",
     "MatchingTerms",
     "Metrics",
+    "MilliQuantity",
     "NamespacedMatcher",
     "Node",
     "NodeAffinityArgs",
@@ -339,7 +347,9 @@ __all__ = [
     "VolumeBindingArgs",
     "Wait",
     "WaitingPod",
+    "WholeQuantity",
     "WriteConflict",
+    "WrittenAs",
     "affinity_terms",
     "budgets_of",
     "check_node_selector",

@@ -1,26 +1,31 @@
 """The extension points, in the order a pod meets them.
 
-A plugin is a class with a ``name``, an ``__init__(self, args, handle)``, if it takes arguments an attrs class ``Args``,
-and methods marked with `hookimpl` for the points it extends. A method may name a subset of the arguments below, never
-others. Kinds of objects that it reads through the handle without registering for their events are listed in
-``watches``, a tuple of names like ``"Service"``; reading any other kind raises `KindNotWatched`. What it writes through
-the handle is listed in ``writes``: verbs by kind, like ``{"PersistentVolume": ("patch",)}``, or by kind and
-subresource, like ``"ResourceClaim/status"``. From all of these ``trio-sched rbac`` computes the roles that the
-scheduler needs.
+A plugin is a class with a ``name``, an ``__init__(self, args, handle)``, if it takes arguments a class ``Args`` (of
+attrs, a dataclass or a ``msgspec.Struct``), and methods marked with `hookimpl` for the points it extends. A method may
+name a subset of the arguments below, never others. Kinds of objects that it reads through the handle without
+registering for their events are listed in ``watches``, a tuple of names like ``"Service"``; reading any other kind
+raises `KindNotWatched`. What it writes through the handle is listed in ``writes``: verbs by kind, like
+``{"PersistentVolume": ("patch",)}``, or by kind and subresource, like ``"ResourceClaim/status"``. From all of these
+``trio-sched rbac`` computes the roles that the scheduler needs.
 
 Only post_filter, pre_bind, bind and post_bind may be ``async def``, and run must be. Any other hook that is ``async
 def``, and any hook but events_to_register that is a generator, is refused when the plugin is loaded. A method that has
 the name of a hook but is not marked is logged then; if it would be the only hook, the plugin is refused.
 
 All hooks run in one thread, so while one computes, or sleeps without ``await``, nothing else runs: one that takes 100
-ms or more is named in the log. A post_filter, bind or post_bind that is awaited for more than 60 s is cancelled, and
-has failed unless it returns all the same; what it waits for in the handle's ``bind``, ``preempt`` and
-``process_preemption`` does not count.
+ms or more (``--plugin-blocking-budget``) is named in the log, with the line where it stood. A post_filter, bind or
+post_bind that is awaited for more than 60 s is cancelled, and has failed unless it returns all the same; what it waits
+for in the handle's ``bind``, ``preempt`` and ``process_preemption`` does not count.
 
 A hook that raises, or returns anything but what is listed for it, ends the attempt for this pod and nothing else: the
 pod goes back to the queue, its FailedScheduling event and its condition name the plugin and what was wrong, and the log
 has one line with distribution, hook, fix and traceback. Where a failure has another effect, the hook says so. A hook
-that returns a Status may return `failure`: the attempt ends too, but the log has no line about the plugin.
+that returns a Status may return `failure`: the attempt ends too, but the log has no line about the plugin. That is
+``on_failure = "closed"``; a class, or ``--plugin-failure-policy``, may say ``"open"``: the call counts as if the plugin
+had nothing to say (a filter lets all nodes pass, a score is 0), or ``"skip:3"``: after three failures in a row it is
+not called for a minute. bind and queue_sort have no such answer, and pre_bind always fails closed.
+
+``requires_api = "1.0"`` in a class says which `API_VERSION` it needs: that minor version or a later one.
 """
 
 from __future__ import annotations

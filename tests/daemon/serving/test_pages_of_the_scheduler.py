@@ -12,6 +12,7 @@ from trio.testing import MockClock
 
 from trio_sched.config.load import load_configuration
 from trio_sched.daemon.metrics.pages import MetricsPages
+from trio_sched.daemon.plugin_trace import TraceSelector
 from trio_sched.daemon.schedule_one import ScheduleOne
 from trio_sched.daemon.serving import scheduler_pages
 from trio_sched.daemon.serving.configz import Configz
@@ -390,6 +391,18 @@ async def test_the_verbosity_can_be_changed(running: Running) -> None:
         assert (await running.ask("/debug/flags/v", "PUT", body=b"5")).status == 200
         for bad in (b"-1", b"", b"99999999999999999999", b"9" * 5000, b"\xff", "٣".encode()):
             assert (await running.ask("/debug/flags/v", "PUT", body=bad)).status == 400
+
+
+async def test_the_pods_whose_plugins_are_traced_can_be_changed(running: Running) -> None:
+    page, trace = "/debug/flags/trace-plugins", running.cluster.scheduler.assembly.plugin_trace
+    assert (await running.ask(page, "PUT", body=b"app=web\n")).status == 200
+    assert trace.selector == TraceSelector.read("app=web")
+    for bad in (b"app=web,x", b"=x", b","):
+        assert (await running.ask(page, "PUT", body=bad)).status == 400
+    assert trace.selector is not None
+    assert (await running.ask(page, "PUT", body=b"")).status == 200
+    assert trace.selector is None
+    assert (await running.ask(page)).status == 406
 
 
 async def test_the_verbosity_of_files_can_be_changed(running: Running) -> None:

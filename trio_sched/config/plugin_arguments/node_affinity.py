@@ -8,16 +8,11 @@ import msgspec
 from trio_sched.config.decode import Given, GoType, Integer, ListOf, String, Struct
 from trio_sched.config.errors import Problem
 from trio_sched.config.feature_gates import FeatureGates
-from trio_sched.config.names import label_key_problems, label_value_problems
 from trio_sched.config.omit_empty import omit_empty
-from trio_sched.config.problems import invalid, unsupported
+from trio_sched.config.plugin_arguments.node_selector_terms import term_problems
 from trio_sched.objects.affinity import NodeAffinity
-from trio_sched.objects.selector import NodeSelectorRequirement, NodeSelectorTerm
+from trio_sched.objects.selector import NodeSelectorTerm
 from trio_sched.plugin_api.arguments import NodeAffinityArgs
-from trio_sched.snapshot.label_text import parse_int64
-
-_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-_FIELD_OPERATORS: Final = ("In", "NotIn")
 
 _REQUIREMENTS: Final = ListOf(
     Struct(
@@ -61,56 +56,11 @@ def validate(args: NodeAffinityArgs, at: str, _: FeatureGates) -> Iterator[Probl
     if required_terms is not None:
         place = f"{at}addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
         for index, term in enumerate(required_terms.node_selector_terms or ()):
-            yield from _validate_term(term, f"{place}[{index}]")
+            yield from term_problems(term, f"{place}[{index}]")
     place = f"{at}addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
     for index, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution or ()):
         if preferred.weight:  # kube-scheduler skips a term without weight
-            yield from _validate_term(preferred.preference, f"{place}[{index}]")
-
-
-def _validate_term(term: NodeSelectorTerm, path: str) -> Iterator[Problem]:
-    for index, requirement in enumerate(term.match_expressions or ()):
-        yield from _validate_label_requirement(requirement, f"{path}.matchExpressions[{index}]")
-    for index, requirement in enumerate(term.match_fields or ()):
-        place = f"{path}.matchFields[{index}]"
-        if requirement.operator not in _FIELD_OPERATORS:
-            yield unsupported(f"{place}.operator", requirement.operator, _FIELD_OPERATORS)
-        elif len(requirement.values or ()) != 1:
-            yield invalid(f"{place}.values", _values_list(requirement), "must have one element")
-
-
-def _values_list(requirement: NodeSelectorRequirement) -> list[str] | None:
-    return None if requirement.values is None else list(requirement.values)
-
-
-def _validate_label_requirement(requirement: NodeSelectorRequirement, path: str) -> Iterator[Problem]:
-    if requirement.operator not in _OPERATORS:
-        yield unsupported(f"{path}.operator", requirement.operator, _OPERATORS)
-        return
-    if problems := label_key_problems(requirement.key):
-        yield invalid(f"{path}.key", requirement.key, "; ".join(problems))
-    values = requirement.values or ()
-    place = f"{path}.values"
-    match requirement.operator:
-        case "In" | "NotIn":
-            if not values:
-                detail = "for 'in', 'notin' operators, values set can't be empty"
-                yield invalid(place, _values_list(requirement), detail)
-        case "Exists" | "DoesNotExist":
-            if values:
-                detail = "values set must be empty for exists and does not exist"
-                yield invalid(place, _values_list(requirement), detail)
-        case _:
-            if len(values) != 1:
-                detail = "for 'Gt', 'Lt' operators, exactly one value is required"
-                yield invalid(place, _values_list(requirement), detail)
-            for index, value in enumerate(values):
-                if parse_int64(value) is None:
-                    detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-                    yield invalid(f"{place}[{index}]", value, detail)
-    for index, value in enumerate(values):
-        if problems := label_value_problems(value):
-            yield invalid(f"{place}[{index}][{requirement.key}]", value, "; ".join(problems))
+            yield from term_problems(preferred.preference, f"{place}[{index}]")
 
 
 def dump(args: NodeAffinityArgs) -> dict[str, Any]:

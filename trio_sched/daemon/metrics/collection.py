@@ -84,6 +84,8 @@ class Collection:
             sources.serving.collect(),
             process.collect(),
         )
+        skipped = scheduler.plugin_failures.skipped
+        yield "trio_sched_plugin_skipped", [((plugin,), float(is_skipped)) for plugin, is_skipped in skipped.items()]
         checks, drift = sources.cache_checks()
         wrong = {"rejectedChange": recorder.cache_errors, **drift}
         yield "trio_sched_cache_drift_total", [((what,), float(count)) for what, count in wrong.items()]

@@ -28,6 +28,12 @@ OWN_FAMILIES: Final = (
         ("plugin", "hook"),
     ),
     Family(
+        "trio_sched_plugin_skipped",
+        Type.GAUGE,
+        "1 while a plugin is skipped because it failed too often in a row; only of plugins with such a failure policy.",
+        ("plugin",),
+    ),
+    Family(
         "trio_sched_plugin_sampled_calls_total",
         Type.COUNTER,
         "Calls of hooks in the tenth of the cycles in which they are timed.",

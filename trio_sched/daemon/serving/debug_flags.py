@@ -1,6 +1,6 @@
 """``/debug/flags``: the flags that can be changed while the process runs.
 
-``v`` is as in kube-scheduler, whose index has nothing else; ``vmodule`` is ours.
+``v`` is as in kube-scheduler, whose index has nothing else; ``vmodule`` and ``trace-plugins`` are ours.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from trio_sched.daemon.log_setup import set_verbosity, set_vmodule
+from trio_sched.daemon.plugin_trace import BadTraceSelector, PluginTrace, TraceSelector
 from trio_sched.daemon.serving.messages import HTML, NOSNIFF, Handler, Request, Response
 from trio_sched.documents.errors import shortened
 from trio_sched.documents.go_text import quote
@@ -38,13 +39,26 @@ full flags configurable<br>
 class DebugFlags:
     """The pages."""
 
+    plugin_trace: PluginTrace
+
     def handlers(self) -> Mapping[str, Handler]:
         """By exact path."""
         return {
             "/debug/flags": _serve_index,
             "/debug/flags/v": _serve_verbosity,
             "/debug/flags/vmodule": _serve_vmodule,
+            "/debug/flags/trace-plugins": self._serve_trace_plugins,
         }
+
+    async def _serve_trace_plugins(self, request: Request) -> Response:
+        if request.method != "PUT":
+            return _answer(406, "unsupported http method")
+        text = request.body.decode("utf-8", "replace").strip()
+        try:
+            self.plugin_trace.choose(TraceSelector.read(text) if text else None)
+        except BadTraceSelector as error:
+            return _answer(400, f"{error}; empty to end it")
+        return _answer(200, f"successfully set trace-plugins to {quote(shortened(text))}")
 
     def prefix_handlers(self) -> Mapping[str, Handler]:
         """By prefix."""

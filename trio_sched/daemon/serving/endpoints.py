@@ -35,7 +35,7 @@ def build_routes(settings: ServingSettings, assembly: Assembly, liveness: Livene
         routes.exact["/statusz"] = statusz(".".join(map(str, gates.version)))
     routes.exact.update(SchedulerPages(assembly).handlers())
     if config.enable_profiling:
-        for debug in (Profiles(assembly.blocking_hooks.hook_times), DebugFlags()):
+        for debug in (Profiles(assembly.blocking_hooks.hook_times), DebugFlags(assembly.plugin_trace)):
             routes.exact.update(debug.handlers())
             routes.prefixes.update(debug.prefix_handlers())
     return routes

@@ -1,0 +1,242 @@
+"""``--trace-plugins``: shows every call of every plugin for chosen pods, and what it returned, in the log.
+
+While it is on, functions that look for chosen pods stand in place of the hooks; while it is off there is nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+import numpy as np
+from attrs import define, field, frozen
+
+from trio_sched.documents.errors import shortened
+from trio_sched.engine.bound_hooks import BoundHook, HookFunction
+from trio_sched.engine.hook_failure import describe_error, describe_value, plain_text
+from trio_sched.engine.hook_times import HookTimes
+from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.pod_groups import PodGroupInfo
+from trio_sched.plugin_api.status import Status
+from trio_sched.plugin_api.verdicts import PostFilterResult, PreFilterResult, Verdicts, Wait
+from trio_sched.snapshot.node_columns import NodeColumns, NodeView
+
+log = logging.getLogger(__name__)
+
+_SHOWN: Final = 10
+"""Nodes, reasons or keys that a line shows at most."""
+_REMEMBERED: Final = 10_000
+"""Pods of which it is known whether they are chosen."""
+_NOT_TRACED: Final = frozenset({"run", "events_to_register", "queue_sort"})
+
+
+class BadTraceSelector(ValueError):
+    """A text that chooses no pods; says how to write one."""
+
+
+@frozen
+class TraceSelector:
+    """Which pods are chosen: by ``namespace/name``, or by labels."""
+
+    names: tuple[str, ...] = ()
+    """Patterns for ``namespace/name``; one of them must match."""
+    labels: tuple[tuple[str, bool, str], ...] = ()
+    """Key, whether it must match, and a pattern for the value; all of them must hold."""
+
+    @classmethod
+    def read(cls, text: str) -> TraceSelector:
+        """What *text* says: ``shop/cart-*,db-0`` (any namespace without a slash), or ``app=cart,tier!=web*``.
+
+        Raises:
+            BadTraceSelector: it is neither.
+        """
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        if not parts:
+            raise BadTraceSelector("no pods are named; write namespace/name with * for any text, or key=value")
+        if not any("=" in part for part in parts):
+            return cls(names=tuple(part if "/" in part else f"*/{part}" for part in parts))
+        labels = []
+        for part in parts:
+            is_wanted = "!=" not in part
+            key, separator, value = part.partition("=" if is_wanted else "!=")
+            if not separator or not key.strip():
+                raise BadTraceSelector(f"{shortened(part)!r} is neither key=value nor key!=value, as other parts are")
+            labels.append((key.strip(), is_wanted, value.removeprefix("=").strip()))
+        return cls(labels=tuple(labels))
+
+    def matches(self, key: str, labels: Mapping[str, str]) -> bool:
+        """Whether a pod of this name with these labels is chosen."""
+        if self.names:
+            return any(fnmatchcase(key, pattern) for pattern in self.names)
+        return all(
+            (name in labels and fnmatchcase(labels[name], pattern)) == is_wanted
+            for name, is_wanted, pattern in self.labels
+        )
+
+
+@define(eq=False)
+class PluginTrace:
+    """Traces the hooks of the profiles that are scheduled with."""
+
+    hook_times: HookTimes
+    clock: Callable[[], float] = time.perf_counter
+    selector: TraceSelector | None = None
+    _hooks: list[BoundHook] = field(factory=list, init=False)
+    _originals: dict[BoundHook, HookFunction] = field(factory=dict, init=False)
+    _chosen: dict[str, bool] = field(factory=dict, init=False)
+
+    def install(self, hooks: Iterable[BoundHook]) -> None:
+        """Trace *hooks*, instead of those before, when there is a selector."""
+        self._originals.clear()
+        self._hooks = [hook for hook in hooks if hook.hook not in _NOT_TRACED]
+        self.choose(self.selector)
+
+    def choose(self, selector: TraceSelector | None) -> None:
+        """Trace the pods that *selector* chooses from now on; None: none."""
+        self.selector = selector
+        self._chosen.clear()
+        if selector is None:
+            for hook, original in self._originals.items():
+                self.hook_times.put_function(hook, original)
+            self._originals.clear()
+        elif not self._originals:
+            for hook in self._hooks:
+                original = self._originals[hook] = self.hook_times.function(hook)
+                self.hook_times.put_function(hook, self._traced(hook, original))
+
+    def _is_chosen(self, args: tuple[Any, ...]) -> bool:
+        """Whether a call with *args* is about a chosen pod, or a chosen group."""
+        selector, subject = self.selector, args[0] if args else None
+        if selector is None or not isinstance(subject, Pod | PodGroupInfo):
+            return False
+        labels = subject.labels if isinstance(subject, Pod) else {}
+        is_chosen = selector.matches(subject.key, labels)
+        if isinstance(subject, Pod):
+            if len(self._chosen) >= _REMEMBERED:
+                self._chosen.clear()
+            self._chosen[subject.uid] = is_chosen
+        return is_chosen
+
+    def _traced(self, hook: BoundHook, function: HookFunction) -> HookFunction:
+        chosen, is_sign = self._chosen, hook.hook == "sign"
+
+        def traced(*args: Any) -> Any:
+            try:
+                is_chosen = chosen[args[0].metadata.uid]
+            except (KeyError, AttributeError, IndexError):
+                is_chosen = self._is_chosen(args)
+            if not is_chosen:
+                return function(*args)
+            returned = self._call(hook, function, args)
+            # Without a signature nothing comes from a cache: every plugin is called.
+            return None if is_sign and not inspect.isawaitable(returned) else returned
+
+        return traced
+
+    def _call(self, hook: BoundHook, function: HookFunction, args: tuple[Any, ...]) -> Any:
+        state = next((arg for arg in args if isinstance(arg, CycleState)), None)
+        before = len(state.keys()) if state is not None else 0
+        began = self.clock()
+        try:
+            returned = function(*args)
+        except BaseException as error:
+            self._log(hook, args, began, f"raised {describe_error(error)}", state, before)
+            raise
+        if inspect.isawaitable(returned):
+            return self._await(hook, returned, args, began, state, before)
+        self._log(hook, args, began, describe_answer(hook.hook, args, returned), state, before)
+        return returned
+
+    async def _await(
+        self,
+        hook: BoundHook,
+        awaitable: Awaitable[Any],
+        args: tuple[Any, ...],
+        began: float,
+        state: CycleState | None,
+        before: int,
+    ) -> Any:
+        try:
+            returned = await awaitable
+        except BaseException as error:
+            self._log(hook, args, began, f"raised {describe_error(error)}", state, before)
+            raise
+        self._log(hook, args, began, describe_answer(hook.hook, args, returned), state, before)
+        return returned
+
+    def _log(
+        self, hook: BoundHook, args: tuple[Any, ...], began: float, answer: str, state: CycleState | None, before: int
+    ) -> None:
+        fields: dict[str, Any] = {
+            "pod": args[0].key,
+            "plugin": hook.plugin,
+            "hook": hook.hook,
+            "seconds": round(self.clock() - began, 6),
+            "answer": answer,
+        }
+        if len(args) > 1 and isinstance(args[1], NodeView | str):
+            fields["node"] = args[1] if isinstance(args[1], str) else args[1].name
+        if state is not None and (written := state.keys()[before:]):
+            fields["wrote"] = [shortened(_text(key)) for key in written[:_SHOWN]]
+        log.info("Plugin called", extra=fields)
+
+
+def describe_answer(hook: str, args: tuple[Any, ...], returned: Any) -> str:
+    """What *hook* returned, in words; whatever it is."""
+    try:
+        return _described(hook, args, returned)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # explanations and __repr__ are the plugin's code
+        return f"{describe_value(returned)}, which cannot be shown: {describe_error(error)}"
+
+
+def _described(hook: str, args: tuple[Any, ...], returned: Any) -> str:
+    nodes = args[1] if len(args) > 1 and isinstance(args[1], NodeColumns) else None
+    if returned is None:
+        return "not to be cached" if hook == "sign" else "nothing" if hook in ("permit", "post_filter") else "success"
+    if isinstance(returned, Status):
+        return _status(returned)
+    if isinstance(returned, Verdicts) and nodes is not None:
+        return _verdicts(returned, nodes)
+    if isinstance(returned, PreFilterResult):
+        names = returned.node_names
+        return "all nodes" if names is None else f"only {len(names)} nodes: {_first(sorted(names))}"
+    if isinstance(returned, PostFilterResult):
+        nominated = f"nominated {returned.nominated_node_name}" if returned.nominated_node_name else "no node nominated"
+        return nominated if returned.status is None else f"{nominated}; {_status(returned.status)}"
+    if isinstance(returned, Wait):
+        return f"wait {returned.timeout_seconds:g} s {returned.message}".rstrip()
+    if isinstance(returned, np.ndarray) and nodes is not None and returned.shape == (len(nodes),):
+        return _first(f"{name}={score}" for name, score in zip(nodes.names, returned.tolist(), strict=True))
+    if isinstance(returned, np.ndarray):
+        return _first(map(str, returned.tolist()))
+    return shortened(_text(returned))
+
+
+def _status(status: Status) -> str:
+    return f"{status.code.name}: {shortened(', '.join(status.all_reasons))}" if status.all_reasons else status.code.name
+
+
+def _verdicts(verdicts: Verdicts, nodes: NodeColumns) -> str:
+    passes = verdicts.passes
+    parts = [f"{int(passes.sum())} of {len(nodes)} pass"]
+    codes = verdicts.codes[~passes]
+    for code, count in list(zip(*np.unique(codes, return_counts=True), strict=True))[:_SHOWN]:
+        parts.append(f"{count}: {_status(verdicts.explain(code.item()))}")
+    return "; ".join(parts)
+
+
+def _first(texts: Iterable[str]) -> str:
+    listed = list(texts)
+    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return shortened(" ".join(listed[:_SHOWN]), 1000) + more
+
+
+def _text(value: Any) -> str:
+    return plain_text(str(value) if isinstance(value, str) else repr(value))
