@@ -12,8 +12,8 @@ from trio.testing import MockClock
 
 from trio_sched.plugin_api import Pod, hookimpl
 from trio_sched.testing import UnknownNode, node, pod
+from trio_sched.testing.cluster import virtual_cluster
 from trio_sched.testing.real_time_limit import RealTimeExceeded
-from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
 async def test_a_pod_on_a_node_that_does_not_exist_is_an_error_that_names_both(autojump_clock: MockClock) -> None:
