@@ -6,6 +6,8 @@ This package and `trio_sched.plugin_api` are the only ones with a stable API. Pr
     from trio_sched.testing import check_conformance, node, pod, schedule
 """
 
+from typing import TYPE_CHECKING, Any
+
 from trio_sched.testing.builders import container as container
 from trio_sched.testing.builders import node as node
 from trio_sched.testing.builders import node_affinity as node_affinity
@@ -32,13 +34,23 @@ from trio_sched.testing.plugin_harness import make_plugin as make_plugin
 from trio_sched.testing.plugin_harness import make_profile as make_profile
 from trio_sched.testing.plugin_harness import make_table as make_table
 from trio_sched.testing.plugin_harness import schedule as schedule
+from trio_sched.testing.virtual_time import run_virtual as run_virtual
+
+if TYPE_CHECKING:
+    from trio_sched.testing.cluster import NotSettled as NotSettled
+    from trio_sched.testing.cluster import Refused as Refused
+    from trio_sched.testing.cluster import VirtualCluster as VirtualCluster
+    from trio_sched.testing.cluster import virtual_cluster as virtual_cluster
 
 __all__ = [
     "FakeHandle",
     "FakeWaitingPod",
     "NotConforming",
+    "NotSettled",
     "Outcome",
+    "Refused",
     "UnknownNode",
+    "VirtualCluster",
     "ask_hint",
     "check_conformance",
     "container",
@@ -55,9 +67,27 @@ __all__ = [
     "requirement",
     "resource_claim",
     "resource_slice",
+    "run_virtual",
     "schedule",
     "sub_request",
     "taint",
     "term",
     "toleration",
+    "virtual_cluster",
 ]
+
+_OF_CLUSTERS = ("NotSettled", "Refused", "VirtualCluster", "virtual_cluster")
+
+
+def __getattr__(name: str) -> Any:
+    """What runs a whole cluster is imported when it is first used: daemon, client and simulator take long."""
+    if name not in _OF_CLUSTERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from trio_sched.testing import cluster
+
+    return getattr(cluster, name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__

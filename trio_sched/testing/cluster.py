@@ -1,12 +1,13 @@
 """A whole cluster in one ``async with``: the real daemon, a simulated API server and kubelets, on trio's clock.
 
-Under a clock that jumps (`trio.testing.MockClock`, pytest-trio's ``autojump_clock``) hours pass in an instant::
+Under a clock that jumps hours pass in an instant. pytest runs such a test on one without any configuration; with the
+plugin pytest-trio take its fixture ``autojump_clock``, outside of pytest `run_virtual`::
 
-    async def test_pods_avoid_bad_nodes(autojump_clock):
+    async def test_pods_avoid_bad_nodes():
         async with virtual_cluster(nodes=[node("good"), node("bad")], plugins=[AvoidBadNodes]) as cluster:
             await cluster.create(pod("p"))
             await cluster.settle()
-            assert cluster.pod("p").node_name == "good"
+            cluster.assert_scheduled("p", on="good")
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ from trio_sched.simulator import (
     trio_clock,
 )
 from trio_sched.testing.builders import node
+from trio_sched.testing.cluster_assertions import ClusterAssertions
 from trio_sched.testing.cluster_settings import cluster_settings
+from trio_sched.testing.given_plugins import Plugin
 from trio_sched.testing.plugin_harness import UnknownNode
 from trio_sched.testing.real_time_limit import RealTimeLimit
 from trio_sched.testing.scheduler_process import SchedulerProcess, SeverableTransport
@@ -99,7 +102,7 @@ class NotSettled(TrioSchedError):
 
 
 @define(eq=False)
-class VirtualCluster:
+class VirtualCluster(ClusterAssertions):
     """A running cluster: what a test changes in it and reads from it; made by `virtual_cluster`."""
 
     api: ApiServer
@@ -154,7 +157,7 @@ class VirtualCluster:
         """Stop the scheduler that was started last; see `SchedulerProcess.stop`."""
         await self.scheduler.stop(drain_seconds=drain_seconds)
 
-    async def reload(self, config: str | SchedulerConfig | None = None, *, plugins: Sequence[type[Any]] = ()) -> None:
+    async def reload(self, config: str | SchedulerConfig | None = None, *, plugins: Sequence[Plugin] = ()) -> None:
         """Put another configuration in force in all schedulers, as SIGHUP does; see `virtual_cluster` for both.
 
         Raises:
@@ -167,6 +170,24 @@ class VirtualCluster:
         for process in self.schedulers:
             if process.running:
                 await process.reload(settings)
+
+    def plugin(self, name: str, profile: str = "default-scheduler") -> Any:
+        """The instance of the plugin *name* that a profile of the scheduler uses, to look at its state.
+
+        Raises:
+            LookupError: no scheduler has started, or the profile has no such plugin.
+        """
+        assembly = self.scheduler.assembly if self.schedulers else None
+        if assembly is None:
+            raise LookupError("no scheduler has started")
+        profiles = assembly.scheduler.profiles
+        if profile not in profiles:
+            raise LookupError(f"there is no profile {profile!r}; the profiles are {', '.join(profiles)}")
+        if name not in profiles[profile].plugins:
+            raise LookupError(
+                f"profile {profile!r} has no plugin {name!r}; it has {', '.join(profiles[profile].plugins)}"
+            )
+        return profiles[profile].plugins[name]
 
     # --- changing objects -------------------------------------------------------------------------------------------
 
@@ -343,7 +364,7 @@ async def virtual_cluster(
     nodes: int | Iterable[Node | Json] = (),
     config: str | SchedulerConfig | None = None,
     gates: Mapping[str, bool] | None = None,
-    plugins: Iterable[type[Any]] = (),
+    plugins: Iterable[Plugin] = (),
     extenders: Iterable[PretendExtender] = (),
     bind_latency_seconds: float = 0.0,
     kubelets: bool | KubeletPace = True,
@@ -361,8 +382,10 @@ async def virtual_cluster(
         nodes: the initial nodes; a number makes so many with default resources, ``node-1`` and so on.
         config: the text of a configuration file, or a configuration; None is kube-scheduler's default.
         gates: feature gates by name.
-        plugins: classes to use besides the installed plugins, or instead of those of the same name. Those that no
-            profile mentions are enabled in all profiles, at all points that they extend.
+        plugins: classes to use besides the installed plugins, or instead of those of the same name, or names of
+            installed ones. Those that no profile mentions are enabled in all profiles, at all points that they extend.
+            Also instances that the test has made, to look at their state: each serves all profiles and schedulers, and
+            keeps the arguments and the handle that it was made with.
         extenders: webhooks that the configuration names by their URLs.
         bind_latency_seconds: how long the API server takes for a binding.
         kubelets: whether kubelets start bound pods, and how fast.
