@@ -32,7 +32,7 @@ def fake_handle() -> FakeHandle:
 
 @pytest.fixture
 def virtual_cluster() -> Any:
-    """What makes a virtual cluster: ``async with virtual_cluster(nodes=2) as cluster: ...``."""
+    """What makes virtual clusters, for ``async with``: see `trio_sched.testing.virtual_cluster`."""
     from trio_sched.testing.cluster import virtual_cluster
 
     return virtual_cluster

@@ -18,6 +18,7 @@ from trio_sched.testing.builders import term as term
 from trio_sched.testing.builders import toleration as toleration
 from trio_sched.testing.conformance import NotConforming as NotConforming
 from trio_sched.testing.conformance import check_conformance as check_conformance
+from trio_sched.testing.conformance import conformance_test as conformance_test
 from trio_sched.testing.device_builders import device as device
 from trio_sched.testing.device_builders import device_class as device_class
 from trio_sched.testing.device_builders import device_request as device_request
@@ -53,6 +54,7 @@ __all__ = [
     "VirtualCluster",
     "ask_hint",
     "check_conformance",
+    "conformance_test",
     "container",
     "device",
     "device_class",

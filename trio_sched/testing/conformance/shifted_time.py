@@ -1,0 +1,129 @@
+"""Has Python's clocks show another time, for a plugin that should not look at them."""
+
+from __future__ import annotations
+
+import datetime as real_datetime
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, Final
+
+_EPOCH: Final = 1_767_225_600.0
+"""The time that all clocks count from: the beginning of 2026, UTC."""
+_TICK: Final = 1e-6
+"""How much later each reading is, so that a loop that waits for a time ends."""
+
+
+@contextmanager
+def shifted_time(seconds: float, modules: Mapping[str, ModuleType]) -> Iterator[None]:
+    """Inside the block, clocks begin at 2026-01-01 and *seconds*, and go on at each reading.
+
+    Args:
+        seconds: the shift.
+        modules: in which functions of clocks may have been imported by their names.
+    """
+    clock = _Clock(_EPOCH + seconds)
+    replaced = clock.functions()
+    classes = {real_datetime.datetime: clock.datetime_class(), real_datetime.date: clock.date_class()}
+    undo: list[tuple[Any, str, Any]] = []
+
+    def put(holder: Any, name: str, value: Any) -> None:
+        undo.append((holder, name, getattr(holder, name)))
+        setattr(holder, name, value)
+
+    try:
+        for name, function in replaced.items():
+            put(time, name, function)
+        originals = {id(old): new for _holder, name, old in undo for new in [replaced[name]]}
+        originals |= {id(old): new for old, new in classes.items()}
+        for old, new in classes.items():
+            put(real_datetime, old.__name__, new)
+        for module in modules.values():
+            for name, value in list(vars(module).items()):
+                if id(value) in originals:
+                    put(module, name, originals[id(value)])
+        yield
+    finally:
+        for holder, name, value in reversed(undo):
+            setattr(holder, name, value)
+
+
+def modules_of(plugin: Any) -> dict[str, ModuleType]:
+    """The modules of the package of a plugin that are imported."""
+    packages = {(base.__module__ or "").partition(".")[0] for base in type(plugin).__mro__} - {"builtins", "trio_sched"}
+    return {
+        name: module
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] in packages and isinstance(module, ModuleType)
+    }
+
+
+class _Clock:
+    """Stands for all of Python's clocks."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def now(self) -> float:
+        """The time, a bit later at every call."""
+        self.seconds += _TICK
+        return self.seconds
+
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """What replaces the functions of the module ``time``."""
+        gmtime, localtime, strftime, ctime, asctime = (
+            time.gmtime,
+            time.localtime,
+            time.strftime,
+            time.ctime,
+            time.asctime,
+        )
+        seconds = ("time", "monotonic", "perf_counter")
+        return {
+            **{name: self.now for name in seconds},
+            **{f"{name}_ns": lambda: round(self.now() * 1e9) for name in seconds},
+            "gmtime": lambda at=None: gmtime(self.now() if at is None else at),
+            "localtime": lambda at=None: localtime(self.now() if at is None else at),
+            "strftime": lambda form, at=None: strftime(form, localtime(self.now()) if at is None else at),
+            "ctime": lambda at=None: ctime(self.now() if at is None else at),
+            "asctime": lambda at=None: asctime(localtime(self.now()) if at is None else at),
+        }
+
+    def datetime_class(self) -> type[real_datetime.datetime]:
+        """What replaces ``datetime.datetime``; ordinary datetimes count as its instances."""
+        clock, real = self, real_datetime.datetime
+
+        class Shifted(real, metaclass=_LikeTheReal):  # type: ignore[misc,valid-type]  # a class in a variable
+            @classmethod
+            def now(cls, tz: Any = None) -> Any:
+                return real.fromtimestamp(clock.now(), tz)
+
+            @classmethod
+            def utcnow(cls) -> Any:
+                return real.fromtimestamp(clock.now(), real_datetime.UTC).replace(tzinfo=None)
+
+            @classmethod
+            def today(cls) -> Any:
+                return real.fromtimestamp(clock.now())
+
+        return Shifted
+
+    def date_class(self) -> type[real_datetime.date]:
+        """What replaces ``datetime.date``."""
+        clock, real = self, real_datetime.date
+
+        class Shifted(real, metaclass=_LikeTheReal):  # type: ignore[misc,valid-type]  # a class in a variable
+            @classmethod
+            def today(cls) -> Any:
+                return real.fromtimestamp(clock.now())
+
+        return Shifted
+
+
+class _LikeTheReal(type):
+    """isinstance answers as for the class that is replaced."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.__mro__[1])
