@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 import msgspec
-from attrs import define, field
+from attrs import define, field, frozen
 from msgspec import structs
 
 from trio_sched.objects.node import Node, NodeCondition
@@ -29,6 +29,36 @@ T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 
 
+@frozen
+class Edit:
+    """A label, an annotation, a taint or a condition with one value, of objects of one kind."""
+
+    kind: str
+    facet: str
+    """``label``, ``annotation``, ``taint`` or ``condition``."""
+    key: str
+    value: str
+
+    def apply(self, one: Any) -> Any:
+        """*one* with it; without it, if it has it already."""
+        if self.facet in ("label", "annotation"):
+            name = f"{self.facet}s"
+            known = getattr(one.metadata, name) or {}
+            changed = {key: value for key, value in known.items() if key != self.key}
+            if known.get(self.key) != self.value:
+                changed[self.key] = self.value
+            return structs.replace(one, metadata=structs.replace(one.metadata, **{name: changed or None}))
+        if self.facet == "taint":
+            taint = Taint(key=self.key, value=self.value, effect="NoSchedule")
+            taints = tuple(known for known in one.spec.taints or () if known != taint)
+            if len(taints) == len(one.spec.taints or ()):
+                taints = (*taints, taint)
+            return structs.replace(one, spec=structs.replace(one.spec, taints=taints or None))
+        others = tuple(known for known in one.status.conditions or () if known.type != self.key)
+        conditions = (*others, NodeCondition(type=self.key, status=self.value))
+        return structs.replace(one, status=structs.replace(one.status, conditions=conditions))
+
+
 @define(eq=False)
 class Changes:
     """Makes clusters and changes of them."""
@@ -43,6 +73,8 @@ class Changes:
     """That the plugin may look for."""
     other_texts: Sequence[str]
     """Of the objects."""
+    effective: list[Edit] = field(factory=list)
+    """Edits to which the plugin has been seen to react."""
     resources: Sequence[str] = field(init=False)
     _count: int = field(default=0, init=False)
 
@@ -90,10 +122,20 @@ class Changes:
             self._add_or_delete_waiting,
             *[self._change_object] * (4 if self.objects else 0),
         ]
+        if self.effective:
+            ways += [self._make_effective_edit] * (len(ways) // 2)
         while True:
             found = self.rng.choice(ways)(world)
             if found is not None and found.old != found.new:
                 return found
+
+    def _make_effective_edit(self, world: World) -> Change | None:
+        edit = self.rng.choice(self.effective)
+        objects = list(world.objects.get(edit.kind, {}).values())
+        if not objects:
+            return None
+        old = self.rng.choice(objects)
+        return Change(edit.kind, old, edit.apply(old))
 
     def _add_or_delete_node(self, world: World) -> Change | None:
         absent = [one for one in self.nodes if one.name not in world.nodes]

@@ -25,11 +25,12 @@ from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing.conformance.changes import Changes
 from trio_sched.testing.conformance.description import describe_change, describe_world, registration_for
 from trio_sched.testing.conformance.judgement import Rejection, judge
+from trio_sched.testing.conformance.probing import find_effective
 from trio_sched.testing.conformance.subject import Subject, Trial
 from trio_sched.testing.conformance.vocabulary import texts_of_objects, texts_of_plugin
 from trio_sched.testing.conformance.world import NODE, RUNNING, WAITING, Change, World, resources_by_kind
 
-_ROUNDS: Final = 24
+_ROUNDS: Final = 40
 _CHANGES_PER_ROUND: Final = 24
 _MAX_REPORTED: Final = 3
 _FAILED: Final = Rejection("", ("it failed",))
@@ -69,7 +70,7 @@ def changes_for(subject: Subject, trial: Trial) -> Changes:
     objects = {kind: list(ones) for kind, ones in trial.handle.known_objects.items() if ones}
     everything = [*subject.pods, *subject.cluster.nodes, *subject.cluster.running]
     everything += [one for ones in objects.values() for one in ones]
-    return Changes(
+    changes = Changes(
         rng=Random(0),
         nodes=subject.cluster.nodes,
         running=subject.cluster.running,
@@ -78,6 +79,9 @@ def changes_for(subject: Subject, trial: Trial) -> Changes:
         own_texts=texts_of_plugin(trial.plugin),
         other_texts=texts_of_objects(everything),
     )
+    if changes.nodes and changes.waiting:
+        changes.effective = find_effective(subject.fresh(), changes)
+    return changes
 
 
 @frozen(eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -34,8 +34,15 @@ def hidden_state_problems(subject: Subject) -> Iterator[str]:
     pods = subject.pods
 
     def answers(shift: float = 0.0, seed: int = 0, order: int = 1, *, again: Trial | None = None) -> Answers:
-        with shifted_time(shift, modules), _seeded(seed):
-            return _answers(subject.fresh() if again is None else again, subject, pods[::order])
+        with shifted_time(shift, modules) as clock, _random_state_kept():
+
+            def start() -> None:
+                """What a pod is told depends on nothing that was asked before."""
+                clock.reset()
+                random.seed(seed)
+                np.random.seed(seed)
+
+            return _answers(subject.fresh() if again is None else again, subject, pods[::order], start)
 
     first = answers(again=trial)
     other = _differing(first, answers(again=trial)) or _differing(first, answers(order=-1, again=trial))
@@ -62,10 +69,11 @@ def hidden_state_problems(subject: Subject) -> Iterator[str]:
             return
 
 
-def _answers(trial: Trial, subject: Subject, pods: Sequence[Pod]) -> Answers:
+def _answers(trial: Trial, subject: Subject, pods: Sequence[Pod], start: Callable[[], None]) -> Answers:
     columns = NodeColumns(trial.show(subject.cluster))
     found: Answers = {}
     for pod in pods:
+        start()
         try:
             found[pod.key] = _answers_about(trial, columns, pod)
         except HookFailed as failed:
@@ -103,11 +111,9 @@ def _differing(a: Answers, b: Answers) -> str:
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Inside the block the modules for random numbers give those of *seed*."""
+def _random_state_kept() -> Iterator[None]:
+    """What is done in the block to the modules for random numbers does not last."""
     of_python, of_numpy = random.getstate(), np.random.get_state()
-    random.seed(seed)
-    np.random.seed(seed)
     try:
         yield
     finally:

@@ -17,14 +17,14 @@ _TICK: Final = 1e-6
 
 
 @contextmanager
-def shifted_time(seconds: float, modules: Mapping[str, ModuleType]) -> Iterator[None]:
+def shifted_time(seconds: float, modules: Mapping[str, ModuleType]) -> Iterator[ShiftedClock]:
     """Inside the block, clocks begin at 2026-01-01 and *seconds*, and go on at each reading.
 
     Args:
         seconds: the shift.
         modules: in which functions of clocks may have been imported by their names.
     """
-    clock = _Clock(_EPOCH + seconds)
+    clock = ShiftedClock(_EPOCH + seconds)
     replaced = clock.functions()
     classes = {real_datetime.datetime: clock.datetime_class(), real_datetime.date: clock.date_class()}
     undo: list[tuple[Any, str, Any]] = []
@@ -44,7 +44,7 @@ def shifted_time(seconds: float, modules: Mapping[str, ModuleType]) -> Iterator[
             for name, value in list(vars(module).items()):
                 if id(value) in originals:
                     put(module, name, originals[id(value)])
-        yield
+        yield clock
     finally:
         for holder, name, value in reversed(undo):
             setattr(holder, name, value)
@@ -60,11 +60,15 @@ def modules_of(plugin: Any) -> dict[str, ModuleType]:
     }
 
 
-class _Clock:
+class ShiftedClock:
     """Stands for all of Python's clocks."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+        self.began = self.seconds = seconds
+
+    def reset(self) -> None:
+        """Show the first time again."""
+        self.seconds = self.began
 
     def now(self) -> float:
         """The time, a bit later at every call."""
