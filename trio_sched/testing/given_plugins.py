@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -51,15 +51,29 @@ def class_of(plugin: Any) -> type[Any]:
     return type(kind.__name__, (kind,), members)
 
 
-def registry_with(plugins: Iterable[Plugin]) -> PluginRegistry:
+def registry_of(plugins: Sequence[Plugin]) -> PluginRegistry:
+    """*plugins*, and all installed ones if there is a name among them: looking these up takes milliseconds.
+
+    Raises:
+        PluginError: one does not keep the contract, or two have one name.
+    """
+    return registry_with(plugins, installed=any(isinstance(plugin, str) for plugin in plugins))
+
+
+def registry_with(plugins: Iterable[Plugin], *, installed: bool = True) -> PluginRegistry:
     """All installed plugins; classes and instances among *plugins* replace installed ones of the same name.
+
+    Args:
+        plugins: the plugins.
+        installed: whether the installed ones are needed at all.
 
     Raises:
         PluginError: one does not keep the contract, or two have one name.
     """
     classes = [class_of(plugin) for plugin in plugins if not isinstance(plugin, str)]
     taken = {getattr(plugin, "name", None) for plugin in classes}
-    registry = PluginRegistry.of(found for found in entry_points(group=PROJECT) if found.name not in taken)
+    others = entry_points(group=PROJECT) if installed else ()
+    registry = PluginRegistry.of(found for found in others if found.name not in taken)
     for plugin in classes:
         registry.add(plugin)
     return registry

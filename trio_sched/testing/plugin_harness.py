@@ -46,7 +46,7 @@ from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing.fake_handle import FakeHandle
-from trio_sched.testing.given_plugins import Plugin, name_of, registry_with
+from trio_sched.testing.given_plugins import Plugin, name_of, registry_of
 
 
 class UnknownNode(TrioSchedError, LookupError):
@@ -225,7 +225,7 @@ def make_profile(
         resolved = resolved.limited_to(registry)
     else:
         chosen = list(plugins)
-        registry = registry_with(chosen)
+        registry = registry_of(chosen)
         points: dict[str, tuple[PluginRef, ...]] = {}
         names = [name_of(plugin) for plugin in chosen]
         for name in names:

@@ -1,25 +1,15 @@
 """Every planted fault is found by its check, in words that name the hook, what happened and the fix."""
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
+from faulty_plugins import FAULTS
 
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.namespace import Namespace
+from trio_sched.testing import NotConforming, check_conformance
 from trio_sched.testing.conformance.check import conformance_problems
-
-_PATH = Path(__file__).with_name("faulty_plugins.py")
-_spec = importlib.util.spec_from_file_location("faulty_plugins", _PATH)
-assert _spec is not None
-assert _spec.loader is not None
-faulty_plugins = importlib.util.module_from_spec(_spec)
-import sys  # noqa: E402
-
-sys.modules["faulty_plugins"] = faulty_plugins
-_spec.loader.exec_module(faulty_plugins)
 
 OBJECTS: dict[str, list[Any]] = {
     "Namespace": [Namespace(metadata=ObjectMeta(name="default"))],
@@ -27,8 +17,28 @@ OBJECTS: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(("plugin", "check", "text"), faulty_plugins.FAULTS, ids=lambda it: getattr(it, "__name__", ""))
+def objects_for(plugin: type[Any]) -> dict[str, list[Any]]:
+    return {kind: OBJECTS[kind] for kind in getattr(plugin, "watches", ())}
+
+
+@pytest.mark.parametrize(("plugin", "check", "text"), FAULTS, ids=[plugin.__name__ for plugin, _check, _text in FAULTS])
 def test_it_is_found(plugin: type[Any], check: str, text: str) -> None:
-    watched = {kind: OBJECTS[kind] for kind in getattr(plugin, "watches", ())}
-    problems = list(conformance_problems(plugin, checks=[check], objects=watched))
+    problems = list(conformance_problems(plugin, checks=[check], objects=objects_for(plugin)))
     assert any(text in problem for problem in problems), problems
+
+
+@pytest.mark.parametrize("name", ["ThrowsDice", "ForgetsCustomResources", "PermitsWithTrue", "HidesThePriority"])
+def test_all_checks_together_say_little_else(name: str) -> None:
+    plugin, _check, text = next(one for one in FAULTS if one[0].__name__ == name)
+    with pytest.raises(NotConforming) as caught:
+        check_conformance(plugin, objects=objects_for(plugin))
+    (problem,) = caught.value.problems
+    assert text in problem
+
+
+def test_the_smallest_history_is_shown() -> None:
+    plugin = next(one for one, _check, _text in FAULTS if one.__name__ == "ForgetsNamespaces")
+    (problem,) = conformance_problems(plugin, checks=["events"], objects=objects_for(plugin))
+    change, *cluster = problem.split("\n")
+    assert 'Namespace \'default\' changes: metadata.labels: nothing → {"example.com/open":"yes"}' in change
+    assert [line.split()[0] for line in cluster] == ["Node", "pending", "Namespace"]

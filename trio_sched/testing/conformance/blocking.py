@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from inspect import isawaitable
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any, Final
 
 from attrs import define, field
@@ -21,7 +21,7 @@ from attrs import define, field
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing.conformance.drive import drive
-from trio_sched.testing.conformance.shifted_time import modules_of
+from trio_sched.testing.conformance.shifted_time import Namespace, namespaces_of
 from trio_sched.testing.conformance.subject import Subject
 
 try:
@@ -54,7 +54,7 @@ def blocking_problems(subject: Subject) -> Iterator[str]:
     watch = _Watch()
     for hook in trial.profile.hooks:
         hook.function = partial(watch.call, hook, hook.function)
-    with watch.watching(modules_of(trial.plugin)):
+    with watch.watching(namespaces_of(trial.plugin)):
         for waiting in subject.pods:
             watch.pod = waiting.name
             drive(trial, columns, waiting)
@@ -75,8 +75,8 @@ class _Watch:
     _computing: dict[str, int] = field(factory=dict, init=False)
 
     @contextmanager
-    def watching(self, modules: Mapping[str, ModuleType]) -> Iterator[None]:
-        """Listen to what Python audits inside the block; *modules* are those of the plugin."""
+    def watching(self, namespaces: Iterable[Namespace]) -> Iterator[None]:
+        """Listen to what Python audits inside the block; *namespaces* are those of the plugin."""
         sleep = time.sleep
 
         def audited_sleep(seconds: Any) -> None:
@@ -84,17 +84,16 @@ class _Watch:
             sleep(0 if is_in_hook else seconds)  # the checks should be quick
 
         # Older Pythons do not audit it; and it may have been imported by its name.
-        holders = [time, *(one for one in modules.values() if any(part is sleep for part in vars(one).values()))]
-        names = [(one, name) for one in holders for name, part in list(vars(one).items()) if part is sleep]
+        places = [(one, name) for one in (vars(time), *namespaces) for name, part in one.items() if part is sleep]
         _listeners.append(self)
         _install()
-        for one, name in names:
-            setattr(one, name, audited_sleep)
+        for one, name in places:
+            one[name] = audited_sleep
         try:
             yield
         finally:
-            for one, name in names:
-                setattr(one, name, sleep)
+            for one, name in places:
+                one[name] = sleep
             _listeners.remove(self)
 
     def call(self, hook: BoundHook, function: Callable[..., Any], *args: Any) -> Any:

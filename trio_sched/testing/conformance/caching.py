@@ -161,8 +161,9 @@ class _Cached:
         first = self._first.get(signature, pod)
         about = f"pod {pod.name!r}: a cached result is wrong: {cached}, but computed anew {now}"
         if change is None or change.kind == WAITING or first.uid != pod.uid:
+            whose = "that it had before it was changed" if first.uid == pod.uid else f"of pod {first.name!r}"
             return (
-                f"{about}. sign gives it the signature of pod {first.name!r}, and the hooks treat the two differently: "
+                f"{about}. sign gives it the signature {whose}, and the hooks treat the two differently: "
                 "put into the signature everything of a pod that they look at"
             )
         missing = {NODE: "Input.NODE", RUNNING: "Input.PODS"}.get(change.kind, "what it reads")

@@ -81,6 +81,6 @@ def _brief(one: Any) -> str:
         requests = [each["resources"]["requests"] for each in spec.pop("containers") if "resources" in each]
         if requests:
             spec["requests"] = requests
-    status = {key: part for key, part in (plain.get("status") or {}).items() if key not in ("capacity", "phase")}
+    status = {key: part for key, part in (plain.get("status") or {}).items() if key in ("allocatable", "conditions")}
     shown = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
     return _cut({**shown, **({"spec": spec} if spec else {}), **({"status": status} if status else {})})

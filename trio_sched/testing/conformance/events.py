@@ -53,7 +53,9 @@ def event_problems(subject: Subject) -> Iterator[str]:
         for _ in range(_CHANGES_PER_ROUND):
             change = changes.change(history.world)
             missed = history.apply(change)
-            yield from history.hint_failures()
+            failures = history.hint_failures()
+            if change.kind in (NODE, RUNNING, WAITING):  # others may be changed as their schema does not allow
+                yield from failures
             if missed is None:
                 continue
             what = registration_for(change, history.resources)
@@ -79,8 +81,9 @@ def changes_for(subject: Subject, trial: Trial) -> Changes:
         own_texts=texts_of_plugin(trial.plugin),
         other_texts=texts_of_objects(everything),
     )
-    if changes.nodes and changes.waiting:
-        changes.effective = find_effective(subject.fresh(), changes)
+    if changes.nodes and changes.waiting and not subject.effective_edits:
+        subject.effective_edits.extend(find_effective(subject.fresh(), changes))
+    changes.effective = subject.effective_edits
     return changes
 
 

@@ -17,7 +17,7 @@ from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.verdicts import QueuedPod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing.conformance.results import ask, comparable
-from trio_sched.testing.conformance.shifted_time import modules_of, shifted_time
+from trio_sched.testing.conformance.shifted_time import namespaces_of, shifted_time
 from trio_sched.testing.conformance.subject import Subject, Trial
 
 _SHIFTS: Final = (1, 61, 5 * 3600 + 61, 13 * 3600 + 1, 86_400 * 3 + 7, 86_400 * 200 + 7 * 3600)
@@ -30,11 +30,11 @@ Answers = dict[str, tuple[object, ...]]
 def hidden_state_problems(subject: Subject) -> Iterator[str]:
     """On what else the answers depend."""
     trial = subject.fresh()
-    modules = modules_of(trial.plugin)
+    namespaces = namespaces_of(trial.plugin)
     pods = subject.pods
 
     def answers(shift: float = 0.0, seed: int = 0, order: int = 1, *, again: Trial | None = None) -> Answers:
-        with shifted_time(shift, modules) as clock, _random_state_kept():
+        with shifted_time(shift, namespaces) as clock, _random_state_kept():
 
             def start() -> None:
                 """What a pod is told depends on nothing that was asked before."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime as real_datetime
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
+Namespace = dict[str, Any]
+"""The global names of a module."""
 _EPOCH: Final = 1_767_225_600.0
 """The time that all clocks count from: the beginning of 2026, UTC."""
 _TICK: Final = 1e-6
@@ -17,47 +19,43 @@ _TICK: Final = 1e-6
 
 
 @contextmanager
-def shifted_time(seconds: float, modules: Mapping[str, ModuleType]) -> Iterator[ShiftedClock]:
+def shifted_time(seconds: float, namespaces: Iterable[Namespace]) -> Iterator[ShiftedClock]:
     """Inside the block, clocks begin at 2026-01-01 and *seconds*, and go on at each reading.
 
     Args:
         seconds: the shift.
-        modules: in which functions of clocks may have been imported by their names.
+        namespaces: in which functions of clocks may have been imported by their names.
     """
     clock = ShiftedClock(_EPOCH + seconds)
     replaced = clock.functions()
     classes = {real_datetime.datetime: clock.datetime_class(), real_datetime.date: clock.date_class()}
-    undo: list[tuple[Any, str, Any]] = []
-
-    def put(holder: Any, name: str, value: Any) -> None:
-        undo.append((holder, name, getattr(holder, name)))
-        setattr(holder, name, value)
-
+    originals: dict[int, Any] = {id(getattr(time, name)): new for name, new in replaced.items()}
+    originals |= {id(old): new for old, new in classes.items()}
+    places = [(one, name) for one in namespaces for name, value in one.items() if id(value) in originals]
+    places += [(vars(time), name) for name in replaced]
+    places += [(vars(real_datetime), old.__name__) for old in classes]
+    undo = [(one, name, one[name]) for one, name in places]
     try:
-        for name, function in replaced.items():
-            put(time, name, function)
-        originals = {id(old): new for _holder, name, old in undo for new in [replaced[name]]}
-        originals |= {id(old): new for old, new in classes.items()}
-        for old, new in classes.items():
-            put(real_datetime, old.__name__, new)
-        for module in modules.values():
-            for name, value in list(vars(module).items()):
-                if id(value) in originals:
-                    put(module, name, originals[id(value)])
+        for one, name, old in undo:
+            one[name] = originals[id(old)]
         yield clock
     finally:
-        for holder, name, value in reversed(undo):
-            setattr(holder, name, value)
+        for one, name, old in undo:
+            one[name] = old
 
 
-def modules_of(plugin: Any) -> dict[str, ModuleType]:
-    """The modules of the package of a plugin that are imported."""
-    packages = {(base.__module__ or "").partition(".")[0] for base in type(plugin).__mro__} - {"builtins", "trio_sched"}
-    return {
-        name: module
+def namespaces_of(plugin: Any) -> list[Namespace]:
+    """The global names of the package of a plugin, by module, as far as it is imported."""
+    kinds = [base for base in type(plugin).__mro__ if base is not object]
+    packages = {(base.__module__ or "").partition(".")[0] for base in kinds} - {"builtins", "trio_sched"}
+    found = [
+        vars(module)
         for name, module in list(sys.modules.items())
         if name.partition(".")[0] in packages and isinstance(module, ModuleType)
-    }
+    ]
+    functions = [value for base in kinds for value in vars(base).values() if isinstance(value, FunctionType)]
+    found += [function.__globals__ for function in functions if function.__module__.partition(".")[0] in packages]
+    return list({id(one): one for one in found}.values())
 
 
 class ShiftedClock:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import attrs
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from trio_sched.engine.profile import Profile
 from trio_sched.objects.metadata import ObjectMeta
@@ -75,6 +75,8 @@ class Subject:
     pods: tuple[Pod, ...]
     """That are to be scheduled."""
     cluster: Cluster
+    effective_edits: list[Any] = field(factory=list)
+    """What `find_effective` has found: once for all checks."""
     effort: int = 1
     """How many times as many random changes are tried."""
 

@@ -142,7 +142,7 @@ class SkipsOthers(Base):
 # --- answers --------------------------------------------------------------------------------------------------------
 
 
-@fault("answers", "filter says something else about")
+@fault("subsets", "filter says something else about")
 class JudgesByPosition(Base):
     @hookimpl
     def filter(self, nodes: NodeColumns) -> Verdicts:
@@ -336,7 +336,7 @@ class HidesThePriority(Cached):
         return unschedulable("important pods only") if not pod.priority else None
 
 
-@fault("caching", "sign gives it the signature of pod")
+@fault("caching", "sign gives it the signature")
 class HidesALabel(Cached):
     @hookimpl
     def filter_node(self, pod: Pod, node: NodeView) -> Status | None:
