@@ -26,10 +26,8 @@ from attrs import define, evolve, field
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.schema import SchedulerConfig
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.daemon.watched_kinds import KINDS
 from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.errors import TrioSchedError
-from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.event import CoreEvent
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -48,16 +46,13 @@ from trio_sched.testing.builders import node
 from trio_sched.testing.cluster_assertions import ClusterAssertions
 from trio_sched.testing.cluster_settings import cluster_settings
 from trio_sched.testing.given_plugins import Plugin
+from trio_sched.testing.manifests import Json, KubeObject, decode_like, manifest_of
 from trio_sched.testing.plugin_harness import UnknownNode
 from trio_sched.testing.real_time_limit import RealTimeLimit
 from trio_sched.testing.scheduler_process import SchedulerProcess, SeverableTransport
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
-
-Json = dict[str, Any]
-KubeObject = msgspec.Struct | Json
-"""Any Kubernetes object: made by a builder, or a manifest."""
 
 REAL_SECONDS = 60.0
 """Many times what any call of a test takes that ends at all."""
@@ -195,7 +190,7 @@ class VirtualCluster(ClusterAssertions):
         """Create *obj*; returns it as the API server stored it.
 
         The server replaces its UID. The priority of a pod from a builder is set through a priority class, which is
-        created if there is none.
+        created if there is none; a ReplicaSet and the like from a builder make no pods.
 
         Args:
             obj: the object.
@@ -209,12 +204,12 @@ class VirtualCluster(ClusterAssertions):
             nodes = [stored.key for stored in self.api.store.collection("nodes").in_order()]
             if obj.node_name not in nodes:
                 raise UnknownNode(obj, nodes)
-        manifest = _manifest(obj)
+        manifest = manifest_of(obj)
         if isinstance(obj, Pod) and "priority" in manifest["spec"]:
             manifest["spec"]["priorityClassName"] = await self._priority_class(manifest["spec"].pop("priority"))
         metadata = {name: value for name, value in manifest["metadata"].items() if name != "uid"}
         body = await self._request("POST", self._path(manifest, in_collection=True), {**manifest, "metadata": metadata})
-        return _decode(body, obj)
+        return decode_like(body, obj)
 
     async def _priority_class(self, value: int) -> str:
         name = f"priority-{value}" if value >= 0 else f"priority-minus-{-value}"
@@ -237,11 +232,11 @@ class VirtualCluster(ClusterAssertions):
         Raises:
             Refused: the server refused it.
         """
-        manifest = _manifest(obj)
+        manifest = manifest_of(obj)
         path = self._path(manifest) + (f"/{subresource}" if subresource else "")
         kind_of_patch = "strategic-merge-patch" if isinstance(obj, Pod | Node) else "merge-patch"
         body = await self._request("PATCH", path, changes, content_type=f"application/{kind_of_patch}+json")
-        return _decode(body, obj)
+        return decode_like(body, obj)
 
     async def delete(self, obj: KubeObject, *, grace_seconds: int | None = None) -> None:
         """Delete *obj*; a pod on a node goes when its grace period is over or its kubelet has stopped it.
@@ -250,7 +245,7 @@ class VirtualCluster(ClusterAssertions):
             Refused: the server refused it; the object does not exist, for instance.
         """
         options = {} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
-        await self._request("DELETE", self._path(_manifest(obj)), options)
+        await self._request("DELETE", self._path(manifest_of(obj)), options)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -335,27 +330,6 @@ class VirtualCluster(ClusterAssertions):
         if response.status >= 300:
             raise Refused(f"{method} {path}", response.status, msgspec.json.decode(response.body)["message"])
         return response.body
-
-
-def _manifest(obj: KubeObject) -> Json:
-    if isinstance(obj, dict):
-        return obj
-    manifest: Json = msgspec.to_builtins(obj)
-    if isinstance(obj, Pod):
-        return {"apiVersion": "v1", "kind": "Pod", **manifest}
-    if isinstance(obj, Node):
-        return {"apiVersion": "v1", "kind": "Node", **manifest}
-    for name, kind in KINDS.items():
-        if type(obj) is kind.type and kind.type is not AnyObject:
-            group = f"{kind.group}/{kind.version}" if kind.group else kind.version
-            return {"apiVersion": group, "kind": name, **manifest}
-    return manifest
-
-
-def _decode(body: bytes, like: _T) -> _T:
-    if isinstance(like, dict):
-        return msgspec.json.decode(body)  # type: ignore[no-any-return]  # a manifest again
-    return msgspec.json.decode(body, type=type(like))
 
 
 @asynccontextmanager
