@@ -34,6 +34,7 @@ from trio_sched.testing.label_builders import pod_affinity as pod_affinity
 from trio_sched.testing.label_builders import pod_anti_affinity as pod_anti_affinity
 from trio_sched.testing.label_builders import pod_term as pod_term
 from trio_sched.testing.label_builders import spread_constraint as spread_constraint
+from trio_sched.testing.manifests import ObjectChange as ObjectChange
 from trio_sched.testing.object_builders import disruption_budget as disruption_budget
 from trio_sched.testing.object_builders import metadata as metadata
 from trio_sched.testing.object_builders import namespace as namespace
@@ -70,6 +71,7 @@ __all__ = [
     "FakeWaitingPod",
     "NotConforming",
     "NotSettled",
+    "ObjectChange",
     "Outcome",
     "Refused",
     "UnknownNode",

@@ -46,7 +46,7 @@ from trio_sched.testing.builders import node
 from trio_sched.testing.cluster_assertions import ClusterAssertions
 from trio_sched.testing.cluster_settings import cluster_settings
 from trio_sched.testing.given_plugins import Plugin
-from trio_sched.testing.manifests import Json, KubeObject, decode_like, manifest_of
+from trio_sched.testing.manifests import Json, KubeObject, ObjectChange, decode_like, manifest_of
 from trio_sched.testing.plugin_harness import UnknownNode
 from trio_sched.testing.real_time_limit import RealTimeLimit
 from trio_sched.testing.scheduler_process import SchedulerProcess, SeverableTransport
@@ -207,8 +207,7 @@ class VirtualCluster(ClusterAssertions):
         manifest = manifest_of(obj)
         if isinstance(obj, Pod) and "priority" in manifest["spec"]:
             manifest["spec"]["priorityClassName"] = await self._priority_class(manifest["spec"].pop("priority"))
-        metadata = {name: value for name, value in manifest["metadata"].items() if name != "uid"}
-        body = await self._request("POST", self._path(manifest, in_collection=True), {**manifest, "metadata": metadata})
+        body = await self._request("POST", self._path(manifest, in_collection=True), _without_uid(manifest))
         return decode_like(body, obj)
 
     async def _priority_class(self, value: int) -> str:
@@ -246,6 +245,39 @@ class VirtualCluster(ClusterAssertions):
         """
         options = {} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
         await self._request("DELETE", self._path(manifest_of(obj)), options)
+
+    async def replace(self, obj: _T) -> _T:
+        """Replace the object of the same kind and name by *obj*, its status included; returns what was stored.
+
+        Raises:
+            Refused: the server refused it.
+        """
+        manifest = manifest_of(obj)
+        path = self._path(manifest)
+        body = await self._request("PUT", path, _without_uid(manifest))
+        if "status" in manifest:
+            body = await self._request("PUT", f"{path}/status", _without_uid(manifest))
+        return decode_like(body, obj)
+
+    async def apply(self, change: ObjectChange) -> None:
+        """Make one change of a history; what does not exist any more is left alone.
+
+        Raises:
+            Refused: the server refused it.
+        """
+        try:
+            if change.old is None and change.new is not None:
+                await self.create(change.new)
+            elif change.new is None and change.old is not None:
+                await self.delete(change.old)
+            elif isinstance(change.new, Pod) and isinstance(change.old, Pod):  # its node may be known by now
+                labels = {**dict.fromkeys(change.old.labels), **change.new.labels}
+                await self.patch(change.new, {"metadata": {"labels": labels}})
+            elif change.new is not None:
+                await self.replace(change.new)
+        except Refused as refused:
+            if change.old is None or refused.code != 404:
+                raise
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -330,6 +362,11 @@ class VirtualCluster(ClusterAssertions):
         if response.status >= 300:
             raise Refused(f"{method} {path}", response.status, msgspec.json.decode(response.body)["message"])
         return response.body
+
+
+def _without_uid(manifest: Json) -> Json:
+    """The server gives UIDs."""
+    return {**manifest, "metadata": {name: part for name, part in manifest["metadata"].items() if name != "uid"}}
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import msgspec
+from attrs import frozen
 
 from trio_sched.daemon.watched_kinds import KINDS
 from trio_sched.objects.any_object import AnyObject
@@ -15,6 +16,15 @@ from trio_sched.objects.workload import ReplicaSet, ReplicationController, State
 Json = dict[str, Any]
 KubeObject = msgspec.Struct | Json
 """Any Kubernetes object: made by a builder, or a manifest."""
+
+
+@frozen
+class ObjectChange:
+    """An object is added (*old* is None), deleted (*new* is None), or replaced by a new version."""
+
+    old: msgspec.Struct | None
+    new: msgspec.Struct | None
+
 
 _T = TypeVar("_T", bound=KubeObject)
 
