@@ -198,7 +198,7 @@ def _check_bindings(handle: Handle, pod: Pod, reservation: Reservation) -> _Awai
         raise BindingFailed(f'failed to get node "{node_name}": node "{node_name}" not found')
     node = nodes.take(slice(position, position + 1))
     known = handle.pending_pod(pod.namespace, pod.name)
-    if known is None or known.uid != pod.uid:
+    if known is None or known.pod.uid != pod.uid:
         raise BindingFailed(f'pod does not exist any more: pod "{pod.name}" not found')
     for written, claim_written in reservation.static:
         volume = _stored(reservation.volumes, written, "failed to check binding")

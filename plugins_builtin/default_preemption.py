@@ -86,9 +86,10 @@ class DefaultPreemption:
         return PostFilterResult(reported, result.nominated_node_name)
 
     async def _preempt(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult:
-        current = self._handle.pending_pod(pod.namespace, pod.name)
-        if current is None:
+        pending = self._handle.pending_pod(pod.namespace, pod.name)
+        if pending is None:
             return PostFilterResult(failure(f'pod "{pod.name}" not found'))
+        current = pending.pod
         statuses = diagnosis.statuses.by_node()
         absent = diagnosis.statuses.absent
         refusal = self._not_eligible(current, statuses, absent)

@@ -32,7 +32,7 @@ def fake_handle() -> FakeHandle:
 
 @pytest.fixture
 def virtual_cluster() -> Any:
-    """What makes virtual clusters, for ``async with``: see `trio_sched.testing.virtual_cluster`."""
+    """What makes virtual clusters, for ``async with``: see `trio_sched.testing.cluster`."""
     from trio_sched.testing.cluster import virtual_cluster
 
     return virtual_cluster

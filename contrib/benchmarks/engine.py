@@ -50,7 +50,7 @@ def default_profile() -> Profile:
     (resolved,) = resolve_profiles(load_configuration(None), KNOWN_PLUGINS)
     registry = PluginRegistry.discover()
     resolved = resolved.limited_to(registry)
-    return build_profile(resolved, registry, FakeHandle())
+    return build_profile(resolved, registry, FakeHandle().for_plugin)
 
 
 def scheduler(profile: Profile, nodes: int) -> Scheduler:

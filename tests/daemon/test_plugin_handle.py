@@ -102,11 +102,13 @@ async def test_reading_a_kind_that_nothing_watches_is_an_error_that_says_how_to_
 @pytest.mark.parametrize(
     ("kind", "fix"),
     [
-        ("Node", "pods and nodes are not read by kind: use handle.nodes"),
-        ("Pod", "pods and nodes are not read by kind: use handle.nodes"),
+        ("pod", "did you mean 'Pod'?"),
         ("storage.k8s.io/CSINode", "did you mean 'CSINode'?"),
         ("Servce", "did you mean 'Service'?"),
-        ("Foo", "there is no kind 'Foo' that trio-sched knows; write plural.version.group, like 'widgets.v1.example"),
+        (
+            "Foo",
+            "there is no kind 'Foo' that trio-sched knows; declare it with CustomResource",
+        ),
     ],
 )
 async def test_a_kind_that_cannot_be_meant_is_said(handle: Handle, kind: str, fix: str) -> None:
@@ -260,7 +262,9 @@ async def test_pending_pods_are_those_without_a_node(
     assert handle.pending_pod("default", "p") is None
     assembly.event_handlers.pods_changed(Listed([waits, runs], "1"))
     assembly.scheduler.cache.assume(waits, "n")
-    assert handle.pending_pod("default", "p") is waits
+    found = handle.pending_pod("default", "p")
+    assert found is not None
+    assert found.pod is waits
     assert handle.pending_pod("default", "r") is None
     assembly.event_handlers.pods_changed(Changes([Change("DELETED", waits, None)], "2"))
     assert handle.pending_pod("default", "p") is None
@@ -278,3 +282,14 @@ async def test_requests_about_no_object_are_not_sent(
     with pytest.raises(LookupError, match="give the name"):
         await handle.patch(kind, name, {}, namespace="default")
     assert api.store.get("persistentvolumeclaims", "default/data") is not None
+
+
+async def test_results_that_are_being_computed_cannot_be_said_to_have_changed(
+    assembly: Assembly, handle: Handle
+) -> None:
+    before = assembly.scheduler.signature_epoch
+    with assembly.object_cache.dependencies.recording(), pytest.raises(RuntimeError, match="where the data changes"):
+        handle.results_changed()
+    assert assembly.scheduler.signature_epoch == before
+    handle.results_changed()
+    assert assembly.scheduler.signature_epoch == before + 1

@@ -349,7 +349,11 @@ def test_hooks_that_may_take_time_can_be_async(hook: str) -> None:
     [
         ("depends_on", Input.NODE, "its depends_on must be a tuple or set of members of Input; it is <Input.NODE"),
         ("depends_on", {"node"}, "its depends_on must be a tuple or set of members of Input; it is {'node'}"),
-        ("watches", "Service", 'its watches must be a tuple or set of names of kinds: ("Service",) for instance'),
+        (
+            "watches",
+            "Service",
+            "its watches must be a tuple or set of names of kinds, or of CustomResource: ",
+        ),
     ],
 )
 def test_attributes_hold_what_they_must(package: ModuleType, attribute: str, value: Any, problem: str) -> None:

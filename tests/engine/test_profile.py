@@ -110,7 +110,7 @@ def build(arguments: dict[str, Any] | None = None, **points: list[str]) -> Profi
         point: tuple(PluginRef(name, weight) for weight, name in enumerate(names)) for point, names in points.items()
     }
     resolved = ResolvedProfile(name="mine", points=refs, arguments=arguments or {})
-    return build_profile(resolved, REGISTRY, FakeHandle(profile_name="mine"))
+    return build_profile(resolved, REGISTRY, FakeHandle(profile_name="mine").for_plugin)
 
 
 def test_plugins_are_called_in_the_order_of_the_profile_at_each_point() -> None:
@@ -198,7 +198,11 @@ def test_the_handle_is_that_of_the_profile() -> None:
 @pytest.mark.parametrize(
     ("attribute", "value", "problem"),
     [
-        ("watches", "Service", "its watches must be a tuple or set of names of kinds: .* it is 'Service'"),
+        (
+            "watches",
+            "Service",
+            "its watches must be a tuple or set of names of kinds.* it is 'Service'",
+        ),
         ("depends_on", "pods", "its depends_on must be a tuple or set of members of Input; it is 'pods'"),
     ],
 )

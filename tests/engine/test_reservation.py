@@ -47,7 +47,7 @@ def profile(*plugins: type[Any]) -> Profile:
         registry.add(each)
     refs = tuple(PluginRef(each.name) for each in plugins)
     resolved = ResolvedProfile(name="p", points={"reserve": refs, "permit": refs}, arguments={})
-    return build_profile(resolved, registry, FakeHandle())
+    return build_profile(resolved, registry, FakeHandle().for_plugin)
 
 
 def test_unreserve_is_called_in_reverse_order_of_reserve() -> None:

@@ -20,12 +20,17 @@ from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.engine.preemption import dry_run
 from trio_sched.engine.profile import Profile, build_profile
 from trio_sched.objects.pod import Pod
-from trio_sched.plugin_api import CycleState, DryRun, NodeColumns, Status, Victims
+from trio_sched.plugin_api import CycleState, DryRun, NodeColumns, PendingPod, QueueState, Status, Victims
 from trio_sched.plugin_api.preemption import budgets_of
 from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
 from trio_sched.snapshot.node_table import NodeTable
 
 REGISTRY = PluginRegistry.discover()
+
+
+def seen_in_flight(pod: Pod | None) -> PendingPod | None:
+    """A pod that is being scheduled, as plugins see it."""
+    return None if pod is None else PendingPod(pod=pod, state=QueueState.IN_FLIGHT, added_at=0.0)
 
 
 class ReplayHandle:
@@ -59,8 +64,8 @@ class ReplayHandle:
     def nominated_node(self, pod: Pod) -> str:
         return pod.nominated_node_name
 
-    def pending_pod(self, namespace: str, name: str) -> Pod | None:
-        return self.current
+    def pending_pod(self, namespace: str, name: str) -> PendingPod | None:
+        return seen_in_flight(self.current)
 
     def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int) -> DryRun:
         """All of *node_names*: the recordings have no samples."""
@@ -183,5 +188,5 @@ def profiles_of(
         if handles is not None:
             handles[name] = handle
         installed = resolved.limited_to(REGISTRY)
-        profiles[name] = handle.profile = build_profile(installed, REGISTRY, handle)
+        profiles[name] = handle.profile = build_profile(installed, REGISTRY, lambda _plugin, one=handle: one)
     return profiles

@@ -7,7 +7,7 @@ from typing import Any
 import trio
 from comparison import Comparison
 from golden_objects import node_of, object_of, pod_of
-from golden_profiles import ReplayHandle, profiles_of
+from golden_profiles import ReplayHandle, profiles_of, seen_in_flight
 
 from trio_sched.daemon.pod_group_steps import run_group_steps
 from trio_sched.engine.cache import Cache
@@ -19,7 +19,7 @@ from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod_requests import ResourceOptions
-from trio_sched.plugin_api import CycleState, DryRun, Pod, PodGroupInfo
+from trio_sched.plugin_api import CycleState, DryRun, PendingPod, Pod, PodGroupInfo
 from trio_sched.plugin_api.preemption import budgets_of
 
 
@@ -40,8 +40,8 @@ class GroupHandle(ReplayHandle):
         assert self.scheduler.cache.groups is not None
         return self.scheduler.cache.groups.get(f"{namespace}/{name}")
 
-    def pending_pod(self, namespace: str, name: str) -> Pod | None:
-        return self.pending.get(f"{namespace}/{name}")
+    def pending_pod(self, namespace: str, name: str) -> PendingPod | None:
+        return seen_in_flight(self.pending.get(f"{namespace}/{name}"))
 
     def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int) -> DryRun:
         budgets = budgets_of(self.objects("PodDisruptionBudget"))

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
+from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing import make_table, node, pod
 
 NODES = [
@@ -76,3 +78,39 @@ def test_the_first_taint_list_is_the_empty_one(everything: NodeColumns) -> None:
     assert everything.taint_lists[0] == ()
     assert everything.feature_lists[0] == ()
     assert everything.taint_sets.tolist() == [0, 0, 1, 0]
+
+
+def test_versions_differ_after_every_change_of_a_node_or_its_pods() -> None:
+    table = make_table(NODES, PODS)
+    columns = NodeColumns(table)
+    seen = [columns.versions.tolist()]
+
+    def only_row_changed(row: int) -> bool:
+        seen.append(NodeColumns(table).versions.tolist())
+        return [i for i in range(len(seen[-1])) if seen[-1][i] != seen[-2][i]] == [row]
+
+    (first,) = table.pods[2].values()
+    table.add_pod(0, PodInfo(more := pod("more"), pod_resources(more)))
+    assert only_row_changed(0)
+    table.update_pod(2, first, pod("p", cpu="500m", host_ports=[80], node_name="c", labels={"new": "label"}))
+    assert only_row_changed(2)
+    table.update_node(node("b", cpu="2", labels={"zone": "z"}))
+    assert only_row_changed(1)
+    table.remove_pod(0, more.uid)
+    assert only_row_changed(0)
+    assert columns.take(np.array([2, 0])).versions.tolist() == [seen[-1][2], seen[-1][0]]
+
+
+def test_a_version_of_a_copy_is_never_one_of_the_table() -> None:
+    table = make_table(NODES, PODS)
+    known = {(name, version) for name, version in zip(table.names, NodeColumns(table).versions.tolist(), strict=True)}
+    for _ in range(3):
+        copy = table.copy_of_rows([2])
+        assert ("c", NodeColumns(copy).versions[0]) in known  # nothing has changed yet
+        copy.remove_pod(0, next(iter(copy.pods[0])))
+        without = ("c", int(NodeColumns(copy).versions[0]))
+        assert without not in known
+        known.add(without)
+    for number in range(5):
+        table.add_pod(2, PodInfo(one := pod(f"more-{number}"), pod_resources(one)))
+        assert ("c", int(NodeColumns(table).versions[2])) not in known

@@ -50,7 +50,9 @@ async def test_patches_are_noted_and_change_what_is_known() -> None:
 async def test_time_passes_while_a_plugin_waits() -> None:
     handle = FakeHandle(pending={"default/p": pod("p")})
     handle.while_waiting = handle.pending.clear
-    assert handle.pending_pod("default", "p") == pod("p")
+    found = handle.pending_pod("default", "p")
+    assert found is not None
+    assert found.pod == pod("p")
     assert await handle.changed("PersistentVolume", "pv", timeout_seconds=3)
     assert handle.now() == 3
     assert handle.pending_pod("default", "p") is None

@@ -8,11 +8,12 @@ from random import Random
 from typing import Any, Final
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from trio_sched.cli.outcome import Outcome, is_decided, read_outcome
 from trio_sched.config.schema import ClientConnection
 from trio_sched.daemon.assembly import assemble
+from trio_sched.daemon.plugin_http import BlockingTransport
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.signals import stop_on_signal
 from trio_sched.daemon.supervisor import run_daemon
@@ -78,6 +79,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
         await controllers.start(others.run)
         controllers.start_soon(arrivals.run, server)
         async with in_process_clients(server, plan.settings) as clients, trio.open_nursery() as scheduling:
+            clients = evolve(clients, of_plugins=BlockingTransport())  # simulated time must not go on meanwhile
             assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
             await scheduling.start(partial(run_daemon, assembly, stop=stop))
             activity.gated = assembly.scheduler.queue.gated

@@ -17,6 +17,7 @@ from attrs import define, field
 from msgspec import structs
 
 from trio_sched.config.feature_gates import FeatureGates
+from trio_sched.daemon.background_tasks import BackgroundTasks
 from trio_sched.daemon.binder import Binder
 from trio_sched.daemon.binding_cycle import BindingCycle
 from trio_sched.daemon.blocking_hooks import BlockingHooks
@@ -28,9 +29,13 @@ from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.hook_time_limit import HookScopes
 from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_PLUGIN_JOBS, MAX_PARALLEL_STATUS_PATCHES
 from trio_sched.daemon.loaded_profiles import LoadedProfiles, ProfileLoader
+from trio_sched.daemon.metrics.handle_metrics import PluginMetricRegistry
 from trio_sched.daemon.metrics.metrics import Metrics
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.object_cache import ObjectCache
+from trio_sched.daemon.object_writes import ObjectWrites
+from trio_sched.daemon.plugin_handle import HandleParts
+from trio_sched.daemon.plugin_http import NetworkTransport, PluginHttp
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
 from trio_sched.daemon.preemption_executor import PreemptionExecutor
@@ -130,10 +135,16 @@ class Assembly:
     unassigned: UnassignedPods
     waiting: WaitingPods
     loader: ProfileLoader
+    http: PluginHttp
+    """Carries the requests of plugins."""
     loaded: LoadedProfiles
     """What is scheduled with; a reload replaces it."""
     reloads: ReloadCounters
     cache_checks: CacheChecks
+    tasks: BackgroundTasks = field(factory=lambda: BackgroundTasks(()))
+    """Of the plugins that are scheduled with, once they have started."""
+    leading: trio.Nursery | None = None
+    """Holds what only the leader does, while this process leads."""
     ending: trio.Event = field(factory=trio.Event)
     """Set when the end has begun."""
     synced: trio.Event = field(factory=trio.Event)
@@ -256,24 +267,6 @@ def assemble(
     )
     if scheduler.cache.groups is not None:
         schedule_one.pod_groups = _pod_groups(schedule_one, preemption_executor, object_cache, clients.main, gates)
-    loader = ProfileLoader(
-        scheduler=scheduler,
-        object_cache=object_cache,
-        unassigned=unassigned,
-        waiting=waiting,
-        preemption_executor=preemption_executor,
-        extenders=extenders,
-        client=clients.main,
-        activate=activate,
-        bind=Binder(client=clients.main, random=random).bind,
-        recorder=recorder,
-        background=plugin_job_pool,
-        metrics=metrics,
-    )
-    loaded = loader.load(settings)
-    scheduler.install(loaded.prepared)
-    event_handlers.wanted_kinds = by_kind(loaded.wanted_kinds)
-    object_cache.check_kind = partial(check_kind, loaded.wanted_kinds)
     watches = Watches(
         client=clients.main,
         event_handlers=event_handlers,
@@ -281,6 +274,31 @@ def assemble(
         node_kind=node_kind(config.extenders),
         pod_kind=pod_kind(config.extenders),
     )
+    object_cache.pods_and_nodes = {"Pod": lambda: watches.pods.by_name, "Node": lambda: watches.nodes.by_name}
+    http = PluginHttp(NetworkTransport() if clients.of_plugins is None else clients.of_plugins)
+    plugin_metrics = PluginMetricRegistry()
+    parts = HandleParts(
+        scheduler=scheduler,
+        object_cache=object_cache,
+        unassigned=unassigned,
+        waiting=waiting,
+        preemption_executor=preemption_executor,
+        extenders=extenders,
+        writes=ObjectWrites(clients.main),
+        activate=activate,
+        retries_changed=backoff_changed.set,
+        bind=Binder(client=clients.main, random=random).bind,
+        recorder=recorder,
+        background=plugin_job_pool,
+        metrics=metrics,
+        http=http,
+        plugin_metrics=plugin_metrics,
+    )
+    loader = ProfileLoader(scheduler=scheduler, parts=parts)
+    loaded = loader.load(settings)
+    scheduler.install(loaded.prepared)
+    event_handlers.wanted_kinds = by_kind(loaded.wanted_kinds)
+    object_cache.check_kind = partial(check_kind, loaded.wanted_kinds)
     hook_times = HookTimes(time.perf_counter)
     # Watching the event loop costs every turn of it, so it is done only where there are plugins of other packages.
     hook_times.install(hook for hook in loaded.prepared.hooks if not hook.built_in)
@@ -311,6 +329,7 @@ def assemble(
         waiting=waiting,
         loader=loader,
         loaded=loaded,
+        http=http,
         reloads=reloads,
         cache_checks=cache_checks,
         metrics=Metrics(
@@ -333,6 +352,7 @@ def assemble(
                 not reloads.last_problem,
             ),
             recorder=metrics,
+            of_plugins=plugin_metrics,
             reflectors=watches.reflectors,
             pods=watches.pods,
         ),

@@ -29,26 +29,41 @@ class BackgroundTasks:
     """Those of the plugins of one configuration."""
 
     hooks: Sequence[BoundHook]
+    leader_hooks: Sequence[BoundHook] = ()
+    """Those of plugins that run on the leader only."""
     is_on_trial: bool = False
     """Whether a failure ends these tasks only; otherwise `run` raises it."""
     failure: PluginTaskFailed | None = field(default=None, init=False)
     """The first one while on trial."""
     _scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
+    _leader_scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
 
     async def run(self) -> None:
-        """Run them until they return, or `cancel`.
+        """Run those that every replica runs until they return, or `cancel`.
 
         Raises:
             PluginTaskFailed: one of them failed; in a group.
         """
-        with self._scope:
+        await self._run_all(self.hooks, self._scope)
+
+    async def run_as_leader(self) -> None:
+        """Run those of the leader until they return, or `cancel`; called once, when this replica begins to lead.
+
+        Raises:
+            PluginTaskFailed: one of them failed; in a group.
+        """
+        await self._run_all(self.leader_hooks, self._leader_scope)
+
+    async def _run_all(self, hooks: Sequence[BoundHook], scope: trio.CancelScope) -> None:
+        with scope:
             async with trio.open_nursery() as nursery:
-                for hook in self.hooks:
+                for hook in hooks:
                     nursery.start_soon(self._run, hook, name=f"background task of plugin {hook.plugin}")
 
     def cancel(self) -> None:
         """End them."""
         self._scope.cancel()
+        self._leader_scope.cancel()
 
     async def _run(self, hook: BoundHook) -> None:
         error = (await run_in_background(hook)).error

@@ -8,12 +8,12 @@ from typing import Any, Final, TypeVar
 
 import trio
 from attrs import define, field
-from msgspec import structs
 
 from trio_sched.daemon.log_lines import log_line
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.unassigned_pods import UnassignedPods
+from trio_sched.daemon.watched_kinds import Watched
 from trio_sched.engine.cache import CacheError
 from trio_sched.engine.cluster_changes import (
     ASSIGNED_POD_ADD,
@@ -34,6 +34,7 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.quantity import QuantityError
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, Resource
+from trio_sched.plugin_api.custom_resources import differ
 from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
 from trio_sched.verbosity import V3
 
@@ -72,7 +73,7 @@ class EventHandlers:
     """Gate GangScheduling: a pod that is added can be what others of its gang wait for."""
     declared_features: bool = True
     """Gate NodeDeclaredFeatures."""
-    wanted_kinds: Mapping[str, tuple[str, Action]] = field(factory=dict)
+    wanted_kinds: Mapping[Watched, tuple[str, Action]] = field(factory=dict)
     """Kind → its resource in cluster events, and what plugins have registered for; other changes move no pods."""
     metrics: MetricRecorder = field(factory=MetricRecorder)
 
@@ -94,6 +95,7 @@ class EventHandlers:
             ended = clock()
             observe(ended - began, label)
             began = ended
+        self._count_change("Pod", batch)
         self.wake()
 
     def _pod_changed(self, change: Change[Pod], now: float) -> str:
@@ -284,7 +286,18 @@ class EventHandlers:
             seconds = clock() - began
             for label in labels:
                 observe(seconds / len(labels), label)
+        self._count_change("Node", batch)
         self.wake()
+
+    def _count_change(self, kind: str, batch: Listed[Any] | Changes[Any]) -> None:
+        """Pods or nodes have changed, which plugins may have read as objects, or wait for."""
+        cache = self.object_cache
+        if cache.count_change(kind):
+            self.scheduler.invalidate_signatures()
+        if cache.is_awaited:
+            for change in _changes(batch):
+                subject: Any = change.new if change.new is not None else change.old
+                cache.changed(kind, subject.metadata.name, subject.metadata.namespace)
 
     def _node_changed(self, change: Change[Node]) -> list[str]:
         """Returns the labels of the events in metrics; none if nothing has changed that matters."""
@@ -314,7 +327,7 @@ class EventHandlers:
 
     # --- everything else --------------------------------------------------------------------------------------------
 
-    def handler(self, kind: str) -> Callable[[Listed[Any] | Changes[Any]], None]:
+    def handler(self, kind: Watched) -> Callable[[Listed[Any] | Changes[Any]], None]:
         """The event handler for a watch of another *kind*, which is the name under which plugins read its objects."""
         self.object_cache.add_kind(kind)
 
@@ -328,14 +341,14 @@ class EventHandlers:
 
         return handle
 
-    def _object_changed(self, kind: str, change: Change[Any]) -> None:
+    def _object_changed(self, kind: Watched, change: Change[Any]) -> None:
         subject: Any = change.new if change.new is not None else change.old
         name, namespace = subject.metadata.name, subject.metadata.namespace
         devices = self.scheduler.cache.table.devices if kind in DEVICE_KINDS else None
         if change.type == "DELETED":
             self.object_cache.remove(kind, name, namespace)
             if devices is not None:
-                devices.remove(kind, name, namespace)
+                devices.remove(str(kind), name, namespace)
             action, old, new = Action.DELETE, change.old, None
         else:
             self.object_cache.put(kind, name, namespace, change.new)
@@ -363,21 +376,12 @@ def _changes(batch: Listed[K] | Changes[K]) -> list[Change[K]]:
 def _differ(one: Pod, other: Pod) -> bool:
     """Whether two versions of a pod differ in more than their versions."""
     a, b = one.metadata, other.metadata
-    return a.resource_version != b.resource_version and bool(_without_version(one) != _without_version(other))
+    return a.resource_version != b.resource_version and differ(one, other)
 
 
 def _matters(change: Change[Any]) -> bool:
     """Whether anything is different that plugins can see, besides the version."""
-    if change.type == "DELETED" or change.old is None or change.new is None:
-        return True
-    try:
-        return bool(_without_version(change.old) != _without_version(change.new))
-    except RecursionError:  # nested too deep to be compared
-        return True
-
-
-def _without_version(one: Any) -> Any:
-    return structs.replace(one, metadata=structs.replace(one.metadata, resource_version="", generation=0))
+    return change.old is None or change.new is None or change.type == "DELETED" or differ(change.old, change.new)
 
 
 def _has_node(change: Change[Pod]) -> bool:

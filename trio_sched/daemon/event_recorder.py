@@ -141,7 +141,7 @@ class EventRecorder:
             return
         if event.once:
             moment = self.wall_clock()
-            self._submit(event, self._name(event.pod.name, moment), moment, None)
+            self._submit(event, self._name(event.pod.metadata.name, moment), moment, None)
             return
         now = trio.current_time()
         pod = event.pod
@@ -150,7 +150,7 @@ class EventRecorder:
             event.action,
             event.reason,
             event.reporting_controller,
-            pod.uid,
+            pod.metadata.uid,
             pod.metadata.resource_version,
         )
         series = self._series.get(key)
@@ -161,7 +161,7 @@ class EventRecorder:
                 self._submit_count(series)
             return
         moment = self.wall_clock()
-        series = self._series[key] = _Series(event, self._name(pod.name, moment), moment, now, now)
+        series = self._series[key] = _Series(event, self._name(pod.metadata.name, moment), moment, now, now)
         self._submit(event, series.name, moment, partial(self._series_created, series))
 
     def record_on_lease(self, event: LeaseEvent) -> None:
@@ -214,13 +214,14 @@ class EventRecorder:
     def _as_event(self, event: PodEvent, name: str, moment: datetime) -> Event:
         pod, controller = event.pod, event.reporting_controller
         return Event(
-            metadata=ObjectMeta(name=name, namespace=pod.namespace or "default"),
+            metadata=ObjectMeta(name=name, namespace=pod.metadata.namespace or "default"),
             event_time=format_micro_time(moment),
             reporting_controller=controller,
             reporting_instance=f"{controller}-{self.hostname}",
             action=event.action,
             reason=event.reason,
-            regarding=ObjectReference(
+            regarding=event.regarding
+            or ObjectReference(
                 kind="Pod",
                 namespace=pod.namespace,
                 name=pod.name,
@@ -234,7 +235,7 @@ class EventRecorder:
 
     def _submit(self, event: PodEvent, name: str, moment: datetime, on_done: Callable[[], None] | None) -> None:
         """Have *event* sent, and *on_done* called when it has been, or cannot be."""
-        if self._in_core_shape is not False:
+        if self._in_core_shape is not False or event.regarding is not None:
             self.pool.submit(partial(self._send, self._as_event(event, name, moment), on_done))
             return
         pod, namespace = event.pod, event.pod.namespace or "default"

@@ -36,6 +36,23 @@ MAX_PARALLEL_PREEMPTORS: Final = 64
 # --- plugins
 MAX_PARALLEL_PLUGIN_JOBS: Final = 32
 """What plugins do in the background, of all profiles."""
+MAX_PLUGIN_METRICS: Final = 1000
+"""Metrics of all plugins together."""
+MAX_PLUGIN_SERIES: Final = 1000
+"""Sets of label values of one of these."""
+MAX_PLUGIN_LABEL_CHARACTERS: Final = 1000
+"""Of the value of a label."""
+MAX_HTTP_BODY_BYTES: Final = 16 * 1024 * 1024
+"""Of a response to a plugin, decompressed."""
+MAX_HTTP_REDIRECTS: Final = 10
+MAX_PARALLEL_HTTP: Final = 32
+"""Requests of plugins at a time; each has a thread."""
+HTTP_CLOSE_SECONDS: Final = 1.0
+"""How long a stop waits for connections of plugins to be closed in order."""
+MAX_HTTP_CLIENTS: Final = 16
+"""With different files of certificates; each has connections of its own."""
+MAX_PLUGIN_RETRY_SECONDS: Final = 10.0**9
+"""Longer times are cut to this, so that they can be added to a time."""
 
 # --- events; source: the event broadcaster of Kubernetes, except for the two limits of this project
 MAX_UNSENT_EVENTS: Final = 100_000

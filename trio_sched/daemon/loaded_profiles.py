@@ -7,25 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from attrs import define, frozen
 
-from trio_sched.daemon.binder import Bind
-from trio_sched.daemon.event_recorder import EventRecorder
-from trio_sched.daemon.extenders import Extenders
-from trio_sched.daemon.metrics.recorder import MetricRecorder
-from trio_sched.daemon.object_cache import ObjectCache
-from trio_sched.daemon.plugin_handle import PluginHandle
-from trio_sched.daemon.preemption_executor import PreemptionExecutor
+from trio_sched.daemon.plugin_handle import HandleParts, PluginHandle, SharedObjects
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.daemon.unassigned_pods import UnassignedPods
-from trio_sched.daemon.waiting_pods import WaitingPods
-from trio_sched.daemon.watched_kinds import wanted_kinds
-from trio_sched.daemon.work_pool import WorkPool
+from trio_sched.daemon.watched_kinds import Watched, declared_resources, wanted_kinds
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.likely_mistakes import likely_mistakes
 from trio_sched.engine.plugin_registry import PluginRegistry, is_built_in
 from trio_sched.engine.profile import build_profile
 from trio_sched.engine.scheduler import PreparedProfiles, Scheduler
-from trio_sched.kube_client.connection import KubeClient
-from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cluster_events import Action
 
 log = logging.getLogger(__name__)
@@ -37,13 +26,29 @@ class LoadedProfiles:
 
     settings: DaemonSettings
     prepared: PreparedProfiles
-    wanted_kinds: Mapping[str, Action]
+    wanted_kinds: Mapping[Watched, Action]
     """What to watch besides pods and nodes, and after which changes pods move."""
 
     @property
     def background_tasks(self) -> list[BoundHook]:
-        """The hooks ``run`` of all plugins."""
-        return [hook for profile in self.prepared.profiles.values() for hook in profile.run]
+        """The hooks ``run`` of all plugins that run in every replica."""
+        return [hook for hook, on_leader_only in self._runs() if not on_leader_only]
+
+    @property
+    def leader_tasks(self) -> list[BoundHook]:
+        """Those of plugins that run on the leader only."""
+        return [hook for hook, on_leader_only in self._runs() if on_leader_only]
+
+    def _runs(self) -> list[tuple[BoundHook, bool]]:
+        found, seen = [], set()
+        for profile in self.prepared.profiles.values():
+            for hook in profile.run:
+                plugin = profile.plugins[hook.plugin]
+                if hook.plugin in seen and getattr(plugin, "run_once_per_process", False):
+                    continue
+                seen.add(hook.plugin)
+                found.append((hook, bool(getattr(plugin, "run_on_leader_only", False))))
+        return found
 
 
 @define(eq=False, kw_only=True)
@@ -51,17 +56,7 @@ class ProfileLoader:
     """Has what the handles of plugins reach."""
 
     scheduler: Scheduler
-    object_cache: ObjectCache
-    unassigned: UnassignedPods
-    waiting: WaitingPods
-    preemption_executor: PreemptionExecutor
-    extenders: Extenders | None
-    client: KubeClient
-    activate: Callable[[Iterable[Pod]], None]
-    bind: Bind
-    recorder: EventRecorder
-    background: WorkPool
-    metrics: MetricRecorder
+    parts: HandleParts
 
     def load(self, settings: DaemonSettings) -> LoadedProfiles:
         """Instantiate the plugins of the profiles in *settings*; nothing is scheduled with them yet.
@@ -69,38 +64,31 @@ class ProfileLoader:
         Raises:
             PluginError: a plugin is missing or broken.
         """
+        shared = SharedObjects()
         profiles = {
-            resolved.name: build_profile(resolved, settings.registry, self._handle(settings, resolved.name))
+            resolved.name: build_profile(resolved, settings.registry, self._handles(settings, resolved.name, shared))
             for resolved in settings.profiles
         }
         _log_likely_mistakes(settings.registry, {name for profile in profiles.values() for name in profile.plugins})
-        prepared = self.scheduler.prepare_profiles(profiles, extenders=self.extenders is not None)
-        wanted = wanted_kinds(
-            {name: queueing.hints for name, queueing in prepared.queueing.items()},
-            [
-                *(kind for profile in profiles.values() for kind in profile.watches),
-                *(("PodGroup",) if settings.gates.enabled("GenericWorkload") else ()),
-            ],
-        )
-        return LoadedProfiles(settings, prepared, wanted)
+        prepared = self.scheduler.prepare_profiles(profiles, extenders=self.parts.extenders is not None)
+        tables = {name: queueing.hints for name, queueing in prepared.queueing.items()}
+        shared.custom_resources = declared_resources(profiles, tables)
+        others = ("PodGroup",) if settings.gates.enabled("GenericWorkload") else ()
+        return LoadedProfiles(settings, prepared, wanted_kinds(profiles, tables, others))
 
-    def _handle(self, settings: DaemonSettings, profile_name: str) -> PluginHandle:
-        return PluginHandle(
-            profile_name=profile_name,
-            scheduler=self.scheduler,
-            object_cache=self.object_cache,
-            unassigned=self.unassigned,
-            waiting=self.waiting,
-            preemption_executor=self.preemption_executor,
-            extenders=self.extenders,
-            client=self.client,
-            gate=settings.gates.enabled,
-            activate=self.activate,
-            bind=self.bind,
-            recorder=self.recorder,
-            background=self.background,
-            metrics=self.metrics,
-        )
+    def _handles(
+        self, settings: DaemonSettings, profile_name: str, shared: SharedObjects
+    ) -> Callable[[str], PluginHandle]:
+        def handle_of(plugin: str) -> PluginHandle:
+            return PluginHandle(
+                profile_name=profile_name,
+                plugin_name=plugin,
+                parts=self.parts,
+                gate=settings.gates.enabled,
+                shared=shared,
+            )
+
+        return handle_of
 
 
 def _log_likely_mistakes(registry: PluginRegistry, plugins: Iterable[str]) -> None:

@@ -25,6 +25,7 @@ from attrs import define, frozen
 import trio_sched
 from trio_sched.daemon.limits import LOG_BATCH_SECONDS, MAX_LOG_TEXT_CHARACTERS
 from trio_sched.daemon.log_lines import LineHandler
+from trio_sched.daemon.plugin_log import PLUGIN_LOGGERS
 from trio_sched.documents.errors import shortened
 from trio_sched.documents.go_text import printable
 from trio_sched.verbosity import level_of, verbosity_of
@@ -122,8 +123,8 @@ def _set_levels() -> None:
     for name, logger in list(logging.Logger.manager.loggerDict.items()):
         if name.partition(".")[0] in _ROOMS and isinstance(logger, logging.Logger):
             logger.setLevel(logging.NOTSET)
-    for room in _ROOMS:
-        logging.getLogger(room).setLevel(level_of(verbosity))
+    for name in (*_ROOMS, PLUGIN_LOGGERS):
+        logging.getLogger(name).setLevel(level_of(verbosity))
     for module, path in _modules() if _shown.vmodule else ():
         in_file = next((level for pattern, level in _shown.vmodule if _matches(pattern, path)), verbosity)
         if in_file > verbosity:

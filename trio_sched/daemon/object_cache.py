@@ -1,4 +1,4 @@
-"""Objects besides pods and nodes, as the watches show them: what plugins read through their handle."""
+"""Objects as the watches show them: what plugins read through their handle."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import trio
 from attrs import define, field
 
+from trio_sched.daemon.watched_kinds import Watched
 from trio_sched.engine.kind_dependencies import KindDependencies
 
 _NO_OBJECTS: Mapping[tuple[str, str], Any] = {}
@@ -20,16 +21,18 @@ class ObjectCache:
 
     dependencies: KindDependencies = field(factory=KindDependencies)
     """Notes which kinds are read for results that will be cached."""
-    check_kind: Callable[[str], None] | None = field(default=None, init=False)
+    pods_and_nodes: Mapping[str, Callable[[], Mapping[tuple[str, str], Any]]] = field(factory=dict, init=False)
+    """Give by namespace and name what the watches of ``Pod`` and ``Node`` have shown."""
+    check_kind: Callable[[Watched], None] | None = field(default=None, init=False)
     """Raises `KindNotWatched` for kinds that will never be watched; None as long as it is not known which these are."""
-    _objects: dict[str, dict[tuple[str, str], Any]] = field(factory=dict)
-    _versions: Counter[str] = field(factory=Counter)
-    _awaited: dict[tuple[str, str, str], trio.Event] = field(factory=dict)
+    _objects: dict[Watched, dict[tuple[str, str], Any]] = field(factory=dict)
+    _versions: Counter[Watched] = field(factory=Counter)
+    _awaited: dict[tuple[Watched, str, str], trio.Event] = field(factory=dict)
     """Set at the next change of the object (kind, namespace, name)."""
 
     # --- plugins read -----------------------------------------------------------------------------------------------
 
-    def objects(self, kind: str) -> Collection[Any]:
+    def objects(self, kind: Watched) -> Collection[Any]:
         """All known objects of *kind*.
 
         Raises:
@@ -37,7 +40,7 @@ class ObjectCache:
         """
         return self._of_kind(kind).values()
 
-    def get(self, kind: str, name: str, namespace: str = "") -> Any | None:
+    def get(self, kind: Watched, name: str, namespace: str = "") -> Any | None:
         """One known object, or None.
 
         Raises:
@@ -45,7 +48,7 @@ class ObjectCache:
         """
         return self._of_kind(kind).get((namespace, name))
 
-    def version(self, kind: str) -> int:
+    def version(self, kind: Watched) -> int:
         """Grows with every batch of events in which an object of *kind* changed in more than its versions.
 
         Raises:
@@ -54,16 +57,18 @@ class ObjectCache:
         self._of_kind(kind)
         return self._versions[kind]
 
-    def _of_kind(self, kind: str) -> Mapping[tuple[str, str], Any]:
+    def _of_kind(self, kind: Watched) -> Mapping[tuple[str, str], Any]:
         self.dependencies.note(kind)
         found = self._objects.get(kind)
         if found is None:
+            if kind in self.pods_and_nodes:
+                return self.pods_and_nodes[kind]()  # type: ignore[index]  # only texts are in there
             if self.check_kind is not None:
                 self.check_kind(kind)
             return _NO_OBJECTS
         return found
 
-    async def wait_changed(self, kind: str, name: str, namespace: str, timeout_seconds: float) -> bool:
+    async def wait_changed(self, kind: Watched, name: str, namespace: str, timeout_seconds: float) -> bool:
         """Wait for the next change of one object; False if that took too long.
 
         Raises:
@@ -81,36 +86,42 @@ class ObjectCache:
         return event.is_set()
 
     @property
-    def kinds(self) -> Collection[str]:
+    def kinds(self) -> Collection[Watched]:
         """The kinds that are watched."""
         return self._objects.keys()
 
     # --- event handlers write ----------------------------------------------------------------------------------------
 
-    def add_kind(self, kind: str) -> None:
+    def add_kind(self, kind: Watched) -> None:
         """Objects of *kind* are watched from now on."""
         self._objects.setdefault(kind, {})
 
-    def drop_kind(self, kind: str) -> None:
+    def drop_kind(self, kind: Watched) -> None:
         """Objects of *kind* are watched no longer."""
         self._objects.pop(kind, None)
 
-    def count_change(self, kind: str) -> bool:
+    def count_change(self, kind: Watched) -> bool:
         """Objects of *kind* have changed; returns whether cached results depend on it."""
         self._versions[kind] += 1
         return kind in self.dependencies.kinds
 
-    def put(self, kind: str, name: str, namespace: str, obj: Any) -> None:
+    def put(self, kind: Watched, name: str, namespace: str, obj: Any) -> None:
         """An object is new, or has changed."""
         self._objects[kind][namespace, name] = obj
-        self._wake(kind, name, namespace)
+        self.changed(kind, name, namespace)
 
-    def remove(self, kind: str, name: str, namespace: str) -> None:
+    def remove(self, kind: Watched, name: str, namespace: str) -> None:
         """An object is gone."""
         self._objects[kind].pop((namespace, name), None)
-        self._wake(kind, name, namespace)
+        self.changed(kind, name, namespace)
 
-    def _wake(self, kind: str, name: str, namespace: str) -> None:
+    @property
+    def is_awaited(self) -> bool:
+        """Whether any task waits for a change."""
+        return bool(self._awaited)
+
+    def changed(self, kind: Watched, name: str, namespace: str) -> None:
+        """Wake the tasks that wait for a change of this object."""
         event = self._awaited.pop((kind, namespace, name), None)
         if event is not None:
             event.set()

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from trio_sched.daemon.loaded_profiles import LoadedProfiles
-from trio_sched.daemon.watched_kinds import WATCHED_ANYWAY, kind_of
+from trio_sched.daemon.watched_kinds import WATCHED_ANYWAY, Watched, kind_of
 from trio_sched.kube_client.kinds import Kind
 
 _READ = ("get", "list", "watch")
@@ -70,9 +70,9 @@ def _writes(loaded: LoadedProfiles) -> Iterator[tuple[Kind[Any], str, Collection
     """What plugins say that they write: the kind, the subresource or "", the verbs."""
     for profile in loaded.prepared.profiles.values():
         for plugin in profile.plugins.values():
-            writes: Mapping[str, Collection[str]] = getattr(plugin, "writes", None) or {}
+            writes: Mapping[Watched, Collection[str]] = getattr(plugin, "writes", None) or {}
             for written, verbs in writes.items():
-                name, _slash, subresource = written.partition("/")
+                name, _slash, subresource = str(written).partition("/")
                 if name in WATCHED_ANYWAY:
                     yield WATCHED_ANYWAY[name], subresource, verbs
                 elif (found := kind_of(name)) is not None:

@@ -1,4 +1,4 @@
-"""The queue's two timers: backoffs that end, and pods that have waited for an event too long."""
+"""The queue's timers: backoffs that end, pods that plugins want to try again, and those that have waited too long."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ async def run_queue_timers(queue: SchedulingQueue, backoff_changed: WakeUp, wake
 
     Args:
         queue: the queue.
-        backoff_changed: set when a pod was requeued, so that the next time is worked out anew.
+        backoff_changed: set when a pod was requeued, or is to be tried again at some time, so that the next time is
+            worked out anew.
         wake: called when the active queue may have got pods.
     """
     next_flush = trio.current_time()
@@ -31,8 +32,10 @@ async def run_queue_timers(queue: SchedulingQueue, backoff_changed: WakeUp, wake
                 queue.plugin_failures
             )  # hints and pre_enqueue are called while another instance leads, too
         queue.flush_backoff(now=now)
+        queue.flush_retries(now=now)
         if queue.has_next:
             wake()
-        next_time = min(queue.next_backoff_check(), next_flush if queue.unschedulable else math.inf)
+        flush = next_flush if queue.unschedulable else math.inf
+        next_time = min(queue.next_backoff_check(), queue.retries.next_due, flush)
         with trio.move_on_at(max(next_time, now + MIN_TIMER_SECONDS)):
             await backoff_changed.wait()

@@ -82,8 +82,6 @@ class Reloader:
 
     assembly: Assembly
     requests: ReloadRequests
-    tasks: BackgroundTasks
-    """Of the plugins that are scheduled with."""
     _digest: bytes = field(default=b"", init=False)
 
     async def run(self, services: trio.Nursery) -> None:
@@ -135,18 +133,23 @@ class Reloader:
         config, fixed = keep_fixed(former.settings.config, settings.config)
         settings = evolve(settings, config=config, identity=former.settings.identity)
         loaded = assembly.loader.load(settings)
-        tasks = BackgroundTasks(loaded.background_tasks, is_on_trial=True)
+        tasks = BackgroundTasks(loaded.background_tasks, loaded.leader_tasks, is_on_trial=True)
         is_in_force = False
         try:
             await self._follow(loaded)
             services.start_soon(tasks.run)
+            led_before = assembly.leading
+            if led_before is not None:
+                led_before.start_soon(tasks.run_as_leader)
             await _pass_trial(tasks)
             await assembly.schedule_one.call_between_pods(partial(self._exchange, loaded))
             is_in_force = True
         finally:
-            (self.tasks if is_in_force else tasks).cancel()
+            (assembly.tasks if is_in_force else tasks).cancel()
             assembly.watches.follow_only((loaded if is_in_force else former).wanted_kinds)
-        self.tasks = tasks
+        assembly.tasks = tasks
+        if assembly.leading is not None and led_before is None:  # it has begun to lead meanwhile
+            assembly.leading.start_soon(tasks.run_as_leader)
         return fixed
 
     async def _follow(self, loaded: LoadedProfiles) -> None:
@@ -221,7 +224,7 @@ async def _pass_trial(tasks: BackgroundTasks) -> None:
     Raises:
         PluginTaskFailed: one does.
     """
-    if tasks.hooks:
+    if tasks.hooks or tasks.leader_hooks:
         await trio.sleep(RELOAD_TRIAL_SECONDS)
     tasks.is_on_trial = False
     if tasks.failure is not None:

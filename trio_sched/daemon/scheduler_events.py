@@ -10,6 +10,7 @@ from typing import Literal
 from attrs import frozen
 
 from trio_sched.config.schema import LeaderElection
+from trio_sched.objects.event import ObjectReference
 from trio_sched.objects.lease import Lease
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
@@ -22,6 +23,7 @@ class PodEvent:
     """An event about a pod, without what the recorder adds: name, time, and the instance that reports it."""
 
     pod: Pod
+    """The pod, or the object that *regarding* refers to."""
     type: EventType
     reason: str
     action: str
@@ -31,6 +33,8 @@ class PodEvent:
     """The profile that reports it."""
     once: bool = False
     """It cannot happen again to this version of the pod, so the recorder keeps no series for it."""
+    regarding: ObjectReference | None = None
+    """What it is about, if that is no pod."""
 
 
 @frozen(kw_only=True)

@@ -18,6 +18,8 @@ from trio_sched.kube_client.connection import KubeClient
 if TYPE_CHECKING:
     import httpx
 
+    from trio_sched.daemon.plugin_http import HttpTransport
+
 
 @frozen(kw_only=True)
 class DaemonSettings:
@@ -44,3 +46,5 @@ class Clients:
     leases: KubeClient
     to_extenders: httpx.AsyncBaseTransport | None = None
     """Carries the requests to extenders that live in this process; None for real connections."""
+    of_plugins: HttpTransport | None = None
+    """Carries the requests of plugins to other servers; None for real connections."""

@@ -7,11 +7,11 @@
     ├── HTTPS endpoints                       also while another process leads; first to end
     ├── watches: nodes, watched kinds, pods → event handlers → cache and queue
     ├── queue timers, comparisons of the cache with fresh lists
-    ├── background tasks of plugins
+    ├── background tasks of plugins, unless these run on the leader only
     ├── reloads of the configuration
     └── leading                               while this process leads (without an election: at once)
         ├── renewing the lease
-        ├── bind tasks, status patches, preemptions
+        ├── bind tasks, status patches, preemptions, background tasks of plugins that run on the leader only
         └── schedule_one, and extender scheduling beside it
             └── pods that wait on permit or pre_bind
 
@@ -100,6 +100,7 @@ async def _run(
             services.start_soon(watch_event_loop, assembly.metrics.recorder)
         if assembly.extenders is not None:
             services.start_soon(assembly.extenders.close_on_exit)
+        services.start_soon(assembly.http.close_on_exit)
         fill = partial(_fill, assembly, services, stop, reload)
         work = partial(_schedule_while_leading, assembly, stop)
         if election.leader_elect and settings.config.delay_cache_until_active:
@@ -193,10 +194,10 @@ async def _fill(assembly: Assembly, services: trio.Nursery, stop: trio.Event, re
     queue = assembly.scheduler.queue
     services.start_soon(CacheCheck(assembly=assembly).run)
     services.start_soon(run_queue_timers, queue, assembly.backoff_changed, assembly.pods_available.set)
-    tasks = BackgroundTasks(assembly.loaded.background_tasks)
+    tasks = assembly.tasks = BackgroundTasks(assembly.loaded.background_tasks, assembly.loaded.leader_tasks)
     services.start_soon(tasks.run)
     if reload is not None:
-        reloader = Reloader(assembly=assembly, requests=reload, tasks=tasks)
+        reloader = Reloader(assembly=assembly, requests=reload)
         services.start_soon(reloader.run, services)
     return True
 
@@ -211,6 +212,8 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
         writers.start_soon(assembly.status_patch_pool.run)
         writers.start_soon(assembly.preemption_executor.pool.run)
         writers.start_soon(assembly.plugin_job_pool.run)
+        assembly.leading = writers
+        writers.start_soon(assembly.tasks.run_as_leader)
         async with trio.open_nursery() as nursery:  # holds the pods that wait on permit or pre_bind
             with trio.CancelScope() as scheduling:
                 nursery.start_soon(_cancel_on, stop, scheduling)
@@ -224,6 +227,7 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
                 pool.discard_waiting()
             for pool in pools:
                 await pool.drained()
+        assembly.leading = None
         writers.cancel_scope.cancel()
     if nursery.cancel_scope.cancelled_caught:
         log.warning("binds still under way after %.0f s are given up", SHUTDOWN_GRACE_SECONDS)

@@ -6,9 +6,11 @@ import difflib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from trio_sched.engine.plugin_errors import BadPlugin
+from trio_sched.engine.profile import Profile
 from trio_sched.engine.queueing_hints import HintTable, watched_resources
 from trio_sched.kube_client.kinds import NODE_KIND, POD_KIND, Kind
-from trio_sched.objects.any_object import AnyObject
+from trio_sched.objects.any_object import AnyObject, CustomHead
 from trio_sched.objects.device_class import DeviceClass
 from trio_sched.objects.device_taint_rule import DeviceTaintRule
 from trio_sched.objects.disruption_budget import PodDisruptionBudget
@@ -20,6 +22,7 @@ from trio_sched.objects.resource_slice import ResourceSlice
 from trio_sched.objects.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from trio_sched.objects.workload import ReplicaSet, ReplicationController, Service, StatefulSet
 from trio_sched.plugin_api.cluster_events import Action
+from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.handle import KindNotWatched
 
 
@@ -59,26 +62,71 @@ WATCHED_ANYWAY: Mapping[str, Kind[Any]] = {"Node": NODE_KIND, "Pod": POD_KIND}
 """The kinds that plugins see as columns."""
 
 
-def wanted_kinds(tables: Mapping[str, HintTable], watches: Iterable[str]) -> dict[str, Action]:
+Watched = str | CustomResource[Any]
+"""What plugins call a kind: its name, ``plural.version.group``, or what they have declared."""
+
+
+def wanted_kinds(
+    profiles: Mapping[str, Profile], tables: Mapping[str, HintTable], others: Iterable[str] = ()
+) -> dict[Watched, Action]:
     """What to watch, and after which changes pods move: what plugins have registered for or read.
 
     Args:
+        profiles: with the plugins.
         tables: what the plugins of each profile have registered for.
-        watches: the kinds that plugins read.
+        others: kinds that are read without a plugin.
+
+    Raises:
+        BadPlugin: two plugins declare a custom resource in different ways.
     """
-    wanted = watched_resources(tables)
-    waited_for = {resource.rpartition("/")[2] for resource in wanted}
-    wanted.update({kind: Action(0) for kind in watches if kind not in waited_for})
+    declared = declared_resources(profiles, tables)
+    wanted: dict[Watched, Action] = {
+        declared.get(resource, resource): actions for resource, actions in watched_resources(tables).items()
+    }
+    waited_for = {resource.rpartition("/")[2] for resource in wanted if isinstance(resource, str)}
+    for watched in [*(kind for profile in profiles.values() for kind in profile.watches), *others]:
+        kind = declared.get(watched, watched) if isinstance(watched, str) else watched
+        if kind not in waited_for:
+            wanted.setdefault(kind, Action(0))
     return wanted
 
 
-def by_kind(wanted: Mapping[str, Action]) -> dict[str, tuple[str, Action]]:
+def declared_resources(
+    profiles: Mapping[str, Profile], tables: Mapping[str, HintTable]
+) -> dict[str, CustomResource[Any]]:
+    """The custom resources that plugins have declared, by ``plural.version.group``.
+
+    Raises:
+        BadPlugin: two plugins declare one in different ways.
+    """
+    found: dict[str, tuple[str, CustomResource[Any]]] = {}
+    sources: dict[str, str] = {}
+    uses: list[tuple[str, Any]] = []
+    for profile in profiles.values():
+        sources |= profile.sources
+        for plugin, instance in profile.plugins.items():
+            uses += ((plugin, kind) for kind in getattr(instance, "watches", None) or ())
+            uses += ((plugin, kind) for kind in getattr(instance, "writes", None) or ())
+    uses += ((entry.plugin, entry.custom_resource) for table in tables.values() for entry in table.entries)
+    for plugin, kind in uses:
+        if isinstance(kind, CustomResource):
+            other, first = found.setdefault(kind.resource, (plugin, kind))
+            if first != kind:
+                problem = (
+                    f"it declares {kind!r}, but plugin {other!r} declares {first!r}; both must declare it in the same "
+                    "way, for instance by importing one declaration"
+                )
+                raise BadPlugin(plugin, sources.get(plugin, "?"), problem)
+    return {resource: kind for resource, (_, kind) in found.items()}
+
+
+def by_kind(wanted: Mapping[Watched, Action]) -> dict[Watched, tuple[str, Action]]:
     """The name under which plugins read the objects → the resource in cluster events, and its part of *wanted*."""
-    found = ((kind_of(resource), resource, actions) for resource, actions in wanted.items())
+    found = ((kind_of(resource), str(resource), actions) for resource, actions in wanted.items())
     return {kind[0]: (resource, actions) for kind, resource, actions in found if kind is not None}
 
 
-def check_kind(wanted: Collection[str], kind: str) -> None:
+def check_kind(wanted: Collection[Watched], kind: Watched) -> None:
     """Check that objects of *kind* can be read.
 
     Args:
@@ -87,31 +135,41 @@ def check_kind(wanted: Collection[str], kind: str) -> None:
 
     Raises:
         KindNotWatched: it is not watched; the error says how it would be.
+        TypeError: it is no name of a kind.
     """
     watched = {found[0] for found in map(kind_of, wanted) if found is not None}
-    if kind in watched:
+    if kind in watched or kind in WATCHED_ANYWAY:
         return
-    if kind in ("Node", "Pod"):
-        raise KindNotWatched(kind, "pods and nodes are not read by kind: use handle.nodes")
+    if isinstance(kind, CustomResource):
+        same = next((one for one in watched if isinstance(one, CustomResource) and str(one) == str(kind)), None)
+        fix = f"it is watched as {same!r}: use the same declaration everywhere" if same else ""
+        raise KindNotWatched(str(kind), fix or "put its CustomResource into the watches of the plugin that reads it")
+    if not isinstance(kind, str):
+        raise TypeError(f"a kind is given as text or as CustomResource, not as {kind!r}")
+    if any(kind == str(one) for one in watched):
+        raise KindNotWatched(kind, "a plugin has declared it with CustomResource: read it by that declaration")
     found = kind_of(kind)
     if found is not None and found[0] == kind:
         raise KindNotWatched(kind)
-    close = [kind.rpartition("/")[2]] if found is not None else difflib.get_close_matches(kind, {*KINDS, *watched}, n=1)
+    names = {*KINDS, *WATCHED_ANYWAY, *map(str, watched)}
+    close = [kind.rpartition("/")[2]] if found is not None else difflib.get_close_matches(kind, names, n=1)
     if close:
         raise KindNotWatched(kind, f"did you mean {close[0]!r}?")
     raise KindNotWatched(
         kind,
-        f"there is no kind {kind!r} that trio-sched knows; write plural.version.group, like 'widgets.v1.example.com', "
-        "both here and in watches",
+        f"there is no kind {kind!r} that trio-sched knows; declare it with CustomResource, and use that here and in "
+        "watches",
     )
 
 
-def kind_of(resource: str) -> tuple[str, Kind[Any]] | None:
+def kind_of(resource: Watched) -> tuple[Watched, Kind[Any]] | None:
     """The name and the watch of a *resource* of cluster events, or of a kind that plugins read.
 
     Returns:
-        None if it is watched anyway, or is neither known nor written ``plural.version.group``.
+        None if it is watched anyway, or is neither known, declared nor written ``plural.version.group``.
     """
+    if isinstance(resource, CustomResource):
+        return resource, kind_of_declared(resource)
     name = resource.rpartition("/")[2]
     if name in KINDS:
         return name, KINDS[name]
@@ -121,3 +179,19 @@ def kind_of(resource: str) -> tuple[str, Kind[Any]] | None:
     plural, version, group = parts
     # Whether it is namespaced does not matter for following all of them.
     return resource, Kind(group=group, version=version, plural=plural, namespaced=True, type=AnyObject)
+
+
+def kind_of_declared(resource: CustomResource[Any]) -> Kind[Any]:
+    """How a custom resource is watched and written."""
+
+    def decode(_head: CustomHead, raw: bytes) -> Any:
+        return resource.decode(raw)
+
+    return Kind(
+        group=resource.group,
+        version=resource.version,
+        plural=resource.plural,
+        namespaced=resource.namespaced,
+        type=CustomHead,
+        keep_whole=decode,
+    )

@@ -11,13 +11,14 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.event_handlers import EventHandlers
-from trio_sched.daemon.watched_kinds import kind_of
+from trio_sched.daemon.watched_kinds import Watched, kind_of
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import Forbidden, KubeClientError, NotFound
 from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.watch import Changes, Listed, Reflector, log_watch_error
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.custom_resources import CustomResource
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class Watches:
     pods: Reflector[Pod] = field(init=False)
     _node_kind: Kind[Node]
     _pod_kind: Kind[Pod]
-    _scopes: dict[str, trio.CancelScope] = field(factory=dict, init=False)
+    _scopes: dict[Watched, trio.CancelScope] = field(factory=dict, init=False)
     """By the name under which plugins read the objects of the kind."""
     reflectors: list[Reflector[Any]] = field(factory=list, init=False)
     """Of everything that is followed."""
@@ -46,7 +47,7 @@ class Watches:
         self.reflectors += [self.nodes, self.pods]
 
     async def run(
-        self, wanted: Mapping[str, Any], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self, wanted: Mapping[Watched, Any], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Follow everything that is needed; reports started when all of it has been listed once."""
         held: list[Listed[Pod] | Changes[Pod]] = []
@@ -62,7 +63,7 @@ class Watches:
             self.pods.deliver = self.event_handlers.pods_changed
             task_status.started()
 
-    async def follow(self, wanted: Iterable[str]) -> None:
+    async def follow(self, wanted: Iterable[Watched]) -> None:
         """Begin to follow those of the resources *wanted* that are not followed yet; returns when these are listed."""
         async with trio.open_nursery() as first_lists:
             for resource in wanted:
@@ -71,19 +72,21 @@ class Watches:
                     scope = self._scopes[found[0]] = trio.CancelScope()
                     first_lists.start_soon(self._start_if_served, *found, scope)
 
-    def follow_only(self, wanted: Collection[str]) -> None:
+    def follow_only(self, wanted: Collection[Watched]) -> None:
         """Stop following what is not among the resources *wanted*."""
         names = {found[0] for found in map(kind_of, wanted) if found is not None}
         for name in self._scopes.keys() - names:
             self._scopes.pop(name).cancel()
             self.event_handlers.object_cache.drop_kind(name)
 
-    async def _start_if_served(self, name: str, kind: Kind[Any], scope: trio.CancelScope) -> None:
+    async def _start_if_served(self, name: Watched, kind: Kind[Any], scope: trio.CancelScope) -> None:
         """Follow a kind that the server may not serve, or not allow to be read; then there is nothing to wait for.
 
         The watch retries all the same, in case the kind is served later.
         """
         responded = trio.Event()
+        is_custom = isinstance(name, CustomResource)
+        fix = "; is the CustomResourceDefinition installed? It is watched as soon as it is served" if is_custom else ""
         deliver = self.event_handlers.handler(name)
 
         def handle(batch: Listed[Any] | Changes[Any]) -> None:
@@ -96,7 +99,7 @@ class Watches:
             if not isinstance(error, NotFound | Forbidden):
                 log_watch_error(plural, error)
             elif not responded.is_set():
-                log.warning("%s cannot be watched, so nothing is known of them: %s", plural, error)
+                log.warning("%s cannot be watched, so nothing is known of them: %s%s", plural, error, fix)
                 responded.set()
 
         reflector = Reflector(self.client, kind, handle, self.random, on_error=on_error)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from trio_sched.plugin_api.extension_points import HOOK_NAMES, PROJECT
 
 _MARKS: Final = (f"{PROJECT}_impl", f"{PROJECT}_spec")
-_ATTRIBUTES: Final = ("Args", "depends_on", "watches", "writes")
+_ATTRIBUTES: Final = ("Args", "depends_on", "watches", "writes", "run_once_per_process", "run_on_leader_only")
 _CLOSE: Final = 0.82
 """How similar two names are of which one is meant to be the other, as `difflib` measures it."""
 

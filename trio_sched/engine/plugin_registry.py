@@ -23,6 +23,7 @@ from trio_sched.engine.plugin_errors import (
     UnreadableDistribution,
 )
 from trio_sched.errors import nearest_name
+from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.extension_points import (
     ASYNC_HOOKS,
     HOOK_NAMES,
@@ -231,13 +232,18 @@ def _check_constructor(name: str, source: str, plugin: type[Any]) -> None:
 
 
 def check_attributes(name: str, source: str, plugin: object) -> None:
-    """Check ``depends_on``, ``watches`` and ``writes`` of a class, or of an instance: a constructor may set them.
+    """Check what a class declares, or an instance, because a constructor may do so: ``watches``, for instance.
 
     Raises:
         BadPlugin: one is no collection of what it must hold, a text for instance.
     """
     _check_attribute(name, source, plugin, "depends_on", Input, "members of Input")
-    _check_attribute(name, source, plugin, "watches", str, 'names of kinds: ("Service",) for instance')
+    kinds = 'names of kinds, or of CustomResource: ("Service",) for instance'
+    _check_attribute(name, source, plugin, "watches", (str, CustomResource), kinds)
+    for flag in ("run_once_per_process", "run_on_leader_only"):
+        value = _value(plugin, flag)
+        if value is not None and not isinstance(value, bool):
+            raise BadPlugin(name, source, f"its {flag} must be True or False; it is {value!r}")
     _check_writes(name, source, plugin)
 
 
@@ -246,7 +252,7 @@ def _check_writes(name: str, source: str, plugin: object) -> None:
     if value is None:
         return
     if not isinstance(value, Mapping) or not all(
-        isinstance(kind, str)
+        isinstance(kind, str | CustomResource)
         and isinstance(verbs, tuple | list | set | frozenset)
         and all(isinstance(verb, str) for verb in verbs)
         for kind, verbs in value.items()
@@ -263,7 +269,9 @@ def _value(plugin: object, attribute: str) -> Any:
     return None if inspect.isdatadescriptor(value) else value
 
 
-def _check_attribute(name: str, source: str, plugin: object, attribute: str, of: type[Any], what: str) -> None:
+def _check_attribute(
+    name: str, source: str, plugin: object, attribute: str, of: type[Any] | tuple[type[Any], ...], what: str
+) -> None:
     value = _value(plugin, attribute)
     if value is None:
         return

@@ -7,7 +7,7 @@ because these are walked for every pod.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import pluggy
@@ -22,6 +22,7 @@ from trio_sched.engine.plugin_calls import call_sign
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry, check_attributes, hooks_of, is_built_in
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.extension_points import PROJECT, ExtensionPoints
 from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.verdicts import Input
@@ -64,8 +65,10 @@ class Profile:
     """What cached results depend on; plugins that are missing here are called for every pod."""
     rejector_plugins: frozenset[str]
     """Plugins that can reject a pod: at pre_enqueue, pre_filter, filter, reserve or permit."""
-    watches: frozenset[str]
+    watches: frozenset[str | CustomResource[Any]]
     """Kinds of objects that plugins read, besides those whose events they have registered for."""
+    sources: Mapping[str, str]
+    """Plugin → where it comes from."""
     measured: ProfileMeasurements = field(init=False, factory=lambda: Measurements().add_profile(""))
     """Where its cycles are measured; replaced once it is scheduled with."""
     plugins_with_later_hooks: frozenset[str] = field(init=False)
@@ -132,13 +135,13 @@ def measure(name: str, profile: Profile, measurements: Measurements) -> None:
     )
 
 
-def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: Handle) -> Profile:
+def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle_of: Callable[[str], Handle]) -> Profile:
     """Load and instantiate the plugins of one profile and bind their hooks.
 
     Args:
         resolved: the profile.
         registry: where plugins come from.
-        handle: given to the plugins.
+        handle_of: gives the handle of the plugin of that name.
 
     Raises:
         PluginError: a plugin is missing, ambiguous, broken, or its arguments are.
@@ -154,7 +157,7 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
         sources[plugin] = registry.source(plugin)
         args = plugin_args(plugin, plugin_class, resolved.arguments.get(plugin))
         try:
-            instance = plugin_class(args, handle)
+            instance = plugin_class(args, handle_of(plugin))
             check_attributes(plugin, sources[plugin], instance)
         except (BadPlugin, KeyboardInterrupt):
             raise
@@ -254,6 +257,7 @@ def build_profile(resolved: ResolvedProfile, registry: PluginRegistry, handle: H
         depends_on=depends_on,
         rejector_plugins=frozenset(rejector_plugins),
         watches=frozenset(kind for instance in instances.values() for kind in getattr(instance, "watches", None) or ()),
+        sources=sources,
     )
 
 

@@ -22,6 +22,7 @@ from trio_sched.engine.cluster_changes import (
     BACKOFF_COMPLETE,
     CONFIGURATION_CHANGE,
     FORCE_ACTIVATE,
+    PLUGIN_RETRY,
     POP_FROM_BACKOFF,
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULABLE_POD_ADD,
@@ -40,6 +41,7 @@ from trio_sched.engine.profile import Profile
 from trio_sched.engine.queue_sort import QueueSort
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.engine.queueing_hints import IsRefused, QueueingStrategy, build_hint_table
+from trio_sched.engine.retry_timers import RetryTimers
 from trio_sched.engine.unschedulable_pods import UnschedulablePods
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.pod import Pod
@@ -79,6 +81,10 @@ class SchedulingQueue:
     unschedulable: UnschedulablePods = field(factory=UnschedulablePods)
     """Pods that wait for an event, gated ones included."""
     in_flight: InFlight = field(factory=InFlight)
+    popped: dict[str, QueuedPodInfo] = field(factory=dict)
+    """By UID: pods that were popped, until they are requeued, have a node, or are gone."""
+    retries: RetryTimers = field(factory=RetryTimers)
+    """When plugins want pods to be tried again."""
     profiles: Mapping[str, ProfileQueueing] = field(factory=dict, init=False)
     _registered: dict[ClusterEvent, frozenset[str]] = field(factory=dict)
     _queue_sort: QueueSort | None = field(default=None, init=False)
@@ -225,6 +231,8 @@ class SchedulingQueue:
     def delete(self, pod: Pod) -> None:
         """The pod is gone, or has a node."""
         self.nominator.delete(pod.uid)
+        self.retries.forget(pod.uid)
+        self.popped.pop(pod.uid, None)
         for heap in (self.active, self.backing_off):
             if heap.remove(pod.key) is not None:
                 return
@@ -262,6 +270,7 @@ class SchedulingQueue:
         if info.uid in self.in_flight:
             return False  # tracked twice: the other entry is being scheduled, this one is dropped
         self.in_flight.start(info.uid, info.key)
+        self.popped[info.uid] = info
         self.scheduling_cycle += 1
         self._uncount(info)
         return True
@@ -281,6 +290,7 @@ class SchedulingQueue:
         if rejected is not None:
             self._uncount(rejected)
         self.in_flight.start(info.uid, info.key)
+        self.popped[info.uid] = info
         return True
 
     def done(self, uid: str) -> None:
@@ -294,6 +304,7 @@ class SchedulingQueue:
             AlreadyQueued: it is in the queue already.
         """
         self.nominator.note_change(info.uid)
+        self.popped.pop(info.uid, None)
         try:
             self._refuse_if_queued(info)
             if info.had_error:
@@ -440,6 +451,16 @@ class SchedulingQueue:
         """Move on every pod whose backoff is over."""
         for info in self.backing_off.pop_all_backoff_completed(now):
             self._move_to_active(info, BACKOFF_COMPLETE, now, from_backoff=True)
+
+    def flush_retries(self, *, now: float) -> None:
+        """Move on every pod that a plugin wanted to be tried again by now, as if an event had happened to it."""
+        for uid, key, _plugin in self.retries.pop_due(now):
+            info = self.unschedulable.get(key)
+            if info is not None and info.uid == uid:
+                self.unschedulable.remove(key)
+                self._requeue(info, QueueingStrategy.AFTER_BACKOFF, PLUGIN_RETRY, now)
+            elif uid in self.in_flight and (pod := self.get_unassigned_pod(key)) is not None:
+                self.in_flight.add_event(InFlightEvent(PLUGIN_RETRY, None, pod))
 
     def flush_unschedulable(self, *, now: float) -> None:
         """Move on every pod that has waited for an event too long."""

@@ -41,8 +41,13 @@ class QueuedPodInfo:
     backoff_expiry: float | None = None
     """Computed once per failure."""
     sort_key: Any = None
+    added_at: float = field(init=False)
+    """When it came into the queue for the first time."""
     trace: AttemptTrace | None = None
     """Of the attempt under way, or of the last one; None if that is not traced."""
+
+    def __attrs_post_init__(self) -> None:
+        self.added_at = self.timestamp
 
     @property
     def key(self) -> str:

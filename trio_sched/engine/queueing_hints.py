@@ -27,6 +27,7 @@ from trio_sched.plugin_api.cluster_events import (
     Resource,
     on,
 )
+from trio_sched.plugin_api.custom_resources import CustomResource
 
 EXTENDER_NAME = "Extender"
 """Stands among the plugins that rejected a pod if an extender filtered out nodes."""
@@ -69,6 +70,8 @@ class HintEntry:
     """No event is worth an attempt: the registration only has pre_enqueue called again."""
     node_local: bool = False
     """See `EventRegistration`."""
+    custom_resource: CustomResource[Any] | None = None
+    """Likewise."""
 
 
 @define(eq=False)
@@ -198,7 +201,9 @@ def _entries_of(plugin: str, hook: BoundHook | None, extra: Iterable[str]) -> li
         except HookFailed as failed:  # without its events its pods would wait in vain
             raise BadPlugin(plugin, hook.source, failed.problem) from failed.__cause__
     entries = [
-        HintEntry(plugin, r.event, _bound_hint(plugin, hook, r.hint), r.hint is Hint.SKIP, r.node_local)
+        HintEntry(
+            plugin, r.event, _bound_hint(plugin, hook, r.hint), r.hint is Hint.SKIP, r.node_local, r.custom_resource
+        )
         for r in registrations
     ]
     for registration in registrations:

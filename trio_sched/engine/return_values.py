@@ -17,6 +17,7 @@ from trio_sched.engine.hook_failure import (
     wrong_return_value,
 )
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, EventRegistration, Hint
+from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.status import REJECTED, Code, Status
 from trio_sched.plugin_api.verdicts import PostFilterResult, PreFilterResult, PreFlight, Verdicts, Wait
 from trio_sched.snapshot.arrays import Int64Array
@@ -335,7 +336,7 @@ def check_registration(hook: BoundHook, registration: object) -> None:
     """
     if type(registration) is not EventRegistration:
         raise wrong_return_value(hook, registration, f"{describe_value(registration)} among its registrations")
-    event, hint, node_local = _fields(hook, registration, "event", "hint", "node_local")
+    event, hint, node_local, custom = _fields(hook, registration, "event", "hint", "node_local", "custom_resource")
     resource, action = _fields(hook, event, "resource", "action") if type(event) is ClusterEvent else (None, 0)
     if (
         not issubclass(type(resource), str)
@@ -347,5 +348,9 @@ def check_registration(hook: BoundHook, registration: object) -> None:
         )
     if type(node_local) is not bool:
         raise wrong_return_value(hook, node_local, f"a registration whose node_local is {describe_value(node_local)}")
+    if custom is not None and (type(custom) is not CustomResource or custom.resource != resource):
+        raise wrong_return_value(
+            hook, custom, f"a registration for {resource} whose custom_resource is {describe_value(custom)}"
+        )
     if hint is not None and type(hint) is not Hint and not callable(hint):
         raise wrong_return_value(hook, hint, f"a registration whose hint is {describe_value(hint)}, not a function")

@@ -7,7 +7,7 @@ read of the socket: a memory channel in between would cost as much as the decodi
 
 import logging
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
 from typing import Generic, TypeVar
@@ -199,6 +199,11 @@ class Reflector(Generic[T]):
         """All objects as they were delivered last."""
         return () if self._known is None else self._known.values()
 
+    @property
+    def by_name(self) -> Mapping[tuple[str, str], T]:
+        """The same by namespace and name."""
+        return {} if self._known is None else self._known
+
     def known(self, namespace: str, name: str) -> T | None:
         """One object as it was delivered last; None if there is none."""
         return None if self._known is None else self._known.get((namespace, name))
@@ -353,7 +358,8 @@ class Reflector(Generic[T]):
                 failure = WatchBroken(f"the watch of {self.kind.plural} sent a line that is no event: {problem}")
                 break
             if isinstance(subject, Undecoded):
-                self._leave_out(event.type, subject, known, changes)
+                if event.type != "BOOKMARK":  # which has metadata only, and so may not have the shape of this kind
+                    self._leave_out(event.type, subject, known, changes)
                 version = subject.resource_version or version
                 continue
             if isinstance(subject, ApiStatus):

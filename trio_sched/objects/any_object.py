@@ -20,3 +20,9 @@ class AnyObject(Struct, frozen=True, rename="camel", gc=False, omit_defaults=Tru
     def name(self) -> str:
         """``metadata.name``."""
         return self.metadata.name
+
+
+class CustomHead(Struct, frozen=True, gc=False):
+    """The metadata of a custom resource, which is decoded anew by those who know its type."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)

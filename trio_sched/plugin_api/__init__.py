@@ -92,16 +92,29 @@ from trio_sched.plugin_api.cluster_events import EventRegistration as EventRegis
 from trio_sched.plugin_api.cluster_events import Hint as Hint
 from trio_sched.plugin_api.cluster_events import Resource as Resource
 from trio_sched.plugin_api.cluster_events import on as on
+from trio_sched.plugin_api.custom_resources import CustomObject as CustomObject
+from trio_sched.plugin_api.custom_resources import CustomResource as CustomResource
 from trio_sched.plugin_api.cycle_state import CycleState as CycleState
 from trio_sched.plugin_api.extension_points import ExtensionPoints as ExtensionPoints
 from trio_sched.plugin_api.extension_points import hookimpl as hookimpl
 from trio_sched.plugin_api.fit_error import fit_error as fit_error
 from trio_sched.plugin_api.handle import Handle as Handle
 from trio_sched.plugin_api.handle import KindNotWatched as KindNotWatched
+from trio_sched.plugin_api.handle import NotLeading as NotLeading
 from trio_sched.plugin_api.handle import ObjectGone as ObjectGone
 from trio_sched.plugin_api.handle import OutcomeUnknown as OutcomeUnknown
 from trio_sched.plugin_api.handle import WaitingPod as WaitingPod
 from trio_sched.plugin_api.handle import WriteConflict as WriteConflict
+from trio_sched.plugin_api.http import Http as Http
+from trio_sched.plugin_api.http import HttpFailed as HttpFailed
+from trio_sched.plugin_api.http import HttpRequest as HttpRequest
+from trio_sched.plugin_api.http import HttpResponse as HttpResponse
+from trio_sched.plugin_api.metrics import Counter as Counter
+from trio_sched.plugin_api.metrics import Gauge as Gauge
+from trio_sched.plugin_api.metrics import Histogram as Histogram
+from trio_sched.plugin_api.metrics import Metrics as Metrics
+from trio_sched.plugin_api.pending_pods import PendingPod as PendingPod
+from trio_sched.plugin_api.pending_pods import QueueState as QueueState
 from trio_sched.plugin_api.pod_groups import Placement as Placement
 from trio_sched.plugin_api.pod_groups import PlacementAssignments as PlacementAssignments
 from trio_sched.plugin_api.pod_groups import PodGroupInfo as PodGroupInfo
@@ -171,6 +184,7 @@ from trio_sched.snapshot.node_selection import term_is_empty as term_is_empty
 from trio_sched.snapshot.node_selection import term_problem as term_problem
 from trio_sched.snapshot.pod_selector import NamespacedMatcher as NamespacedMatcher
 from trio_sched.snapshot.pod_selector import PodSelector as PodSelector
+from trio_sched.snapshot.pod_selector import select_pods as select_pods
 from trio_sched.snapshot.sized_cache import SizedCache as SizedCache
 from trio_sched.snapshot.term_index import MatchingTerms as MatchingTerms
 from trio_sched.snapshot.term_index import TermCounts as TermCounts
@@ -203,6 +217,9 @@ __all__ = [
     "Code",
     "CodeArray",
     "Container",
+    "Counter",
+    "CustomObject",
+    "CustomResource",
     "CycleState",
     "DefaultPreemptionArgs",
     "Device",
@@ -227,9 +244,15 @@ __all__ = [
     "EventRegistration",
     "ExactDeviceRequest",
     "ExtensionPoints",
+    "Gauge",
     "Handle",
     "Hint",
+    "Histogram",
     "HostPort",
+    "Http",
+    "HttpFailed",
+    "HttpRequest",
+    "HttpResponse",
     "Input",
     "Int64Array",
     "InterPodAffinityArgs",
@@ -237,6 +260,7 @@ __all__ = [
     "LabelMatcher",
     "LabelSelector",
     "MatchingTerms",
+    "Metrics",
     "NamespacedMatcher",
     "Node",
     "NodeAffinityArgs",
@@ -253,10 +277,12 @@ __all__ = [
     "NodeSet",
     "NodeStatuses",
     "NodeView",
+    "NotLeading",
     "ObjectGone",
     "ObjectMeta",
     "OutcomeUnknown",
     "OwnerReference",
+    "PendingPod",
     "PersistentVolume",
     "PersistentVolumeClaim",
     "PersistentVolumeSpec",
@@ -281,6 +307,7 @@ __all__ = [
     "PreferredSchedulingTerm",
     "Quantity",
     "QuantityStyle",
+    "QueueState",
     "QueuedPod",
     "Resource",
     "ResourceAmounts",
@@ -338,6 +365,7 @@ __all__ = [
     "per_distinct_value",
     "pod_resources",
     "replace_fields",
+    "select_pods",
     "selector_of_map",
     "started_at",
     "style_of",

@@ -13,6 +13,7 @@ from typing import Any
 from attrs import frozen
 
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.custom_resources import CustomResource
 
 
 class Action(IntFlag):
@@ -56,7 +57,7 @@ _ACTION_NAMES = {
 
 
 class Resource:
-    """The kinds of objects that events are about; any other is written ``plural.version.group``."""
+    """The kinds of objects that events are about; others are ``plural.version.group`` or `CustomResource`."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -132,10 +133,19 @@ class EventRegistration:
     hint: HintFunction | Hint | None = None
     """Called for every pod; or what it would return for any."""
     node_local: bool = False
+    custom_resource: CustomResource[Any] | None = None
+    """What the event is about, if that is a custom resource: hints get objects of its type."""
 
 
 def on(
-    resource: str, action: Action, hint: HintFunction | Hint | None = None, *, node_local: bool = False
+    resource: str | CustomResource[Any],
+    action: Action,
+    hint: HintFunction | Hint | None = None,
+    *,
+    node_local: bool = False,
 ) -> EventRegistration:
     """The registration for *action* on *resource*, for `events_to_register`; see `EventRegistration`."""
+    if isinstance(resource, CustomResource):
+        event = ClusterEvent(resource.resource, action)
+        return EventRegistration(event, hint, node_local, resource)
     return EventRegistration(ClusterEvent(resource, action), hint, node_local)

@@ -338,6 +338,12 @@ class ExtensionPoints:
 
         When: started once by the supervisor, in its nursery, also if the plugin has no other hook. An exception stops
         the scheduler with an error that names the plugin.
+
+        Each profile has an instance of the plugin, and each of them runs, in every replica. Two attributes of the class
+        change that: ``run_once_per_process = True`` has only the instance of the first profile run (`Handle.shared` is
+        where the others find what it did); ``run_on_leader_only = True`` starts it when this replica begins to lead,
+        without leader election at once, and cancels it when that ends. A replica that does not lead cannot write: then
+        `Handle.create`, `Handle.patch` and `Handle.delete` raise `NotLeading`.
         """
         raise NotImplementedError
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from random import Random
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar, overload
 
 from trio_sched.errors import TrioSchedError
+from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
+from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.cycle_state import CycleState
+from trio_sched.plugin_api.http import Http
+from trio_sched.plugin_api.metrics import Metrics
+from trio_sched.plugin_api.pending_pods import PendingPod
 from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.node_columns import NodeColumns
+
+T = TypeVar("T")
+AnyKind = str | CustomResource[Any]
+"""How a kind is named: ``Namespace``, ``Pod``; or what the plugin has declared."""
 
 
 class KindNotWatched(TrioSchedError, LookupError):
@@ -37,6 +47,10 @@ class WriteConflict(TrioSchedError):
 
 class ObjectGone(TrioSchedError, LookupError):
     """There is no such object; the text is the API server's."""
+
+
+class NotLeading(TrioSchedError):
+    """This replica does not lead, so it must not write; ``run_on_leader_only`` is for tasks that write."""
 
 
 class OutcomeUnknown(TrioSchedError):
@@ -66,11 +80,20 @@ class WaitingPod(Protocol):
 
 
 class Handle(Protocol):
-    """The scheduler as plugins see it. Methods that are not ``async`` return at once."""
+    """The scheduler as plugins see it. Methods that are not ``async`` return at once.
+
+    Each plugin of each profile has one of its own. Arguments that cannot be meant raise TypeError, ValueError or
+    LookupError; outside of a ``try`` that is a failure of the plugin, as is any other exception.
+    """
 
     @property
     def profile_name(self) -> str:
         """The schedulerName of the profile this plugin instance belongs to."""
+        ...
+
+    @property
+    def plugin_name(self) -> str:
+        """The name of the plugin."""
         ...
 
     @property
@@ -86,18 +109,39 @@ class Handle(Protocol):
         """The time of the scheduler's clock, in seconds; simulated in tests and simulations."""
         ...
 
-    def objects(self, kind: str) -> Iterable[Any]:
-        """All objects of *kind* (``DeviceClass``, ``Namespace``) in the caches.
+    # --- objects as the watches show them ---------------------------------------------------------------------------
 
-        A kind is watched if a plugin has registered for its events, or lists it in its ``watches``. There are none in
-        ``__init__``, before the watches have begun, and of a kind that the API server does not serve.
+    @overload
+    def objects(self, kind: Literal["Pod"]) -> Iterable[Pod]: ...
+    @overload
+    def objects(self, kind: Literal["Node"]) -> Iterable[Node]: ...
+    @overload
+    def objects(self, kind: CustomResource[T]) -> Iterable[T]: ...
+    @overload
+    def objects(self, kind: str) -> Iterable[Any]: ...
+    def objects(self, kind: AnyKind) -> Iterable[Any]:
+        """All objects of *kind* in the caches: ``"Namespace"``, or a `CustomResource`.
+
+        ``"Pod"`` and ``"Node"`` are always watched: all pods that have not finished, of all schedulers, each with the
+        node that the API server knows of; `nodes` has those that are only assumed on one, too. Any other kind is
+        watched if a plugin has registered for its events, or lists it in its ``watches``. There are none in
+        ``__init__``, before the watches have begun, and of a kind that the API server does not serve yet. An object of
+        a custom resource that does not fit its type is left out, or stays as it was, and the log names it.
 
         Raises:
             KindNotWatched: no plugin watches it.
         """
         ...
 
-    def object(self, kind: str, name: str, namespace: str = "") -> Any | None:
+    @overload
+    def object(self, kind: Literal["Pod"], name: str, namespace: str = "") -> Pod | None: ...
+    @overload
+    def object(self, kind: Literal["Node"], name: str, namespace: str = "") -> Node | None: ...
+    @overload
+    def object(self, kind: CustomResource[T], name: str, namespace: str = "") -> T | None: ...
+    @overload
+    def object(self, kind: str, name: str, namespace: str = "") -> Any | None: ...
+    def object(self, kind: AnyKind, name: str, namespace: str = "") -> Any | None:
         """One object of *kind* as a watch last showed it, or None.
 
         Raises:
@@ -105,13 +149,42 @@ class Handle(Protocol):
         """
         ...
 
-    def version(self, kind: str) -> int:
+    def version(self, kind: AnyKind) -> int:
         """Grows whenever an object of *kind* is added, changed or deleted; for plugins that cache what they computed.
 
-        A change of nothing but ``metadata.resourceVersion`` and ``metadata.generation`` does not count.
+        A change of nothing but ``metadata.resourceVersion`` and ``metadata.generation`` does not count, except of pods
+        and nodes.
 
         Raises:
             KindNotWatched: no plugin watches it.
+        """
+        ...
+
+    # --- what the plugin has besides its hooks ----------------------------------------------------------------------
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger for this plugin, shown from INFO on; *plugin* and *profile* are fields of each line.
+
+        Further fields come by ``extra={…}``.
+        """
+        ...
+
+    @property
+    def metrics(self) -> Metrics:
+        """Makes metrics of this plugin, which are shown on ``/metrics``."""
+        ...
+
+    @property
+    def http(self) -> Http:
+        """Makes requests to other servers, in hooks that may be ``async``; in tests to pretend endpoints."""
+        ...
+
+    def shared(self, factory: Callable[[], T]) -> T:
+        """The one object that all instances of this plugin share, one instance per profile.
+
+        It is what the first call's *factory* returned; later ones are not called. A reload of the configuration makes
+        new instances, which share a new object.
         """
         ...
 
@@ -124,8 +197,38 @@ class Handle(Protocol):
         """The node that *pod* is nominated to, "" if there is none; the status of the pod can be older."""
         ...
 
-    def pending_pod(self, namespace: str, name: str) -> Pod | None:
-        """The newest version of a pod that has no node, or None if it has one by now or is gone."""
+    # --- pods without a node ----------------------------------------------------------------------------------------
+
+    def pending_pods(self) -> list[PendingPod]:
+        """All pods of this scheduler, of all profiles, that have no node; takes as long as there are pods."""
+        ...
+
+    def pending_pod(self, namespace: str, name: str) -> PendingPod | None:
+        """A pod that has no node, or None if it has one by now or is gone."""
+        ...
+
+    def retry_after(self, pod: Pod, seconds: float) -> None:
+        """Have *pod* tried again in *seconds*, if it is unschedulable or gated then; from any hook, at any time.
+
+        It is moved as by an event (``PluginRetry`` in metrics and logs): a gated pod through pre_enqueue again, a pod
+        in backoff when that is over; one that is being tried goes on, and is tried once more if that fails. Of several
+        calls of one plugin for one pod the earliest time counts. Once it is over, or the pod is gone or bound, nothing
+        is left of it; a call for such a pod does nothing. In a new configuration what was asked for still counts.
+
+        Raises:
+            ValueError: *seconds* is negative.
+        """
+        ...
+
+    def results_changed(self) -> None:
+        """Have cached results computed again, because something has changed that the scheduler does not see.
+
+        For plugins with ``sign`` or ``depends_on`` whose results follow from data that they fetch themselves, in
+        ``run`` for instance. It makes no pod tried again: for that there are `activate`, `retry_after` and events.
+
+        Raises:
+            RuntimeError: it is called from a hook whose results are to be cached.
+        """
         ...
 
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
@@ -190,12 +293,19 @@ class Handle(Protocol):
         """Seconds since the beginning of 1970, to compare with times in objects; simulated in tests and simulations."""
         ...
 
-    def record_event(self, pod: Pod, type: Literal["Normal", "Warning"], reason: str, action: str, note: str) -> None:
-        """Record an event about *pod*; it is sent later, and repeated ones are counted."""
+    def record_event(self, about: Any, type: Literal["Normal", "Warning"], reason: str, action: str, note: str) -> None:
+        """Record an event about a pod, a node, or another object that was read through the handle.
+
+        It is sent later; repeated ones are counted. ``kubectl describe`` shows it.
+
+        Raises:
+            TypeError: *about* is no such object.
+            ValueError: another argument is not usable.
+        """
         ...
 
     def count(self, metric: str, *labels: str, seconds: float | None = None) -> None:
-        """Count in one of kube-scheduler's metrics that plugins count in; for others, use prometheus-client.
+        """Count in one of kube-scheduler's metrics that plugins count in; for others, use `metrics`.
 
         Args:
             metric: its name without ``scheduler_``, of those in the reference of the metrics that say so.
@@ -216,7 +326,11 @@ class Handle(Protocol):
 
     # --- writing: what a plugin writes is listed in its ``writes`` --------------------------------------------------
 
-    async def read(self, kind: str, name: str, *, namespace: str = "") -> Any:
+    @overload
+    async def read(self, kind: CustomResource[T], name: str, *, namespace: str = "") -> T: ...
+    @overload
+    async def read(self, kind: str, name: str, *, namespace: str = "") -> Any: ...
+    async def read(self, kind: AnyKind, name: str, *, namespace: str = "") -> Any:
         """An object as the API server has it now, which a watch may show later.
 
         Raises:
@@ -225,23 +339,43 @@ class Handle(Protocol):
         """
         ...
 
-    async def create(self, kind: str, body: Mapping[str, Any], *, namespace: str = "") -> Any:
+    @overload
+    async def create(self, kind: CustomResource[T], body: Mapping[str, Any] | T, *, namespace: str = "") -> T: ...
+    @overload
+    async def create(self, kind: str, body: Mapping[str, Any], *, namespace: str = "") -> Any: ...
+    async def create(self, kind: AnyKind, body: Any, *, namespace: str = "") -> Any:
         """Create an object; returns it as the API server stored it.
 
         Args:
             kind: as in `objects`.
-            body: the object as in JSON, without ``apiVersion`` and ``kind``.
-            namespace: of the object.
+            body: the object as in JSON, without ``apiVersion`` and ``kind``; or an instance of the type of a custom
+                resource.
+            namespace: of the object; without it that of its metadata.
 
         Raises:
+            NotLeading: this replica does not lead.
             WriteConflict: the name is taken.
             OutcomeUnknown: there was no response.
             Exception: the API server refused, with its text.
         """
         ...
 
+    @overload
+    async def patch(
+        self,
+        kind: CustomResource[T],
+        name: str,
+        patch: Mapping[str, Any],
+        *,
+        namespace: str = "",
+        subresource: str = "",
+    ) -> T: ...
+    @overload
     async def patch(
         self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
+    ) -> Any: ...
+    async def patch(
+        self, kind: AnyKind, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
     ) -> Any:
         """Merge *patch* (JSON merge patch) into an object; returns it as the API server stored it.
 
@@ -249,13 +383,15 @@ class Handle(Protocol):
         version, and be that object.
 
         Args:
-            kind: as in `objects`, or Pod or Node.
+            kind: as in `objects`.
             name: of the object.
             patch: what to merge.
             namespace: of the object.
-            subresource: ``status``, for instance; in ``writes`` that is ``ResourceClaim/status``.
+            subresource: ``status``, for instance; in ``writes`` that is ``ResourceClaim/status``, or
+                ``QUOTA.status`` if *kind* is a `CustomResource` called ``QUOTA``.
 
         Raises:
+            NotLeading: this replica does not lead.
             WriteConflict: a precondition does not hold.
             ObjectGone: there is no such object.
             OutcomeUnknown: there was no response.
@@ -263,10 +399,11 @@ class Handle(Protocol):
         """
         ...
 
-    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+    async def delete(self, kind: AnyKind, name: str, *, namespace: str = "", uid: str = "") -> None:
         """Delete an object, with *uid* only if it has that one.
 
         Raises:
+            NotLeading: this replica does not lead.
             WriteConflict: it has another UID.
             ObjectGone: there is no such object.
             OutcomeUnknown: there was no response.
@@ -274,7 +411,7 @@ class Handle(Protocol):
         """
         ...
 
-    async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+    async def changed(self, kind: AnyKind, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
         """Wait until a watch shows that an object has changed or was deleted; False after *timeout_seconds*.
 
         Raises:

@@ -236,3 +236,25 @@ class RowCounts:
         for domains in self._domains.values():
             self._budget.discard(domains)
         self._domains = {}
+
+
+class RowSums(RowCounts):
+    """How much of a resource some pods request on each row, and per topology domain, instead of how many they are.
+
+    Amounts are in milli-CPU, bytes or counts. Counted anew per domain, sums are exact up to 2**53.
+    """
+
+    __slots__ = ("total",)
+
+    def __init__(self, topology: Topology, budget: DomainCountsBudget, amounts: Iterable[tuple[int, int]]) -> None:
+        super().__init__(topology, budget)
+        self.total = 0
+        """On all rows."""
+        for row, amount in amounts:
+            self.change(row, amount)
+
+    def change(self, row: int, delta: int) -> None:
+        """*delta* more on *row*."""
+        if delta:
+            self.total += delta
+            super().change(row, delta)

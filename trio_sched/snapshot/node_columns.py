@@ -22,6 +22,7 @@ from trio_sched.snapshot.domain_counts import DomainCounts
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_selector import PodSelector
 from trio_sched.snapshot.term_index import MatchingTerms
+from trio_sched.snapshot.topology_columns import NodeMask
 from trio_sched.snapshot.unlisted_terms import without_unlisted
 
 
@@ -149,6 +150,17 @@ class NodeColumns:
         column = self._table.views.allowed_pods
         return column if self.rows is None else column[self.rows]
 
+    @property
+    def versions(self) -> Int64Array:
+        """Shape (nodes,): a number for the node object and its pods, for plugins that keep what they computed of them.
+
+        A node has another version than before as soon as it, the set of its pods, or one of these pods has changed; no
+        two versions of a node have one number, those in the copies that preemption works on included.
+        """
+        views = self._table.views
+        column: Int64Array = np.maximum(views.node_generation, views.pod_objects_generation)
+        return column if self.rows is None else column[self.rows]
+
     # --- node objects -----------------------------------------------------------------------------------------------
 
     @property
@@ -230,12 +242,38 @@ class NodeColumns:
 
         Counted are all nodes of the cluster, whichever of them these are; or those of the set *nodes*.
         """
-        counts, mask = self._table.pod_index.counts(selector), None
-        if nodes is not None:
-            mask = self._table.topology.mask(
-                nodes.key, lambda: nodes.select(NodeColumns(self._table)), texts=nodes.texts
-            )
-        return counts.by_domain(key, mask)
+        return self._table.pod_index.counts(selector).by_domain(key, self._mask(nodes))
+
+    def _mask(self, nodes: NodeSet | None) -> NodeMask | None:
+        if nodes is None:
+            return None
+        return self._table.topology.mask(nodes.key, lambda: nodes.select(NodeColumns(self._table)), texts=nodes.texts)
+
+    def pod_requests(self, selector: PodSelector, resource: str) -> Int64Array:
+        """Shape (nodes,): how much of *resource* the pods that *selector* matches request on each.
+
+        In milli-CPU, bytes or counts. Like `pod_counts` it is kept up to date from the first call on, so that a call
+        does not look at the pods; pods that are assumed on a node count.
+        """
+        per_node = self._table.pod_index.sums(selector, resource).per_node
+        return per_node if self.rows is None else per_node[self.rows]
+
+    def domain_requests(
+        self, selector: PodSelector, resource: str, key: str, nodes: NodeSet | None = None
+    ) -> DomainCounts:
+        """How much of *resource* the pods that *selector* matches request, per value of the node label *key*.
+
+        Of all nodes of the cluster, or of those of the set *nodes*; see `domain_counts`.
+        """
+        return self._table.pod_index.sums(selector, resource).by_domain(key, self._mask(nodes))
+
+    def total_requests(self, selector: PodSelector, resource: str) -> int:
+        """How much of *resource* the pods that *selector* matches request on all nodes of the cluster together.
+
+        In the dry run of preemption, where columns are those of a copied node, that is what they request on this node:
+        there ``add_pod`` and ``remove_pod`` say what is different from before.
+        """
+        return self._table.pod_index.sums(selector, resource).total
 
     def terms_about(self, pod: Pod, namespace_labels: Callable[[str], Mapping[str, str]]) -> MatchingTerms:
         """The affinity terms of pods anywhere in the cluster that match *pod*.

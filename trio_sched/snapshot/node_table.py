@@ -7,6 +7,7 @@ computed earlier are brought up to date row by row instead of being computed aga
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 from attrs import define, field
@@ -32,6 +33,9 @@ from trio_sched.snapshot.unlisted_terms import UnlistedPod
 from trio_sched.snapshot.usage_ids import UsageIds
 from trio_sched.snapshot.vocabulary import CPU_ROW, EPHEMERAL_STORAGE_ROW, MEMORY_ROW, Vocabulary, resource_vocabulary
 from trio_sched.snapshot.volume_index import VolumeIndex
+
+_DISTINCT_COPIES: Final = 1 << 20
+_GENERATIONS_OF_A_COPY: Final = 1 << 42
 
 
 @define(eq=False)
@@ -69,6 +73,8 @@ class NodeTable:
     _is_copy: bool = False
     _images: ImageIndex | None = field(factory=ImageIndex)
     _generation: int = 0
+    """Grows with every change of a row; in each copy it begins at another number, so that none occurs twice."""
+    _copies: int = 0
     _views: ColumnViews | None = None
     _store: ColumnStore = field(factory=ColumnStore)
     _usage_ids: UsageIds = field(factory=UsageIds)
@@ -119,6 +125,7 @@ class NodeTable:
 
     def copy_of_rows(self, rows: Sequence[int]) -> NodeTable:
         """An independent table with copies of *rows*, in that order; its ids mean the same as here."""
+        self._copies += 1
         copy = NodeTable(
             resources=self.resources,
             taint_lists=self.taint_lists,
@@ -129,6 +136,7 @@ class NodeTable:
             topology=TopologyRows(self._labels, rows),
             devices=self.devices,
             is_copy=True,
+            generation=(1 + self._copies % _DISTINCT_COPIES) * _GENERATIONS_OF_A_COPY,
             images=None,
             store=ColumnStore.of_rows(self.views, np.array(rows, dtype=np.intp)),
         )
@@ -218,7 +226,7 @@ class NodeTable:
         pods = list(self.pods[row].values())
         self._labels.remove(row)  # first: counts per domain are outdated then, and not changed pod by pod below
         for pod_info in pods:
-            self.pod_index.remove(row, pod_info.pod)
+            self.pod_index.remove(row, pod_info.pod, pod_info.resources.requested)
             self.term_index.remove(row, pod_info.pod)
         self.images.remove(row, _image_names(self.nodes[row]))
         self.host_ports.remove(row, self.host_ports.of_row(row))
@@ -241,9 +249,10 @@ class NodeTable:
         self.images.remove(source, _image_names(self.nodes[source]))
         self.host_ports.move(source, target)
         for pod_info in self.pods[source].values():
-            for index in (self.pod_index, self.term_index):
-                index.remove(source, pod_info.pod)
-                index.add(target, pod_info.pod)
+            self.pod_index.remove(source, pod_info.pod, pod_info.resources.requested)
+            self.pod_index.add(target, pod_info.pod, pod_info.resources.requested)
+            self.term_index.remove(source, pod_info.pod)
+            self.term_index.add(target, pod_info.pod)
         self.volumes.move(source, target)
         self.names[target] = self.names[source]
         self.nodes[target] = self.nodes[source]
@@ -328,7 +337,7 @@ class NodeTable:
         self._count_pod(row, pod_info.resources, 1)
         if pod_info.resources.host_ports:
             self.host_ports.add(row, pod_info.resources.host_ports)
-        self.pod_index.add(row, pod_info.pod)
+        self.pod_index.add(row, pod_info.pod, pod_info.resources.requested)
         self.term_index.add(row, pod_info.pod)
         if pod_info.pod.spec.volumes:
             self.volumes.add(row, pod_info.pod)
@@ -339,7 +348,7 @@ class NodeTable:
         self._count_pod(row, pod_info.resources, -1)
         if pod_info.resources.host_ports:
             self.host_ports.remove(row, pod_info.resources.host_ports)
-        self.pod_index.remove(row, pod_info.pod)
+        self.pod_index.remove(row, pod_info.pod, pod_info.resources.requested)
         self.term_index.remove(row, pod_info.pod)
         if pod_info.pod.spec.volumes:
             self.volumes.remove(row, pod_info.pod)
@@ -369,8 +378,8 @@ class NodeTable:
         before, after = old.metadata, pod.metadata
         is_same_class = before.labels is after.labels and before.deletion_timestamp == after.deletion_timestamp
         if not is_same_class and class_key(old) != class_key(pod):
-            self.pod_index.remove(row, old)
-            self.pod_index.add(row, pod)
+            self.pod_index.remove(row, old, pod_info.resources.requested)
+            self.pod_index.add(row, pod, pod_info.resources.requested)
         if old.spec.affinity != pod.spec.affinity:
             self.term_index.remove(row, old)
             self.term_index.add(row, pod)

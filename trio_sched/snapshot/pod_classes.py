@@ -12,7 +12,7 @@ import numpy as np
 
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.arrays import BoolArray, Int32Array
-from trio_sched.snapshot.domain_counts import RowCounts
+from trio_sched.snapshot.domain_counts import RowCounts, RowSums
 from trio_sched.snapshot.label_postings import LabelPostings, keep_only
 from trio_sched.snapshot.pod_selector import PodSelector
 
@@ -33,9 +33,11 @@ def class_key(pod: Pod) -> ClassKey:
 class SelectorCounter:
     """The pods that one selector matches; when that is dropped, another one, so that classes need not let go of it."""
 
-    __slots__ = ("counts", "selector", "since")
+    __slots__ = ("counts", "selector", "since", "sums")
 
     counts: RowCounts
+    sums: dict[str, RowSums]
+    """What the pods request, by resource, of those that were asked for."""
     selector: PodSelector
     since: int
     """As of which change of the counters it has this selector."""
@@ -111,6 +113,11 @@ class PodClasses:
         """The rows with pods that *selector* matches, one for each class, and how many pods."""
         selected = np.flatnonzero(self._select(selector)[np.asarray(self._class_of)])
         return np.asarray(self._row_of)[selected], np.asarray(self._pods)[selected]
+
+    def matching(self, selector: PodSelector) -> list[PodClass]:
+        """The classes that *selector* matches."""
+        selected = self._select(selector)
+        return [one for one in self._by_key.values() if selected[one.number]]
 
     def _select(self, selector: PodSelector) -> BoolArray:
         selected = np.ones(self._labels.count, dtype=np.bool_)

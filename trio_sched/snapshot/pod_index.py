@@ -1,4 +1,4 @@
-"""Counts of the pods on nodes that a selector matches; each count then follows one placement at a time."""
+"""Counts of the pods on nodes that a selector matches, and sums of what they request; they follow each placement."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from trio_sched.objects.pod import Pod
+from trio_sched.objects.pod_requests import ResourceAmounts
 from trio_sched.snapshot import sized_cache
-from trio_sched.snapshot.domain_counts import DomainCountsBudget, RowCounts
-from trio_sched.snapshot.pod_classes import PodClass, PodClasses, SelectorCounter
-from trio_sched.snapshot.pod_info import PodsByRow, each_pod
+from trio_sched.snapshot.class_requests import ClassRequests
+from trio_sched.snapshot.domain_counts import DomainCountsBudget, RowCounts, RowSums
+from trio_sched.snapshot.pod_classes import PodClass, PodClasses, SelectorCounter, class_key
+from trio_sched.snapshot.pod_info import PodsByRow, each_pod, each_pod_info
 from trio_sched.snapshot.pod_selector import PodSelector
 from trio_sched.snapshot.topology_columns import Topology
 
 _MAX_COUNTS = 1024
 """How many selectors' counts are kept, unless these are too large; the least recently used one is dropped first."""
+_MAX_RESOURCES = 64
+"""Of how many resources the sums of a selector are kept; those asked for first are dropped first."""
 _MAX_NAMESPACES = 16
 """A selector of more namespaces is compared with the classes of every namespace."""
 
@@ -37,6 +41,7 @@ class PodIndex:
         "_dropped",
         "_is_active",
         "_pods",
+        "_requests",
         "_texts",
         "_topology",
     )
@@ -47,6 +52,8 @@ class PodIndex:
         self._pods = pods
         self._is_active = False
         self._classes = PodClasses()
+        self._requests: ClassRequests | None = None
+        """None until sums are asked for."""
         self._counters: OrderedDict[PodSelector, SelectorCounter] = OrderedDict()
         self._dropped: list[SelectorCounter] = []
         self._texts = 0
@@ -58,10 +65,28 @@ class PodIndex:
 
     def counts(self, selector: PodSelector) -> RowCounts:
         """The count of the pods that *selector* matches, which stays up to date."""
+        return self._counter(selector).counts
+
+    def sums(self, selector: PodSelector, resource: str) -> RowSums:
+        """What the pods that *selector* matches request of *resource*, which stays up to date."""
+        counter = self._counter(selector)
+        found = counter.sums.get(resource)
+        if found is None:
+            if self._requests is None:
+                self._requests = ClassRequests()
+                for row, info in each_pod_info(self._pods):
+                    self._requests.change(class_key(info.pod), row, info.resources.requested, 1)
+            amounts = self._requests.placements(self._classes.matching(selector), resource)
+            found = counter.sums[resource] = RowSums(self._topology, self._budget, amounts)
+            while len(counter.sums) > _MAX_RESOURCES:
+                counter.sums.pop(next(iter(counter.sums))).close()
+        return found
+
+    def _counter(self, selector: PodSelector) -> SelectorCounter:
         found = self._counters.get(selector)
         if found is not None:
             self._counters.move_to_end(selector)
-            return found.counts
+            return found
         if not self._is_active:
             self._is_active = True
             for row, pod in each_pod(self._pods):
@@ -70,25 +95,32 @@ class PodIndex:
         counter = self._dropped.pop() if self._dropped else SelectorCounter()
         counter.selector, counter.since = selector, self._changes
         counter.counts = RowCounts(self._topology, self._budget, *self._classes.placements(selector))
+        counter.sums = {}
         self._counters[selector] = counter
         for namespace in _namespaces_of(selector):
             self._by_namespace.setdefault(namespace, {})[counter] = None
         self._texts += selector.texts
         while len(self._counters) > _MAX_COUNTS or (self._texts > sized_cache.MAX_TEXTS and len(self._counters) > 1):
             self._drop_oldest()
-        return counter.counts
+        return counter
 
-    def add(self, row: int, pod: Pod) -> None:
-        """*pod* is on *row* now."""
+    def add(self, row: int, pod: Pod, requested: ResourceAmounts) -> None:
+        """*pod* is on *row* now, and requests that."""
         if self._is_active:
-            for counter in self._counters_of(self._classes.add(row, pod)):
-                counter.counts.change(row, 1)
+            self._change(self._classes.add(row, pod), row, requested, 1)
 
-    def remove(self, row: int, pod: Pod) -> None:
-        """*pod* is on *row* no longer."""
+    def remove(self, row: int, pod: Pod, requested: ResourceAmounts) -> None:
+        """*pod*, which requests that, is on *row* no longer."""
         if self._is_active:
-            for counter in self._counters_of(self._classes.remove(row, pod)):
-                counter.counts.change(row, -1)
+            self._change(self._classes.remove(row, pod), row, requested, -1)
+
+    def _change(self, one: PodClass, row: int, requested: ResourceAmounts, sign: int) -> None:
+        for counter in self._counters_of(one):
+            counter.counts.change(row, sign)
+            for resource, sums in counter.sums.items():
+                sums.change(row, sign * requested.amount(resource))
+        if self._requests is not None:
+            self._requests.change(one.key, row, requested, sign)
 
     def _counters_of(self, one: PodClass) -> list[SelectorCounter]:
         """The counters of the selectors that match *one*, which is compared with the new ones only now.
@@ -115,7 +147,9 @@ class PodIndex:
             if not of_namespace:
                 del self._by_namespace[namespace]
         counter.counts.close()
-        del counter.selector, counter.counts
+        for sums in counter.sums.values():
+            sums.close()
+        del counter.selector, counter.counts, counter.sums
         counter.since = self._changes + 1
         self._dropped.append(counter)
 

@@ -20,8 +20,13 @@ PodsByRow = Sequence[Mapping[str, PodInfo]]
 """The pods on the node of each row, by UID."""
 
 
-def each_pod(pods: PodsByRow) -> Iterator[tuple[int, Pod]]:
+def each_pod_info(pods: PodsByRow) -> Iterator[tuple[int, PodInfo]]:
     """All of *pods*, each with its row."""
     for row, on_row in enumerate(pods):
         for pod_info in on_row.values():
-            yield row, pod_info.pod
+            yield row, pod_info
+
+
+def each_pod(pods: PodsByRow) -> Iterator[tuple[int, Pod]]:
+    """The same without what they take."""
+    return ((row, pod_info.pod) for row, pod_info in each_pod_info(pods))

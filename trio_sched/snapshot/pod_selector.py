@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
 from trio_sched.objects.pod import Pod
-from trio_sched.snapshot.label_selection import LabelMatcher
+from trio_sched.objects.selector import LabelSelector
+from trio_sched.snapshot.label_selection import EVERYTHING, LabelMatcher, compile_selector, selector_of_map
 
 
 @frozen(cache_hash=True)
@@ -53,3 +54,30 @@ class PodSelector:
     def matches_pod(self, pod: Pod) -> bool:
         """Whether *pod* is counted, whether or not it is being deleted."""
         return self.matches(pod.namespace, pod.labels)
+
+
+def select_pods(
+    labels: LabelSelector | Mapping[str, str] | None = None,
+    *,
+    namespaces: Iterable[str] | None = None,
+    without_terminating: bool = False,
+) -> PodSelector:
+    """A selector of pods, for the counts and sums of columns; equal arguments give equal selectors.
+
+    Args:
+        labels: what the labels must match: a selector, or labels that must be there; None: anything.
+        namespaces: in which they are; None: in any.
+        without_terminating: leave out pods that are being deleted.
+
+    Raises:
+        SelectorError: *labels* cannot be evaluated.
+        TypeError: *namespaces* is a text.
+    """
+    if isinstance(namespaces, str):
+        raise TypeError(f"namespaces must be a tuple or set of names: ({namespaces!r},)")
+    matcher = EVERYTHING if labels is None else selector_of_map(labels) if isinstance(labels, Mapping) else None
+    matcher = compile_selector(labels) if matcher is None and isinstance(labels, LabelSelector) else matcher
+    if matcher is None:
+        raise TypeError(f"labels must be a LabelSelector or a dict, not {type(labels).__name__}")
+    inside = None if namespaces is None else frozenset(namespaces)
+    return PodSelector((NamespacedMatcher(inside, matcher),), without_terminating)

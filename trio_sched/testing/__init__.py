@@ -19,6 +19,7 @@ from trio_sched.testing.builders import toleration as toleration
 from trio_sched.testing.conformance import NotConforming as NotConforming
 from trio_sched.testing.conformance import check_conformance as check_conformance
 from trio_sched.testing.conformance import conformance_test as conformance_test
+from trio_sched.testing.custom_resources import custom_resource_definition as custom_resource_definition
 from trio_sched.testing.device_builders import device as device
 from trio_sched.testing.device_builders import device_class as device_class
 from trio_sched.testing.device_builders import device_request as device_request
@@ -83,6 +84,7 @@ __all__ = [
     "csi_driver",
     "csi_node",
     "csi_storage_capacity",
+    "custom_resource_definition",
     "device",
     "device_class",
     "device_request",

@@ -13,11 +13,11 @@ plugin pytest-trio take its fixture ``autojump_clock``, outside of pytest `run_v
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 import trio
@@ -25,12 +25,14 @@ from attrs import define, evolve, field
 
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.schema import SchedulerConfig
+from trio_sched.daemon.object_writes import kind_to_write, type_fields
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.errors import TrioSchedError
 from trio_sched.objects.event import CoreEvent
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.simulator import (
     ApiServer,
     Controllers,
@@ -45,6 +47,8 @@ from trio_sched.simulator import (
 from trio_sched.testing.builders import node
 from trio_sched.testing.cluster_assertions import ClusterAssertions
 from trio_sched.testing.cluster_settings import cluster_settings
+from trio_sched.testing.custom_resources import custom_resource_definition
+from trio_sched.testing.endpoints import Endpoint, PretendEndpoints
 from trio_sched.testing.given_plugins import Plugin
 from trio_sched.testing.manifests import Json, KubeObject, ObjectChange, decode_like, manifest_of
 from trio_sched.testing.plugin_harness import UnknownNode
@@ -69,7 +73,8 @@ _SETTLING = (
     "resourceslices.resource.k8s.io",
     "podgroups.scheduling.k8s.io",
 )
-_T = TypeVar("_T", bound=KubeObject)
+_T = TypeVar("_T")
+_C = TypeVar("_C")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -110,10 +115,14 @@ class VirtualCluster(ClusterAssertions):
     _real_time_limit: RealTimeLimit
     _extenders: Sequence[PretendExtender] = ()
     _tracer: AttemptTracer | None = None
+    endpoints: MutableMapping[str, Endpoint] = field(factory=dict)
+    """What responds to the requests of plugins, by the beginning of the URL; a test can change it at any time."""
+    _custom_resources: Sequence[CustomResource[Any]] = ()
     _changes: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        for collection in _SETTLING:
+        declared = [f"{resource.plural}.{resource.group}" for resource in self._custom_resources]
+        for collection in (*_SETTLING, *declared):
             self.api.store.collection(collection).listen(self._count_change)
 
     def _count_change(self, _change: object) -> None:
@@ -140,7 +149,13 @@ class VirtualCluster(ClusterAssertions):
         to_api = SeverableTransport(InProcessTransport(self.api))
         to_extenders = SeverableTransport(ExtenderTransport(self._extenders))
         process = SchedulerProcess(
-            settings, to_api, to_extenders, Random(self._random.random()), self.api.now, self._tracer
+            settings,
+            to_api,
+            to_extenders,
+            Random(self._random.random()),
+            self.api.now,
+            self._tracer,
+            PretendEndpoints(self.endpoints, "add it to virtual_cluster(endpoints={url: function})"),
         )
         self.schedulers.append(process)
         self._nursery.start_soon(process.run)
@@ -204,11 +219,11 @@ class VirtualCluster(ClusterAssertions):
             nodes = [stored.key for stored in self.api.store.collection("nodes").in_order()]
             if obj.node_name not in nodes:
                 raise UnknownNode(obj, nodes)
-        manifest = manifest_of(obj)
+        manifest = manifest_of(obj, self._custom_resources)
         if isinstance(obj, Pod) and "priority" in manifest["spec"]:
             manifest["spec"]["priorityClassName"] = await self._priority_class(manifest["spec"].pop("priority"))
         body = await self._request("POST", self._path(manifest, in_collection=True), _without_uid(manifest))
-        return decode_like(body, obj)
+        return decode_like(body, obj, self._custom_resources)
 
     async def _priority_class(self, value: int) -> str:
         name = f"priority-{value}" if value >= 0 else f"priority-minus-{-value}"
@@ -231,11 +246,11 @@ class VirtualCluster(ClusterAssertions):
         Raises:
             Refused: the server refused it.
         """
-        manifest = manifest_of(obj)
+        manifest = manifest_of(obj, self._custom_resources)
         path = self._path(manifest) + (f"/{subresource}" if subresource else "")
         kind_of_patch = "strategic-merge-patch" if isinstance(obj, Pod | Node) else "merge-patch"
         body = await self._request("PATCH", path, changes, content_type=f"application/{kind_of_patch}+json")
-        return decode_like(body, obj)
+        return decode_like(body, obj, self._custom_resources)
 
     async def delete(self, obj: KubeObject, *, grace_seconds: int | None = None) -> None:
         """Delete *obj*; a pod on a node goes when its grace period is over or its kubelet has stopped it.
@@ -244,7 +259,7 @@ class VirtualCluster(ClusterAssertions):
             Refused: the server refused it; the object does not exist, for instance.
         """
         options = {} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
-        await self._request("DELETE", self._path(manifest_of(obj)), options)
+        await self._request("DELETE", self._path(manifest_of(obj, self._custom_resources)), options)
 
     async def replace(self, obj: _T) -> _T:
         """Replace the object of the same kind and name by *obj*, its status included; returns what was stored.
@@ -252,12 +267,12 @@ class VirtualCluster(ClusterAssertions):
         Raises:
             Refused: the server refused it.
         """
-        manifest = manifest_of(obj)
+        manifest = manifest_of(obj, self._custom_resources)
         path = self._path(manifest)
         body = await self._request("PUT", path, _without_uid(manifest))
         if "status" in manifest:
             body = await self._request("PUT", f"{path}/status", _without_uid(manifest))
-        return decode_like(body, obj)
+        return decode_like(body, obj, self._custom_resources)
 
     async def apply(self, change: ObjectChange) -> None:
         """Make one change of a history; what does not exist any more is left alone.
@@ -280,6 +295,26 @@ class VirtualCluster(ClusterAssertions):
                 raise
 
     # --- reading ----------------------------------------------------------------------------------------------------
+
+    @overload
+    def object(self, kind: CustomResource[_C], name: str, namespace: str = "") -> _C: ...
+    @overload
+    def object(self, kind: str, name: str, namespace: str = "") -> Any: ...
+    def object(self, kind: Any, name: str, namespace: str = "") -> Any:
+        """The object *name* of any kind: ``"Node"``, ``"PersistentVolumeClaim"``, or a `CustomResource`.
+
+        Raises:
+            LookupError: there is no such object, or no such kind.
+        """
+        found = kind_to_write(kind)
+        collection = f"{found.plural}.{found.group}".rstrip(".")
+        stored = self.api.store.get(collection, f"{namespace}/{name}".lstrip("/"))
+        if stored is None:
+            raise LookupError(f"there is no {kind} {namespace}/{name}".replace(" /", " "))
+        if isinstance(kind, CustomResource):
+            named = ",".join(f'"{key}":"{value}"' for key, value in type_fields(kind).items())
+            return kind.decode(stored.encoded(f"{{{named},".encode()))
+        return msgspec.json.decode(stored.encoded(b"{"), type=found.type)
 
     def pod(self, name: str, namespace: str = "default") -> Pod:
         """The pod *name*.
@@ -377,6 +412,8 @@ async def virtual_cluster(
     gates: Mapping[str, bool] | None = None,
     plugins: Iterable[Plugin] = (),
     extenders: Iterable[PretendExtender] = (),
+    endpoints: Mapping[str, Endpoint] | None = None,
+    custom_resources: Iterable[CustomResource[Any]] = (),
     bind_latency_seconds: float = 0.0,
     kubelets: bool | KubeletPace = True,
     volumes: bool | VolumePace = True,
@@ -398,6 +435,10 @@ async def virtual_cluster(
             Also instances that the test has made, to look at their state: each serves all profiles and schedulers, and
             keeps the arguments and the handle that it was made with.
         extenders: webhooks that the configuration names by their URLs.
+        endpoints: what responds to the requests that plugins make with ``handle.http``, by the beginning of the URL:
+            functions that take an `HttpRequest` and return an `HttpResponse`, a dict or text; they may be ``async``.
+        custom_resources: are defined in the cluster from the beginning; a test can define others by creating a
+            CustomResourceDefinition.
         bind_latency_seconds: how long the API server takes for a binding.
         kubelets: whether kubelets start bound pods, and how fast.
         volumes: whether a volume controller binds and provisions volumes, and how fast.
@@ -425,11 +466,16 @@ async def virtual_cluster(
         traced = TracedAttempts(tracer, api.now)
     beginning = [node(f"node-{n + 1}") for n in range(nodes)] if isinstance(nodes, int) else list(nodes)
     failure: Exception | None = None
+    resources = tuple(custom_resources)
     async with trio.open_nursery() as nursery:
         limit = RealTimeLimit(real_seconds, real_clock, nursery.cancel_scope)
         trio.lowlevel.add_instrument(limit)
         try:
-            cluster = VirtualCluster(api, settings, nursery, Random(seed), limit, tuple(extenders), traced)
+            cluster = VirtualCluster(
+                api, settings, nursery, Random(seed), limit, tuple(extenders), traced, dict(endpoints or {}), resources
+            )
+            for resource in resources:
+                await cluster.create(custom_resource_definition(resource))
             for one in beginning:
                 await cluster.create(one)
             if kubelets:

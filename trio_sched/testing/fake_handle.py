@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from itertools import count
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+from itertools import chain, count
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 from attrs import define, field
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
-from trio_sched.daemon.watched_kinds import check_kind, kind_of
+from trio_sched.daemon.metrics.handle_metrics import PluginMetricRegistry, PluginMetrics
+from trio_sched.daemon.object_references import reference_to
+from trio_sched.daemon.object_writes import kind_to_write, plain_object, type_fields
+from trio_sched.daemon.plugin_handle import check_event, check_retry
+from trio_sched.daemon.plugin_http import PluginHttp
+from trio_sched.daemon.plugin_log import PluginLog, plugin_log
+from trio_sched.daemon.watched_kinds import Watched, check_kind
+from trio_sched.engine.histogram import Histogram
 from trio_sched.engine.pod_group_state import PodGroupStates
-from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
+from trio_sched.plugin_api.custom_resources import CustomResource, as_json
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.handle import ObjectGone, WriteConflict
+from trio_sched.plugin_api.handle import Handle, ObjectGone, WriteConflict
+from trio_sched.plugin_api.pending_pods import PendingPod, QueueState
 from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
+from trio_sched.testing.endpoints import Endpoint, PretendEndpoints
+
+T = TypeVar("T")
 
 
 @define(eq=False)
@@ -57,11 +68,16 @@ class FakeHandle:
     """A `Handle` for tests; every attribute can be changed at any time."""
 
     profile_name: str = "default-scheduler"
+    plugin_name: str = "Plugin"
+    """The name in metrics and logs of a plugin that gets this handle itself; see `for_plugin`."""
     gates: dict[str, bool] = field(factory=dict)
     """Feature gates that differ from Kubernetes' defaults, or that Kubernetes does not have."""
-    known_objects: dict[str, list[Any]] = field(factory=dict)
-    """What `objects` returns, by kind."""
-    watched: frozenset[str] | None = None
+    known_objects: MutableMapping[Any, list[Any]] = field(factory=dict)
+    """What `objects` returns, by kind: ``"Namespace"``, or a `CustomResource`.
+
+    Pods and nodes are those of *nodes* and *pending*, unless they are given here.
+    """
+    watched: frozenset[Watched] | None = None
     """The kinds, and resources of events, that the plugins under test watch; None if that is not known.
 
     `make_profile`, and all that makes plugins, adds to it.
@@ -83,8 +99,14 @@ class FakeHandle:
     """Pods that `activate` was called with."""
     rng: Random = field(factory=lambda: Random(0))
     """The random number generator."""
-    pending: dict[str, Pod] = field(factory=dict)
-    """What `pending_pod` returns, by ``namespace/name``."""
+    pending: MutableMapping[str, Pod | PendingPod] = field(factory=dict)
+    """What `pending_pods` and `pending_pod` return, by ``namespace/name``; a plain pod is in flight."""
+    retries: list[tuple[Pod, float]] = field(factory=list)
+    """(pod, seconds) for every call of `retry_after`."""
+    results_changes: int = 0
+    """How often `results_changed` was called."""
+    endpoints: MutableMapping[str, Endpoint] = field(factory=dict)
+    """What responds to the requests of `http`, by the beginning of the URL: ``{"http://prometheus:9090": respond}``."""
     dry_run: DryRun = field(factory=lambda: DryRun({}, {}))
     """What `dry_run_preemption` returns."""
     preempted: list[tuple[Pod, tuple[Pod, ...], str]] = field(factory=list)
@@ -95,12 +117,12 @@ class FakeHandle:
     """UIDs of pods and pod groups for which `is_preempting_for` is true."""
     preempting_on: set[str] = field(factory=set)
     """Names of nodes for which `is_preempting_on` is true."""
-    patched: list[tuple[str, str, Mapping[str, Any]]] = field(factory=list)
+    patched: list[tuple[Watched, str, Mapping[str, Any]]] = field(factory=list)
     """(kind, namespace/name, patch) for every call of `patch`."""
-    deleted: list[tuple[str, str]] = field(factory=list)
+    deleted: list[tuple[Watched, str]] = field(factory=list)
     """(kind, namespace/name) for every call of `delete`."""
-    events: list[tuple[Pod, str, str]] = field(factory=list)
-    """(pod, reason, note) for every call of `record_event`."""
+    events: list[tuple[Any, str, str]] = field(factory=list)
+    """(object, reason, note) for every call of `record_event`."""
     counted: list[tuple[str, ...]] = field(factory=list)
     """(metric, labels…) for every call of `count`."""
     jobs: list[Callable[[], Awaitable[None]]] = field(factory=list)
@@ -109,11 +131,20 @@ class FakeHandle:
     """What `create`, `patch` and `delete` raise, unless it is None."""
     while_waiting: Callable[[], None] = lambda: None
     """Called whenever a plugin waits in `changed`."""
-    _versions: dict[str, tuple[int, tuple[Any, ...]]] = field(factory=dict, init=False)
+    _versions: dict[Watched, tuple[int, tuple[Any, ...]]] = field(factory=dict, init=False)
     """By kind: its version, and the objects that it stands for."""
     _shown_devices: dict[tuple[str, str, str], Any] = field(factory=dict, init=False)
     """The slices and claims that the columns have."""
     _resource_versions: count[int] = field(factory=lambda: count(1000), init=False)
+    _metrics: PluginMetricRegistry = field(factory=PluginMetricRegistry, init=False)
+    _shared: dict[str, Any] = field(factory=dict, init=False)
+
+    def for_plugin(self, name: str) -> Handle:
+        """The handle of the plugin *name*: this one, but with metrics, a log and shared objects of its own.
+
+        `make_plugin`, `schedule` and all that make plugins give it to them.
+        """
+        return cast("Handle", _OfPlugin(self, name))
 
     @property
     def nodes(self) -> NodeColumns:
@@ -154,18 +185,23 @@ class FakeHandle:
         """The time on *clock*."""
         return self.clock
 
-    def objects(self, kind: str) -> Iterable[Any]:
+    def objects(self, kind: Any) -> Iterable[Any]:
         """The objects of *kind* in *known_objects*.
 
         Raises:
             KindNotWatched: neither are there any, nor do the plugins under test watch it.
         """
         known = self.known_objects.get(kind)
+        if known is None and kind == "Node":
+            return [view.node for view in self._nodes]
+        if known is None and kind == "Pod":
+            placed = chain.from_iterable(view.pods for view in self._nodes)
+            return [*placed, *(one.pod for one in self.pending_pods())]
         if known is None and self.watched is not None:
             check_kind(self.watched, kind)
         return known or ()
 
-    def object(self, kind: str, name: str, namespace: str = "") -> Any | None:
+    def object(self, kind: Any, name: str, namespace: str = "") -> Any | None:
         """The object in *known_objects* with this name, or None.
 
         Raises:
@@ -176,7 +212,7 @@ class FakeHandle:
                 return known
         return None
 
-    def version(self, kind: str) -> int:
+    def version(self, kind: Any) -> int:
         """A number that grows whenever *known_objects* has other objects of *kind* than at the last call.
 
         Raises:
@@ -215,9 +251,72 @@ class FakeHandle:
         """The nominated node in the pod's status."""
         return pod.nominated_node_name
 
-    def pending_pod(self, namespace: str, name: str) -> Pod | None:
+    def pending_pods(self) -> list[PendingPod]:
+        """The pods in *pending*."""
+        return [self._as_pending(one) for one in self.pending.values()]
+
+    def pending_pod(self, namespace: str, name: str) -> PendingPod | None:
         """The pod in *pending* with this name, or None."""
-        return self.pending.get(f"{namespace}/{name}")
+        one = self.pending.get(f"{namespace}/{name}")
+        return None if one is None else self._as_pending(one)
+
+    def _as_pending(self, one: Pod | PendingPod) -> PendingPod:
+        if isinstance(one, PendingPod):
+            return one
+        return PendingPod(pod=one, state=QueueState.IN_FLIGHT, added_at=self.clock)
+
+    def retry_after(self, pod: Pod, seconds: float) -> None:
+        """Record the call in *retries*.
+
+        Raises:
+            ValueError: *seconds* is negative.
+        """
+        check_retry(pod, seconds)
+        self.retries.append((pod, seconds))
+
+    def results_changed(self) -> None:
+        """Count the call in *results_changes*."""
+        self.results_changes += 1
+
+    @property
+    def log(self) -> PluginLog:
+        """A logger, as in the scheduler: a test reads it with pytest's ``caplog``."""
+        return plugin_log(self.plugin_name, self.profile_name)
+
+    @property
+    def metrics(self) -> PluginMetrics:
+        """The metrics of the plugin; a test reads them with `metric_value`."""
+        return self._metrics.of_plugin(self.plugin_name)
+
+    def metric_value(self, name: str, **labels: Any) -> float:
+        """What a plugin has counted in its metric *name* under *labels*; of a histogram the number of observations.
+
+        Raises:
+            LookupError: no plugin has made such a metric, or two have.
+            ValueError: the metric has other labels.
+        """
+        found = [metric for metric in self._metrics.metrics.values() if metric.name == name]
+        if len(found) != 1:
+            made = ", ".join(metric.name for metric in self._metrics.metrics.values()) or "none"
+            raise LookupError(f"{len(found) or 'no'} plugins have made a metric {name!r}; there are: {made}")
+        value = found[0].values.get(found[0].key(labels) or (), 0.0)
+        return float(value.count) if isinstance(value, Histogram) else value
+
+    @property
+    def http(self) -> PluginHttp:
+        """Requests to *endpoints*."""
+        how = "add it to FakeHandle(endpoints={url: function})"
+        return PluginHttp(PretendEndpoints(self.endpoints, how))
+
+    def shared(self, factory: Callable[[], T]) -> T:
+        """What the instances of the plugin share."""
+        return self.shared_of(self.plugin_name, factory)
+
+    def shared_of(self, plugin: str, factory: Callable[[], T]) -> T:
+        """What the instances of *plugin* that got this handle share."""
+        if plugin not in self._shared:
+            self._shared[plugin] = factory()
+        return cast("T", self._shared[plugin])
 
     def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int) -> DryRun:
         """Return *dry_run*."""
@@ -251,9 +350,17 @@ class FakeHandle:
         """The time on *clock*, counted from 1970."""
         return self.clock
 
-    def record_event(self, pod: Pod, type: Literal["Normal", "Warning"], reason: str, action: str, note: str) -> None:
-        """Record the event in *events*."""
-        self.events.append((pod, reason, note))
+    def record_event(self, about: Any, type: Literal["Normal", "Warning"], reason: str, action: str, note: str) -> None:
+        """Record the event in *events*.
+
+        Raises:
+            TypeError: *about* is no object.
+            ValueError: another argument is not usable.
+        """
+        check_event(type, reason, action, note)
+        kinds = [kind for kind in (*(self.watched or ()), *self.known_objects) if isinstance(kind, CustomResource)]
+        reference_to(about, {kind.resource: kind for kind in kinds})
+        self.events.append((about, reason, note))
 
     def count(self, metric: str, *labels: str, seconds: float | None = None) -> None:
         """Record the call in *counted*."""
@@ -263,7 +370,7 @@ class FakeHandle:
         """Put *job* into *jobs*; the test calls and awaits it."""
         self.jobs.append(job)
 
-    async def read(self, kind: str, name: str, *, namespace: str = "") -> Any:
+    async def read(self, kind: Any, name: str, *, namespace: str = "") -> Any:
         """The object in *known_objects*.
 
         Raises:
@@ -271,21 +378,22 @@ class FakeHandle:
         """
         return self._stored(kind, name, namespace)
 
-    async def create(self, kind: str, body: Mapping[str, Any], *, namespace: str = "") -> Any:
+    async def create(self, kind: Any, body: Any, *, namespace: str = "") -> Any:
         """Put the object into *known_objects*, or raise *refusal*; ``generateName`` gets a number."""
         if self.refusal is not None:
             raise self.refusal
         number = next(self._resource_versions)
-        metadata = dict(body["metadata"])
-        metadata.setdefault("name", f"{metadata.get('generateName', '')}{number}")
+        whole = {**type_fields(kind), **plain_object(kind, body)}
+        metadata = dict(whole["metadata"])
+        metadata["name"] = metadata.get("name") or f"{metadata.get('generateName', '')}{number}"
+        namespace = namespace or metadata.get("namespace", "")
         metadata |= {"namespace": namespace, "uid": f"created-{number}", "resourceVersion": str(number)}
-        found = kind_of(kind)
-        new = msgspec.convert({**body, "metadata": metadata}, AnyObject if found is None else found[1].type)
+        new = _decoded(kind, {**whole, "metadata": metadata})
         self.known_objects[kind] = [*self.known_objects.get(kind, ()), new]
         return new
 
     async def patch(
-        self, kind: str, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
+        self, kind: Any, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
     ) -> Any:
         """Record the patch in *patched* and merge it into the object in *known_objects*, or raise *refusal*.
 
@@ -296,19 +404,21 @@ class FakeHandle:
         if self.refusal is not None:
             raise self.refusal
         self.patched.append((kind, f"{namespace}/{name}".lstrip("/"), patch))
-        if kind == "Pod":
+        is_real = kind not in ("Pod", "Node") or kind in self.known_objects
+        old = self._stored(kind, name, namespace) if is_real else self.object(kind, name, namespace)
+        if old is None:
             return None
-        old = self._stored(kind, name, namespace)
         version = patch.get("metadata", {}).get("resourceVersion")
         if version is not None and version != old.metadata.resource_version:
             raise WriteConflict(f"the object {name} is at version {old.metadata.resource_version}, not {version}")
-        merged = _merged(msgspec.to_builtins(old), patch)
+        merged = _merged(msgspec.json.decode(as_json(old)), patch)
         merged["metadata"]["resourceVersion"] = str(next(self._resource_versions))
-        new = msgspec.convert(merged, type(old))
-        self.known_objects[kind] = [new if one is old else one for one in self.known_objects[kind]]
+        new = _decoded(kind, merged)
+        if is_real:
+            self.known_objects[kind] = [new if one is old else one for one in self.known_objects[kind]]
         return new
 
-    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+    async def delete(self, kind: Any, name: str, *, namespace: str = "", uid: str = "") -> None:
         """Record the deletion in *deleted* and take the object out of *known_objects*, or raise *refusal*.
 
         Raises:
@@ -318,15 +428,15 @@ class FakeHandle:
             raise self.refusal
         old = self._stored(kind, name, namespace)
         self.deleted.append((kind, f"{namespace}/{name}".lstrip("/")))
-        self.known_objects[kind] = [one for one in self.known_objects[kind] if one is not old]
+        self.known_objects[kind] = [one for one in self.known_objects.get(kind, ()) if one is not old]
 
-    def _stored(self, kind: str, name: str, namespace: str) -> Any:
+    def _stored(self, kind: Any, name: str, namespace: str) -> Any:
         old = self.object(kind, name, namespace)
         if old is None:
             raise ObjectGone(f"no {kind} is called {name}")
         return old
 
-    async def changed(self, kind: str, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+    async def changed(self, kind: Any, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
         """Advance *clock* by *timeout_seconds* and call *while_waiting*.
 
         Raises:
@@ -336,6 +446,34 @@ class FakeHandle:
         self.clock += timeout_seconds
         self.while_waiting()
         return True
+
+
+class _OfPlugin:
+    """What one plugin gets of a `FakeHandle`."""
+
+    def __init__(self, handle: FakeHandle, plugin_name: str) -> None:
+        self._handle, self.plugin_name = handle, plugin_name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._handle, name)
+
+    @property
+    def log(self) -> PluginLog:
+        return plugin_log(self.plugin_name, self._handle.profile_name)
+
+    @property
+    def metrics(self) -> PluginMetrics:
+        return self._handle._metrics.of_plugin(self.plugin_name)
+
+    def shared(self, factory: Callable[[], T]) -> T:
+        return self._handle.shared_of(self.plugin_name, factory)
+
+
+def _decoded(kind: Watched, whole: Mapping[str, Any]) -> Any:
+    """An object as in JSON, as plugins read it."""
+    if isinstance(kind, CustomResource):
+        return kind.decode(msgspec.json.encode(whole))
+    return msgspec.convert(whole, kind_to_write(kind).type)
 
 
 def _merged(target: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

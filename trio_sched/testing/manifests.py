@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
 from attrs import frozen
 
+from trio_sched.daemon.object_writes import plain_object, type_fields
 from trio_sched.daemon.watched_kinds import KINDS
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.workload import ReplicaSet, ReplicationController, StatefulSet
+from trio_sched.plugin_api.custom_resources import CustomResource
 
 Json = dict[str, Any]
 KubeObject = msgspec.Struct | Json
@@ -26,11 +29,14 @@ class ObjectChange:
     new: msgspec.Struct | None
 
 
-_T = TypeVar("_T", bound=KubeObject)
+_T = TypeVar("_T")
 
 
-def manifest_of(obj: KubeObject) -> Json:
+def manifest_of(obj: Any, custom_resources: Iterable[CustomResource[Any]] = ()) -> Json:
     """The manifest of *obj*; that of a controller has what a server requires, for a controller without pods."""
+    for resource in custom_resources:
+        if isinstance(obj, resource.type):
+            return {**type_fields(resource), **plain_object(resource, obj)}
     if isinstance(obj, dict):
         return obj
     manifest: Json = msgspec.to_builtins(obj)
@@ -55,8 +61,12 @@ def _without_pods(spec: Json) -> Json:
     return {"replicas": 0, "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}}
 
 
-def decode_like(body: bytes, like: _T) -> _T:
+def decode_like(body: bytes, like: _T, custom_resources: Iterable[CustomResource[Any]] = ()) -> _T:
     """The object in *body*, of the type of *like*."""
+    for resource in custom_resources:
+        if isinstance(like, resource.type):
+            decoded: _T = resource.decode(body)
+            return decoded
     if isinstance(like, dict):
         return msgspec.json.decode(body)  # type: ignore[no-any-return]  # a manifest again
     return msgspec.json.decode(body, type=type(like))

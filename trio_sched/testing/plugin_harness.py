@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -21,7 +21,7 @@ from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import PluginRef
-from trio_sched.daemon.watched_kinds import wanted_kinds
+from trio_sched.daemon.watched_kinds import Watched, wanted_kinds
 from trio_sched.engine.decision import SchedulingFailure
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import best_positions, select_host
@@ -246,20 +246,25 @@ def make_profile(
         points={**resolved.points, "score": scorers},
         arguments={**resolved.arguments, **(args or {})},
     )
-    profile = build_profile(resolved, registry, handle)
+    profile = build_profile(resolved, registry, handles_of(handle))
     if isinstance(handle, FakeHandle):
         with suppress(PluginError):  # whoever needs the events reports it
             handle.watched = (handle.watched or frozenset()) | _watched(profile)
     return profile
 
 
-def _watched(profile: Profile) -> frozenset[str]:
+def _watched(profile: Profile) -> frozenset[Watched]:
     """The kinds and resources of events that the plugins watch.
 
     Raises:
         PluginError: they cannot say for which events they register.
     """
-    return frozenset(wanted_kinds({profile.name: build_hint_table(profile)}, profile.watches))
+    return frozenset(wanted_kinds({profile.name: profile}, {profile.name: build_hint_table(profile)}))
+
+
+def handles_of(handle: Handle) -> Callable[[str], Handle]:
+    """Gives each plugin its own view of a `FakeHandle`, or any other handle as it is."""
+    return handle.for_plugin if isinstance(handle, FakeHandle) else lambda _plugin: handle
 
 
 def make_plugin(plugin: Plugin, args: Any = None, handle: Handle | None = None) -> Any:

@@ -11,6 +11,7 @@ import trio
 from attrs import define, field
 
 from trio_sched.daemon.assembly import Assembly, assemble
+from trio_sched.daemon.plugin_http import HttpTransport
 from trio_sched.daemon.reload import ReloadRefused, ReloadRequests
 from trio_sched.daemon.settings import Clients, DaemonSettings
 from trio_sched.daemon.supervisor import run_daemon
@@ -59,6 +60,8 @@ class SchedulerProcess:
     _random: Random
     _clock: Clock
     _tracer: AttemptTracer | None = None
+    _endpoints: HttpTransport | None = None
+    """Carries the requests of its plugins."""
     _stop: trio.Event = field(factory=trio.Event, init=False)
     _scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
     _has_started: trio.Event = field(factory=trio.Event, init=False)
@@ -143,7 +146,13 @@ class SchedulerProcess:
         try:
             with self._scope:
                 async with reach_limited() as main, reach_limited() as events, reach() as leases:
-                    clients = Clients(main=main, events=events, leases=leases, to_extenders=self._to_extenders)
+                    clients = Clients(
+                        main=main,
+                        events=events,
+                        leases=leases,
+                        to_extenders=self._to_extenders,
+                        of_plugins=self._endpoints,
+                    )
                     self.assembly = assemble(
                         self.settings, clients, random=self._random, wall_clock=self._clock, tracer=self._tracer
                     )

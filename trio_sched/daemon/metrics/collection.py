@@ -55,7 +55,8 @@ class Collection:
         disabled = options.disabled
         values.update(component.registered(self.families.values(), disabled=len(disabled), unexpected=unexpected))
         yield _PAUSE
-        of_plugins = {one.family.name: one for one in plugin_metrics.collect(FAMILIES)}
+        of_handles = {one.family.name: one for one in self.sources.of_plugins.collect()}
+        of_plugins = {one.family.name: one for one in plugin_metrics.collect({*FAMILIES, *of_handles})} | of_handles
         for name in sorted({*self.families, *of_plugins} - disabled):
             exposed = of_plugins.get(name)
             if exposed is None:

@@ -8,6 +8,7 @@ from typing import Any
 from attrs import define, field
 
 from trio_sched.config.feature_gates import FeatureGates
+from trio_sched.daemon.metrics.handle_metrics import PluginMetricRegistry
 from trio_sched.daemon.metrics.options import MetricsOptions
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.metrics.requests import RequestLog
@@ -41,6 +42,8 @@ class Sources:
     recorder: MetricRecorder = field(factory=MetricRecorder)
     serving: ServingMetrics = field(factory=ServingMetrics)
     health_checks: HealthChecks = field(factory=HealthChecks)
+    of_plugins: PluginMetricRegistry = field(factory=PluginMetricRegistry)
+    """What plugins count through their handles."""
     reflectors: list[Reflector[Any]] = field(factory=list)
     """Of all kinds that are watched."""
     pods: Reflector[Pod] | None = None
@@ -67,5 +70,6 @@ class Sources:
         self.scheduler.queue.counters.incoming.clear()
         self.recorder.reset()
         self.serving.reset()
+        self.of_plugins.reset()
         for log in self.logs:
             log.reset()

@@ -57,6 +57,7 @@ class _Cached:
     world: World
     _table: NodeTable = field(init=False)
     _cache: SignatureCache = field(init=False)
+    _results_changes: int = 0
     _first: dict[object, Pod] = field(factory=dict, init=False)
     """By signature: the first pod that had it."""
 
@@ -104,6 +105,9 @@ class _Cached:
             signature = profile.signature(pod)
             if None in signature:
                 return ""
+            if self.trial.handle.results_changes != self._results_changes:
+                self._results_changes = self.trial.handle.results_changes
+                self._cache.clear()
             is_new = self._cache.evaluation(signature) is None
             self.trial.reset_random()
             decision = self._cache.decide(pod, signature, {}, Random(0))
@@ -166,9 +170,9 @@ class _Cached:
                 f"{about}. sign gives it the signature {whose}, and the hooks treat the two differently: "
                 "put into the signature everything of a pod that they look at"
             )
-        missing = {NODE: "Input.NODE", RUNNING: "Input.PODS"}.get(change.kind, "what it reads")
+        missing = Input.PODS if change.kind == RUNNING else Input.NODE
         if change.kind == NODE and (change.old is None or change.new is None):
-            missing = f"{Input.ALL_NODES}"
+            missing = Input.ALL_NODES
         return f"{about}. That was so after {describe_change(change)}: depends_on needs {missing}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, Final, TypeVar
 
@@ -14,16 +14,26 @@ from trio_sched.objects.node import Node, NodeCondition
 from trio_sched.objects.pod import Container, Pod, ResourceRequirements
 from trio_sched.objects.quantity import Quantity, parse_nano
 from trio_sched.objects.taint import Taint, Toleration
-from trio_sched.testing.conformance.world import NODE, RUNNING, WAITING, Change, World, key_of
+from trio_sched.testing.conformance.world import (
+    NODE,
+    RUNNING,
+    WAITING,
+    Change,
+    Kind,
+    World,
+    from_plain,
+    key_of,
+    plain_of,
+)
 
 _EFFECTS: Final = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 _VALUES: Final = ("true", "false", "a", "b", "0", "1", "2", "10", "100")
 _AMOUNTS: Final = ("0", "1", "2", "4", "16", "64", "1Gi", "64Gi")
 _CONDITIONS: Final = ("Ready", "MemoryPressure", "DiskPressure")
 _STATUSES: Final = ("True", "False", "Unknown")
+_NAMES: Final = ("metadata", "kind", "apiVersion")
 _MAX_NODES: Final = 4
 _MAX_PODS: Final = 6
-_MAX_OBJECTS: Final = 4
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
@@ -31,23 +41,32 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 @frozen
 class Edit:
-    """A label, an annotation, a taint or a condition with one value, of objects of one kind."""
+    """A label, an annotation, a taint, a condition or a field with one value, of objects of one kind."""
 
-    kind: str
+    kind: Kind
     facet: str
-    """``label``, ``annotation``, ``taint`` or ``condition``."""
+    """``label``, ``annotation``, ``taint``, ``condition`` or ``field``."""
     key: str
-    value: str
+    """Of a field: its path, separated by newlines."""
+    value: Any
 
     def apply(self, one: Any) -> Any:
         """*one* with it; without it, if it has it already."""
         if self.facet in ("label", "annotation"):
             name = f"{self.facet}s"
+            if not isinstance(one, Node | Pod):
+                plain = plain_of(one)
+                known = plain["metadata"].setdefault(name, {})
+                if known.pop(self.key, None) != self.value:
+                    known[self.key] = self.value
+                return from_plain(self.kind, plain, one)
             known = getattr(one.metadata, name) or {}
             changed = {key: value for key, value in known.items() if key != self.key}
             if known.get(self.key) != self.value:
                 changed[self.key] = self.value
             return structs.replace(one, metadata=structs.replace(one.metadata, **{name: changed or None}))
+        if self.facet == "field":
+            return self._with_field(one)
         if self.facet == "taint":
             taint = Taint(key=self.key, value=self.value, effect="NoSchedule")
             taints = tuple(known for known in one.spec.taints or () if known != taint)
@@ -58,6 +77,29 @@ class Edit:
         conditions = (*others, NodeCondition(type=self.key, status=self.value))
         return structs.replace(one, status=structs.replace(one.status, conditions=conditions))
 
+    def _with_field(self, one: Any) -> Any:
+        plain = plain_of(one)
+        holder: Any = plain
+        *path, last = self.key.split("\n")
+        for name in path:
+            holder = holder.get(name) if isinstance(holder, dict) else None
+        if not isinstance(holder, dict):
+            return one
+        holder[last] = self.value
+        return from_plain(self.kind, plain, one)
+
+
+def fields_of(plain: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Path and value of every field of a plain object that holds no other, besides its metadata."""
+    for name, value in plain.items():
+        if not path and name in _NAMES:
+            continue
+        inner = f"{path}\n{name}" if path else name
+        if isinstance(value, dict):
+            yield from fields_of(value, inner)
+        elif isinstance(value, str | int | float):
+            yield inner, value
+
 
 @define(eq=False)
 class Changes:
@@ -67,7 +109,7 @@ class Changes:
     nodes: Sequence[Node]
     running: Sequence[Pod]
     waiting: Sequence[Pod]
-    objects: Mapping[str, Sequence[Any]]
+    objects: Mapping[Kind, Sequence[Any]]
     """Examples by kind, besides pods and nodes."""
     own_texts: Sequence[str]
     """That the plugin may look for."""
@@ -90,7 +132,7 @@ class Changes:
         names = [one.name for one in nodes]
         running = [self._on_node(one, names) for one in self._some(self.running, 0, 3)]
         waiting = self._some(self.waiting, 1, 4)
-        found: dict[str, list[Any]] = {NODE: nodes, RUNNING: running, WAITING: waiting}
+        found: dict[Kind, list[Any]] = {NODE: nodes, RUNNING: running, WAITING: waiting}
         for kind, examples in self.objects.items():
             found[kind] = self._some(examples, 0, len(examples))
         world = World({kind: {key_of(kind, one): one for one in ones} for kind, ones in found.items()})
@@ -253,37 +295,31 @@ class Changes:
         old = self.rng.choice(list(present.values()))
         if chance < 0.55:
             return Change(kind, old, None)
-        return Change(kind, old, self._changed_object(old, self.objects[kind]))
+        return Change(kind, old, self._changed_object(kind, old, self.objects[kind]))
 
-    def _changed_object(self, old: Any, examples: Sequence[Any]) -> Any:
+    def _changed_object(self, kind: Kind, old: Any, examples: Sequence[Any]) -> Any:
         """*old* with a part of another example, other labels, or another value somewhere."""
-        if not isinstance(old, msgspec.Struct):
-            return old
-        if self.rng.random() < 0.4:
-            other = self.rng.choice(list(examples))
-            parts = [name for name in old.__struct_fields__ if name not in ("metadata", "kind", "api_version")]
-            return structs.replace(old, **{name: getattr(other, name) for name in parts if hasattr(other, name)})
-        if self.rng.random() < 0.4:
-            return self.rng.choice([self._with_label, self._with_annotation])(old)
-        return self._with_other_leaf(old)
-
-    def _with_other_leaf(self, old: S) -> S:
-        plain: dict[str, Any] = msgspec.to_builtins(old)
-        leaves = list(_leaves({name: part for name, part in plain.items() if name in ("spec", "status")}))
-        if not leaves:
-            return old
-        holder, key = self.rng.choice(leaves)
-        value = holder[key]
-        if isinstance(value, bool):
-            holder[key] = not value
-        elif isinstance(value, int | float):
-            holder[key] = type(value)(self.rng.choice((0, 1, value + 1, value * 2)))
+        plain, chance = plain_of(old), self.rng.random()
+        if chance < 0.4:
+            other = plain_of(self.rng.choice(list(examples)))
+            plain.update({name: part for name, part in other.items() if name not in _NAMES})
+        elif chance < 0.65:
+            facet = self.rng.choice(("labels", "annotations"))
+            plain["metadata"][facet] = self._changed_map(plain["metadata"].get(facet))
         else:
-            holder[key] = self._value()
-        try:
-            return msgspec.convert(plain, type(old))
-        except msgspec.ValidationError:
-            return old
+            leaves = list(_leaves({name: part for name, part in plain.items() if name not in _NAMES}))
+            if not leaves:
+                return old
+            holder, key = self.rng.choice(leaves)
+            holder[key] = self._other_value(holder[key])
+        return from_plain(kind, plain, old)
+
+    def _other_value(self, value: Any) -> Any:
+        if isinstance(value, bool):
+            return not value
+        if isinstance(value, int | float):
+            return type(value)(self.rng.choice((0, 1, value + 1, value * 2)))
+        return self._value()
 
     # --- texts ------------------------------------------------------------------------------------------------------
 

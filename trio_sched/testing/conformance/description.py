@@ -8,22 +8,24 @@ from typing import Any, Final
 import msgspec
 
 from trio_sched.plugin_api.cluster_events import Action, Resource
-from trio_sched.testing.conformance.world import NODE, RUNNING, WAITING, Change, World
+from trio_sched.plugin_api.custom_resources import CustomResource, as_json
+from trio_sched.testing.conformance.world import NODE, RUNNING, WAITING, Change, Kind, World
 
 _LONGEST: Final = 240
 _CONSTANTS: Final = {value: f"Resource.{name}" for name, value in vars(Resource).items() if name.isupper()}
 _OF_KIND: Final = {value.rpartition("/")[2]: constant for value, constant in _CONSTANTS.items()}
 _RESOURCES: Final = {NODE: "Resource.NODE", RUNNING: "Resource.ASSIGNED_POD", WAITING: "Resource.UNSCHEDULABLE_POD"}
 
-_encode = msgspec.json.Encoder(enc_hook=repr).encode
 
-
-def registration_for(change: Change, resources: Mapping[str, str]) -> str:
+def registration_for(change: Change, resources: Mapping[Kind, str]) -> str:
     """The call of ``on`` that registers for *change*."""
-    actions = {event.action: None for event in change.events({change.kind: change.kind})}
+    actions = {event.action: None for event in change.events({change.kind: str(change.kind)})}
     names = " | ".join(f"Action.{_name(action)}" for action in actions) or f"Action.{_name(change.action)}"
-    known = _RESOURCES.get(change.kind) or _OF_KIND.get(change.kind)
-    resource = known if known is not None else repr(resources.get(change.kind, change.kind))
+    known = None
+    if isinstance(change.kind, str):
+        known = _RESOURCES.get(change.kind) or _OF_KIND.get(change.kind)
+    registered = change.kind if isinstance(change.kind, CustomResource) else resources.get(change.kind, change.kind)
+    resource = known if known is not None else repr(registered)
     return f"on({resource}, {names})"
 
 
@@ -52,7 +54,7 @@ def describe_world(world: World) -> Iterator[str]:
 
 def differences(before: Any, after: Any) -> list[str]:
     """Every place in which two objects differ, with both values."""
-    a, b = (one if isinstance(one, bytes) else _encode(one) for one in (before, after))
+    a, b = (one if isinstance(one, bytes) else as_json(one) for one in (before, after))
     return list(_differences("", msgspec.json.decode(a), msgspec.json.decode(b)))
 
 
@@ -74,7 +76,7 @@ def _cut(value: Any) -> str:
 
 def _brief(one: Any) -> str:
     """An object without what seldom matters."""
-    plain = msgspec.json.decode(_encode(one))
+    plain = msgspec.json.decode(as_json(one))
     metadata = plain.get("metadata") or {}
     spec = {key: part for key, part in (plain.get("spec") or {}).items() if key not in ("schedulerName", "nodeName")}
     if "containers" in spec:

@@ -18,7 +18,7 @@ from trio_sched.engine.node_refusal import is_refused_on_node
 from trio_sched.engine.plugin_errors import PluginError
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
-from trio_sched.engine.queueing_hints import build_hint_table, watched_resources
+from trio_sched.engine.queueing_hints import build_hint_table
 from trio_sched.objects.pod import Pod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
@@ -28,10 +28,11 @@ from trio_sched.testing.conformance.judgement import Rejection, judge
 from trio_sched.testing.conformance.probing import find_effective
 from trio_sched.testing.conformance.subject import Subject, Trial
 from trio_sched.testing.conformance.vocabulary import texts_of_objects, texts_of_plugin
-from trio_sched.testing.conformance.world import NODE, RUNNING, WAITING, Change, World, resources_by_kind
+from trio_sched.testing.conformance.world import NODE, RUNNING, WAITING, Change, Kind, World, resources_by_kind
 
 _ROUNDS: Final = 40
 _CHANGES_PER_ROUND: Final = 24
+_MAX_ATTEMPTS: Final = 50
 _MAX_REPORTED: Final = 3
 _FAILED: Final = Rejection("", ("it failed",))
 
@@ -106,15 +107,17 @@ class History:
 
     trial: Trial
     world: World
-    resources: dict[str, str] = field(init=False)
+    resources: dict[Kind, str] = field(init=False)
     _queue: SchedulingQueue = field(init=False)
     _rejections: dict[str, Rejection] = field(factory=dict, init=False)
     """Of the pods that wait in the queue, by UID."""
+    _retried: set[str] = field(factory=set, init=False)
+    """UIDs of the pods that the plugin has tried again after a time, so that they do not wait in vain."""
     _table: NodeTable = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         profile = self.trial.profile
-        self.resources = resources_by_kind(watched_resources({"": build_hint_table(profile)}))
+        self.resources = resources_by_kind(build_hint_table(profile))
         self._queue = SchedulingQueue(get_unassigned_pod=lambda _key: None)
         queueing = self._queue.prepare({profile.name: profile}, is_refused=self._is_refused)
         self._queue.install_queueing(queueing, BoundHook("conformance", "queue_sort", lambda queued: queued.pod.uid))
@@ -157,8 +160,20 @@ class History:
 
     def _try_moved(self) -> None:
         """Let the plugin judge the pods that have been moved, and park those again that it rejects."""
-        while (info := self._queue.pop()) is not None:
+        self._note_wishes()
+        for _ in range(_MAX_ATTEMPTS):  # a plugin may activate its pods again and again
+            info = self._queue.pop()
+            if info is None:
+                return
             self._attempt(info)
+
+    def _note_wishes(self) -> None:
+        """Do what the plugin has asked of its handle."""
+        handle = self.trial.handle
+        self._queue.activate(handle.activated, now=0.0)
+        self._retried.update(pod.uid for pod, _seconds in handle.retries)
+        handle.activated.clear()
+        handle.retries.clear()
 
     def _try_all(self) -> None:
         """Park the pods that are not in the queue and that the plugin rejects now."""
@@ -171,7 +186,9 @@ class History:
                 self._rejections[info.uid] = Rejection("pre_enqueue", (info.gating_message,))
 
     def _attempt(self, info: QueuedPodInfo) -> None:
+        self._retried.discard(info.uid)
         rejection = self._judge(info.pod)
+        self._note_wishes()
         info.unschedulable_plugins.clear()
         info.pending_plugins.clear()
         self._rejections.pop(info.uid, None)
@@ -187,6 +204,8 @@ class History:
         for info in list(self._queue.unschedulable.values()):
             rejection = self._rejections.get(info.uid)
             events = change.events(self.resources) if change.kind != WAITING or change.key == info.uid else []
+            if info.uid in self._retried:
+                continue
             if rejection is None or (not events and change.kind in (NODE, RUNNING, WAITING)):
                 continue  # there is no event for which it could register
             if self._judge(info.pod) is None:

@@ -8,13 +8,13 @@ from inspect import isawaitable
 from typing import Any, Final
 
 import attrs
-import msgspec
 import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.objects.pod import Pod
+from trio_sched.plugin_api.custom_resources import as_json
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.verdicts import Verdicts
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -25,8 +25,6 @@ from trio_sched.testing.conformance.subject import Subject, Trial
 
 _FOREIGN_KEY: Final = ("another plugin", "value")
 _FOREIGN_VALUE: Final = ("of another plugin",)
-
-_encode = msgspec.json.Encoder(enc_hook=repr).encode
 
 
 def mutation_problems(subject: Subject) -> Iterator[str]:
@@ -87,7 +85,7 @@ class _Watch:
         named.update({f"pod {one.key!r}": one for one in args if isinstance(one, Pod)})
         if self.waiting is not None:
             named[f"pod {self.waiting.key!r}"] = self.waiting
-        self._objects = {name: (one, _encode(one)) for name, one in named.items()}
+        self._objects = {name: (one, as_json(one)) for name, one in named.items()}
 
     def look(self, who: str) -> None:
         """Compare with what was remembered; *who* may have changed it."""
@@ -96,9 +94,9 @@ class _Watch:
         if changed:
             self._note(f"{who} wrote to the columns {', '.join(changed)}, which belong to everybody: work on a copy")
         for name, (one, was) in self._objects.items():
-            if _encode(one) != was:
+            if as_json(one) != was:
                 self._note(
-                    f"{who} changed {name}, which everybody shares: {_first(differences(was, _encode(one)))}; "
+                    f"{who} changed {name}, which everybody shares: {_first(differences(was, as_json(one)))}; "
                     "objects are read-only, replace_fields() makes a changed copy"
                 )
         for hook, (array, copied) in self._answers.items():

@@ -14,6 +14,8 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from trio_sched.plugin_api.custom_resources import as_json
+
 _TEXT: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,78}[A-Za-z0-9])?")
 """What labels, their values and most other names look like."""
 _MAX_TEXTS: Final = 200
@@ -107,6 +109,5 @@ def texts_of_objects(objects: Collection[Any]) -> list[str]:
     """The texts in Kubernetes objects that could be keys or values."""
     found: dict[str, None] = {}
     for one in objects:
-        plain = msgspec.to_builtins(one) if isinstance(one, msgspec.Struct) else one
-        _add(found, _texts_in(plain, 0))
+        _add(found, _texts_in(msgspec.json.decode(as_json(one)), 0))
     return list(found)[:_MAX_TEXTS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 from attrs import frozen
 
 from trio_sched.daemon.watched_kinds import kind_of
@@ -16,14 +17,18 @@ from trio_sched.engine.cluster_changes import (
     node_update_events,
     pod_update_events,
 )
+from trio_sched.engine.queueing_hints import HintTable
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent
+from trio_sched.plugin_api.custom_resources import CustomResource, as_json
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing.conformance.subject import Trial
 from trio_sched.testing.plugin_harness import make_table
 
+Kind = str | CustomResource[Any]
+"""What plugins call a kind, or one of the three below."""
 NODE: Final = "Node"
 RUNNING: Final = "running Pod"
 WAITING: Final = "pending Pod"
@@ -33,7 +38,7 @@ WAITING: Final = "pending Pod"
 class World:
     """The objects by kind and key; pods with and without a node are kinds of their own."""
 
-    objects: Mapping[str, Mapping[str, Any]]
+    objects: Mapping[Kind, Mapping[str, Any]]
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -75,7 +80,7 @@ class World:
             of_kind[change.key] = change.new
         return World({**self.objects, change.kind: of_kind})
 
-    def without(self, kind: str, key: str) -> World:
+    def without(self, kind: Kind, key: str) -> World:
         """The cluster without one object."""
         return World({**self.objects, kind: {k: one for k, one in self.objects[kind].items() if k != key}})
 
@@ -84,7 +89,7 @@ class World:
 class Change:
     """An object is added (*old* is None), deleted (*new* is None), or replaced by a new version."""
 
-    kind: str
+    kind: Kind
     old: Any
     new: Any
 
@@ -98,7 +103,7 @@ class Change:
         """What happened to it."""
         return Action.ADD if self.old is None else Action.DELETE if self.new is None else Action.UPDATE
 
-    def events(self, resources: Mapping[str, str]) -> list[ClusterEvent]:
+    def events(self, resources: Mapping[Kind, str]) -> list[ClusterEvent]:
         """What the scheduler makes of it.
 
         Args:
@@ -116,7 +121,7 @@ class Change:
         return [] if resource is None else [ClusterEvent(resource, self.action)]
 
 
-def key_of(kind: str, one: Any) -> str:
+def key_of(kind: Kind, one: Any) -> str:
     """The key of an object among those of its kind."""
     metadata = one.metadata
     if kind in (RUNNING, WAITING):
@@ -124,7 +129,28 @@ def key_of(kind: str, one: Any) -> str:
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else str(metadata.name)
 
 
-def resources_by_kind(resources: Mapping[str, Action]) -> dict[str, str]:
+def resources_by_kind(table: HintTable) -> dict[Kind, str]:
     """Kind → the resource in the registrations of plugins."""
-    found = ((kind_of(resource), resource) for resource in resources)
-    return {kind[0]: resource for kind, resource in found if kind is not None}
+    found: dict[Kind, str] = {}
+    for entry in table.entries:
+        resource = entry.event.resource
+        kind = kind_of(entry.custom_resource or resource)
+        if kind is not None:
+            found[kind[0]] = resource
+    return found
+
+
+def plain_of(one: Any) -> dict[str, Any]:
+    """An object as in JSON, to be changed."""
+    plain: dict[str, Any] = msgspec.json.decode(as_json(one))
+    return plain
+
+
+def from_plain(kind: Kind, plain: dict[str, Any], like: Any) -> Any:
+    """An object of *kind* from JSON, as plugins get it; *like* is another, and returned if *plain* is not valid."""
+    try:
+        if isinstance(kind, CustomResource):
+            return kind.decode(msgspec.json.encode(plain))
+        return msgspec.convert(plain, type(like))
+    except (msgspec.MsgspecError, RecursionError):
+        return like
