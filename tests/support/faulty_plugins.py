@@ -177,6 +177,13 @@ class PermitsWithTrue(Base):
         return True
 
 
+@fault("answers", "kind 'Namespace' is not watched")
+class ReadsWhatIsNotWatched(Base):
+    @hookimpl
+    def pre_filter(self, pod: Pod) -> Status | None:
+        return None if self.handle.object("Namespace", pod.namespace) else unschedulable("no namespace")
+
+
 @fault("hooks", "reserve raised KeyError")
 class FailsInReserve(Base):
     @hookimpl

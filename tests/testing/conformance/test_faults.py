@@ -18,7 +18,7 @@ OBJECTS: dict[str, list[Any]] = {
 
 
 def objects_for(plugin: type[Any]) -> dict[str, list[Any]]:
-    return {kind: OBJECTS[kind] for kind in getattr(plugin, "watches", ())}
+    return {kind: OBJECTS[kind] for kind in getattr(plugin, "watches", OBJECTS)}
 
 
 @pytest.mark.parametrize(("plugin", "check", "text"), FAULTS, ids=[plugin.__name__ for plugin, _check, _text in FAULTS])

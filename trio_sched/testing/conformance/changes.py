@@ -45,7 +45,7 @@ class Edit:
 
     kind: Kind
     facet: str
-    """``label``, ``annotation``, ``taint``, ``condition`` or ``field``."""
+    """``label``, ``annotation``, ``taint``, ``condition``, ``amount`` or ``field``."""
     key: str
     """Of a field: its path, separated by newlines."""
     value: Any
@@ -67,6 +67,11 @@ class Edit:
             return structs.replace(one, metadata=structs.replace(one.metadata, **{name: changed or None}))
         if self.facet == "field":
             return self._with_field(one)
+        if self.facet == "amount":
+            known = one.status.allocatable or {}
+            amount = "1" if known.get(self.key) == self.value else self.value
+            status = structs.replace(one.status, allocatable={**known, self.key: amount})
+            return structs.replace(one, status=status)
         if self.facet == "taint":
             taint = Taint(key=self.key, value=self.value, effect="NoSchedule")
             taints = tuple(known for known in one.spec.taints or () if known != taint)

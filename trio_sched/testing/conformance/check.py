@@ -164,10 +164,13 @@ def conformance_problems(
         effort=effort,
     )
     try:
-        subject.fresh()
+        watched = subject.fresh().watched_kinds
     except PluginError as error:
         yield str(error)
         return
+    if not subject.is_instance:  # as in a scheduler, where other kinds cannot be read
+        for kind in shown.known_objects.keys() - watched:
+            del shown.known_objects[kind]
     add_pod_group(shown, waiting)
     found: set[str] = set()
     is_deterministic = True

@@ -70,7 +70,8 @@ def event_problems(subject: Subject) -> Iterator[str]:
 
 def changes_for(subject: Subject, trial: Trial) -> Changes:
     """Random changes of what the plugin may look at."""
-    objects = {kind: list(ones) for kind, ones in trial.handle.known_objects.items() if ones}
+    known, watched = trial.handle.known_objects, trial.watched_kinds
+    objects = {kind: list(ones) for kind, ones in known.items() if ones and kind in watched}
     everything = [*subject.pods, *subject.cluster.nodes, *subject.cluster.running]
     everything += [one for ones in objects.values() for one in ones]
     changes = Changes(

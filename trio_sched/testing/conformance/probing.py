@@ -18,11 +18,12 @@ from trio_sched.testing.conformance.results import ask, comparable
 from trio_sched.testing.conformance.subject import Trial
 from trio_sched.testing.conformance.world import NODE, RUNNING, WAITING, Change, Kind, World, key_of, plain_of
 
-_MAX_KEYS: Final = 16
-_MAX_VALUES: Final = 10
+_MAX_KEYS: Final = 12
+_MAX_VALUES: Final = 8
 _MAX_PODS: Final = 3
 _MAX_EXAMPLES: Final = 3
 _VALUES: Final = ("true", "1", "100")
+_AMOUNTS: Final = ("0", "1Ti")
 _STATUSES: Final = ("True", "False", "Unknown")
 _MAX_EFFECTIVE: Final = 60
 
@@ -54,9 +55,12 @@ def _edits(changes: Changes, world: World) -> Iterator[Edit]:
     for key in keys:
         for status in _STATUSES:
             yield Edit(NODE, "condition", key, status)
+    for name, amount in product(changes.resources, _AMOUNTS):
+        yield Edit(NODE, "amount", name, amount)
     for kind, examples in changes.objects.items():
         yield from _field_edits(kind, examples, values)
     facets = [(kind, facet) for kind in world.objects for facet in ("label", "annotation")]
+    facets.remove((RUNNING, "annotation"))  # a change of these is no event
     for (kind, facet), key, value in product([(NODE, "taint"), *facets], keys, values):
         yield Edit(kind, facet, key, value)
 

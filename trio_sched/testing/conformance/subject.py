@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 from attrs import define, field, frozen
 
+from trio_sched.daemon.watched_kinds import Watched, kind_of
 from trio_sched.engine.profile import Profile
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.node import Node
@@ -56,6 +57,12 @@ class Trial:
     def reset_random(self) -> None:
         """Let the random number generator of the handle begin anew."""
         self.handle.rng.seed(_SEED)
+
+    @property
+    def watched_kinds(self) -> set[Watched]:
+        """The kinds that the plugin can read."""
+        found = map(kind_of, self.handle.watched or ())
+        return {"Node", "Pod", *(kind[0] for kind in found if kind is not None)}
 
     @property
     def plugin(self) -> Any:
