@@ -18,7 +18,7 @@ from contrib.soak.census import census, module_containers
 from contrib.soak.workload import STORAGE_CLASS, Size, bring, make_wave, probes, take_away
 from trio_sched.engine.queued_pod import QueuedPodInfo
 from trio_sched.testing import node
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 WAVES_AT_ONCE = 2
 WAVE_SECONDS = 60.0

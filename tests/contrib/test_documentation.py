@@ -16,6 +16,7 @@ from trio_sched.cli.flag_table import ALL_SECTIONS
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.testing.conformance.check import CHECKS
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -75,15 +76,24 @@ def test_the_plugin_of_the_readme_is_as_short_as_promised() -> None:
     assert sum(1 for line in files["quiet_zone.py"].split("\n") if line.strip()) <= 15
 
 
+def test_the_plugin_of_the_readme_keeps_the_contract(tmp_path: Path) -> None:
+    paste(README, tmp_path)
+    imports = "from quiet_zone import QuietZone\nfrom trio_sched.testing import check_conformance\n"
+    (tmp_path / "check.py").write_text(f"{imports}check_conformance(QuietZone)")
+    run(tmp_path, "check")
+
+
 def test_the_tutorial_works_from_its_first_file_to_its_last(tmp_path: Path) -> None:
     written = paste(TUTORIAL, tmp_path)
-    assert written == {"pyproject.toml", "team_nodes.py", "scheduler.yaml", "cluster.yaml", "test_team_nodes.py"}
+    tests = {"test_team_nodes.py", "test_conformance.py"}
+    assert written == {"pyproject.toml", "team_nodes.py", "scheduler.yaml", "cluster.yaml", *tests}
     assert re.search(r"TeamNodes +team-nodes 0\.1\.0 +filter", run(tmp_path, "trio_sched", "plugins"))
     cluster, config = str(tmp_path / "cluster.yaml"), str(tmp_path / "scheduler.yaml")
     said = run(tmp_path, "trio_sched", "simulate", "-f", cluster, "--config", config, "--pods")
     assert re.search(r"fits +node-1 +Running", said)
     assert "0/1 nodes are available: 1 node(s) belonged to another team." in said
-    assert "1 passed" in run(tmp_path, "pytest", "-q", "--rootdir", str(tmp_path), str(tmp_path / "test_team_nodes.py"))
+    said = run(tmp_path, "pytest", "-q", "--rootdir", str(tmp_path), *(str(tmp_path / test) for test in sorted(tests)))
+    assert f"{1 + len(CHECKS)} passed" in said
 
 
 def test_the_devices_that_are_described_can_be_tried(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from trio_sched.daemon.serving.endpoints import build_routes
 from trio_sched.daemon.serving.liveness import Liveness
 from trio_sched.daemon.serving.messages import Request
 from trio_sched.daemon.serving_settings import ServingSettings
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 INDEX = DOCS / "index.md"
 MONITOR = DOCS / "how_to" / "monitor.md"

@@ -8,7 +8,7 @@ from trio_sched.engine.hook_steps import group_pre_binds
 from trio_sched.plugin_api import CycleState, EventRegistration, Pod, PreFlight, Status, Wait, hookimpl, unschedulable
 from trio_sched.plugin_api.status import SKIP
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 
 def hooks(names: str) -> list[BoundHook]:

@@ -24,7 +24,7 @@ from trio_sched.plugin_api import (
     unschedulable,
 )
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 
 @define(eq=False)

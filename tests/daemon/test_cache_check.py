@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from trio_sched.daemon.cache_check import CacheCheck
 from trio_sched.daemon.limits import CACHE_CHECK_SECONDS
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 
 def check_of(cluster: VirtualCluster) -> CacheCheck:

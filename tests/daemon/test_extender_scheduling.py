@@ -22,7 +22,7 @@ from trio_sched.plugin_api import (
 )
 from trio_sched.simulator import Asked, PretendExtender, leaving, scoring
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 URL = "http://extender.test"

@@ -26,7 +26,7 @@ from trio_sched.plugin_api import (
 )
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing import FakeHandle, make_table, node, pod
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 
 class Widget(Struct, frozen=True):

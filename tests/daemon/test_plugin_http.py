@@ -14,7 +14,7 @@ from trio_sched.daemon import plugin_http
 from trio_sched.daemon.plugin_http import BlockingTransport, HttpTransport, NetworkTransport, PluginHttp
 from trio_sched.plugin_api import HttpFailed, HttpRequest, HttpResponse, Pod, Status, hookimpl
 from trio_sched.testing import FakeHandle, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 Respond = Callable[[bytes], bytes]
 PROMETHEUS = "http://prometheus.example:9090"

@@ -17,7 +17,7 @@ from trio_sched.kube_client.kinds import POD_KIND
 from trio_sched.objects.pod import Pod, PodCondition
 from trio_sched.simulator import ApiServer
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 NOW = "2026-01-01T00:00:00Z"
 

@@ -6,7 +6,7 @@ from trio.testing import MockClock
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
 from trio_sched.plugin_api import Pod, PreFlight, Wait, hookimpl
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 
 async def test_a_pod_in_pre_bind_can_be_cancelled_once() -> None:

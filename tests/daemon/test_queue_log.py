@@ -3,7 +3,7 @@ from trio.testing import MockClock
 
 from trio_sched.daemon import queue_log
 from trio_sched.testing import pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 from trio_sched.verbosity import V4, V5
 
 

@@ -8,7 +8,7 @@ from trio.testing import MockClock
 from trio_sched.plugin_api import EventRegistration, Handle, NodeView, Pod, Status, hookimpl, unschedulable
 from trio_sched.simulator.object_store import Change as StoreChange
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 
 class Choosy:

@@ -22,8 +22,8 @@ from trio_sched.errors import TrioSchedError
 from trio_sched.plugin_api import Action, EventRegistration, Handle, Status, Wait, hookimpl, on, unschedulable
 from trio_sched.plugin_api import Pod as ApiPod
 from trio_sched.testing import node, pod
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 from trio_sched.testing.scheduler_process import SchedulerProcess
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 LEAST = HEAD + "profiles: [{schedulerName: default-scheduler}]\n"

@@ -18,7 +18,7 @@ from trio_sched.plugin_api import (
     unschedulable,
 )
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 
 async def test_a_plugin_that_fails_at_pre_enqueue_is_named_in_the_log(

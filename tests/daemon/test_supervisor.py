@@ -9,7 +9,7 @@ from trio_sched.engine.plugin_errors import PluginError
 from trio_sched.plugin_api import Handle, NodeView, Pod, Wait, hookimpl
 from trio_sched.simulator.object_store import Change as StoreChange
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 from trio_sched.verbosity import V3
 
 LEASES = "leases.coordination.k8s.io"

@@ -6,7 +6,7 @@ import pytest
 from trio.testing import MockClock
 
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 from trio_sched.verbosity import V0, level_of, verbosity_of
 
 EXPECTED = {

@@ -18,7 +18,7 @@ from trio.testing import MockClock
 
 from trio_sched.simulator import PretendExtender, leaving, scoring
 from trio_sched.testing import node
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 MINUTES = 6
 WITH_EXTENDER = f"""\

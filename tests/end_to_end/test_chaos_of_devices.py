@@ -16,7 +16,7 @@ from trio.testing import MockClock
 from trio_sched.daemon.assembly import Assembly
 from trio_sched.simulator.object_store import Change
 from trio_sched.testing import device, device_class, node, pod, resource_claim, resource_slice
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 MINUTES = 4
 DEVICES = 2

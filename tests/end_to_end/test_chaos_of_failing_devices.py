@@ -19,7 +19,7 @@ from device_chaos import (
 from ledger import Ledger
 from trio.testing import MockClock
 
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 MINUTES = 5
 

@@ -17,7 +17,7 @@ from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Handle, Wait, hookimpl
 from trio_sched.simulator import KubeletPace
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 SECONDS = 90
 QUIET_SECONDS = 35.0

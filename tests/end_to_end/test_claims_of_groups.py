@@ -8,7 +8,7 @@ from trio.testing import MockClock
 from trio_sched.objects.pod import PodResourceClaim
 from trio_sched.objects.pod_group import PodGroupResourceClaim
 from trio_sched.testing import device, device_class, node, pod_group, resource_slice
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 GATES = {**GANG_GATES, "DRAWorkloadResourceClaims": True}
 SPEC = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}

@@ -30,7 +30,7 @@ from trio_sched.plugin_api import (
     unschedulable,
 )
 from trio_sched.testing import custom_resource_definition, pod
-from trio_sched.testing.virtual_cluster import Refused, virtual_cluster
+from trio_sched.testing.cluster import Refused, virtual_cluster
 
 
 class QuotaSpec(Struct, frozen=True, rename="camel"):

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from trio_sched.plugin_api import Pod, Status, hookimpl
 from trio_sched.simulator import KubeletPace
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 HOSTNAME = "kubernetes.io/hostname"
 

@@ -6,7 +6,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_sched.testing import device, device_class, device_request, node, pod, resource_claim, resource_slice
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 DRIVER = "gpu.example.com"
 CLAIMS = "resourceclaims.resource.k8s.io"

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from trio_sched.objects.pod import ContainerResourceClaim, Pod, ResourceRequirements
 from trio_sched.objects.resource_slice import NodeAllocatableResourceMapping
 from trio_sched.testing import device, device_class, device_request, node, pod, resource_claim, resource_slice
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 GATES = {"DRANodeAllocatableResources": True}
 CORES = NodeAllocatableResourceMapping(capacity_key="cores")

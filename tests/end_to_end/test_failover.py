@@ -12,8 +12,8 @@ from trio.testing import MockClock
 from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.plugin_api import SKIP, Handle, Pod, PreFlight, Status, Wait, hookimpl
 from trio_sched.testing import node, pod
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 from trio_sched.testing.scheduler_process import SchedulerProcess
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
 LEASES = "leases.coordination.k8s.io"
 LEASE_SECONDS = 15.0

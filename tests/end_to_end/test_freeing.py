@@ -16,7 +16,7 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api import Action, EventRegistration, Handle, Resource, Status, hookimpl, on, unschedulable
 from trio_sched.testing import node, node_affinity, pod, term
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 FULL = node("n", cpu=2)
 

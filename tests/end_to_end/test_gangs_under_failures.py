@@ -16,7 +16,7 @@ from trio_sched.engine.gang_recovery import INCOMPLETE_SECONDS
 from trio_sched.simulator.faults import Faults
 from trio_sched.simulator.status_errors import ApiError
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import Refused, VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import Refused, VirtualCluster, virtual_cluster
 
 LEASE_SECONDS = 15.0
 

@@ -18,7 +18,7 @@ from trio_sched.testing import (
     resource_claim,
     resource_slice,
 )
-from trio_sched.testing.virtual_cluster import Refused, VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import Refused, VirtualCluster, virtual_cluster
 
 GATES = {
     "GenericWorkload": True,

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from trio_sched.daemon.limits import HOOK_SECONDS, MAX_PARALLEL_BINDS
 from trio_sched.plugin_api import SKIP, Diagnosis, Pod, PostFilterResult, Status, hookimpl
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 BIND_FIRST = """
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from plugins_builtin.default_preemption import DefaultPreemption
 from trio_sched.plugin_api import Placement, Status, hookimpl
 from trio_sched.testing import node, pod, pod_group
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 GATES = {
     "GenericWorkload": True,

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from trio_sched.simulator import Controllers
 from trio_sched.testing import device, device_class, node, pod, pod_group, resource_claim, resource_slice
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 Json = dict[str, Any]
 

@@ -11,8 +11,8 @@ from trio.testing import MockClock
 from trio_sched.daemon.leader_election import LeaderElectionLost
 from trio_sched.simulator.clock import Clock
 from trio_sched.testing import node, pod
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 from trio_sched.testing.scheduler_process import SchedulerProcess
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
 LEASES = "leases.coordination.k8s.io"
 CHANGES = 30

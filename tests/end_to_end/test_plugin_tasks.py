@@ -12,8 +12,8 @@ from trio_sched.daemon.reload import ReloadRefused
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.plugin_api import Handle, NotLeading, hookimpl
 from trio_sched.testing import make_plugin, pod
+from trio_sched.testing.cluster import virtual_cluster
 from trio_sched.testing.fake_handle import FakeHandle
-from trio_sched.testing.virtual_cluster import virtual_cluster
 
 TWO_PROFILES = """
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from trio_sched.config.errors import ConfigError
 from trio_sched.plugin_api import EventRegistration, NodeView, Pod, PostFilterResult, Status, hookimpl, unschedulable
 from trio_sched.testing import pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 
 async def test_a_plugin_filters_and_scores(autojump_clock: MockClock) -> None:

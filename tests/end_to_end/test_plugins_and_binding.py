@@ -29,7 +29,7 @@ from trio_sched.plugin_api import (
     unschedulable,
 )
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 
 class Gang(PluginBase):

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from trio_sched.engine.gang_recovery import INCOMPLETE_SECONDS
 from trio_sched.simulator import PretendExtender, leaving
 from trio_sched.testing import node, pod, pod_group
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 TOPOLOGY = GANG_GATES | {"TopologyAwareWorkloadScheduling": True}
 PREEMPTION = GANG_GATES | {"WorkloadAwarePreemption": True}

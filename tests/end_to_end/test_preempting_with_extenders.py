@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from trio_sched.simulator import Asked, PretendExtender
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 URL = "http://extender.test"
 

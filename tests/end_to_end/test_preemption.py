@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from trio_sched.plugin_api import LabelSelector, Pod, TopologySpreadConstraint
 from trio_sched.simulator import KubeletPace
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 
 def low(name: str, **options: Any) -> Pod:

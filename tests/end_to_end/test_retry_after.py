@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from trio_sched.plugin_api import EventRegistration, Handle, Pod, Status, hookimpl, unschedulable
 from trio_sched.testing import pod
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 
 class Opening(PluginBase):

@@ -8,7 +8,7 @@ from ledger import Ledger, check_nothing_left
 from trio.testing import MockClock
 
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 
 async def test_every_pod_is_bound_once_and_has_one_scheduled_event(autojump_clock: MockClock) -> None:

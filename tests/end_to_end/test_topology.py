@@ -11,7 +11,7 @@ from trio_sched.objects.metadata import OwnerReference
 from trio_sched.objects.node import Node
 from trio_sched.plugin_api import LabelSelector, TopologySpreadConstraint
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 WEB = {"app": "web"}

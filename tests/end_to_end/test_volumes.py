@@ -10,7 +10,7 @@ from trio_sched.objects.pod import Pod
 from trio_sched.simulator import VolumePace
 from trio_sched.simulator.object_store import Change
 from trio_sched.testing import node
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 Json = dict[str, Any]
 

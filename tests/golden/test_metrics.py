@@ -17,7 +17,7 @@ from trio_sched.daemon.metrics.exposed import Exposed
 from trio_sched.daemon.metrics.families import Family, Type, by_name
 from trio_sched.daemon.metrics.text_format import lines
 from trio_sched.engine.histogram import Histogram
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 AREA: Final = "metrics"
 BY_PRODUCTS: Final = (

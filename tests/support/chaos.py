@@ -12,7 +12,7 @@ from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator import PretendExtender
 from trio_sched.simulator.faults import ReplyDropped
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import Refused, VirtualCluster
+from trio_sched.testing.cluster import Refused, VirtualCluster
 
 NODE_CPU = 4
 GPU = "example.com/gpu"

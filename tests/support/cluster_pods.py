@@ -3,7 +3,7 @@ from typing import Any
 import trio
 
 from trio_sched.testing import pod
-from trio_sched.testing.virtual_cluster import VirtualCluster
+from trio_sched.testing.cluster import VirtualCluster
 
 
 async def create_pods(cluster: VirtualCluster, count: int, *, every_seconds: float = 0.0, **details: Any) -> None:

@@ -15,7 +15,7 @@ from trio_sched.simulator.controllers.devices import DEVICES
 from trio_sched.simulator.object_store import Change
 from trio_sched.snapshot.allocated_devices import DeviceId
 from trio_sched.testing import device_class, device_request, node, pod, resource_claim
-from trio_sched.testing.virtual_cluster import VirtualCluster
+from trio_sched.testing.cluster import VirtualCluster
 
 DRIVER = "gpu.example.com"
 NODES, PER_NODE = 6, 4

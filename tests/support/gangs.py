@@ -9,7 +9,7 @@ from attrs import define, field
 from trio_sched.objects.pod import Pod
 from trio_sched.simulator.object_store import Change
 from trio_sched.testing import pod, pod_group
-from trio_sched.testing.virtual_cluster import Refused, VirtualCluster
+from trio_sched.testing.cluster import Refused, VirtualCluster
 
 GANG_GATES = {"GenericWorkload": True, "GangScheduling": True}
 

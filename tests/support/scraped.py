@@ -5,7 +5,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from trio_sched.daemon.metrics.metrics import Metrics
 from trio_sched.daemon.metrics.pages import Page
-from trio_sched.testing.virtual_cluster import VirtualCluster
+from trio_sched.testing.cluster import VirtualCluster
 
 
 @frozen

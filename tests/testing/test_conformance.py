@@ -94,7 +94,9 @@ def test_writing_to_the_columns_is_found() -> None:
             column[0] += 1
             return Verdicts.where(np.ones(len(nodes), dtype=np.bool_), unschedulable())
 
-    assert problems_of(Broken)[0] == ("pod 'plain': it wrote to the columns pod_count, which belong to everybody")
+    assert problems_of(Broken)[0] == (
+        "pod 'plain': filter wrote to the columns pod_count, which belong to everybody: work on a copy"
+    )
 
 
 def test_a_signature_that_hides_a_difference_is_found() -> None:

@@ -14,7 +14,7 @@ from trio_sched.testing import (
     resource_slice,
     sub_request,
 )
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 
 def test_devices_take_plain_values() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from trio_sched.objects.affinity import Affinity, NodeAffinity, PreferredSchedulingTerm
 from trio_sched.objects.metadata import ObjectMeta, OwnerReference
-from trio_sched.objects.node import ContainerImage, Node, NodeSpec, NodeStatus
+from trio_sched.objects.node import ContainerImage, Node, NodeCondition, NodeSpec, NodeStatus
 from trio_sched.objects.pod import (
     Container,
     ContainerPort,
@@ -28,6 +28,7 @@ from trio_sched.objects.pod import (
 from trio_sched.objects.quantity import Quantity
 from trio_sched.objects.selector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from trio_sched.objects.taint import Taint, Toleration
+from trio_sched.objects.volume import ClaimVolumeSource, Volume
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 
@@ -124,11 +125,12 @@ def pod(
     node_name: str = "",
     nominated_node_name: str = "",
     node_selector: Mapping[str, str] | None = None,
-    affinity: Affinity | None = None,
+    affinity: Affinity | Iterable[Affinity] | None = None,
     tolerations: Iterable[str | Toleration] = (),
     spread: Iterable[TopologySpreadConstraint] = (),
     gates: Iterable[str] = (),
     claims: Iterable[str | PodResourceClaim] = (),
+    volumes: Iterable[str | Volume] = (),
     group: str = "",
     phase: str = "",
 ) -> Pod:
@@ -148,7 +150,7 @@ def pod(
         overhead: ``spec.overhead``.
         labels: its labels.
         annotations: its annotations.
-        owner: its owner reference.
+        owner: its owner; see `owner_reference`.
         priority: ``spec.priority``.
         preemption_policy: ``spec.preemptionPolicy``.
         grace_seconds: ``spec.terminationGracePeriodSeconds``.
@@ -156,11 +158,12 @@ def pod(
         node_name: the node it runs on.
         nominated_node_name: ``status.nominatedNodeName``.
         node_selector: ``spec.nodeSelector``.
-        affinity: see `node_affinity`.
+        affinity: see `node_affinity`, `pod_affinity` and `pod_anti_affinity`; several are combined.
         tolerations: see `toleration`.
-        spread: its topology spread constraints.
+        spread: its topology spread constraints; see `spread_constraint`.
         gates: names of its scheduling gates.
         claims: names of its resource claims, or whole `PodResourceClaim` objects, which can name templates.
+        volumes: names of PersistentVolumeClaims, or whole `Volume` objects.
         group: its pod group.
         phase: ``status.phase``; by default Running with a node, else Pending.
     """
@@ -185,9 +188,10 @@ def pod(
             init_containers=tuple(init_containers) or None,
             overhead=dict(overhead) if overhead else None,
             node_selector=dict(node_selector) if node_selector is not None else None,
-            affinity=affinity,
+            affinity=affinity if affinity is None or isinstance(affinity, Affinity) else _combined(affinity),
             tolerations=tuple(t if isinstance(t, Toleration) else toleration(t) for t in tolerations) or None,
             topology_spread_constraints=tuple(spread) or None,
+            volumes=tuple(_volume(number, one) for number, one in enumerate(volumes)) or None,
             scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates) or None,
             resource_claims=tuple(map(_pod_claim, claims)) or None,
             scheduling_group=PodSchedulingGroup(pod_group_name=group) if group else None,
@@ -211,6 +215,7 @@ def node(
     unschedulable: bool = False,
     images: Mapping[str, int] | None = None,
     declared_features: Iterable[str] = (),
+    conditions: Mapping[str, str] | None = None,
 ) -> Node:
     """A node.
 
@@ -226,6 +231,7 @@ def node(
         unschedulable: whether it is cordoned.
         images: image name → size in bytes.
         declared_features: features that its kubelet declares.
+        conditions: type → status of its conditions, ``{"Ready": "True"}`` for instance.
     """
     amounts: dict[str, Quantity] = {"cpu": cpu, "memory": memory, "pods": pods, **(allocatable or {})}
     return Node(
@@ -245,6 +251,8 @@ def node(
             images=tuple(ContainerImage(names=(image,), size_bytes=size) for image, size in (images or {}).items())
             or None,
             declared_features=tuple(declared_features) or None,
+            conditions=tuple(NodeCondition(type=key, status=value) for key, value in (conditions or {}).items())
+            or None,
         ),
     )
 
@@ -254,6 +262,27 @@ def _amounts(
 ) -> dict[str, Quantity]:
     named = {"cpu": cpu, "memory": memory}
     return {**{name: amount for name, amount in named.items() if amount is not None}, **(requests or {})}
+
+
+def _combined(affinities: Iterable[Affinity]) -> Affinity:
+    """One with the parts of all.
+
+    Raises:
+        ValueError: two have the same part.
+    """
+    found: dict[str, object] = {}
+    for one in affinities:
+        for part in one.__struct_fields__:
+            value = getattr(one, part)
+            if value is not None and found.setdefault(part, value) is not value:
+                raise ValueError(f"{part} is given twice: put all terms into one {part}(…)")
+    return Affinity(**found)  # type: ignore[arg-type]  # its own parts
+
+
+def _volume(number: int, volume: str | Volume) -> Volume:
+    if isinstance(volume, Volume):
+        return volume
+    return Volume(name=f"v{number}", persistent_volume_claim=ClaimVolumeSource(claim_name=volume))
 
 
 def _pod_claim(claim: str | PodResourceClaim) -> PodResourceClaim:

@@ -15,11 +15,11 @@ from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
 from trio_sched.config.schema import MULTI_POINT, PluginRef, PluginSet, Profile, SchedulerConfig
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.engine.plugin_registry import PluginRegistry, points_of
-from trio_sched.testing.plugin_harness import registry_with
+from trio_sched.testing.given_plugins import name_of, registry_with
 
 
 def cluster_settings(
-    config: str | SchedulerConfig | None, gates: FeatureGates, plugins: Sequence[type[Any]], leader_elect: bool
+    config: str | SchedulerConfig | None, gates: FeatureGates, plugins: Sequence[Any], leader_elect: bool
 ) -> DaemonSettings:
     """What the schedulers of a virtual cluster run; see `virtual_cluster`.
 
@@ -31,12 +31,13 @@ def cluster_settings(
         config = load_configuration(config, gates=gates)
     config = apply_extenders(config)
     registry = registry_with(plugins)
+    classes = [registry.load(name_of(plugin)) for plugin in plugins]
     mentioned = {
         ref.name for profile in config.profiles for chosen in profile.plugins.values() for ref in _all_refs(chosen)
     }
     installed = [registry.load(name) for name in mentioned if name not in KNOWN_PLUGINS and name in registry]
-    points = {**KNOWN_PLUGINS, **{plugin.name: points_of(plugin) for plugin in (*installed, *plugins)}}
-    extra = [PluginRef(plugin.name) for plugin in plugins if plugin.name not in mentioned]
+    points = {**KNOWN_PLUGINS, **{plugin.name: points_of(plugin) for plugin in (*installed, *classes)}}
+    extra = [PluginRef(plugin.name) for plugin in classes if plugin.name not in mentioned]
     config = evolve(
         config,
         leader_election=evolve(config.leader_election, leader_elect=leader_elect),

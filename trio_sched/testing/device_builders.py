@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trio_sched.objects.device_class import DeviceClass, DeviceClassSpec
+from trio_sched.objects.device_taint_rule import DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintSelector
 from trio_sched.objects.metadata import ObjectMeta, OwnerReference
 from trio_sched.objects.pod_group import (
     BasicSchedulingPolicy,
@@ -134,6 +135,33 @@ def resource_slice(
             all_nodes=True if node is None and not spread else None,
             devices=devices or None,
             **more,
+        ),
+    )
+
+
+def device_taint_rule(
+    name: str = "rule",
+    taint_text: str = "example.com/broken:NoExecute",
+    *,
+    driver: str | None = None,
+    pool: str | None = None,
+    device: str | None = None,
+) -> DeviceTaintRule:
+    """A rule by which an administrator taints devices.
+
+    Args:
+        name: its name.
+        taint_text: the taint as ``kubectl taint`` writes it; see `trio_sched.testing.taint`.
+        driver: of the devices; None: any.
+        pool: of the devices; None: any.
+        device: the name of the device; None: any.
+    """
+    selects_some = any(part is not None for part in (driver, pool, device))
+    return DeviceTaintRule(
+        metadata=ObjectMeta(name=name, uid=f"uid-of-{name}"),
+        spec=DeviceTaintRuleSpec(
+            device_selector=DeviceTaintSelector(driver=driver, pool=pool, device=device) if selects_some else None,
+            taint=_device_taint(taint_text),
         ),
     )
 

@@ -9,9 +9,9 @@ Runs the plain evaluation of the engine, so the outcome is that of a cluster::
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from importlib.metadata import entry_points
 from random import Random
 from typing import Any
 
@@ -38,7 +38,6 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_requests import pod_resources
 from trio_sched.plugin_api.cluster_events import ClusterEvent, Hint
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.extension_points import PROJECT
 from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.status import Status
 from trio_sched.plugin_api.verdicts import NodeStatuses
@@ -47,9 +46,7 @@ from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.testing.fake_handle import FakeHandle
-
-Plugin = str | type[Any]
-"""A plugin class, or the name of an installed plugin."""
+from trio_sched.testing.given_plugins import Plugin, name_of, registry_of
 
 
 class UnknownNode(TrioSchedError, LookupError):
@@ -99,6 +96,62 @@ class Outcome:
         """Node name → reasons why it was rejected."""
         return {name: list(status.all_reasons) for name, status in self.statuses.items()}
 
+    def assert_scheduled(self, *, on: str | Iterable[str] | None = None) -> str:
+        """Assert that the pod was placed: *on* names the node, or those that are right; None allows any.
+
+        Returns:
+            The name of the node.
+
+        Raises:
+            AssertionError: it was not, or on another node; the text has the reasons and scores of all nodes.
+        """
+        allowed = None if on is None else [on] if isinstance(on, str) else list(on)
+        if self.node_name is not None and (allowed is None or self.node_name in allowed):
+            return self.node_name
+        wanted = "a node" if allowed is None else f"node {' or '.join(map(repr, allowed))}"
+        raise AssertionError(f"the pod should be on {wanted}, but {self._describe()}")
+
+    def assert_rejected(self, node: str | None = None, *, reason: str | re.Pattern[str] = "", plugin: str = "") -> None:
+        """Assert that a node was rejected for the pod; without *node*, that the pod fits nowhere.
+
+        Args:
+            node: the name of the node.
+            reason: a part of one of the reasons, or of the message; or a compiled pattern that is found there.
+            plugin: the plugin that has rejected it.
+
+        Raises:
+            AssertionError: that is not so; the text has the reasons and scores of all nodes.
+        """
+        if node is None:
+            texts, plugins = [self.message], self.rejected_by
+            what, is_rejected = "the pod", self.node_name is None
+        else:
+            status = self.statuses.get(node)
+            texts = [] if status is None else list(status.all_reasons)
+            plugins = frozenset() if status is None else frozenset({status.plugin})
+            what, is_rejected = f"node {node!r}", status is not None
+        found = [text for text in texts if (reason.search(text) if isinstance(reason, re.Pattern) else reason in text)]
+        if is_rejected and (found or not reason) and (not plugin or plugin in plugins):
+            return
+        because = f" because of {reason.pattern if isinstance(reason, re.Pattern) else reason!r}" if reason else ""
+        by = f" by {plugin}" if plugin else ""
+        raise AssertionError(f"{what} should be rejected{by}{because}, but {self._describe()}")
+
+    def _describe(self) -> str:
+        lines = ["the pod was not placed" if self.node_name is None else f"the pod is on {self.node_name!r}"]
+        if self.message:
+            lines.append(self.message)
+        if self.rejected_by:
+            lines.append(f"rejected by: {', '.join(sorted(self.rejected_by))}")
+        for name, status in self.statuses.items():
+            lines.append(
+                f"{name}: {', '.join(status.all_reasons) or status.code.label} ({status.plugin or 'no plugin'})"
+            )
+        for name in self.feasible:
+            parts = {plugin: scores[name] for plugin, scores in self.scores.items() if name in scores}
+            lines.append(f"{name}: passed, total score {self.totals.get(name, 0)} {parts or ''}".rstrip())
+        return "\n  ".join(lines)
+
 
 def schedule(
     pod: Pod,
@@ -116,7 +169,8 @@ def schedule(
     Args:
         pod: the pod to schedule.
         on: the nodes.
-        plugins: classes, or names of installed plugins, in order; None takes the default profile.
+        plugins: classes, instances that the test has made, or names of installed plugins, in order; None takes the
+            default profile. An instance keeps the arguments and the handle that it was made with.
         pods: existing pods: pods on nodes, and pods nominated to one.
         args: ``pluginConfig`` by plugin name, as in the configuration file, or instances of ``Args``.
         weights: the weights of scores by plugin name.
@@ -171,9 +225,9 @@ def make_profile(
         resolved = resolved.limited_to(registry)
     else:
         chosen = list(plugins)
-        registry = registry_with(chosen)
+        registry = registry_of(chosen)
         points: dict[str, tuple[PluginRef, ...]] = {}
-        names = [_name(plugin) for plugin in chosen]
+        names = [name_of(plugin) for plugin in chosen]
         for name in names:
             for point in points_of(registry.load(name)):
                 points[point] = (*points.get(point, ()), PluginRef(name, 1))
@@ -219,7 +273,7 @@ def make_plugin(plugin: Plugin, args: Any = None, handle: Handle | None = None) 
     Raises:
         PluginError: it does not keep the contract, or *args* do not fit its ``Args``.
     """
-    name = _name(plugin)
+    name = name_of(plugin)
     return make_profile([plugin], args=None if args is None else {name: args}, handle=handle).plugins[name]
 
 
@@ -256,7 +310,7 @@ def ask_hint(
         PluginError: the plugin does not keep the contract.
         HookFailed: its hint function failed.
     """
-    profile = make_profile([plugin], args=None if args is None else {_name(plugin): args}, handle=handle)
+    profile = make_profile([plugin], args=None if args is None else {name_of(plugin): args}, handle=handle)
     hints = [
         Hint.QUEUE if entry.hint is None else call_hint(entry.hint, pod, old, new)
         for entry in build_hint_table(profile).matching(event)
@@ -264,24 +318,6 @@ def ask_hint(
     if not hints:
         return None
     return Hint.QUEUE if Hint.QUEUE in hints else Hint.SKIP
-
-
-def _name(plugin: Plugin) -> str:
-    return plugin if isinstance(plugin, str) else str(getattr(plugin, "name", plugin.__name__))
-
-
-def registry_with(plugins: Sequence[Plugin]) -> PluginRegistry:
-    """All installed plugins; classes among *plugins* replace installed ones of the same name.
-
-    Raises:
-        PluginError: a class does not keep the contract, or two have one name.
-    """
-    classes = [plugin for plugin in plugins if not isinstance(plugin, str)]
-    taken = {getattr(plugin, "name", None) for plugin in classes}
-    registry = PluginRegistry.of(found for found in entry_points(group=PROJECT) if found.name not in taken)
-    for plugin in classes:
-        registry.add(plugin)
-    return registry
 
 
 def _nominated(pod: Pod, others: Iterable[Pod], table: NodeTable) -> dict[str, list[PodInfo]]:

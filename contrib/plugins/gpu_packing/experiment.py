@@ -31,7 +31,7 @@ from trio.testing import MockClock
 
 from trio_sched.plugin_api import Node, Pod
 from trio_sched.testing import node, node_affinity, pod, term
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 sys.path.insert(0, str(Path(__file__).parent))
 

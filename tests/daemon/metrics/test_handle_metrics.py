@@ -11,7 +11,7 @@ from trio_sched.daemon.limits import MAX_PLUGIN_METRICS, MAX_PLUGIN_SERIES
 from trio_sched.daemon.metrics.handle_metrics import OTHER, PluginMetricRegistry
 from trio_sched.plugin_api import Handle, Pod, hookimpl
 from trio_sched.testing import FakeHandle, pod
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 
 
 class LoadAware(PluginBase):

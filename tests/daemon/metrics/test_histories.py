@@ -12,7 +12,7 @@ from trio_sched.daemon.metrics.collection import FAMILIES, Collection
 from trio_sched.plugin_api import CycleState, Pod, Status, Wait, hookimpl, unschedulable
 from trio_sched.simulator import KubeletPace, PretendExtender
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 PODS = 25
 CYCLE = (

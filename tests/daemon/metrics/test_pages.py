@@ -15,7 +15,7 @@ from trio_sched.daemon.metrics.options import MetricsOptions
 from trio_sched.daemon.metrics.pages import ResourcesPage
 from trio_sched.objects.pod import Pod
 from trio_sched.testing import pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 EVALUATIONS = "scheduler_plugin_evaluation_total"

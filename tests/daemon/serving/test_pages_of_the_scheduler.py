@@ -24,7 +24,7 @@ from trio_sched.daemon.serving.routes import Routes
 from trio_sched.daemon.serving_settings import ServingSettings
 from trio_sched.plugin_api import Wait, hookimpl
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing.cluster import VirtualCluster, virtual_cluster
 from trio_sched.verbosity import V3
 
 Ask = Callable[..., Any]

@@ -19,7 +19,7 @@ from trio_sched.plugin_api import Status as PluginStatus
 from trio_sched.plugin_api.status import failure, unschedulable
 from trio_sched.simulator import PretendExtender, leaving, wall_clock
 from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing.cluster import virtual_cluster
 
 Spans = dict[str, ReadableSpan]
 

@@ -44,15 +44,22 @@ from trio_sched.plugin_api.status import Status, unschedulable
 from trio_sched.plugin_api.verdicts import Diagnosis, NodeStatuses, QueuedPod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing.builders import pod
+from trio_sched.testing.conformance.subject import GROUP_NAME, Subject
 
-GROUP_NAME: Final = "conformance"
-"""The pod group that hooks about groups are called with."""
 _LONGEST_WAIT_SECONDS: Final = 3600.0
 """What a pre_bind returns that waits longer, on a clock that jumps, is not looked at; others are cancelled before."""
 
 
-def hook_problems(profile: Profile, columns: NodeColumns, waiting: Pod) -> Iterator[str]:
+def hook_problems(subject: Subject) -> Iterator[str]:
     """Failures and wrong answers of the hooks other than filter and score, and verdicts that cannot be explained."""
+    trial = subject.fresh()
+    columns = NodeColumns(trial.show(subject.cluster))
+    for waiting in subject.pods:
+        yield from call_hooks(trial.profile, columns, waiting)
+
+
+def call_hooks(profile: Profile, columns: NodeColumns, waiting: Pod) -> Iterator[str]:
+    """Call every hook other than filter and score; what is wrong with its answer."""
     where = f"pod {waiting.name!r}"
     state = CycleState()
     try:

@@ -12,8 +12,8 @@ from trio.testing import MockClock
 
 from trio_sched.plugin_api import Pod, hookimpl
 from trio_sched.testing import UnknownNode, node, pod
+from trio_sched.testing.cluster import virtual_cluster
 from trio_sched.testing.real_time_limit import RealTimeExceeded
-from trio_sched.testing.virtual_cluster import virtual_cluster
 
 
 async def test_a_pod_on_a_node_that_does_not_exist_is_an_error_that_names_both(autojump_clock: MockClock) -> None:
@@ -69,7 +69,7 @@ async def test_a_task_that_never_lets_time_pass_ends_the_test_and_is_named(autoj
     text = str(caught.value)
     assert text.startswith("the cluster was busy for 10 s of real time, and the test still waits at 5.0 s of its clock")
     assert "most steps were those of background task of plugin Spinner (" in text
-    assert "test_virtual_cluster.py:" in text
+    assert "test_cluster.py:" in text
 
 
 async def test_a_plugin_that_changes_the_cluster_for_ever_ends_the_test(autojump_clock: MockClock) -> None:

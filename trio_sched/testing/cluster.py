@@ -1,12 +1,13 @@
 """A whole cluster in one ``async with``: the real daemon, a simulated API server and kubelets, on trio's clock.
 
-Under a clock that jumps (`trio.testing.MockClock`, pytest-trio's ``autojump_clock``) hours pass in an instant::
+Under a clock that jumps hours pass in an instant. pytest runs such a test on one without any configuration; with the
+plugin pytest-trio take its fixture ``autojump_clock``, outside of pytest `run_virtual`::
 
-    async def test_pods_avoid_bad_nodes(autojump_clock):
+    async def test_pods_avoid_bad_nodes():
         async with virtual_cluster(nodes=[node("good"), node("bad")], plugins=[AvoidBadNodes]) as cluster:
             await cluster.create(pod("p"))
             await cluster.settle()
-            assert cluster.pod("p").node_name == "good"
+            cluster.assert_scheduled("p", on="good")
 """
 
 from __future__ import annotations
@@ -24,12 +25,10 @@ from attrs import define, evolve, field
 
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.schema import SchedulerConfig
-from trio_sched.daemon.object_writes import kind_to_write, plain_object, type_fields
+from trio_sched.daemon.object_writes import kind_to_write, type_fields
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.daemon.watched_kinds import KINDS
 from trio_sched.engine.attempt_trace import AttemptTracer
 from trio_sched.errors import TrioSchedError
-from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.event import CoreEvent
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
@@ -46,19 +45,18 @@ from trio_sched.simulator import (
     trio_clock,
 )
 from trio_sched.testing.builders import node
+from trio_sched.testing.cluster_assertions import ClusterAssertions
 from trio_sched.testing.cluster_settings import cluster_settings
 from trio_sched.testing.custom_resources import custom_resource_definition
 from trio_sched.testing.endpoints import Endpoint, PretendEndpoints
+from trio_sched.testing.given_plugins import Plugin
+from trio_sched.testing.manifests import Json, KubeObject, ObjectChange, decode_like, manifest_of
 from trio_sched.testing.plugin_harness import UnknownNode
 from trio_sched.testing.real_time_limit import RealTimeLimit
 from trio_sched.testing.scheduler_process import SchedulerProcess, SeverableTransport
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
-
-Json = dict[str, Any]
-KubeObject = msgspec.Struct | Json
-"""Any Kubernetes object: made by a builder, or a manifest."""
 
 REAL_SECONDS = 60.0
 """Many times what any call of a test takes that ends at all."""
@@ -104,7 +102,7 @@ class NotSettled(TrioSchedError):
 
 
 @define(eq=False)
-class VirtualCluster:
+class VirtualCluster(ClusterAssertions):
     """A running cluster: what a test changes in it and reads from it; made by `virtual_cluster`."""
 
     api: ApiServer
@@ -169,7 +167,7 @@ class VirtualCluster:
         """Stop the scheduler that was started last; see `SchedulerProcess.stop`."""
         await self.scheduler.stop(drain_seconds=drain_seconds)
 
-    async def reload(self, config: str | SchedulerConfig | None = None, *, plugins: Sequence[type[Any]] = ()) -> None:
+    async def reload(self, config: str | SchedulerConfig | None = None, *, plugins: Sequence[Plugin] = ()) -> None:
         """Put another configuration in force in all schedulers, as SIGHUP does; see `virtual_cluster` for both.
 
         Raises:
@@ -183,13 +181,31 @@ class VirtualCluster:
             if process.running:
                 await process.reload(settings)
 
+    def plugin(self, name: str, profile: str = "default-scheduler") -> Any:
+        """The instance of the plugin *name* that a profile of the scheduler uses, to look at its state.
+
+        Raises:
+            LookupError: no scheduler has started, or the profile has no such plugin.
+        """
+        assembly = self.scheduler.assembly if self.schedulers else None
+        if assembly is None:
+            raise LookupError("no scheduler has started")
+        profiles = assembly.scheduler.profiles
+        if profile not in profiles:
+            raise LookupError(f"there is no profile {profile!r}; the profiles are {', '.join(profiles)}")
+        if name not in profiles[profile].plugins:
+            raise LookupError(
+                f"profile {profile!r} has no plugin {name!r}; it has {', '.join(profiles[profile].plugins)}"
+            )
+        return profiles[profile].plugins[name]
+
     # --- changing objects -------------------------------------------------------------------------------------------
 
     async def create(self, obj: _T, *, check_node: bool = True) -> _T:
         """Create *obj*; returns it as the API server stored it.
 
         The server replaces its UID. The priority of a pod from a builder is set through a priority class, which is
-        created if there is none.
+        created if there is none; a ReplicaSet and the like from a builder make no pods.
 
         Args:
             obj: the object.
@@ -203,12 +219,11 @@ class VirtualCluster:
             nodes = [stored.key for stored in self.api.store.collection("nodes").in_order()]
             if obj.node_name not in nodes:
                 raise UnknownNode(obj, nodes)
-        manifest = self._manifest(obj)
+        manifest = manifest_of(obj, self._custom_resources)
         if isinstance(obj, Pod) and "priority" in manifest["spec"]:
             manifest["spec"]["priorityClassName"] = await self._priority_class(manifest["spec"].pop("priority"))
-        metadata = {name: value for name, value in manifest["metadata"].items() if name != "uid"}
-        body = await self._request("POST", self._path(manifest, in_collection=True), {**manifest, "metadata": metadata})
-        return self._decode(body, obj)
+        body = await self._request("POST", self._path(manifest, in_collection=True), _without_uid(manifest))
+        return decode_like(body, obj, self._custom_resources)
 
     async def _priority_class(self, value: int) -> str:
         name = f"priority-{value}" if value >= 0 else f"priority-minus-{-value}"
@@ -231,11 +246,11 @@ class VirtualCluster:
         Raises:
             Refused: the server refused it.
         """
-        manifest = self._manifest(obj)
+        manifest = manifest_of(obj, self._custom_resources)
         path = self._path(manifest) + (f"/{subresource}" if subresource else "")
         kind_of_patch = "strategic-merge-patch" if isinstance(obj, Pod | Node) else "merge-patch"
         body = await self._request("PATCH", path, changes, content_type=f"application/{kind_of_patch}+json")
-        return self._decode(body, obj)
+        return decode_like(body, obj, self._custom_resources)
 
     async def delete(self, obj: KubeObject, *, grace_seconds: int | None = None) -> None:
         """Delete *obj*; a pod on a node goes when its grace period is over or its kubelet has stopped it.
@@ -244,20 +259,40 @@ class VirtualCluster:
             Refused: the server refused it; the object does not exist, for instance.
         """
         options = {} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
-        await self._request("DELETE", self._path(self._manifest(obj)), options)
+        await self._request("DELETE", self._path(manifest_of(obj, self._custom_resources)), options)
 
-    def _manifest(self, obj: Any) -> Json:
-        for resource in self._custom_resources:
-            if isinstance(obj, resource.type):
-                return {**type_fields(resource), **plain_object(resource, obj)}
-        return _manifest(obj)
+    async def replace(self, obj: _T) -> _T:
+        """Replace the object of the same kind and name by *obj*, its status included; returns what was stored.
 
-    def _decode(self, body: bytes, like: _T) -> _T:
-        for resource in self._custom_resources:
-            if isinstance(like, resource.type):
-                decoded: _T = resource.decode(body)
-                return decoded
-        return _decode(body, like)
+        Raises:
+            Refused: the server refused it.
+        """
+        manifest = manifest_of(obj, self._custom_resources)
+        path = self._path(manifest)
+        body = await self._request("PUT", path, _without_uid(manifest))
+        if "status" in manifest:
+            body = await self._request("PUT", f"{path}/status", _without_uid(manifest))
+        return decode_like(body, obj, self._custom_resources)
+
+    async def apply(self, change: ObjectChange) -> None:
+        """Make one change of a history; what does not exist any more is left alone.
+
+        Raises:
+            Refused: the server refused it.
+        """
+        try:
+            if change.old is None and change.new is not None:
+                await self.create(change.new)
+            elif change.new is None and change.old is not None:
+                await self.delete(change.old)
+            elif isinstance(change.new, Pod) and isinstance(change.old, Pod):  # its node may be known by now
+                labels = {**dict.fromkeys(change.old.labels), **change.new.labels}
+                await self.patch(change.new, {"metadata": {"labels": labels}})
+            elif change.new is not None:
+                await self.replace(change.new)
+        except Refused as refused:
+            if change.old is None or refused.code != 404:
+                raise
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -364,25 +399,9 @@ class VirtualCluster:
         return response.body
 
 
-def _manifest(obj: KubeObject) -> Json:
-    if isinstance(obj, dict):
-        return obj
-    manifest: Json = msgspec.to_builtins(obj)
-    if isinstance(obj, Pod):
-        return {"apiVersion": "v1", "kind": "Pod", **manifest}
-    if isinstance(obj, Node):
-        return {"apiVersion": "v1", "kind": "Node", **manifest}
-    for name, kind in KINDS.items():
-        if type(obj) is kind.type and kind.type is not AnyObject:
-            group = f"{kind.group}/{kind.version}" if kind.group else kind.version
-            return {"apiVersion": group, "kind": name, **manifest}
-    return manifest
-
-
-def _decode(body: bytes, like: _T) -> _T:
-    if isinstance(like, dict):
-        return msgspec.json.decode(body)  # type: ignore[no-any-return]  # a manifest again
-    return msgspec.json.decode(body, type=type(like))
+def _without_uid(manifest: Json) -> Json:
+    """The server gives UIDs."""
+    return {**manifest, "metadata": {name: part for name, part in manifest["metadata"].items() if name != "uid"}}
 
 
 @asynccontextmanager
@@ -391,7 +410,7 @@ async def virtual_cluster(
     nodes: int | Iterable[Node | Json] = (),
     config: str | SchedulerConfig | None = None,
     gates: Mapping[str, bool] | None = None,
-    plugins: Iterable[type[Any]] = (),
+    plugins: Iterable[Plugin] = (),
     extenders: Iterable[PretendExtender] = (),
     endpoints: Mapping[str, Endpoint] | None = None,
     custom_resources: Iterable[CustomResource[Any]] = (),
@@ -411,8 +430,10 @@ async def virtual_cluster(
         nodes: the initial nodes; a number makes so many with default resources, ``node-1`` and so on.
         config: the text of a configuration file, or a configuration; None is kube-scheduler's default.
         gates: feature gates by name.
-        plugins: classes to use besides the installed plugins, or instead of those of the same name. Those that no
-            profile mentions are enabled in all profiles, at all points that they extend.
+        plugins: classes to use besides the installed plugins, or instead of those of the same name, or names of
+            installed ones. Those that no profile mentions are enabled in all profiles, at all points that they extend.
+            Also instances that the test has made, to look at their state: each serves all profiles and schedulers, and
+            keeps the arguments and the handle that it was made with.
         extenders: webhooks that the configuration names by their URLs.
         endpoints: what responds to the requests that plugins make with ``handle.http``, by the beginning of the URL:
             functions that take an `HttpRequest` and return an `HttpResponse`, a dict or text; they may be ``async``.

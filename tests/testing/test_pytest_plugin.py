@@ -1,0 +1,132 @@
+"""Async tests of plugins run in virtual time without configuration, and no other test notices the plugin."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+KIT_TEST = """
+    import trio
+    from trio_sched.testing import node, pod, virtual_cluster
+
+    async def test_hours_pass_in_an_instant():
+        async with virtual_cluster(nodes=[node("n")]) as cluster:
+            await cluster.create(pod("p"))
+            assert await cluster.wait_scheduled("p") == "n"
+            await trio.sleep(36000)
+"""
+
+
+def run(folder: Path, code: str, *options: str, **files: str) -> str:
+    """What a run of pytest on *code* prints that has no other plugins than those in *options*."""
+    for name, text in {"test_it": code, **files}.items():
+        lines = text.strip("\n").split("\n")
+        indent = len(lines[0]) - len(lines[0].lstrip())
+        (folder / f"{name}.py").write_text("\n".join(line[indent:] for line in lines))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-p", "trio_sched.pytest_plugin", "-p", "no:cacheprovider", *options]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def test_tests_with_clusters_need_no_configuration(tmp_path: Path) -> None:
+    assert "1 passed" in run(tmp_path, KIT_TEST)
+
+
+def test_fixtures_and_parameters_and_examples_are_given(tmp_path: Path) -> None:
+    code = """
+        import pytest, trio
+        from hypothesis import given, settings, strategies as st
+        from trio_sched.testing import pod
+
+        @pytest.fixture
+        def seven():
+            return 7
+
+        @pytest.mark.parametrize("count", [1, 2])
+        async def test_fixtures(virtual_cluster, fake_handle, seven, count):
+            assert (fake_handle.now(), seven) == (0.0, 7)
+            async with virtual_cluster(nodes=count) as cluster:
+                assert len(cluster.placements()) == 0
+
+        @settings(max_examples=5)
+        @given(st.integers(0, 9999))
+        async def test_examples(seconds):
+            await trio.sleep(seconds)
+
+        async def test_a_failure_is_one():
+            await trio.sleep(1)
+            assert pod("a").name == "b"
+    """
+    output = run(tmp_path, code)
+    assert "3 passed" in output
+    assert "1 failed" in output
+    assert "AssertionError: assert 'a' == 'b'" in output
+
+
+def test_pytest_trio_keeps_its_tests_and_they_get_the_clock(tmp_path: Path) -> None:
+    code = """
+        import pytest, trio
+        from trio.testing import MockClock
+        from trio_sched.testing import virtual_cluster
+
+        @pytest.mark.trio
+        async def test_with_cluster():
+            async with virtual_cluster(nodes=1) as cluster:
+                await trio.sleep(36000)
+
+        @pytest.mark.trio
+        async def test_with_a_clock_of_its_own(mock_clock):
+            mock_clock.autojump_threshold = 0
+            async with virtual_cluster(nodes=1) as cluster:
+                await cluster.settle()
+                assert mock_clock.current_time() > 60
+
+        @pytest.fixture
+        async def resource():
+            yield 3
+
+        @pytest.mark.trio
+        async def test_without_cluster(resource):
+            assert resource == 3
+            assert not isinstance(trio.lowlevel.current_clock(), MockClock)
+    """
+    assert "3 passed" in run(tmp_path, code, "-p", "pytest_trio.plugin")
+
+
+def test_tests_of_other_plugins_are_left_alone(tmp_path: Path) -> None:
+    code = """
+        import pytest, sniffio
+        from trio_sched.testing import pod
+
+        @pytest.mark.anyio
+        async def test_of_anyio():
+            assert sniffio.current_async_library() == "asyncio"
+    """
+    conftest = """
+        import pytest
+
+        @pytest.fixture
+        def anyio_backend():
+            return "asyncio"
+    """
+    assert "1 passed" in run(tmp_path, code, "-p", "anyio.pytest_plugin", conftest=conftest)
+
+
+def test_async_tests_of_other_projects_fail_as_before(tmp_path: Path) -> None:
+    output = run(tmp_path, "async def test_nobody_runs_it(): pass")
+    assert "async def functions are not natively supported" in output
+
+
+def test_a_run_without_it_imports_nothing(tmp_path: Path) -> None:
+    code = """
+        import sys
+
+        def test_what_is_imported():
+            found = {name for name in sys.modules if name.startswith(("trio_sched", "numpy", "msgspec", "attrs"))}
+            assert found == {"trio_sched", "trio_sched.pytest_plugin"}
+    """
+    assert "1 passed" in run(tmp_path, code)

@@ -1,0 +1,186 @@
+"""Checks that any plugin package can run on its own plugins, all at once or each as a test of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from trio_sched.engine.likely_mistakes import likely_mistakes
+from trio_sched.engine.plugin_errors import PluginError
+from trio_sched.errors import TrioSchedError
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.testing.conformance.answers import answer_problems
+from trio_sched.testing.conformance.arguments import args_problems
+from trio_sched.testing.conformance.blocking import blocking_problems
+from trio_sched.testing.conformance.caching import caching_problems
+from trio_sched.testing.conformance.dependencies import dependency_problems
+from trio_sched.testing.conformance.events import event_problems
+from trio_sched.testing.conformance.examples import some_nodes, some_pods, some_running_pods
+from trio_sched.testing.conformance.hidden_state import hidden_state_problems
+from trio_sched.testing.conformance.hooks import hook_problems
+from trio_sched.testing.conformance.mutation import mutation_problems
+from trio_sched.testing.conformance.registrations import registration_problems
+from trio_sched.testing.conformance.signatures import signature_problems
+from trio_sched.testing.conformance.subject import Cluster, Subject, add_pod_group, copy_of
+from trio_sched.testing.conformance.subsets import subset_problems
+from trio_sched.testing.fake_handle import FakeHandle
+from trio_sched.testing.given_plugins import Plugin, class_of, is_instance, name_of, registry_with
+
+
+class NotConforming(TrioSchedError, AssertionError):
+    """A plugin violates rules that the scheduler relies on; *problems* are sentences."""
+
+    def __init__(self, plugin: str, problems: Sequence[str]) -> None:
+        self.plugin, self.problems = plugin, tuple(problems)
+        super().__init__(plugin, self.problems)
+
+    def __str__(self) -> str:
+        return f"plugin {self.plugin!r} breaks {len(self.problems)} promises:\n  " + "\n  ".join(self.problems)
+
+
+def _definition_problems(subject: Subject) -> Iterator[str]:
+    plugin = class_of(subject.given)
+    yield from likely_mistakes(plugin)
+    yield from args_problems(subject.name, plugin, subject.args)
+
+
+CHECKS: Mapping[str, Callable[[Subject], Iterator[str]]] = {
+    "definition": _definition_problems,
+    "registrations": registration_problems,
+    "mutation": mutation_problems,
+    "answers": answer_problems,
+    "hooks": hook_problems,
+    "blocking": blocking_problems,
+    "hidden_state": hidden_state_problems,
+    "subsets": subset_problems,
+    "dependencies": dependency_problems,
+    "signatures": signature_problems,
+    "caching": caching_problems,
+    "events": event_problems,
+}
+"""By name; in an order in which a problem is found first where its text is most precise."""
+_COMPARING: Final = ("subsets", "dependencies", "signatures", "caching", "events")
+"""Checks that ask more than once, and mean nothing if the same question gets different answers."""
+_MAX_PER_CHECK: Final = 20
+_ABOUT_A_POD: Final = re.compile(r"^pod '[^']*': ")
+
+
+def check_conformance(
+    plugin: Plugin,
+    *,
+    pods: Iterable[Pod] | None = None,
+    nodes: Iterable[Node] | None = None,
+    running: Iterable[Pod] | None = None,
+    objects: Mapping[str, Iterable[Any]] | None = None,
+    args: Any = None,
+    handle: FakeHandle | None = None,
+    effort: int = 1,
+) -> None:
+    """Check that *plugin* keeps the contract of the extension points.
+
+    It finds what the scheduler does not notice and what leads to wrong placements: answers that depend on which nodes a
+    hook is shown, on the time of day or on former calls; signatures and ``depends_on`` that hide something; objects
+    and columns that are written to; hooks that block; and events that are not registered, after which pods would wait
+    although the plugin lets them pass. For the latter, clusters are changed at random, always in the same way::
+
+        def test_my_plugin_keeps_the_contract() -> None:
+            check_conformance(MyPlugin, pods=[pod("small"), pod("big", cpu="3")])
+
+    Labels, annotations, taints and the like that the plugin may read are taken from its code, its arguments and from
+    the objects that are given.
+
+    Args:
+        plugin: the class; the name of an installed plugin; or an instance that the test has made with *handle*, of
+            which the checks are left out that need a new one.
+        pods: incoming pods; should include all kinds that the plugin treats differently.
+        nodes: nodes; should include all kinds that the plugin treats differently.
+        running: pods on these nodes.
+        objects: objects by kind that it reads through its handle. They are added, changed and deleted; two that differ
+            show in which fields they can.
+        args: its ``pluginConfig``.
+        handle: what it gets as its handle.
+        effort: how many times as many random changes are tried.
+
+    Raises:
+        NotConforming: it does not; the error lists all violations, each with its fix.
+    """
+    problems = list(
+        conformance_problems(
+            plugin, pods=pods, nodes=nodes, running=running, objects=objects, args=args, handle=handle, effort=effort
+        )
+    )
+    if problems:
+        raise NotConforming(name_of(plugin), problems)
+
+
+def conformance_test(plugin: Plugin, **given: Any) -> Callable[..., None]:
+    """A test for pytest, with one case per check; the arguments are those of `check_conformance`.
+
+    One line in a test module::
+
+        test_conformance = conformance_test(MyPlugin)
+    """
+    import pytest  # of whoever has tests
+
+    @pytest.mark.parametrize("check", CHECKS)
+    def test_conformance(check: str) -> None:
+        problems = list(conformance_problems(plugin, **given, checks=["definition", check]))
+        if problems:
+            raise NotConforming(name_of(plugin), problems)
+
+    return test_conformance
+
+
+def conformance_problems(
+    plugin: Plugin,
+    *,
+    pods: Iterable[Pod] | None = None,
+    nodes: Iterable[Node] | None = None,
+    running: Iterable[Pod] | None = None,
+    objects: Mapping[str, Iterable[Any]] | None = None,
+    args: Any = None,
+    handle: FakeHandle | None = None,
+    effort: int = 1,
+    checks: Iterable[str] = CHECKS,
+) -> Iterator[str]:
+    """What `check_conformance` finds, each once, and of each check the first few."""
+    if isinstance(plugin, str):
+        plugin = registry_with([]).load(plugin)
+    waiting = tuple(some_pods() if pods is None else pods)
+    shown = FakeHandle() if handle is None else handle if is_instance(plugin) else copy_of(handle)
+    for kind, examples in (objects or {}).items():
+        shown.known_objects[kind] = [*shown.known_objects.get(kind, ()), *examples]
+    subject = Subject(
+        given=plugin,
+        args=args,
+        handle=shown,
+        pods=waiting,
+        cluster=Cluster(
+            tuple(some_nodes() if nodes is None else nodes), tuple(some_running_pods() if running is None else running)
+        ),
+        effort=effort,
+    )
+    try:
+        watched = subject.fresh().watched_kinds
+    except PluginError as error:
+        yield str(error)
+        return
+    if not subject.is_instance:  # as in a scheduler, where other kinds cannot be read
+        for kind in shown.known_objects.keys() - watched:
+            del shown.known_objects[kind]
+    add_pod_group(shown, waiting)
+    found: set[str] = set()
+    is_deterministic = True
+    for name in dict.fromkeys(checks):
+        if name in _COMPARING and not is_deterministic:
+            continue
+        problems = list(islice(CHECKS[name](subject), _MAX_PER_CHECK))
+        is_deterministic &= name != "hidden_state" or not problems
+        for problem in problems:
+            what = _ABOUT_A_POD.sub("", problem)
+            if what not in found:  # several checks can meet one failure, and several pods
+                found.add(what)
+                yield problem

@@ -1,0 +1,107 @@
+"""Finds out which labels, annotations, taints and conditions a plugin reacts to, by trying the texts in its code.
+
+Random changes of just these make it change its mind often enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, product
+from typing import Any, Final
+
+from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.objects.pod import Pod
+from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.testing.conformance.changes import Changes, Edit, fields_of
+from trio_sched.testing.conformance.judgement import judge
+from trio_sched.testing.conformance.results import ask, comparable
+from trio_sched.testing.conformance.subject import Trial
+from trio_sched.testing.conformance.world import NODE, RUNNING, WAITING, Change, Kind, World, key_of, plain_of
+
+_MAX_KEYS: Final = 12
+_MAX_VALUES: Final = 8
+_MAX_PODS: Final = 3
+_MAX_EXAMPLES: Final = 3
+_VALUES: Final = ("true", "1", "100")
+_AMOUNTS: Final = ("0", "1Ti")
+_STATUSES: Final = ("True", "False", "Unknown")
+_MAX_EFFECTIVE: Final = 60
+
+
+def find_effective(trial: Trial, changes: Changes) -> list[Edit]:
+    """The edits to which the plugin of *trial* reacts in a small cluster."""
+    world = _world(changes)
+    before = _answers(trial, world)
+    found = (edit for edit in _edits(changes, world) if _answers(trial, _edited(world, edit)) != before)
+    effective = list(islice(found, _MAX_EFFECTIVE))
+    paths = {(edit.kind, edit.key) for edit in effective if edit.facet == "field"}
+    back = [edit for edit in _edits(changes, world) if (edit.kind, edit.key) in paths and edit not in effective]
+    return [*effective, *back]
+
+
+def _world(changes: Changes) -> World:
+    """Two nodes with a pod, a few pending pods, and all other objects."""
+    nodes = list(changes.nodes)[:2]
+    running = [one for one in changes.running if one.node_name in {node.name for node in nodes}][:2]
+    step = max(1, len(changes.waiting) // _MAX_PODS)
+    kinds: dict[Kind, list[Any]] = {NODE: nodes, RUNNING: running, WAITING: list(changes.waiting)[::step][:_MAX_PODS]}
+    kinds.update({kind: list(ones) for kind, ones in changes.objects.items()})
+    return World({kind: {key_of(kind, one): one for one in ones} for kind, ones in kinds.items()})
+
+
+def _edits(changes: Changes, world: World) -> Iterator[Edit]:
+    keys = list(changes.own_texts)[:_MAX_KEYS]
+    values = [*list(changes.own_texts)[:_MAX_VALUES], *_VALUES]
+    for key in keys:
+        for status in _STATUSES:
+            yield Edit(NODE, "condition", key, status)
+    for name, amount in product(changes.resources, _AMOUNTS):
+        yield Edit(NODE, "amount", name, amount)
+    for kind, examples in changes.objects.items():
+        yield from _field_edits(kind, examples, values)
+    facets = [(kind, facet) for kind in world.objects for facet in ("label", "annotation")]
+    facets.remove((RUNNING, "annotation"))  # a change of these is no event
+    for (kind, facet), key, value in product([(NODE, "taint"), *facets], keys, values):
+        yield Edit(kind, facet, key, value)
+
+
+def _field_edits(kind: Kind, examples: Sequence[Any], values: Sequence[str]) -> Iterator[Edit]:
+    """Other values for the fields of *examples*, and those that they have, so that a change can be taken back."""
+    seen: set[tuple[str, Any]] = set()
+    for example in examples[:_MAX_EXAMPLES]:
+        for path, value in fields_of(plain_of(example)):
+            if isinstance(value, bool):
+                others: list[Any] = [not value]
+            elif isinstance(value, str):
+                others = list(values)
+            else:
+                others = [type(value)(other) for other in (0, 1, value + 1, value * 2)]
+            for other in [value, *others]:
+                if (path, other) not in seen:
+                    seen.add((path, other))
+                    yield Edit(kind, "field", path, other)
+
+
+def _edited(world: World, edit: Edit) -> World:
+    """Every object of the kind with the edit."""
+    for one in list(world.objects[edit.kind].values()):
+        world = world.after(Change(edit.kind, one, edit.apply(one)))
+    return world
+
+
+def _answers(trial: Trial, world: World) -> list[object]:
+    columns = NodeColumns(world.show(trial))
+    return [_answer(trial, columns, pod) for pod in world.waiting.values()]
+
+
+def _answer(trial: Trial, columns: NodeColumns, pod: Pod) -> object:
+    try:
+        if not trial.profile.score:
+            return judge(trial, columns, pod)
+        found = ask(trial, pod, columns, columns)
+    except HookFailed as failed:
+        return failed.problem
+    if found is None:
+        return None
+    scores = () if found.scores is None else tuple(found.scores.tolist())
+    return scores, tuple(map(comparable, found.statuses or ()))

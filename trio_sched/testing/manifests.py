@@ -1,0 +1,72 @@
+"""Objects from builders as the manifests that an API server takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+from attrs import frozen
+
+from trio_sched.daemon.object_writes import plain_object, type_fields
+from trio_sched.daemon.watched_kinds import KINDS
+from trio_sched.objects.any_object import AnyObject
+from trio_sched.objects.node import Node
+from trio_sched.objects.pod import Pod
+from trio_sched.objects.workload import ReplicaSet, ReplicationController, StatefulSet
+from trio_sched.plugin_api.custom_resources import CustomResource
+
+Json = dict[str, Any]
+KubeObject = msgspec.Struct | Json
+"""Any Kubernetes object: made by a builder, or a manifest."""
+
+
+@frozen
+class ObjectChange:
+    """An object is added (*old* is None), deleted (*new* is None), or replaced by a new version."""
+
+    old: msgspec.Struct | None
+    new: msgspec.Struct | None
+
+
+_T = TypeVar("_T")
+
+
+def manifest_of(obj: Any, custom_resources: Iterable[CustomResource[Any]] = ()) -> Json:
+    """The manifest of *obj*; that of a controller has what a server requires, for a controller without pods."""
+    for resource in custom_resources:
+        if isinstance(obj, resource.type):
+            return {**type_fields(resource), **plain_object(resource, obj)}
+    if isinstance(obj, dict):
+        return obj
+    manifest: Json = msgspec.to_builtins(obj)
+    if isinstance(obj, Pod):
+        return {"apiVersion": "v1", "kind": "Pod", **manifest}
+    if isinstance(obj, Node):
+        return {"apiVersion": "v1", "kind": "Node", **manifest}
+    if isinstance(obj, ReplicaSet | StatefulSet | ReplicationController):
+        manifest["spec"] = {**_without_pods(manifest.get("spec", {})), **manifest.get("spec", {})}
+    for name, kind in KINDS.items():
+        if type(obj) is kind.type and kind.type is not AnyObject:
+            group = f"{kind.group}/{kind.version}" if kind.group else kind.version
+            return {"apiVersion": group, "kind": name, **manifest}
+    return manifest
+
+
+def _without_pods(spec: Json) -> Json:
+    selector = spec.get("selector", {})
+    is_whole = "matchLabels" in selector or "matchExpressions" in selector
+    labels = selector.get("matchLabels", {}) if is_whole else selector
+    container = {"name": "main", "image": "registry.test/app:1"}
+    return {"replicas": 0, "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}}
+
+
+def decode_like(body: bytes, like: _T, custom_resources: Iterable[CustomResource[Any]] = ()) -> _T:
+    """The object in *body*, of the type of *like*."""
+    for resource in custom_resources:
+        if isinstance(like, resource.type):
+            decoded: _T = resource.decode(body)
+            return decoded
+    if isinstance(like, dict):
+        return msgspec.json.decode(body)  # type: ignore[no-any-return]  # a manifest again
+    return msgspec.json.decode(body, type=type(like))
