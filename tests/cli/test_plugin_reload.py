@@ -14,9 +14,8 @@ from trio_sched.cli.plugin_selection import PluginSelection
 from trio_sched.cli.simulate import _Files, _settings, _watched
 from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.testing import pod
+from trio_sched.testing import VirtualCluster, pod, virtual_cluster
 from trio_sched.testing.scheduler_process import SchedulerProcess
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
 
 SOURCE = """
 from trio_sched.plugin_api import hookimpl, unschedulable

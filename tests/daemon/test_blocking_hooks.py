@@ -228,6 +228,19 @@ def test_hooks_are_timed_at_the_start_and_after_the_loop_was_blocked_only(caplog
     assert hook.function is plain
 
 
+def test_many_short_turns_of_a_task_are_not_added_to_one_in_which_something_else_blocks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    blocking, clock, run = watched("run")
+    blocking.start()
+    clock.seconds += 6
+    turns(blocking, clock, run, *[0.01] * 500)  # calls of run are timed also while nothing else is
+    blocking.after_io_wait(0)
+    clock.seconds += 1
+    blocking.before_io_wait(0)
+    assert warnings(caplog) == []
+
+
 def test_a_short_call_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     blocking, clock, hook = watched()
     blocking.start()

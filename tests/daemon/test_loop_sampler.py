@@ -11,8 +11,7 @@ from trio.testing import MockClock
 
 from trio_sched.daemon.loop_sampler import LoopSampler
 from trio_sched.plugin_api import NodeView, Pod, hookimpl
-from trio_sched.testing import pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing import pod, virtual_cluster
 
 
 def compute_slowly(seconds: float) -> None:

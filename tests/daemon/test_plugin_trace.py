@@ -22,8 +22,7 @@ from trio_sched.plugin_api import (
     hookimpl,
     unschedulable,
 )
-from trio_sched.testing import make_table, node, pod
-from trio_sched.testing.virtual_cluster import VirtualCluster, virtual_cluster
+from trio_sched.testing import VirtualCluster, make_table, node, pod, virtual_cluster
 
 
 class Talkative(PluginBase):

@@ -18,8 +18,7 @@ from trio_sched.engine.failure_policy import FailurePolicy
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.plugin_api import Input, NodeColumns, Pod, Status, Verdicts, hookimpl, unschedulable
-from trio_sched.testing import node, pod
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing import node, pod, virtual_cluster
 
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

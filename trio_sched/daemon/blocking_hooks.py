@@ -104,8 +104,9 @@ class BlockingHooks(trio.abc.Instrument):
         self._sampler.turn_ends()
         if now - self._turn_began >= self.budget_seconds:
             self._was_blocked(now)
-        elif times.is_on:
-            times.drain()
+            return
+        times.drain()  # also while nothing else is timed: run always is
+        if times.is_on:
             self._log_due(now)
             if now >= self._timing_ends:
                 times.switch_off()

@@ -5,8 +5,7 @@ from trio.testing import MockClock
 from trio_sched_gpu_packing import GpuPacking
 
 from trio_sched.plugin_api import Node, Pod
-from trio_sched.testing import check_conformance, node, pod, schedule
-from trio_sched.testing.virtual_cluster import virtual_cluster
+from trio_sched.testing import check_conformance, node, pod, schedule, virtual_cluster
 
 RESOURCE = "example.com/gpu-milli"
 ANNOTATION = "trio-sched.dev/gpu-index"
