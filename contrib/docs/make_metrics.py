@@ -32,8 +32,10 @@ why there is never one. A series appears when it is first used.
 `--disabled-metrics` leaves out families by name. `--allow-metric-labels`, or a file with the same, says which values a
 label may have; all others become `unexpected`.
 
-A plugin that uses prometheus-client need do nothing: what is in the default registry of that is shown on `/metrics` as
-well, except for names of this page.
+Besides these there are families of plugins: what a plugin makes with `handle.metrics` is called
+`trio_sched_plugin_<plugin>_<name>`, with its name in snake case. Each has at most 1,000 series; what is beyond is
+counted under `other`, or in case of a gauge dropped. What is in the default registry of prometheus-client, if a plugin
+imports that, is shown as well, except for names of this page.
 
 This page is made from the code: change the tables in `trio_sched/daemon/metrics/` and run `make docs`.
 """

@@ -21,6 +21,7 @@ from trio_sched.daemon.log_setup import (
     set_verbosity,
     set_vmodule,
 )
+from trio_sched.daemon.plugin_log import plugin_log
 from trio_sched.verbosity import V0, verbosity_of
 
 log = logging.getLogger("trio_sched.daemon.test_log_setup")
@@ -118,6 +119,19 @@ def test_lines_up_to_the_verbosity_are_logged_and_say_theirs(verbosity: int) -> 
     for level in range(11):
         log.log(V0 - level, "x")
     assert [json.loads(line)["v"] for line in stream.getvalue().splitlines()] == list(range(min(verbosity, 10) + 1))
+
+
+def test_plugins_are_shown_from_info_on_even_if_the_scheduler_is_not() -> None:
+    stream = io.StringIO()
+    set_up_logging(LogSettings(), stream)
+    logging.getLogger("trio_sched").setLevel(logging.WARNING)  # as `trio-sched simulate` does
+    log.info("of the scheduler")
+    plugin_log("Mine", "default-scheduler").info("data is %d s old", 7, extra={"source": "x"})
+    plugin_log("Mine", "default-scheduler").debug("details")
+    logging.getLogger().handlers[0].flush()
+    assert "of the scheduler" not in stream.getvalue()
+    assert "details" not in stream.getvalue()
+    assert stream.getvalue().endswith('"data is 7 s old" plugin="Mine" profile="default-scheduler" source="x"\n')
 
 
 def test_libraries_that_log_headers_log_nothing_but_warnings_at_any_verbosity() -> None:

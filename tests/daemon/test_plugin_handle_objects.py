@@ -14,11 +14,13 @@ from trio_sched.plugin_api import (
     Handle,
     Input,
     NodeView,
+    ObjectGone,
     ObjectMeta,
     Pod,
     QueueState,
     Status,
     Wait,
+    WriteConflict,
     hookimpl,
     unschedulable,
 )
@@ -178,6 +180,66 @@ async def test_pods_and_nodes_are_written(autojump_clock: MockClock) -> None:
             cluster.object("Node", "node-1")
 
 
+async def test_pods_are_evicted_unless_a_budget_protects_them(autojump_clock: MockClock) -> None:
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "safe"}}},
+    }
+    async with virtual_cluster(nodes=1, plugins=[Curious]) as cluster:
+        await cluster.create(budget)
+        await cluster.create(pod("safe", labels={"app": "safe"}))
+        await cluster.create(pod("other"))
+        await trio.sleep(20)
+        await handle().evict(cluster.pod("other"))
+        with pytest.raises(WriteConflict, match="violate the pod's disruption budget"):
+            await handle().evict(cluster.pod("safe"))
+        with pytest.raises(ObjectGone):
+            await handle().evict(pod("never was"))
+        with pytest.raises(TypeError, match="takes a pod, not str"):
+            await handle().evict("safe")  # type: ignore[arg-type]  # that is the mistake
+        await trio.sleep(60)
+        assert [one.name for one in cluster.pods()] == ["safe"]
+
+
+async def test_results_are_computed_anew_when_a_plugin_says_so(autojump_clock: MockClock) -> None:
+    class DataOfOthers(PluginBase):
+        depends_on: ClassVar[frozenset[Any]] = frozenset({Input.NODE})
+        allowed = "node-1"
+
+        @hookimpl
+        def sign(self, pod: Pod) -> str:
+            return "same"
+
+        @hookimpl
+        def filter_node(self, node: NodeView) -> Status | None:
+            self.handle.shared(list).append(node.name)
+            if type(self).log:
+                self.handle.invalidate()  # from inside of an evaluation: harmless
+            return None if node.name == self.allowed else unschedulable("not now")
+
+    async with virtual_cluster(nodes=2, plugins=[DataOfOthers]) as cluster:
+        await cluster.create(pod("a"))
+        await trio.sleep(1)
+        assert cluster.scheduler.assembly is not None
+        (profile,) = cluster.scheduler.assembly.scheduler.profiles.values()
+        plugin = profile.plugins["DataOfOthers"]
+        plugin.allowed = "node-2"
+        await cluster.create(pod("b"))
+        await trio.sleep(1)
+        assert cluster.pod("b").node_name == "node-1"  # it was cached
+        plugin.handle.invalidate()
+        await cluster.create(pod("c"))
+        await trio.sleep(1)
+        assert cluster.pod("c").node_name == "node-2"
+        DataOfOthers.log.append("invalidates always")
+        for name in "def":
+            await cluster.create(pod(name))
+        await trio.sleep(1)
+        assert [cluster.pod(name).node_name for name in "def"] == ["node-2"] * 3
+
+
 def said(cluster: VirtualCluster, about: str) -> list[tuple[str, str, str, str]]:
     return [
         (one.involved_object.api_version, one.involved_object.kind, one.reason, one.message)
@@ -247,6 +309,14 @@ async def test_a_fake_handle_has_them_too() -> None:
     assert (await fake.patch("Node", "n", {"spec": {"unschedulable": True}})).spec.unschedulable
     await fake.delete(WIDGET, "v", namespace="ns")
     assert fake.deleted == [(WIDGET, "ns/v")]
+    made = await fake.create("Pod", {"metadata": {"name": "made"}}, namespace="ns")
+    assert {one.name for one in fake.objects("Pod")} == {"p", "q", "made"}
+    assert fake.pending["ns/made"] is made
+    await fake.delete("Pod", "p", namespace="default")
+    assert fake.deleted[-1] == ("Pod", "default/p")
+    await fake.evict(made)
+    fake.invalidate()
+    assert (fake.evicted, fake.invalidations) == ([made], 1)
     fake.retry_after(pod("p"), 5)
     assert [(one.name, seconds) for one, seconds in fake.retries] == [("p", 5)]
 

@@ -344,8 +344,9 @@ async def test_a_hook_that_cannot_wait_is_told_so(autojump_clock: MockClock) -> 
 async def test_lines_of_a_plugin_name_it_and_its_profile(caplog: pytest.LogCaptureFixture) -> None:
     handle = FakeHandle().for_plugin("Mine")
     with caplog.at_level(logging.INFO):
-        handle.log.info("data is %d s old", 7, extra={"source": "x"})
+        handle.log.info("data is %d s old", 7, extra={"source": "x", "name": "y"})
     (record,) = caplog.records
     assert (record.name, record.getMessage()) == ("trio_sched.plugins.Mine", "data is 7 s old")
     fields = vars(record)
     assert (fields["plugin"], fields["profile"], fields["source"]) == ("Mine", "default-scheduler", "x")
+    assert fields["name_"] == "y"

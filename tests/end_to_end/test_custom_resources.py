@@ -168,6 +168,9 @@ async def test_plugins_create_read_patch_and_delete_custom_resources(autojump_cl
             await handle.read(QUOTA, "a")
         with pytest.raises(TypeError, match="is written as a dict"):
             await handle.create(QUOTA, 5, namespace="default")  # type: ignore[call-overload]  # that is the mistake
+        for subresource in ("../a", "Status", None):
+            with pytest.raises(LookupError, match="has no subresource"):
+                await handle.patch(QUOTA, "a", {}, namespace="default", subresource=subresource)  # type: ignore[arg-type]
         await handle.delete(QUOTA, "a", namespace="default")
         with pytest.raises(ObjectGone):
             await handle.read(QUOTA, "a", namespace="default")
@@ -302,6 +305,26 @@ async def test_a_reload_can_change_the_type(autojump_clock: MockClock) -> None:
         assert found.spec == {"maxPods": 1}
         assert cluster.scheduler.assembly is not None
         assert QUOTA not in cluster.scheduler.assembly.object_cache.kinds
+
+
+async def test_a_constructor_may_read_what_is_not_watched_yet(autojump_clock: MockClock) -> None:
+    class Early(PluginBase):
+        watches: ClassVar = (QUOTA,)
+
+        def __init__(self, args: Any, handle: Handle) -> None:
+            super().__init__(args, handle)
+            type(self).log.append((list(handle.objects(QUOTA)), handle.object(QUOTA, "quota", "default")))
+
+        @hookimpl
+        def pre_filter(self) -> None:
+            type(self).log.append(len(list(self.handle.objects(QUOTA))))
+
+    async with virtual_cluster(nodes=1, custom_resources=[QUOTA]) as cluster:
+        await cluster.create(quota(1))
+        await cluster.reload(plugins=[Early])
+        await cluster.create(pod("p"))
+        await trio.sleep(1)
+    assert Early.log == [([], None), 1]
 
 
 async def test_the_simulator_serves_what_is_defined_only(autojump_clock: MockClock) -> None:

@@ -7,6 +7,8 @@ import trio
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
+from trio_sched.daemon.background_tasks import PluginTaskFailed
+from trio_sched.daemon.reload import ReloadRefused
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.plugin_api import Handle, NotLeading, hookimpl
 from trio_sched.testing import make_plugin, pod
@@ -72,6 +74,36 @@ async def test_on_the_leader_only_it_begins_and_ends_with_leading(autojump_clock
         assert [what for what, _ in OnLeader.log] == ["begins", "ends"]
         await trio.sleep(60)
         assert [what for what, _ in OnLeader.log] == ["begins", "ends", "begins"]
+
+
+async def test_on_the_leader_only_a_failure_ends_the_scheduler_too(autojump_clock: MockClock) -> None:
+    class Failing(PluginBase):
+        run_on_leader_only = True
+
+        @hookimpl
+        async def run(self) -> None:
+            await trio.sleep(5)
+            raise KeyError("oops")
+
+    with pytest.raises(PluginTaskFailed, match="background task of plugin 'Failing' failed: KeyError"):
+        async with virtual_cluster(plugins=[Failing], leader_elect=True) as cluster:
+            await cluster.settle()
+
+
+async def test_a_reload_to_one_that_fails_on_the_leader_leaves_the_former_one(autojump_clock: MockClock) -> None:
+    class Failing(PluginBase):
+        run_on_leader_only = True
+
+        @hookimpl
+        async def run(self) -> None:
+            raise KeyError("oops")
+
+    async with virtual_cluster(plugins=[OnLeader], leader_elect=True) as cluster:
+        await trio.sleep(30)
+        with pytest.raises(ReloadRefused, match="background task of plugin 'Failing' failed"):
+            await cluster.reload(plugins=[Failing])
+        await trio.sleep(30)
+        assert [what for what, _ in OnLeader.log] == ["begins"]
 
 
 async def test_without_an_election_it_begins_at_once(autojump_clock: MockClock) -> None:

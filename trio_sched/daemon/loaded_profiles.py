@@ -72,7 +72,7 @@ class ProfileLoader:
         _log_likely_mistakes(settings.registry, {name for profile in profiles.values() for name in profile.plugins})
         prepared = self.scheduler.prepare_profiles(profiles, extenders=self.parts.extenders is not None)
         tables = {name: queueing.hints for name, queueing in prepared.queueing.items()}
-        shared.custom_resources = declared_resources(profiles, tables)
+        shared.custom_resources, shared.is_loading = declared_resources(profiles, tables), False
         others = ("PodGroup",) if settings.gates.enabled("GenericWorkload") else ()
         return LoadedProfiles(settings, prepared, wanted_kinds(profiles, tables, others))
 

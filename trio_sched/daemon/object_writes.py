@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -18,12 +19,17 @@ from trio_sched.kube_client.errors import (
     ConnectionFailed,
     NotFound,
     ServerError,
+    TooManyRequests,
     UndecodableObject,
     WriteNotPermitted,
 )
 from trio_sched.kube_client.kinds import Kind
+from trio_sched.kube_client.pods import evict_pod
+from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomObject, CustomResource
 from trio_sched.plugin_api.handle import NotLeading, ObjectGone, OutcomeUnknown, WriteConflict
+
+_is_subresource = re.compile(r"[a-z]*").fullmatch
 
 
 @frozen(eq=False)
@@ -52,6 +58,8 @@ class ObjectWrites:
         self, kind: Watched, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
     ) -> Any:
         """Merge *patch* into an object."""
+        if not isinstance(subresource, str) or not _is_subresource(subresource):
+            raise LookupError(f"{kind} has no subresource {subresource!r}: it is 'status', for instance, or ''")
         found, body = _place(kind, name, namespace), _encode(kind, plain_object(kind, patch))
         with _errors_of_the_api():
             return await verbs.patch(self.client, found, name, body, namespace=namespace, subresource=subresource)
@@ -61,6 +69,16 @@ class ObjectWrites:
         found = _place(kind, name, namespace)
         with _errors_of_the_api():
             await verbs.delete(self.client, found, name, namespace=namespace, uid=uid)
+
+    async def evict(self, pod: Pod) -> None:
+        """Delete a pod unless a disruption budget protects it."""
+        if not isinstance(pod, Pod):
+            raise TypeError(f"handle.evict takes a pod, not {type(pod).__name__}")
+        with _errors_of_the_api():
+            try:
+                await evict_pod(self.client, namespace=pod.namespace, name=pod.name, uid=pod.uid)
+            except TooManyRequests as error:
+                raise WriteConflict(str(error)) from error
 
 
 def type_fields(kind: Watched) -> dict[str, str]:

@@ -36,7 +36,7 @@ from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.handle import WaitingPod
+from trio_sched.plugin_api.handle import KindNotWatched, WaitingPod
 from trio_sched.plugin_api.pending_pods import PendingPod
 from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import BudgetsByNamespace, DryRun, Victims, budgets_of
@@ -87,6 +87,8 @@ class SharedObjects:
 
     custom_resources: Mapping[str, CustomResource[Any]] = field(factory=dict)
     """Those that plugins have declared."""
+    is_loading: bool = True
+    """Whether plugins are still being made."""
     _of_plugins: dict[str, Any] = field(factory=dict, init=False)
 
     def of_plugin(self, plugin: str, factory: Callable[[], T]) -> T:
@@ -123,11 +125,21 @@ class PluginHandle:
 
     def objects(self, kind: Watched) -> Iterable[Any]:
         """All known objects of a kind."""
-        return self._parts.object_cache.objects(kind)
+        try:
+            return self._parts.object_cache.objects(kind)
+        except KindNotWatched:
+            if self._shared.is_loading:  # then it is not known yet what this configuration watches
+                return ()
+            raise
 
     def object(self, kind: Watched, name: str, namespace: str = "") -> Any | None:
         """One known object."""
-        return self._parts.object_cache.get(kind, name, namespace)
+        try:
+            return self._parts.object_cache.get(kind, name, namespace)
+        except KindNotWatched:
+            if self._shared.is_loading:
+                return None
+            raise
 
     def version(self, kind: Watched) -> int:
         """The version of the objects of this kind."""
@@ -158,6 +170,12 @@ class PluginHandle:
     def shared(self, factory: Callable[[], T]) -> T:
         """What all instances of the plugin share."""
         return self._shared.of_plugin(self.plugin_name, factory)
+
+    def invalidate(self) -> None:
+        """Have cached results computed anew."""
+        # In the next turn of the event loop, because a hook may call this while a cached result is computed.
+        invalidate = self._parts.scheduler.invalidate_signatures
+        trio.lowlevel.current_trio_token().run_sync_soon(invalidate, idempotent=True)
 
     # --- the queue --------------------------------------------------------------------------------------------------
 
@@ -265,6 +283,10 @@ class PluginHandle:
     async def delete(self, kind: Watched, name: str, *, namespace: str = "", uid: str = "") -> None:
         """Delete an object."""
         await self._parts.writes.delete(kind, name, namespace=namespace, uid=uid)
+
+    async def evict(self, pod: Pod) -> None:
+        """Delete a pod unless a disruption budget protects it."""
+        await self._parts.writes.evict(pod)
 
     async def changed(self, kind: Watched, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
         """Wait for the next version of an object."""

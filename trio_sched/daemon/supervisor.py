@@ -26,7 +26,8 @@ import gc
 import importlib
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import trio
@@ -212,10 +213,9 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
         writers.start_soon(assembly.status_patch_pool.run)
         writers.start_soon(assembly.preemption_executor.pool.run)
         writers.start_soon(assembly.plugin_job_pool.run)
-        assembly.leading = writers
         writers.start_soon(assembly.tasks.run_as_leader)
         async with trio.open_nursery() as nursery:  # holds the pods that wait on permit or pre_bind
-            with trio.CancelScope() as scheduling:
+            with trio.CancelScope() as scheduling, _leading(assembly, writers):
                 nursery.start_soon(_cancel_on, stop, scheduling)
                 await assembly.watch_reconnect.wait_connected()
                 await assembly.schedule_one.run(nursery)
@@ -227,10 +227,19 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
                 pool.discard_waiting()
             for pool in pools:
                 await pool.drained()
-        assembly.leading = None
         writers.cancel_scope.cancel()
     if nursery.cancel_scope.cancelled_caught:
         log.warning("binds still under way after %.0f s are given up", SHUTDOWN_GRACE_SECONDS)
+
+
+@contextmanager
+def _leading(assembly: Assembly, writers: trio.Nursery) -> Iterator[None]:
+    """Let reloads start tasks in *writers* inside the block."""
+    assembly.leading = writers
+    try:
+        yield
+    finally:
+        assembly.leading = None
 
 
 async def _tell_end(stop: trio.Event, ending: trio.Event) -> None:

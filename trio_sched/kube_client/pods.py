@@ -1,11 +1,11 @@
-"""Writes the status of pods, and deletes them."""
+"""Writes the status of pods, evicts and deletes them."""
 
 from typing import Any
 
 import msgspec
 
 from trio_sched.kube_client import verbs
-from trio_sched.kube_client.connection import STRATEGIC_MERGE_PATCH, KubeClient
+from trio_sched.kube_client.connection import JSON, STRATEGIC_MERGE_PATCH, KubeClient
 from trio_sched.kube_client.kinds import POD_KIND
 
 _encode = msgspec.json.Encoder().encode
@@ -20,6 +20,25 @@ async def patch_pod_status(client: KubeClient, *, namespace: str, name: str, sta
     """
     target = POD_KIND.path(name, namespace=namespace, subresource="status").encode()
     await client.call(b"PATCH", target, headers=STRATEGIC_MERGE_PATCH, body=_encode({"status": status}))
+
+
+async def evict_pod(client: KubeClient, *, namespace: str, name: str, uid: str = "") -> None:
+    """Delete a pod unless a disruption budget protects it; with *uid* only if it still has that UID.
+
+    Raises:
+        NotFound: it does not exist.
+        TooManyRequests: a disruption budget protects it now.
+        Conflict: the pod of that name has another UID by now.
+    """
+    eviction: dict[str, Any] = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+    }
+    if uid:
+        eviction["deleteOptions"] = {"preconditions": {"uid": uid}}
+    target = POD_KIND.path(name, namespace=namespace, subresource="eviction").encode()
+    await client.call(b"POST", target, headers=JSON, body=_encode(eviction))
 
 
 async def delete_pod(client: KubeClient, *, namespace: str, name: str, uid: str = "") -> None:

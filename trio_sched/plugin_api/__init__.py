@@ -109,6 +109,7 @@ from trio_sched.plugin_api.http import Http as Http
 from trio_sched.plugin_api.http import HttpFailed as HttpFailed
 from trio_sched.plugin_api.http import HttpRequest as HttpRequest
 from trio_sched.plugin_api.http import HttpResponse as HttpResponse
+from trio_sched.plugin_api.log import Log as Log
 from trio_sched.plugin_api.metrics import Counter as Counter
 from trio_sched.plugin_api.metrics import Gauge as Gauge
 from trio_sched.plugin_api.metrics import Histogram as Histogram
@@ -259,6 +260,7 @@ __all__ = [
     "KindNotWatched",
     "LabelMatcher",
     "LabelSelector",
+    "Log",
     "MatchingTerms",
     "Metrics",
     "NamespacedMatcher",

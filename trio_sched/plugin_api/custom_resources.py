@@ -100,6 +100,7 @@ class CustomResource(Generic[T]):
     type: Type[T]  # noqa: UP006 - inside of the class, `type` is this
     """What objects are decoded into: `CustomObject` if none was given."""
     _decode: Any = field(eq=False, repr=False)
+    _hash: int = field(eq=False, repr=False)
 
     @overload
     def __init__(
@@ -158,7 +159,11 @@ class CustomResource(Generic[T]):
             raise TypeError(f"CustomResource: namespaced must be True or False, not {namespaced!r}")
         decode = None if type is None else _decoder(type)
         found: Any = CustomObject if type is None else type
-        self.__attrs_init__(group, version, kind, plural, namespaced, found, decode)
+        number = hash((group, version, kind, plural, namespaced, found))
+        self.__attrs_init__(group, version, kind, plural, namespaced, found, decode, number)
+
+    def __hash__(self) -> int:
+        return self._hash  # it is a key of what plugins read at every attempt
 
     def __repr__(self) -> str:
         decoded = "" if self.type is CustomObject else f", type={self.type.__qualname__}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Literal, Protocol, TypeVar, overload
@@ -14,6 +13,7 @@ from trio_sched.objects.pod_group import PodGroup
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.http import Http
+from trio_sched.plugin_api.log import Log
 from trio_sched.plugin_api.metrics import Metrics
 from trio_sched.plugin_api.pending_pods import PendingPod
 from trio_sched.plugin_api.pod_groups import PodGroupState
@@ -163,11 +163,8 @@ class Handle(Protocol):
     # --- what the plugin has besides its hooks ----------------------------------------------------------------------
 
     @property
-    def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger for this plugin, shown from INFO on; *plugin* and *profile* are fields of each line.
-
-        Further fields come by ``extra={…}``.
-        """
+    def log(self) -> Log:
+        """A logger for this plugin, shown from INFO on, in simulations too; *plugin* and *profile* are in each line."""
         ...
 
     @property
@@ -195,6 +192,14 @@ class Handle(Protocol):
 
     def nominated_node(self, pod: Pod) -> str:
         """The node that *pod* is nominated to, "" if there is none; the status of the pod can be older."""
+        ...
+
+    def invalidate(self) -> None:
+        """Say that this plugin may return other values now, for a reason that neither pods, nodes nor objects show.
+
+        For data of other sources, which ``run`` fetches: results that were cached because of ``sign`` and
+        ``depends_on`` are computed anew. Takes effect within a few milliseconds.
+        """
         ...
 
     # --- pods without a node ----------------------------------------------------------------------------------------
@@ -406,6 +411,18 @@ class Handle(Protocol):
             NotLeading: this replica does not lead.
             WriteConflict: it has another UID.
             ObjectGone: there is no such object.
+            OutcomeUnknown: there was no response.
+            Exception: the API server refused, with its text.
+        """
+        ...
+
+    async def evict(self, pod: Pod) -> None:
+        """Delete *pod* by the eviction API, which respects disruption budgets; ``"Pod/eviction": ("create",)``.
+
+        Raises:
+            NotLeading: this replica does not lead.
+            WriteConflict: a disruption budget protects it now, or it is another pod by that name.
+            ObjectGone: there is no such pod.
             OutcomeUnknown: there was no response.
             Exception: the API server refused, with its text.
         """

@@ -67,7 +67,7 @@ class Metrics(Protocol):
             labels: the names of its labels.
 
         Raises:
-            ValueError: a name is not usable, or is used with another type, help or other labels.
+            ValueError: a name is not usable, or is used with another type, other labels or buckets.
         """
         ...
 

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
-from itertools import chain, count
+from itertools import chain
 from random import Random
 from typing import Any, Literal, TypeVar, cast
 
-import msgspec
 from attrs import define, field
 
 from trio_sched.config.feature_gates import DEFAULT_GATES
 from trio_sched.daemon.metrics.handle_metrics import PluginMetricRegistry, PluginMetrics
 from trio_sched.daemon.object_references import reference_to
-from trio_sched.daemon.object_writes import kind_to_write, plain_object, type_fields
 from trio_sched.daemon.plugin_handle import check_event, check_retry
 from trio_sched.daemon.plugin_http import PluginHttp
 from trio_sched.daemon.plugin_log import PluginLog, plugin_log
-from trio_sched.daemon.watched_kinds import Watched, check_kind
 from trio_sched.engine.histogram import Histogram
 from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
-from trio_sched.plugin_api.custom_resources import CustomResource, as_json
+from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.cycle_state import CycleState
-from trio_sched.plugin_api.handle import Handle, ObjectGone, WriteConflict
+from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.pending_pods import PendingPod, QueueState
 from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import DryRun, Victims
@@ -33,6 +30,7 @@ from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing.endpoints import Endpoint, PretendEndpoints
+from trio_sched.testing.fake_objects import FakeObjects
 
 T = TypeVar("T")
 
@@ -64,7 +62,7 @@ class FakeWaitingPod:
 
 
 @define(eq=False, kw_only=True)
-class FakeHandle:
+class FakeHandle(FakeObjects):
     """A `Handle` for tests; every attribute can be changed at any time."""
 
     profile_name: str = "default-scheduler"
@@ -72,18 +70,6 @@ class FakeHandle:
     """The name in metrics and logs of a plugin that gets this handle itself; see `for_plugin`."""
     gates: dict[str, bool] = field(factory=dict)
     """Feature gates that differ from Kubernetes' defaults, or that Kubernetes does not have."""
-    known_objects: MutableMapping[Any, list[Any]] = field(factory=dict)
-    """What `objects` returns, by kind: ``"Namespace"``, or a `CustomResource`.
-
-    Pods and nodes are those of *nodes* and *pending*, unless they are given here.
-    """
-    watched: frozenset[Watched] | None = None
-    """The kinds, and resources of events, that the plugins under test watch; None if that is not known.
-
-    `make_profile`, and all that makes plugins, adds to it.
-    """
-    clock: float = 0.0
-    """What `now` returns."""
     _nodes: NodeColumns = field(factory=lambda: NodeColumns(NodeTable()))
     waiting: dict[str, FakeWaitingPod] = field(factory=dict)
     """What `waiting_pods` returns, by UID."""
@@ -101,6 +87,10 @@ class FakeHandle:
     """The random number generator."""
     pending: MutableMapping[str, Pod | PendingPod] = field(factory=dict)
     """What `pending_pods` and `pending_pod` return, by ``namespace/name``; a plain pod is in flight."""
+    evicted: list[Pod] = field(factory=list)
+    """Pods that `evict` was called with."""
+    invalidations: int = 0
+    """How often `invalidate` was called."""
     retries: list[tuple[Pod, float]] = field(factory=list)
     """(pod, seconds) for every call of `retry_after`."""
     results_changes: int = 0
@@ -117,25 +107,14 @@ class FakeHandle:
     """UIDs of pods and pod groups for which `is_preempting_for` is true."""
     preempting_on: set[str] = field(factory=set)
     """Names of nodes for which `is_preempting_on` is true."""
-    patched: list[tuple[Watched, str, Mapping[str, Any]]] = field(factory=list)
-    """(kind, namespace/name, patch) for every call of `patch`."""
-    deleted: list[tuple[Watched, str]] = field(factory=list)
-    """(kind, namespace/name) for every call of `delete`."""
     events: list[tuple[Any, str, str]] = field(factory=list)
     """(object, reason, note) for every call of `record_event`."""
     counted: list[tuple[str, ...]] = field(factory=list)
     """(metric, labels…) for every call of `count`."""
     jobs: list[Callable[[], Awaitable[None]]] = field(factory=list)
     """What `run_in_background` was called with."""
-    refusal: Exception | None = None
-    """What `create`, `patch` and `delete` raise, unless it is None."""
-    while_waiting: Callable[[], None] = lambda: None
-    """Called whenever a plugin waits in `changed`."""
-    _versions: dict[Watched, tuple[int, tuple[Any, ...]]] = field(factory=dict, init=False)
-    """By kind: its version, and the objects that it stands for."""
     _shown_devices: dict[tuple[str, str, str], Any] = field(factory=dict, init=False)
     """The slices and claims that the columns have."""
-    _resource_versions: count[int] = field(factory=lambda: count(1000), init=False)
     _metrics: PluginMetricRegistry = field(factory=PluginMetricRegistry, init=False)
     _shared: dict[str, Any] = field(factory=dict, init=False)
 
@@ -173,6 +152,18 @@ class FakeHandle:
                 devices.put(one)
         self._shown_devices = found
 
+    def pods_or_nodes(self, kind: str) -> Iterable[Any]:
+        """The nodes, or the pods on them and those in *pending*."""
+        if kind == "Node":
+            return [view.node for view in self._nodes]
+        placed = chain.from_iterable(view.pods for view in self._nodes)
+        return [*placed, *(one.pod for one in self.pending_pods())]
+
+    def pod_created(self, pod: Any) -> None:
+        """Put a pod into *pending*."""
+        if isinstance(pod, Pod):
+            self.pending[pod.key] = pod
+
     def feature_enabled(self, gate: str) -> bool:
         """The value in *gates*, else Kubernetes' default.
 
@@ -184,46 +175,6 @@ class FakeHandle:
     def now(self) -> float:
         """The time on *clock*."""
         return self.clock
-
-    def objects(self, kind: Any) -> Iterable[Any]:
-        """The objects of *kind* in *known_objects*.
-
-        Raises:
-            KindNotWatched: neither are there any, nor do the plugins under test watch it.
-        """
-        known = self.known_objects.get(kind)
-        if known is None and kind == "Node":
-            return [view.node for view in self._nodes]
-        if known is None and kind == "Pod":
-            placed = chain.from_iterable(view.pods for view in self._nodes)
-            return [*placed, *(one.pod for one in self.pending_pods())]
-        if known is None and self.watched is not None:
-            check_kind(self.watched, kind)
-        return known or ()
-
-    def object(self, kind: Any, name: str, namespace: str = "") -> Any | None:
-        """The object in *known_objects* with this name, or None.
-
-        Raises:
-            KindNotWatched: as by `objects`.
-        """
-        for known in self.objects(kind):
-            if (known.metadata.namespace, known.metadata.name) == (namespace, name):
-                return known
-        return None
-
-    def version(self, kind: Any) -> int:
-        """A number that grows whenever *known_objects* has other objects of *kind* than at the last call.
-
-        Raises:
-            KindNotWatched: as by `objects`.
-        """
-        objects = tuple(self.objects(kind))
-        number, seen = self._versions.get(kind, (0, ()))
-        if len(objects) != len(seen) or any(now is not then for now, then in zip(objects, seen, strict=True)):
-            number += 1
-            self._versions[kind] = number, objects
-        return number
 
     def waiting_pods(self) -> Mapping[str, FakeWaitingPod]:
         """The pods in *waiting*."""
@@ -370,82 +321,15 @@ class FakeHandle:
         """Put *job* into *jobs*; the test calls and awaits it."""
         self.jobs.append(job)
 
-    async def read(self, kind: Any, name: str, *, namespace: str = "") -> Any:
-        """The object in *known_objects*.
+    def invalidate(self) -> None:
+        """Count the call in *invalidations*."""
+        self.invalidations += 1
 
-        Raises:
-            ObjectGone: there is none.
-        """
-        return self._stored(kind, name, namespace)
-
-    async def create(self, kind: Any, body: Any, *, namespace: str = "") -> Any:
-        """Put the object into *known_objects*, or raise *refusal*; ``generateName`` gets a number."""
+    async def evict(self, pod: Pod) -> None:
+        """Record the pod in *evicted*, or raise *refusal*."""
         if self.refusal is not None:
             raise self.refusal
-        number = next(self._resource_versions)
-        whole = {**type_fields(kind), **plain_object(kind, body)}
-        metadata = dict(whole["metadata"])
-        metadata["name"] = metadata.get("name") or f"{metadata.get('generateName', '')}{number}"
-        namespace = namespace or metadata.get("namespace", "")
-        metadata |= {"namespace": namespace, "uid": f"created-{number}", "resourceVersion": str(number)}
-        new = _decoded(kind, {**whole, "metadata": metadata})
-        self.known_objects[kind] = [*self.known_objects.get(kind, ()), new]
-        return new
-
-    async def patch(
-        self, kind: Any, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
-    ) -> Any:
-        """Record the patch in *patched* and merge it into the object in *known_objects*, or raise *refusal*.
-
-        Raises:
-            ObjectGone: there is no such object.
-            WriteConflict: it has another version than *patch*.
-        """
-        if self.refusal is not None:
-            raise self.refusal
-        self.patched.append((kind, f"{namespace}/{name}".lstrip("/"), patch))
-        is_real = kind not in ("Pod", "Node") or kind in self.known_objects
-        old = self._stored(kind, name, namespace) if is_real else self.object(kind, name, namespace)
-        if old is None:
-            return None
-        version = patch.get("metadata", {}).get("resourceVersion")
-        if version is not None and version != old.metadata.resource_version:
-            raise WriteConflict(f"the object {name} is at version {old.metadata.resource_version}, not {version}")
-        merged = _merged(msgspec.json.decode(as_json(old)), patch)
-        merged["metadata"]["resourceVersion"] = str(next(self._resource_versions))
-        new = _decoded(kind, merged)
-        if is_real:
-            self.known_objects[kind] = [new if one is old else one for one in self.known_objects[kind]]
-        return new
-
-    async def delete(self, kind: Any, name: str, *, namespace: str = "", uid: str = "") -> None:
-        """Record the deletion in *deleted* and take the object out of *known_objects*, or raise *refusal*.
-
-        Raises:
-            ObjectGone: there is no such object.
-        """
-        if self.refusal is not None:
-            raise self.refusal
-        old = self._stored(kind, name, namespace)
-        self.deleted.append((kind, f"{namespace}/{name}".lstrip("/")))
-        self.known_objects[kind] = [one for one in self.known_objects.get(kind, ()) if one is not old]
-
-    def _stored(self, kind: Any, name: str, namespace: str) -> Any:
-        old = self.object(kind, name, namespace)
-        if old is None:
-            raise ObjectGone(f"no {kind} is called {name}")
-        return old
-
-    async def changed(self, kind: Any, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
-        """Advance *clock* by *timeout_seconds* and call *while_waiting*.
-
-        Raises:
-            KindNotWatched: as by `objects`.
-        """
-        self.objects(kind)
-        self.clock += timeout_seconds
-        self.while_waiting()
-        return True
+        self.evicted.append(pod)
 
 
 class _OfPlugin:
@@ -467,22 +351,3 @@ class _OfPlugin:
 
     def shared(self, factory: Callable[[], T]) -> T:
         return self._handle.shared_of(self.plugin_name, factory)
-
-
-def _decoded(kind: Watched, whole: Mapping[str, Any]) -> Any:
-    """An object as in JSON, as plugins read it."""
-    if isinstance(kind, CustomResource):
-        return kind.decode(msgspec.json.encode(whole))
-    return msgspec.convert(whole, kind_to_write(kind).type)
-
-
-def _merged(target: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(target)
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        elif isinstance(value, Mapping):
-            merged[name] = _merged(merged.get(name) or {}, value)
-        else:
-            merged[name] = value
-    return merged

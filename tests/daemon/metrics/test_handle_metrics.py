@@ -123,7 +123,7 @@ class Wrong:
         ("histogram", ("a", "X."), {"buckets": ("x",)}, "must be numbers"),
         ("gauge", ("known_total", "K."), {}, "is used in two ways: counter .* and gauge"),
         ("counter", ("known_total", "K."), {"labels": ("a",)}, "is used in two ways"),
-        ("counter", ("known_total", "Another."), {}, "is used in two ways"),
+        ("histogram", ("known_seconds", "K."), {"buckets": (1, 2)}, r"with no labels and the buckets 1\.0, 2\.0"),
     ]
 
 
@@ -131,6 +131,7 @@ class Wrong:
 def test_what_cannot_be_meant_is_said(method: str, args: Any, more: dict[str, Any], problem: str) -> None:
     metrics = PluginMetricRegistry().of_plugin("Mine")
     metrics.counter("known_total", "K.")
+    metrics.histogram("known_seconds", "K.", buckets=(1,))
     with pytest.raises(ValueError, match=problem):
         getattr(metrics, method)(*args, **more)
 

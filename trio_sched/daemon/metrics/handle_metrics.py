@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from trio_sched.daemon.limits import MAX_PLUGIN_LABEL_CHARACTERS, MAX_PLUGIN_METRICS, MAX_PLUGIN_SERIES
 from trio_sched.daemon.metrics.exposed import Exposed, Series, Value
@@ -150,7 +150,8 @@ class PluginMetricRegistry:
         """
         known = self.metrics.get(family.name)
         if known is not None:
-            if type(known) is of and known.family == family:
+            if type(known) is of and evolve(known.family, text=family.text) == family:
+                known.family = family  # a help may be put right
                 return known
             raise ValueError(
                 f"metric {family.name} is used in two ways: {_described(known.family)}, and {_described(family)}; "
@@ -243,5 +244,6 @@ def _clean(text: str) -> str:
 
 
 def _described(family: Family) -> str:
-    labels = f" with the labels {', '.join(family.labels)}" if family.labels else ""
-    return f"{family.type.value}{labels} and the help {family.text[:60]!r}"
+    labels = f"the labels {', '.join(family.labels)}" if family.labels else "no labels"
+    buckets = f" and the buckets {', '.join(map(str, family.buckets))}" if family.buckets else ""
+    return f"{family.type.value} with {labels}{buckets}"

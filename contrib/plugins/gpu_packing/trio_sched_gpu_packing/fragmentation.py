@@ -17,8 +17,28 @@ from numpy.typing import NDArray
 
 from trio_sched_gpu_packing.demand import Demand
 
+_FEW: Final = 64
+"""So many nodes are evaluated faster than it is found out which of them look alike."""
 _MAX_CELLS: Final = 1 << 21
 """How many numbers an array of a single step may have; what is larger is done in parts."""
+
+
+@frozen(eq=False)
+class NodeStates:
+    """The nodes as far as fragmentation sees them."""
+
+    cpu_milli: NDArray[np.int64]
+    """Shape (nodes,): free CPU."""
+    idle: NDArray[np.int64]
+    """Shape (nodes, GPUs): what is idle of each GPU, in thousandths; 0 where a node has fewer of them."""
+    model: NDArray[np.intp]
+    """Shape (nodes,): the row in *usable*."""
+    usable: NDArray[np.bool_]
+    """Shape (models, shapes of the demand): which shapes may run on a model of GPU."""
+
+    def take(self, rows: NDArray[np.intp] | slice) -> NodeStates:
+        """Only these nodes."""
+        return NodeStates(self.cpu_milli[rows], self.idle[rows], self.model[rows], self.usable)
 
 
 @frozen
@@ -33,88 +53,53 @@ class Weights:
     """What an idle node of 128 cores, or of 8 GPUs, costs, in thousandths of a GPU: decides where the rest is equal."""
 
 
-def fragmentation(
-    demand: Demand,
-    cpu_milli: NDArray[np.int64],
-    idle: NDArray[np.int64],
-    usable: NDArray[np.bool_],
-    weights: Weights,
-) -> NDArray[np.float64]:
-    """What cannot be used of the idle GPUs, in thousandths of a GPU.
-
-    Args:
-        demand: the expected pods.
-        cpu_milli: shape (nodes,): free CPU.
-        idle: shape (nodes, GPUs): what is free of each GPU, in thousandths; 0 where a node has fewer GPUs.
-        usable: shape (nodes, shapes of *demand*): which of them the node's model of GPU allows.
-        weights: of the two measures.
-
-    Returns:
-        Shape (nodes,).
-    """
-    count, gpus = idle.shape
+def fragmentation(demand: Demand, nodes: NodeStates, weights: Weights) -> NDArray[np.float64]:
+    """Shape (nodes,): what cannot be used of the idle GPUs of each node, in thousandths of a GPU."""
+    count, gpus = nodes.idle.shape
     shapes = len(demand.shapes)
-    if not shapes or not count:
+    if not shapes or not count or not (weights.filled or weights.one_pod):
         return np.zeros(count)
+    if count > _FEW:
+        # Many nodes look alike, all idle ones for instance; which GPU of a node it is does not matter.
+        looks = np.column_stack((nodes.cpu_milli, nodes.model, np.sort(nodes.idle, axis=1)))
+        _looks, first, look_of = np.unique(looks, axis=0, return_index=True, return_inverse=True)
+        if 2 * len(first) < count:
+            return fragmentation(demand, nodes.take(first), weights)[look_of.reshape(-1)]
     step = max(1, _MAX_CELLS // max(shapes, gpus * len(demand.sizes)))
-    parts = [
-        _fragmentation(demand, cpu_milli[i : i + step], idle[i : i + step], usable[i : i + step], weights)
-        for i in range(0, count, step)
-    ]
+    parts = [_fragmentation(demand, nodes.take(slice(i, i + step)), weights) for i in range(0, count, step)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def share_losses(
-    demand: Demand,
-    milli: int,
-    cpu_milli: NDArray[np.int64],
-    idle: NDArray[np.int64],
-    usable: NDArray[np.bool_],
-    weights: Weights,
-) -> NDArray[np.float64]:
-    """The fragmentation of each node if each of its GPUs gave a share of *milli*.
+def share_losses(demand: Demand, milli: int, nodes: NodeStates, weights: Weights) -> NDArray[np.float64]:
+    """Shape (nodes, GPUs): the fragmentation of each node if that GPU of it gave a share of *milli*.
 
-    Args:
-        demand: as in `fragmentation`.
-        milli: the share.
-        cpu_milli: free CPU once the pod is there.
-        idle: as in `fragmentation`.
-        usable: as in `fragmentation`.
-        weights: as in `fragmentation`.
-
-    Returns:
-        Shape (nodes, GPUs); infinite where a GPU has less than that left.
+    Infinite where the GPU has less than that left.
     """
-    losses = np.full(idle.shape, np.inf)
-    node, gpu = np.nonzero(idle >= milli)
+    losses = np.full(nodes.idle.shape, np.inf)
+    node, gpu = np.nonzero(nodes.idle >= milli)
     if len(node):
-        after = idle[node]
-        after[np.arange(len(node)), gpu] -= milli
-        losses[node, gpu] = fragmentation(demand, cpu_milli[node], after, usable[node], weights)
+        after = nodes.take(node)
+        after.idle[np.arange(len(node)), gpu] -= milli
+        losses[node, gpu] = fragmentation(demand, after, weights)
     return losses
 
 
-def _fragmentation(
-    demand: Demand,
-    cpu_milli: NDArray[np.int64],
-    idle: NDArray[np.int64],
-    usable: NDArray[np.bool_],
-    weights: Weights,
-) -> NDArray[np.float64]:
-    total = idle.sum(axis=1)
-    by_size = idle[:, :, None]
+def _fragmentation(demand: Demand, nodes: NodeStates, weights: Weights) -> NDArray[np.float64]:
+    total = nodes.idle.sum(axis=1)
+    by_size = nodes.idle[:, :, None]
     fits = by_size >= demand.sizes  # (nodes, GPUs, sizes)
     fitting = np.count_nonzero(fits, axis=1)[:, demand.size_of]
     # Shape (nodes, shapes) from here on.
-    enough_cpu = cpu_milli[:, None] >= demand.cpu_milli
-    hosts = usable & enough_cpu & (fitting >= demand.gpus)
+    hosts = fitting >= demand.gpus
+    hosts &= nodes.cpu_milli[:, None] >= demand.cpu_milli
+    hosts &= nodes.usable[nodes.model]
     lost = np.zeros(len(total))
     if weights.one_pod:
         too_small = np.where(fits, 0, by_size).sum(axis=1)[:, demand.size_of]
         lost += weights.one_pod * (np.where(hosts, too_small, total[:, None]) @ demand.frequency)
     if weights.filled:
         pods = (by_size // demand.sizes).sum(axis=1)[:, demand.size_of] // demand.gpus
-        np.minimum(pods, cpu_milli[:, None] // np.maximum(demand.cpu_milli, 1), out=pods)
+        np.minimum(pods, nodes.cpu_milli[:, None] // np.maximum(demand.cpu_milli, 1), out=pods)
         used = np.where(hosts, pods * (demand.gpus * demand.milli), 0)
         lost += weights.filled * (total - used @ demand.frequency)
     return lost

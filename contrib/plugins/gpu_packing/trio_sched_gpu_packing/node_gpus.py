@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
 from attrs import define, field
+from numpy.typing import NDArray
 
 from trio_sched.plugin_api import NodeColumns, Pod
 from trio_sched_gpu_packing.demand import MILLI, Shape
@@ -64,20 +66,23 @@ class NodeGpus:
     index_of: IndexOf
     _kept: dict[str, tuple[int, list[int]]] = field(factory=dict, init=False)
 
-    def idle(self, nodes: NodeColumns, resource: str) -> list[list[int]]:
-        """For each of *nodes* what is idle of each of its GPUs."""
+    def idle(self, nodes: NodeColumns, resource: str) -> NDArray[np.int64]:
+        """Shape (nodes, GPUs): what is idle of each GPU; 0 where a node has fewer of them than another."""
         if len(self._kept) > 2 * nodes.total_nodes + 100:  # nodes come and go
             self._kept.clear()
         row = nodes.resource_row(resource)
         if row is None:
-            return [[] for _ in range(len(nodes))]
-        amounts, versions, found = nodes.allocatable[row].tolist(), nodes.versions.tolist(), []
+            return np.zeros((len(nodes), 0), dtype=np.int64)
+        amounts, versions = nodes.allocatable[row].tolist(), nodes.versions.tolist()
+        found: list[list[int]] = []
         for position, name in enumerate(nodes.names):
             kept = self._kept.get(name)
             if kept is None or kept[0] != versions[position]:
                 kept = self._kept[name] = (versions[position], self._idle(amounts[position], nodes.node(position).pods))
             found.append(kept[1])
-        return found
+        width = max(map(len, found), default=0)
+        padded = [gpus if len(gpus) == width else gpus + [0] * (width - len(gpus)) for gpus in found]
+        return np.array(padded, dtype=np.int64).reshape(len(found), width)
 
     def of(self, nodes: NodeColumns, position: int, resource: str, pods: Iterable[Pod]) -> list[int]:
         """What would be idle of each GPU of one node with just these *pods* on it."""

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 import numpy as np
 import trio
 import trio.lowlevel
-from attrs import field, frozen, validators
+from attrs import evolve, field, frozen, validators
 from numpy.typing import NDArray
 
 from trio_sched.plugin_api import (
@@ -34,7 +34,7 @@ from trio_sched.plugin_api import (
     unschedulable,
 )
 from trio_sched_gpu_packing.demand import MILLI, Demand, Shape, UnusableRequest, shape_of
-from trio_sched_gpu_packing.fragmentation import Weights, fragmentation, share_losses
+from trio_sched_gpu_packing.fragmentation import NodeStates, Weights, fragmentation, share_losses
 from trio_sched_gpu_packing.node_gpus import NodeGpus, choose, parse_indexes
 
 _MAX_GPUS: Final = 64
@@ -132,30 +132,26 @@ class GpuPacking:
         """Each GPU must have enough left by itself."""
         shape = self._shape(pod)
         idle = self._node_gpus.idle(nodes, self._args.resource)
-        fitting = (sum(left >= shape.milli for left in gpus) for gpus in idle)
-        passes = np.array([count >= shape.gpus for count in fitting], dtype=np.bool_)
+        passes: NDArray[np.bool_] = np.count_nonzero(idle >= shape.milli, axis=1) >= shape.gpus
         return Verdicts.where(passes, otherwise=_NO_ROOM)
 
     @hookimpl
     def score(self, pod: Pod, nodes: NodeColumns, state: CycleState) -> Int64Array:
         """Less by how much fragmentation the pod would cause; raw, in millionths of a GPU."""
-        shape, idle = self._lenient_shape(pod), self._idle(nodes)
-        usable = self._usable_on(nodes)
-        cpu = nodes.allocatable[0] - nodes.requested[0]
-        before = fragmentation(self._demand, cpu, idle, usable, self.weights)
-        cpu -= shape.cpu_milli
+        shape, before = self._lenient_shape(pod), self._states(nodes)
+        lost_before = fragmentation(self._demand, before, self.weights)
+        after = evolve(before, cpu_milli=before.cpu_milli - shape.cpu_milli)
         if shape.is_share:
-            losses = share_losses(self._demand, shape.milli, cpu, idle, usable, self.weights)
-            after = losses.min(axis=1, initial=np.inf)
-            after[np.isinf(after)] = _NOWHERE  # the filter has rejected these nodes
+            lost = share_losses(self._demand, shape.milli, after, self.weights).min(axis=1, initial=np.inf)
+            lost[np.isinf(lost)] = _NOWHERE  # the filter has rejected these nodes
         else:
-            taken = idle.copy()
-            whole = taken >= MILLI
-            taken[whole & (np.cumsum(whole, axis=1) <= shape.gpus)] -= MILLI
-            after = fragmentation(self._demand, cpu, taken, usable, self.weights)
-        left = idle.sum(axis=1) - shape.gpus * shape.milli
-        spare = np.maximum(cpu, 0) / _CPU_SCALE + left / _GPU_SCALE
-        return int_scores(np.rint((before - after - self.weights.best_fit * spare) * _RESOLUTION))
+            idle = before.idle.copy()
+            whole = idle >= MILLI
+            idle[whole & (np.cumsum(whole, axis=1) <= shape.gpus)] -= MILLI
+            lost = fragmentation(self._demand, evolve(after, idle=idle), self.weights)
+        left = before.idle.sum(axis=1) - shape.gpus * shape.milli
+        spare = np.maximum(after.cpu_milli, 0) / _CPU_SCALE + left / _GPU_SCALE
+        return int_scores(np.rint((lost_before - lost - self.weights.best_fit * spare) * _RESOLUTION))
 
     @hookimpl
     def normalize_score(self, pod: Pod, scores: Int64Array, state: CycleState) -> Int64Array:
@@ -246,31 +242,30 @@ class GpuPacking:
         idle = self._node_gpus.of(nodes, position, self._args.resource, others)
         if not shape.is_share:
             return choose(idle, shape)
-        row = nodes.take(np.array([position]))
-        cpu = row.allocatable[0] - row.requested[0]  # the request of this pod is among them
-        columns, usable = np.array([idle], dtype=np.int64), self._usable_on(row)
-        losses = share_losses(self._demand, shape.milli, cpu, columns, usable, self.weights)
+        # The request of this pod is among those of the node already.
+        states = self._states(nodes.take(np.array([position])))
+        states = evolve(states, idle=np.array([idle], dtype=np.int64))
+        losses = share_losses(self._demand, shape.milli, states, self.weights)
         loss, _left, best = min(
             ((loss, left, gpu) for gpu, (loss, left) in enumerate(zip(losses[0].tolist(), idle, strict=True))),
             default=(np.inf, 0, 0),
         )
         return () if np.isinf(loss) else (best,)
 
-    def _idle(self, nodes: NodeColumns) -> Int64Array:
-        """Shape (nodes, GPUs)."""
-        rows = self._node_gpus.idle(nodes, self._args.resource)
-        width = max(map(len, rows), default=0)
-        return np.array([row + [0] * (width - len(row)) for row in rows], dtype=np.int64).reshape(len(rows), width)
-
-    def _usable_on(self, nodes: NodeColumns) -> NDArray[np.bool_]:
-        """Shape (nodes, shapes of the mix)."""
+    def _states(self, nodes: NodeColumns) -> NodeStates:
         label = self._args.model_label
-        values, vocabulary = nodes.label_values(label), nodes.label_vocabulary(label)
-        distinct, inverse = np.unique(values, return_inverse=True)
-        table = [self._usable_by(vocabulary[value] or "") for value in distinct.tolist()]
-        return np.array(table, dtype=np.bool_).reshape(len(table), len(self._demand.shapes))[inverse]
+        vocabulary = nodes.label_vocabulary(label)
+        values, model = np.unique(nodes.label_values(label), return_inverse=True)
+        usable = [self._usable_by(vocabulary[value] or "") for value in values.tolist()]
+        return NodeStates(
+            cpu_milli=nodes.allocatable[0] - nodes.requested[0],
+            idle=self._node_gpus.idle(nodes, self._args.resource),
+            model=model.reshape(-1),
+            usable=np.array(usable, dtype=np.bool_).reshape(len(usable), len(self._demand.shapes)),
+        )
 
     def _usable_by(self, model: str) -> NDArray[np.bool_]:
+        """Shape (shapes of the mix,)."""
         usable = self._usable.get(model)
         if usable is None:
             usable = self._usable[model] = self._demand.usable_on(model)

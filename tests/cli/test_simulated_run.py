@@ -1,0 +1,82 @@
+"""What plugins do in a simulation: real requests while the simulated time stands still."""
+
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+import trio
+from plugin_base import PluginBase
+from trio.testing import MockClock
+
+from trio_sched.cli.simulated_run import Plan, run_simulation
+from trio_sched.config.feature_gates import DEFAULT_GATES
+from trio_sched.daemon.limits import BLOCKING_SECONDS
+from trio_sched.plugin_api import Pod, Status, hookimpl, unschedulable
+from trio_sched.testing.cluster_settings import cluster_settings
+
+
+class Respond(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        time.sleep(1.5 * BLOCKING_SECONDS)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"5")
+
+    def log_message(self, *_args: Any) -> None: ...
+
+
+@pytest.fixture
+def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    server = HTTPServer(("127.0.0.1", 0), Respond)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+async def test_plugins_make_real_requests_in_no_simulated_time(
+    url: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Asking(PluginBase):
+        load: int | None = None
+
+        @hookimpl
+        async def run(self) -> None:
+            began = trio.current_time()
+            self.load = int((await self.handle.http.get(url)).text)
+            type(self).log.append(trio.current_time() - began)
+
+        @hookimpl
+        def pre_filter(self, pod: Pod) -> Status | None:
+            if self.load is None:
+                self.handle.retry_after(pod, 5)
+                return unschedulable("no data yet")
+            type(self).log.append(self.load)
+            return None
+
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n"},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+    }
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec}
+    plan = Plan(
+        settings=cluster_settings(None, DEFAULT_GATES, [Asking], False),
+        manifests=[node, pod],
+        seed=0,
+        begins=datetime.now(UTC),
+    )
+    await run_simulation(plan, lambda _decided, _all: None)
+    assert Asking.log[0] == 0
+    assert Asking.log[-1] == 5
+    assert "blocks the scheduler" not in caplog.text
