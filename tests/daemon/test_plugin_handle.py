@@ -282,14 +282,3 @@ async def test_requests_about_no_object_are_not_sent(
     with pytest.raises(LookupError, match="give the name"):
         await handle.patch(kind, name, {}, namespace="default")
     assert api.store.get("persistentvolumeclaims", "default/data") is not None
-
-
-async def test_results_that_are_being_computed_cannot_be_said_to_have_changed(
-    assembly: Assembly, handle: Handle
-) -> None:
-    before = assembly.scheduler.signature_epoch
-    with assembly.object_cache.dependencies.recording(), pytest.raises(RuntimeError, match="where the data changes"):
-        handle.results_changed()
-    assert assembly.scheduler.signature_epoch == before
-    handle.results_changed()
-    assert assembly.scheduler.signature_epoch == before + 1

@@ -319,33 +319,3 @@ async def test_a_fake_handle_has_them_too() -> None:
     assert (fake.evicted, fake.invalidations) == ([made], 1)
     fake.retry_after(pod("p"), 5)
     assert [(one.name, seconds) for one, seconds in fake.retries] == [("p", 5)]
-
-
-async def test_results_that_follow_from_fetched_data_are_computed_again_when_a_plugin_says_so(
-    autojump_clock: MockClock,
-) -> None:
-    class Fetched:
-        name = "Fetched"
-        depends_on = frozenset({Input.NODE})
-        best: ClassVar[str] = "node-1"
-
-        def __init__(self, args: Any, handle: Handle) -> None:
-            self.handle = handle
-            Fetched.instance = self  # type: ignore[attr-defined]
-
-        @hookimpl
-        def sign(self, pod: Pod) -> str:
-            return ""
-
-        @hookimpl
-        def filter_node(self, node: NodeView) -> Status | None:
-            return None if node.name == Fetched.best else unschedulable("not now")
-
-    async with virtual_cluster(nodes=2, plugins=[Fetched]) as cluster:
-        await cluster.create(pod("first", cpu="1"))
-        await cluster.settle()
-        Fetched.best = "node-2"
-        Fetched.instance.handle.results_changed()  # type: ignore[attr-defined]
-        await cluster.create(pod("second", cpu="1"))
-        await cluster.settle()
-        assert cluster.placements() == {"default/first": "node-1", "default/second": "node-2"}

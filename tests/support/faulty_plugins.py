@@ -333,6 +333,13 @@ class KeepsThePodBefore(Base):
         return unschedulable("twice") if was > pod.name else None
 
 
+@fault("hidden_state", "another instance of the plugin answers otherwise")
+class LooksAtIdentities(Base):
+    @hookimpl
+    def score_node(self, node: NodeView) -> int:
+        return id(node.node) // 16 % 100
+
+
 # --- signatures and caches ------------------------------------------------------------------------------------------
 
 

@@ -216,16 +216,6 @@ class PluginHandle:
         if self._parts.scheduler.queue.retries.start(pod.uid, pod.key, self.plugin_name, due):
             self._parts.retries_changed()
 
-    def results_changed(self) -> None:
-        """Forget what was cached."""
-        scheduler = self._parts.scheduler
-        if scheduler.dependencies.is_recording:
-            raise RuntimeError(
-                "handle.results_changed is called while results are computed that will be cached, so it would never "
-                "end; call it where the data changes, in run for instance"
-            )
-        scheduler.invalidate_signatures()
-
     async def bind(self, pod: Pod, node_name: str) -> Status | None:
         """Bind through the API server."""
         with time_does_not_count():  # a bind without a response is looked up for as long as that takes

@@ -225,17 +225,6 @@ class Handle(Protocol):
         """
         ...
 
-    def results_changed(self) -> None:
-        """Have cached results computed again, because something has changed that the scheduler does not see.
-
-        For plugins with ``sign`` or ``depends_on`` whose results follow from data that they fetch themselves, in
-        ``run`` for instance. It makes no pod tried again: for that there are `activate`, `retry_after` and events.
-
-        Raises:
-            RuntimeError: it is called from a hook whose results are to be cached.
-        """
-        ...
-
     def waiting_pods(self) -> Mapping[str, WaitingPod]:
         """Waiting pods, by UID: those whose permit returned `Wait`."""
         ...

@@ -1,9 +1,22 @@
 """The toolkit for tests of plugins: describe a small cluster, and see what a plugin decides.
 
-This package and `trio_sched.plugin_api` are the only ones with a stable API. Product code never imports it.
-`trio_sched.testing.strategies` makes random clusters; it needs Hypothesis, so it is not imported here::
+This package and `trio_sched.plugin_api` are the only ones with a stable API. Product code never imports it::
 
-    from trio_sched.testing import check_conformance, node, pod, schedule
+    from trio_sched.testing import conformance_test, node, pod, schedule, virtual_cluster
+
+    test_conformance = conformance_test(MyPlugin)
+
+
+    def test_it_filters():
+        schedule(pod("p"), on=[node("a"), node("b")], plugins=[MyPlugin]).assert_scheduled(on="a")
+
+
+    async def test_it_works_in_a_cluster():  # pytest runs it on a clock that jumps
+        async with virtual_cluster(nodes=3, plugins=[MyPlugin]) as cluster:
+            await cluster.create(pod("p"))
+            await cluster.wait_scheduled("p")
+
+`trio_sched.testing.strategies` makes random clusters; it needs Hypothesis, so it is not imported here.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -93,8 +93,6 @@ class FakeHandle(FakeObjects):
     """How often `invalidate` was called."""
     retries: list[tuple[Pod, float]] = field(factory=list)
     """(pod, seconds) for every call of `retry_after`."""
-    results_changes: int = 0
-    """How often `results_changed` was called."""
     endpoints: MutableMapping[str, Endpoint] = field(factory=dict)
     """What responds to the requests of `http`, by the beginning of the URL: ``{"http://prometheus:9090": respond}``."""
     dry_run: DryRun = field(factory=lambda: DryRun({}, {}))
@@ -224,10 +222,6 @@ class FakeHandle(FakeObjects):
         """
         check_retry(pod, seconds)
         self.retries.append((pod, seconds))
-
-    def results_changed(self) -> None:
-        """Count the call in *results_changes*."""
-        self.results_changes += 1
 
     @property
     def log(self) -> PluginLog:

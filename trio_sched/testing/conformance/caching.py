@@ -57,7 +57,7 @@ class _Cached:
     world: World
     _table: NodeTable = field(init=False)
     _cache: SignatureCache = field(init=False)
-    _results_changes: int = 0
+    _invalidations: int = 0
     _first: dict[object, Pod] = field(factory=dict, init=False)
     """By signature: the first pod that had it."""
 
@@ -105,8 +105,8 @@ class _Cached:
             signature = profile.signature(pod)
             if None in signature:
                 return ""
-            if self.trial.handle.results_changes != self._results_changes:
-                self._results_changes = self.trial.handle.results_changes
+            if self.trial.handle.invalidations != self._invalidations:
+                self._invalidations = self.trial.handle.invalidations
                 self._cache.clear()
             is_new = self._cache.evaluation(signature) is None
             self.trial.reset_random()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
+import msgspec
 import numpy as np
+from attrs import evolve
 
 from trio_sched.engine.filtering import run_pre_filters
 from trio_sched.engine.hook_failure import HookFailed
@@ -18,11 +20,12 @@ from trio_sched.plugin_api.verdicts import QueuedPod
 from trio_sched.snapshot.node_columns import NodeColumns
 from trio_sched.testing.conformance.results import ask, comparable
 from trio_sched.testing.conformance.shifted_time import namespaces_of, shifted_time
-from trio_sched.testing.conformance.subject import Subject, Trial
+from trio_sched.testing.conformance.subject import Cluster, Subject, Trial
 
 _SHIFTS: Final = (1, 61, 5 * 3600 + 61, 13 * 3600 + 1, 86_400 * 3 + 7, 86_400 * 200 + 7 * 3600)
 """Seconds; another minute, hour, day of the week and season, each odd or even."""
 
+S = TypeVar("S", bound=msgspec.Struct)
 Answers = dict[str, tuple[object, ...]]
 """By pod: what every hook has answered, to be compared."""
 
@@ -31,9 +34,10 @@ def hidden_state_problems(subject: Subject) -> Iterator[str]:
     """On what else the answers depend."""
     trial = subject.fresh()
     namespaces = namespaces_of(trial.plugin)
-    pods = subject.pods
 
-    def answers(shift: float = 0.0, seed: int = 0, order: int = 1, *, again: Trial | None = None) -> Answers:
+    def answers(
+        shift: float = 0.0, seed: int = 0, order: int = 1, *, again: Trial | None = None, of: Subject = subject
+    ) -> Answers:
         with shifted_time(shift, namespaces) as clock, _random_state_kept():
 
             def start() -> None:
@@ -42,11 +46,11 @@ def hidden_state_problems(subject: Subject) -> Iterator[str]:
                 random.seed(seed)
                 np.random.seed(seed)
 
-            return _answers(subject.fresh() if again is None else again, subject, pods[::order], start)
+            return _answers(of.fresh() if again is None else again, of, of.pods[::order], start)
 
     first = answers(again=trial)
     other = _differing(first, answers(again=trial)) or _differing(first, answers(order=-1, again=trial))
-    if not subject.is_instance and (found := _differing(first, answers())):
+    if not subject.is_instance and (found := _differing(first, answers(of=_copied(subject)))):
         yield (
             f"{found}: another instance of the plugin answers otherwise, though everything is the same: results must "
             "follow from the arguments of the hook, the handle and the state of the cycle"
@@ -67,6 +71,18 @@ def hidden_state_problems(subject: Subject) -> Iterator[str]:
                 "take handle.now() or, to compare with times in objects, handle.wall_seconds()"
             )
             return
+
+
+def _copied(subject: Subject) -> Subject:
+    """The same with equal pods and nodes that are other objects."""
+    pods = tuple(_copy(one) for one in subject.pods)
+    nodes = tuple(_copy(one) for one in subject.cluster.nodes)
+    return evolve(subject, pods=pods, cluster=Cluster(nodes, tuple(_copy(one) for one in subject.cluster.running)))
+
+
+def _copy(one: S) -> S:
+    """An equal object."""
+    return msgspec.json.decode(msgspec.json.encode(one), type=type(one))
 
 
 def _answers(trial: Trial, subject: Subject, pods: Sequence[Pod], start: Callable[[], None]) -> Answers:

@@ -31,7 +31,7 @@ class Rejection:
 
 
 def judge(trial: Trial, columns: NodeColumns, pod: Pod) -> Rejection | None:
-    """None if the pod may be bound to a node.
+    """None if the pod may be bound to any node.
 
     Raises:
         HookFailed: a hook failed.
@@ -54,7 +54,18 @@ def judge(trial: Trial, columns: NodeColumns, pod: Pod) -> Rejection | None:
         statuses = {outcome.status(position) for position in range(len(columns))} - {None}
         reasons = sorted({reason for status in statuses if status is not None for reason in status.all_reasons})
         return Rejection("filter", tuple(reasons), any(status.code == Code.PENDING for status in statuses if status))
-    name = columns.name(int(outcome.passes.argmax()))
+    feasible = [columns.name(position) for position in np.flatnonzero(outcome.passes).tolist()]
+    rejections = [_reserved(trial, pod, name, state) for name in feasible]
+    return None if None in rejections else rejections[0]
+
+
+def _reserved(trial: Trial, pod: Pod, name: str, state: CycleState) -> Rejection | None:
+    """Whether the pod may be bound to a node on which it can run; what was reserved is released again.
+
+    Raises:
+        HookFailed: a hook failed.
+    """
+    profile, rejection = trial.profile, None
     try:
         rejection = _first_rejection(profile.reserve, pod, name, state)
         for hook in profile.permit if rejection is None else ():

@@ -1,7 +1,6 @@
 from typing import Any
 
 import trio
-from trio.testing import MockClock
 from trio_sched_gpu_packing import GpuPacking
 
 from trio_sched.plugin_api import Node, Pod
@@ -61,7 +60,7 @@ def test_a_request_between_one_and_two_gpus_is_refused() -> None:
     assert "which is more than one GPU of 1000 and no whole number of them" in outcome.message
 
 
-async def test_shares_are_packed_and_their_gpus_written_down(autojump_clock: MockClock) -> None:
+async def test_shares_are_packed_and_their_gpus_written_down() -> None:
     async with virtual_cluster(
         nodes=[gpu_node("a", 2), gpu_node("b", 2)], config=CONFIG, plugins=[GpuPacking]
     ) as cluster:
@@ -76,7 +75,7 @@ async def test_shares_are_packed_and_their_gpus_written_down(autojump_clock: Moc
         assert sorted(per_gpu.count(place) for place in placed) == [1, 1, 2, 2]
 
 
-async def test_no_gpu_is_given_more_than_it_has_while_pods_come_and_go(autojump_clock: MockClock) -> None:
+async def test_no_gpu_is_given_more_than_it_has_while_pods_come_and_go() -> None:
     """Also by another process that knows only the annotations."""
     sizes = [700, 300, 500, 500, 1000, 2000, 120, 880, 300, 650]
     async with virtual_cluster(
@@ -103,7 +102,7 @@ async def test_no_gpu_is_given_more_than_it_has_while_pods_come_and_go(autojump_
             assert max(used.values(), default=0) <= 1000, used
 
 
-async def test_the_mix_of_pods_is_learnt_and_followed(autojump_clock: MockClock) -> None:
+async def test_the_mix_of_pods_is_learnt_and_followed() -> None:
     """Where pods need many cores, a GPU beside few idle ones is worth little, so small pods go there."""
     nodes = [gpu_node("many-cores", 4, cpu="64"), gpu_node("few-cores", 4, cpu="12")]
     async with virtual_cluster(nodes=nodes, config=CONFIG, plugins=[GpuPacking]) as cluster:
@@ -118,7 +117,7 @@ async def test_the_mix_of_pods_is_learnt_and_followed(autojump_clock: MockClock)
         assert large in ("many-cores", "few-cores")
 
 
-async def test_whole_gpus_need_no_annotation(autojump_clock: MockClock) -> None:
+async def test_whole_gpus_need_no_annotation() -> None:
     config = CONFIG.replace(f"{{resource: {RESOURCE}, unitsPerGpu: 1000}}", "{resource: nvidia.com/gpu}")
     nodes = [node(name, cpu="32", allocatable={"nvidia.com/gpu": 2}) for name in ("a", "b")]
     async with virtual_cluster(nodes=nodes, config=config, plugins=[GpuPacking]) as cluster:

@@ -106,7 +106,7 @@ class GpuPacking:
         if demand.shapes and demand.distance(self._demand) > _DRIFT:
             self._demand = demand
             self._usable.clear()
-            self._handle.results_changed()
+            self._handle.invalidate()
 
     # --- finding nodes ------------------------------------------------------------------------------------------------
 
