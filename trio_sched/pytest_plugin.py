@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +44,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have pytest-trio run tests that use a virtual cluster on a clock that jumps, unless they bring a clock."""
     for item in items:
         marker = item.get_closest_marker("trio")
-        if marker is None or "run" in marker.kwargs or not isinstance(item, pytest.Function):
+        if marker is None or not isinstance(item, pytest.Function):
             continue
+        if marker.kwargs.get("run") not in (None, getattr(sys.modules.get("trio"), "run", None)):
+            continue  # trio_mode gives trio.run; this is another one, which somebody has chosen
         if _names_virtual_cluster(item.function):
             item.add_marker(pytest.mark.trio(run=_run_on_jumping_clock), append=False)
 

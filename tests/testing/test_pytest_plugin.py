@@ -97,6 +97,18 @@ def test_pytest_trio_keeps_its_tests_and_they_get_the_clock(tmp_path: Path) -> N
     assert "3 passed" in run(tmp_path, code, "-p", "pytest_trio.plugin")
 
 
+def test_in_the_mode_of_pytest_trio_for_all_tests_they_get_the_clock_too(tmp_path: Path) -> None:
+    code = """
+        import trio
+        from trio_sched.testing import virtual_cluster
+
+        async def test_with_cluster():
+            async with virtual_cluster(nodes=1) as cluster:
+                await trio.sleep(36000)
+    """
+    assert "1 passed" in run(tmp_path, code, "-p", "pytest_trio.plugin", "-o", "trio_mode=true")
+
+
 def test_tests_of_other_plugins_are_left_alone(tmp_path: Path) -> None:
     code = """
         import pytest, sniffio
