@@ -32,6 +32,7 @@ from trio_sched_elastic_quota.resource import PODS, QUOTA, Limits, Quota, reques
 from trio_sched_elastic_quota.usage import CLAIM_SECONDS, Claim, Reclaimable, Shared, used
 
 NAME: Final = "ElasticQuota"
+_RETRY_SECONDS: Final = 30.0
 _CANDIDATES: Final = 20
 """How many nodes without violated budgets are compared."""
 
@@ -175,6 +176,8 @@ class ElasticQuota:
             return None
         if self._is_under_way(pod, nodes):
             return PostFilterResult(unresolvable("elastic quota: waiting for evicted pods to end"))
+        # No event tells that others borrow more by now, or that a budget allows more disruptions.
+        handle.retry_after(pod, _RETRY_SECONDS)
         reclaimable = Reclaimable(pod, all_limits, handle, self._shared)
         statuses, absent = diagnosis.statuses.by_node(), diagnosis.statuses.absent
         names = [name for name in nodes.names if statuses.get(name, absent).code == Code.UNSCHEDULABLE]
@@ -187,7 +190,7 @@ class ElasticQuota:
         if not candidates:
             return None
         node_name = min(candidates, key=lambda name: candidates[name].cost)
-        victims = candidates[node_name].pods
+        victims = [one for one in candidates[node_name].pods if one.uid not in reclaimable.leaving]
         until = handle.now() + CLAIM_SECONDS
         self._shared.claims[pod.uid] = Claim(pod, amounts, until)
         self._shared.evicted.update({victim.uid: victim for victim in victims})

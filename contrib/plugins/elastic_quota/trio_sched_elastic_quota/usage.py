@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from attrs import define, field, frozen
 
@@ -93,37 +93,44 @@ class Reclaimable:
                 }
                 if any(amount > 0 for amount in spare.values()):
                     self._spare[namespace] = spare
-        for leaving in (*self._terminating(handle), *shared.leaving(handle)):
-            self._take(self._spare.get(leaving.namespace), requested(leaving))
-
-    def _terminating(self, handle: Handle) -> Iterable[Pod]:
-        if not self._spare:
-            return ()
-        return [
-            pod
-            for pod in handle.objects("Pod")
-            if pod.node_name and pod.namespace in self._spare and pod.metadata.deletion_timestamp is not None
-        ]
+        self.leaving = {one.uid: one for one in (*_terminating(handle, self._spare), *shared.leaving(handle))}
+        """By UID: pods that still count as running, but are being deleted."""
+        for one in self.leaving.values():
+            _take(self._spare.get(one.namespace), requested(one))
 
     def __bool__(self) -> bool:
-        return any(amount > 0 for spare in self._spare.values() for amount in spare.values())
+        spare = any(amount > 0 for spare in self._spare.values() for amount in spare.values())
+        return spare or bool(self.leaving)
 
     def on_node(self, node: NodeView) -> list[Pod]:
-        """The pods on *node* that may be evicted together: of lower priority and younger ones first."""
+        """The pods on *node* that may be evicted together, chosen by low priority and youth; and those that leave."""
         spare = {namespace: dict(amounts) for namespace, amounts in self._spare.items()}
         found = []
         for pod in sorted(node.pods, key=lambda one: (-one.priority, started_at(one)), reverse=True):
+            if pod.uid in self.leaving:
+                found.append(pod)
+                continue
             left = spare.get(pod.namespace)
-            if left is None or pod.metadata.deletion_timestamp is not None:
+            if left is None:
                 continue
             amounts = requested(pod)
             if any(0 < amounts.get(resource, 0) <= amount for resource, amount in left.items()):
                 found.append(pod)
-                self._take(left, amounts)
+                _take(left, amounts)
         return found
 
-    @staticmethod
-    def _take(left: dict[str, int] | None, amounts: Mapping[str, int]) -> None:
-        for resource in left or ():
-            assert left is not None
+
+def _terminating(handle: Handle, namespaces: Collection[str]) -> Iterable[Pod]:
+    if not namespaces:
+        return ()
+    return [
+        pod
+        for pod in handle.objects("Pod")
+        if pod.metadata.deletion_timestamp is not None and pod.node_name and pod.namespace in namespaces
+    ]
+
+
+def _take(left: dict[str, int] | None, amounts: Mapping[str, int]) -> None:
+    if left is not None:
+        for resource in left:
             left[resource] -= amounts.get(resource, 0)
