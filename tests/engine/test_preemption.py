@@ -20,7 +20,6 @@ from trio_sched.plugin_api import (
     Node,
     NodeColumns,
     NodeView,
-    NodeView,
     Pod,
     Status,
     Verdicts,

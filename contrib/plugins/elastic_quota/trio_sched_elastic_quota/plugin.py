@@ -116,7 +116,8 @@ class ElasticQuota:
             if others + amount > guaranteed:
                 lent = self._lendable(pod, resource, all_limits, nodes) + (amount if is_counted else 0)
                 if amount > lent:
-                    what = f"{written(resource, guaranteed)} are guaranteed, and others have {written(resource, max(0, lent))} to lend"
+                    least, left = written(resource, guaranteed), written(resource, max(0, lent))
+                    what = f"{least} are guaranteed, and others have {left} to lend"
                     return _too_much(resource, others, amount, what, limits)
         return ""
 

@@ -95,8 +95,8 @@ class Reclaimable:
                     self._spare[namespace] = spare
         self.leaving = {one.uid: one for one in (*_terminating(handle, self._spare), *shared.leaving(handle))}
         """By UID: pods that still count as running, but are being deleted."""
-        for one in self.leaving.values():
-            _take(self._spare.get(one.namespace), requested(one))
+        for leaving in self.leaving.values():
+            _take(self._spare.get(leaving.namespace), requested(leaving))
 
     def __bool__(self) -> bool:
         spare = any(amount > 0 for spare in self._spare.values() for amount in spare.values())
