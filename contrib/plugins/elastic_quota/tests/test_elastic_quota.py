@@ -204,7 +204,7 @@ async def test_pods_that_bind_slowly_count_also_after_a_restart() -> None:
         assert len(running(cluster, "a")) == 3
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(8))
 async def test_random_namespaces(seed: int) -> None:
     """Never more than the maximum; and at the end who is guaranteed room has it, or nobody has borrowed any."""
     random = Random(seed)
@@ -237,7 +237,6 @@ async def test_random_namespaces(seed: int) -> None:
         wanted = {one: len([each for each in cluster.pods() if each.namespace == one]) for one in "abc"}
         for one in "abc":
             assert there[one] <= maximum[one]
-            if there[one] < min(wanted[one], minimum[one]):
-                raise AssertionError((one, there, wanted, minimum, maximum))
+            assert there[one] >= min(wanted[one], minimum[one]), (one, there, wanted, minimum, maximum)
             if there[one] < min(wanted[one], maximum[one]):
                 assert sum(there.values()) == cpus, (one, there, wanted, minimum, maximum)

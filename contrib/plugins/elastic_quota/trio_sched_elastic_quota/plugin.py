@@ -205,7 +205,7 @@ class ElasticQuota:
             self._reclaimed.inc(namespace=victim.namespace)
             text = f"Namespace {victim.namespace} uses more than it is guaranteed; {pod.key} is guaranteed the room"
             handle.record_event(victim, "Normal", "QuotaReclaimed", "Preempting", text)
-        handle.log.info("%d pods on node %s are evicted for %s: borrowed", len(victims), node_name, pod.key)
+        handle.log.info("%d pods on node %s are evicted for %s: borrowed room", len(victims), node_name, pod.key)
         return PostFilterResult(None, node_name)
 
     def _is_under_way(self, pod: Pod, nodes: NodeColumns) -> bool:
