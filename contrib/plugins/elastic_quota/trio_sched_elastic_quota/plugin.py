@@ -29,7 +29,7 @@ from trio_sched.plugin_api import (
     unresolvable,
 )
 from trio_sched_elastic_quota.resource import PODS, QUOTA, Limits, Quota, requested, written
-from trio_sched_elastic_quota.usage import CLAIM_SECONDS, Claim, Reclaimable, Shared, used
+from trio_sched_elastic_quota.usage import CLAIM_SECONDS, EVICTION_SECONDS, Claim, Reclaimable, Shared, used
 
 NAME: Final = "ElasticQuota"
 _RETRY_SECONDS: Final = 30.0
@@ -101,33 +101,24 @@ class ElasticQuota:
 
     def _refusal(self, pod: Pod, nodes: NodeColumns, *, is_counted: bool = False) -> str:
         """Why the quotas do not admit *pod*; "" if they do. *is_counted*: it is among the pods on *nodes*."""
-        all_limits = self._shared.look(self._handle)
-        limits = all_limits.get(pod.namespace)
+        limits = self._shared.look(self._handle).get(pod.namespace)
         if limits is None or limits.problem:
             return "" if limits is None else limits.problem
         for resource, amount in requested(pod).items():
             if not limits.limits(resource):
                 continue
-            others = used(nodes, limits, resource) - (amount if is_counted else 0)
+            others = used(nodes, limits.selector, resource) - (amount if is_counted else 0)
             most = limits.maximum.get(resource)
             if most is not None and others + amount > most:
                 return _too_much(resource, others, amount, f"at most {written(resource, most)} are allowed", limits)
             guaranteed = limits.guaranteed(resource)
             if others + amount > guaranteed:
-                lent = self._lendable(pod, resource, all_limits, nodes) + (amount if is_counted else 0)
+                lent = self._shared.lendable(self._handle, resource, nodes, pod) + (amount if is_counted else 0)
                 if amount > lent:
                     least, left = written(resource, guaranteed), written(resource, max(0, lent))
                     what = f"{least} are guaranteed, and others have {left} to lend"
                     return _too_much(resource, others, amount, what, limits)
         return ""
-
-    def _lendable(self, pod: Pod, resource: str, all_limits: Mapping[str, Limits], nodes: NodeColumns) -> int:
-        """How much of all guarantees together is not used, nor kept for pods for which room is being made."""
-        left = -self._shared.claimed(self._handle, resource, without=pod)
-        for limits in all_limits.values():
-            if limits.limits(resource):
-                left += limits.guaranteed(resource) - used(nodes, limits, resource)
-        return left
 
     @hookimpl
     def reserve(self, pod: Pod, node_name: str, state: CycleState) -> Status | None:
@@ -173,7 +164,7 @@ class ElasticQuota:
         governed = [resource for resource in amounts if limits.limits(resource)]
         if not any(resource != PODS or limits.guaranteed(PODS) for resource in governed):
             return None
-        if any(used(nodes, limits, one) + amounts[one] > limits.guaranteed(one) for one in governed):
+        if any(used(nodes, limits.selector, one) + amounts[one] > limits.guaranteed(one) for one in governed):
             return None
         if self._is_under_way(pod, nodes):
             return PostFilterResult(unresolvable("elastic quota: waiting for evicted pods to end"))
@@ -191,13 +182,13 @@ class ElasticQuota:
         if not candidates:
             return None
         node_name = min(candidates, key=lambda name: candidates[name].cost)
-        victims = [one for one in candidates[node_name].pods if one.uid not in reclaimable.leaving]
-        until = handle.now() + CLAIM_SECONDS
-        self._shared.claims[pod.uid] = Claim(pod, amounts, until)
-        self._shared.evicted.update({victim.uid: victim for victim in victims})
+        victims = [one for one in candidates[node_name].pods if not reclaimable.is_leaving(one)]
+        now = handle.now()
+        self._shared.claims[pod.uid] = Claim(pod, amounts, now + CLAIM_SECONDS)
+        self._shared.evicted.update({victim.uid: (victim, now + EVICTION_SECONDS) for victim in victims})
         refused = await handle.preempt(pod, victims, node_name, NAME, in_background=self._in_background)
         if refused is not None:
-            del self._shared.claims[pod.uid]
+            self._shared.claims.pop(pod.uid, None)
             for victim in victims:
                 self._shared.evicted.pop(victim.uid, None)
             return PostFilterResult(refused)
@@ -246,7 +237,7 @@ class ElasticQuota:
     def _measure(self, limits: Limits) -> dict[str, Any]:
         nodes, uses, borrowed = self._handle.nodes, {}, {}
         for resource in limits.resources:
-            amount, guaranteed = used(nodes, limits, resource), limits.guaranteed(resource)
+            amount, guaranteed = used(nodes, limits.selector, resource), limits.guaranteed(resource)
             uses[resource] = written(resource, amount)
             if amount > guaranteed:
                 borrowed[resource] = written(resource, amount - guaranteed)

@@ -63,6 +63,9 @@ class Limits:
 
     quota: Quota
     selector: PodSelector
+    """The pods of the namespace."""
+    staying: PodSelector
+    """Those of them that are not being deleted."""
     minimum: Mapping[str, int] = field(factory=dict)
     maximum: Mapping[str, int] = field(factory=dict)
     problem: str = ""
@@ -89,7 +92,8 @@ class Limits:
 
 def limits_of(quota: Quota) -> Limits:
     """The limits that *quota* sets."""
-    selector = select_pods(namespaces=[quota.metadata.namespace])
+    namespaces = [quota.metadata.namespace]
+    selectors = select_pods(namespaces=namespaces), select_pods(namespaces=namespaces, without_terminating=True)
     try:
         minimum, maximum = _amounts(quota.spec.min, "min"), _amounts(quota.spec.max, "max")
         for resource, amount in maximum.items():
@@ -97,8 +101,8 @@ def limits_of(quota: Quota) -> Limits:
                 raise ValueError(f"spec.min.{resource} is more than spec.max.{resource}")
     except ValueError as problem:
         name = f"{quota.metadata.namespace}/{quota.metadata.name}"
-        return Limits(quota, selector, problem=f"ElasticQuota {name} is wrong: {problem}")
-    return Limits(quota, selector, minimum, maximum)
+        return Limits(quota, *selectors, problem=f"ElasticQuota {name} is wrong: {problem}")
+    return Limits(quota, *selectors, minimum, maximum)
 
 
 def _amounts(quantities: Mapping[str, Quantity], where: str) -> dict[str, int]:
@@ -127,6 +131,30 @@ def effective(quotas: Iterable[Quota]) -> tuple[dict[str, Limits], list[Quota]]:
         else:
             found[quota.metadata.namespace] = limits_of(quota)
     return found, ignored
+
+
+@frozen(eq=False)
+class Pool:
+    """What all quotas together say about a resource."""
+
+    guaranteed: int
+    """The sum of all guarantees."""
+    selector: PodSelector
+    """The pods that use it: those of all namespaces whose quota limits the resource."""
+
+
+def pools(limits: Iterable[Limits]) -> dict[str, Pool]:
+    """The pool of each resource that a quota limits."""
+    found: dict[str, list[Limits]] = {}
+    for one in limits:
+        for resource in one.resources:
+            found.setdefault(resource, []).append(one)
+    return {
+        resource: Pool(
+            sum(one.guaranteed(resource) for one in members), select_pods(namespaces=[one.namespace for one in members])
+        )
+        for resource, members in found.items()
+    }
 
 
 def requested(pod: Pod) -> dict[str, int]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from attrs import define, field, frozen
 
-from trio_sched.plugin_api import Handle, NodeColumns, NodeView, Pod, started_at
-from trio_sched_elastic_quota.resource import PODS, QUOTA, Limits, Quota, effective, requested
+from trio_sched.plugin_api import Handle, NodeColumns, NodeView, Pod, PodSelector, started_at
+from trio_sched_elastic_quota.resource import PODS, QUOTA, Limits, Pool, Quota, effective, pools, requested
 
+EVICTION_SECONDS = 30.0
+"""How long the watch may take to show that a pod is being deleted; after that the deletion has failed."""
 CLAIM_SECONDS = 120.0
 """How long room that was made for a pod is kept free of borrowers."""
 
@@ -28,10 +30,12 @@ class Shared:
 
     claims: dict[str, Claim] = field(factory=dict)
     """By UID of the pod."""
-    evicted: dict[str, Pod] = field(factory=dict)
-    """By UID: pods of which the watch does not show yet that they are being deleted."""
+    evicted: dict[str, tuple[Pod, float]] = field(factory=dict)
+    """By UID: pods of which the watch does not show yet that they are being deleted, and until when it may take."""
     limits: dict[str, Limits] = field(factory=dict)
     """By namespace."""
+    pools: dict[str, Pool] = field(factory=dict)
+    """By resource."""
     ignored: list[Quota] = field(factory=list)
     _version: int = -1
 
@@ -40,10 +44,16 @@ class Shared:
         version = handle.version(QUOTA)
         if version != self._version:
             self.limits, self.ignored = effective(handle.objects(QUOTA))
+            self.pools = pools(self.limits.values())
             self._version = version
         return self.limits
 
-    def claimed(self, handle: Handle, resource: str, without: Pod) -> int:
+    def lendable(self, handle: Handle, resource: str, nodes: NodeColumns, borrower: Pod) -> int:
+        """How much of all guarantees together is not used, nor kept for pods other than *borrower*."""
+        pool = self.pools[resource]
+        return pool.guaranteed - used(nodes, pool.selector, resource) - self._claimed(handle, resource, borrower)
+
+    def _claimed(self, handle: Handle, resource: str, without: Pod) -> int:
         """How much of *resource* is kept for pods other than *without*."""
         if not self.claims:
             return 0
@@ -57,20 +67,21 @@ class Shared:
                 total += claim.amounts.get(resource, 0)
         return total
 
-    def leaving(self, handle: Handle) -> Iterable[Pod]:
+    def leaving(self, handle: Handle) -> list[Pod]:
         """Pods that were evicted a moment ago, and that still count as running."""
-        for uid, pod in list(self.evicted.items()):
+        now = handle.now()
+        for uid, (pod, until) in list(self.evicted.items()):
             seen = handle.object("Pod", pod.name, pod.namespace)
-            if seen is None or seen.uid != uid or seen.metadata.deletion_timestamp is not None:
+            if now >= until or seen is None or seen.uid != uid or seen.metadata.deletion_timestamp is not None:
                 del self.evicted[uid]
-        return self.evicted.values()
+        return [pod for pod, _until in self.evicted.values()]
 
 
-def used(nodes: NodeColumns, limits: Limits, resource: str) -> int:
-    """What the pods of the namespace that have a node request."""
+def used(nodes: NodeColumns, selector: PodSelector, resource: str) -> int:
+    """What the pods of *selector* that have a node request."""
     if resource == PODS:
-        return int(nodes.pod_counts(limits.selector).sum())
-    return nodes.total_requests(limits.selector, resource)
+        return int(nodes.pod_counts(selector).sum())
+    return nodes.total_requests(selector, resource)
 
 
 class Reclaimable:
@@ -87,27 +98,29 @@ class Reclaimable:
         for namespace, one in limits.items():
             if namespace != pod.namespace and not one.problem:
                 spare = {
-                    resource: used(nodes, one, resource) - one.guaranteed(resource)
+                    resource: used(nodes, one.staying, resource) - one.guaranteed(resource)
                     for resource in self._wanted
                     if one.limits(resource)
                 }
                 if any(amount > 0 for amount in spare.values()):
                     self._spare[namespace] = spare
-        self.leaving = {one.uid: one for one in (*_terminating(handle, self._spare), *shared.leaving(handle))}
-        """By UID: pods that still count as running, but are being deleted."""
-        for leaving in self.leaving.values():
+        self._evicted = {one.uid: one for one in shared.leaving(handle)}
+        for leaving in self._evicted.values():
             _take(self._spare.get(leaving.namespace), requested(leaving))
 
     def __bool__(self) -> bool:
-        spare = any(amount > 0 for spare in self._spare.values() for amount in spare.values())
-        return spare or bool(self.leaving)
+        return any(amount > 0 for spare in self._spare.values() for amount in spare.values())
+
+    def is_leaving(self, pod: Pod) -> bool:
+        """Whether the pod is being deleted, or will be in a moment."""
+        return pod.metadata.deletion_timestamp is not None or pod.uid in self._evicted
 
     def on_node(self, node: NodeView) -> list[Pod]:
         """The pods on *node* that may be evicted together, chosen by low priority and youth; and those that leave."""
         spare = {namespace: dict(amounts) for namespace, amounts in self._spare.items()}
         found = []
         for pod in sorted(node.pods, key=lambda one: (-one.priority, started_at(one)), reverse=True):
-            if pod.uid in self.leaving:
+            if self.is_leaving(pod):
                 found.append(pod)
                 continue
             left = spare.get(pod.namespace)
@@ -118,16 +131,6 @@ class Reclaimable:
                 found.append(pod)
                 _take(left, amounts)
         return found
-
-
-def _terminating(handle: Handle, namespaces: Collection[str]) -> Iterable[Pod]:
-    if not namespaces:
-        return ()
-    return [
-        pod
-        for pod in handle.objects("Pod")
-        if pod.metadata.deletion_timestamp is not None and pod.node_name and pod.namespace in namespaces
-    ]
 
 
 def _take(left: dict[str, int] | None, amounts: Mapping[str, int]) -> None:
