@@ -174,6 +174,22 @@ async def test_all_are_rejected_when_the_time_is_over_and_tried_again_together()
         assert bound(cluster, "a") == 4
 
 
+async def test_the_configuration_is_reloaded_while_pods_wait() -> None:
+    class FailsForA3(FailsFor):
+        pod_name = "a-3"
+
+    plugins = [Coscheduling, FailsForA3]
+    async with virtual_cluster(nodes=[node("n", cpu="4")], config=CONFIG, plugins=plugins) as cluster:
+        await create(cluster, gang_of("a", 4))
+        await trio.sleep(5)
+        await cluster.reload(CONFIG, plugins=plugins)
+        await trio.sleep(1)
+        assert bound(cluster, "a") == 0
+        FailsForA3.pod_name = ""
+        await trio.sleep(11)
+        assert bound(cluster, "a") == 4
+
+
 async def test_a_waiting_pod_is_deleted() -> None:
     class FailsForA3(FailsFor):
         pod_name = "a-3"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from attrs import define, field
 
 from trio_sched.plugin_api import Handle, Pod, PodSelector, select_pods
@@ -41,7 +43,8 @@ class Gang:
     incomplete_since: float | None = None
     """Since when it has too few pods; None if it has enough."""
     told: str = ""
-    """What the last event about too few pods said."""
+    """What the last events about too few pods said."""
+    told_at: float = -math.inf
     seen_version: int = -1
     """The version of all pods when *unplaced* was made."""
 

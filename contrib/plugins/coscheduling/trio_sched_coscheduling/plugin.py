@@ -42,6 +42,8 @@ _CHUNK: Final = 200
 """How many gangs are looked at before other tasks run."""
 _TELL_AFTER_SECONDS: Final = 10.0
 """How long a gang may have too few pods before an event says so: controllers need a moment to create them."""
+_TELL_AGAIN_SECONDS: Final = 300.0
+"""How long until events say that by now it has more, or fewer: there is one for each of its pods."""
 _RETRY_SECONDS: Final = 30.0
 _BUCKETS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
@@ -190,7 +192,7 @@ class Coscheduling:
             return unresolvable(str(problem))
         placed = self._placed(gang)
         if placed >= needed:
-            self._complete(gang, placed)
+            self._complete(gang, placed, needed)
             return None
         if gang.backoff_until is not None:
             return unschedulable(f"gang {gang.key} did not fit and is tried again later, all pods at once")
@@ -201,15 +203,15 @@ class Coscheduling:
         gang.waiting.add(pod.uid)
         return Wait(self._args.schedule_timeout, f"waiting until {needed} pods of gang {gang.key} have a node")
 
-    def _complete(self, gang: Gang, placed: int) -> None:
-        waiting = self._handle.waiting_pods()
-        allowed, gang.waiting = gang.waiting, set()
+    def _complete(self, gang: Gang, placed: int, needed: int) -> None:
+        waited, gang.waiting = gang.waiting, set()
         gang.failures, gang.backoff_until = 0, None
         gang.failed.clear()
-        for uid in allowed:
-            if uid in waiting:
-                waiting[uid].allow(NAME)
-        if allowed or placed == 1:
+        if waited or placed == needed:
+            # Also those that began to wait before the configuration was reloaded.
+            for one in list(self._handle.waiting_pods().values()):
+                if NAME in one.pending_plugins and self._gangs.find(one.pod) is gang:
+                    one.allow(NAME)
             seconds = self._handle.now() - gang.created
             self._completed.inc()
             self._seconds.observe(max(0.0, seconds))
@@ -279,10 +281,12 @@ class Coscheduling:
         text = f"gang {gang.key} {what}; all its pods are tried again in {pause:.1f} s"
         self._handle.log.info("%s", text)
         waiting = self._handle.waiting_pods()
-        for uid in rejected:
-            if uid in waiting:
-                self._handle.record_event(waiting[uid].pod, "Warning", "GangDoesNotFit", "Scheduling", text)
-                waiting[uid].reject(NAME, text)
+        rejected_pods = [waiting[uid] for uid in rejected if uid in waiting]
+        for one in rejected_pods:
+            one.reject(NAME, text)  # it gets an event with this text
+        if rejected_pods:
+            first = min((one.pod for one in rejected_pods), key=lambda pod: pod.name)
+            self._handle.record_event(first, "Warning", "GangDoesNotFit", "Scheduling", text)
 
     # --- as time passes -----------------------------------------------------------------------------------------------
 
@@ -315,7 +319,9 @@ class Coscheduling:
             self._gangs.look(gang, self._handle)
             placed = self._placed(gang)
             if placed >= gang.minimum:
-                self._complete(gang, placed)  # another scheduler has placed some, or less is needed by now
+                self._complete(
+                    gang, placed, gang.minimum
+                )  # another scheduler has placed some, or less is needed by now
             elif placed + gang.startable() < gang.minimum:
                 self._end_round(gang, "deleted", "has too few pods since some are gone")
         elif gang.incomplete_since is not None:
@@ -342,8 +348,9 @@ class Coscheduling:
             self._release(gang)
             return
         text = f"gang {gang.key} has {present} of the {gang.minimum} pods that it needs"
-        if seconds >= _TELL_AFTER_SECONDS and text != gang.told:
-            gang.told = text
+        now = self._handle.now()
+        if seconds >= _TELL_AFTER_SECONDS and text != gang.told and now >= gang.told_at + _TELL_AGAIN_SECONDS:
+            gang.told, gang.told_at = text, now
             for pod in gang.unplaced.values():
                 self._handle.record_event(pod, "Warning", "GangIncomplete", "Scheduling", text)
 

@@ -28,7 +28,7 @@ from trio_sched.plugin_api import (
     on,
     unresolvable,
 )
-from trio_sched_elastic_quota.resource import PODS, QUOTA, Limits, Quota, requested, written
+from trio_sched_elastic_quota.resource import QUOTA, Limits, Quota, requested, written
 from trio_sched_elastic_quota.usage import CLAIM_SECONDS, EVICTION_SECONDS, Claim, Reclaimable, Shared, used
 
 NAME: Final = "ElasticQuota"
@@ -155,22 +155,22 @@ class ElasticQuota:
     async def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult | None:
         """Evict pods of namespaces that have borrowed, if the namespace of *pod* is guaranteed what it requests."""
         handle = self._handle
-        all_limits = self._shared.look(handle)
-        limits = all_limits.get(pod.namespace)
+        limits = self._shared.look(handle).get(pod.namespace)
         if limits is None or limits.problem or not self._args.reclaim or pod.spec.preemption_policy == "Never":
             return None
         amounts = requested(pod)
         nodes = handle.nodes
         governed = [resource for resource in amounts if limits.limits(resource)]
-        if not any(resource != PODS or limits.guaranteed(PODS) for resource in governed):
-            return None
-        if any(used(nodes, limits.selector, one) + amounts[one] > limits.guaranteed(one) for one in governed):
+        is_guaranteed = all(
+            used(nodes, limits.selector, one) + amounts[one] <= limits.guaranteed(one) for one in governed
+        )
+        if not governed or not is_guaranteed:
             return None
         if self._is_under_way(pod, nodes):
             return PostFilterResult(unresolvable("elastic quota: waiting for evicted pods to end"))
         # No event tells that others borrow more by now, or that a budget allows more disruptions.
         handle.retry_after(pod, _RETRY_SECONDS)
-        reclaimable = Reclaimable(pod, all_limits, handle, self._shared)
+        reclaimable = Reclaimable(pod, governed, handle, self._shared)
         statuses, absent = diagnosis.statuses.by_node(), diagnosis.statuses.absent
         names = [name for name in nodes.names if statuses.get(name, absent).code == Code.UNSCHEDULABLE]
         if not reclaimable or not names:
@@ -186,7 +186,9 @@ class ElasticQuota:
         now = handle.now()
         self._shared.claims[pod.uid] = Claim(pod, amounts, now + CLAIM_SECONDS)
         self._shared.evicted.update({victim.uid: (victim, now + EVICTION_SECONDS) for victim in victims})
-        refused = await handle.preempt(pod, victims, node_name, NAME, in_background=self._in_background)
+        refused = None
+        if victims:
+            refused = await handle.preempt(pod, victims, node_name, NAME, in_background=self._in_background)
         if refused is not None:
             self._shared.claims.pop(pod.uid, None)
             for victim in victims:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from attrs import define, field, frozen
 
@@ -90,16 +90,15 @@ class Reclaimable:
     Those of namespaces that use more than they are guaranteed, as long as what is left is not less than that.
     """
 
-    def __init__(self, pod: Pod, limits: Mapping[str, Limits], handle: Handle, shared: Shared) -> None:
-        self._pod, self._limits = pod, limits
-        self._wanted = requested(pod)
+    def __init__(self, pod: Pod, resources: Collection[str], handle: Handle, shared: Shared) -> None:
         nodes = handle.nodes
         self._spare: dict[str, dict[str, int]] = {}
-        for namespace, one in limits.items():
+        """Namespace → resource → how much of it is borrowed, of the *resources* that are guaranteed to the pod."""
+        for namespace, one in shared.look(handle).items():
             if namespace != pod.namespace and not one.problem:
                 spare = {
                     resource: used(nodes, one.staying, resource) - one.guaranteed(resource)
-                    for resource in self._wanted
+                    for resource in resources
                     if one.limits(resource)
                 }
                 if any(amount > 0 for amount in spare.values()):
