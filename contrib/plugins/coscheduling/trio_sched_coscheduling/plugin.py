@@ -319,9 +319,8 @@ class Coscheduling:
             self._gangs.look(gang, self._handle)
             placed = self._placed(gang)
             if placed >= gang.minimum:
-                self._complete(
-                    gang, placed, gang.minimum
-                )  # another scheduler has placed some, or less is needed by now
+                # Another scheduler has placed some, or less is needed by now.
+                self._complete(gang, placed, gang.minimum)
             elif placed + gang.startable() < gang.minimum:
                 self._end_round(gang, "deleted", "has too few pods since some are gone")
         elif gang.incomplete_since is not None:
