@@ -33,12 +33,10 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
-from trio_sched_gpu_packing.demand import MILLI, Demand, Shape, UnusableRequest, shape_of
+from trio_sched_gpu_packing.demand import MAX_GPUS, MILLI, Demand, Shape, UnusableRequest, shape_of
 from trio_sched_gpu_packing.fragmentation import NodeStates, Weights, fragmentation, share_losses
 from trio_sched_gpu_packing.node_gpus import NodeGpus, choose, parse_indexes
 
-_MAX_GPUS: Final = 64
-"""Of a node; more are not looked at one by one."""
 _CPU_SCALE: Final = 128_000.0
 _GPU_SCALE: Final = 8_000.0
 _RESOLUTION: Final = 1_000
@@ -229,7 +227,7 @@ class GpuPacking:
             return Shape(0, 0, 0)
 
     def _gpus_of(self, amount: int) -> int:
-        return min(amount // self._args.units_per_gpu, _MAX_GPUS)
+        return min(amount // self._args.units_per_gpu, MAX_GPUS)
 
     def _index_of(self, pod: Pod) -> tuple[int, ...] | None:
         chosen = self._chosen.get(pod.uid)
