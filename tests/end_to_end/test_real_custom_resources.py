@@ -9,7 +9,7 @@ from typing import ClassVar
 import httpx
 from msgspec import Struct
 from plugin_base import PluginBase
-from real_plugins import scheduler_with
+from real_plugins import daemon_with
 from real_servers import Files, StartServer, eventually, on_both
 
 from trio_sched.plugin_api import (
@@ -82,7 +82,7 @@ class Quotas(PluginBase):
 async def test_a_quota_in_a_custom_resource(start_server: StartServer, tmp_path: Path) -> None:
     async with start_server(Files(tmp_path)) as server:
         await server.create_nodes()
-        async with scheduler_with(server, [Quotas]) as assembly:
+        async with daemon_with(server, [Quotas]) as assembly:
             await server.create_pods("p", 3)
 
             async def are_rejected() -> bool:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from real_plugins import scheduler_with
+from real_plugins import daemon_with
 from real_servers import Files, Server, StartServer, eventually, on_both
 from trio_sched_gpu_packing import GpuPacking
 
@@ -46,7 +46,7 @@ async def test_shares_are_packed_and_written_down(start_server: StartServer, tmp
             headers = {"content-type": "application/merge-patch+json"}
             url = f"/api/v1/nodes/{name}/status"
             (await server.admin.patch(url, json={"status": status}, headers=headers)).raise_for_status()
-        async with scheduler_with(server, [GpuPacking], CONFIG):
+        async with daemon_with(server, [GpuPacking], CONFIG):
             for number, milli in enumerate((600, 400, 600, 400, 2000, 500)):
                 await create_gpu_pod(server, f"p{number}", milli)
             await server.wait_bound(5, within_seconds=20)

@@ -1,4 +1,4 @@
-"""A daemon in the process of the test, with plugins and just the permissions that are computed for these."""
+"""A daemon in the process of the test, with plugins that are not installed, against an API server on a port."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -21,19 +21,15 @@ from trio_sched.kube_client.connection import connect
 from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.testing.cluster_settings import cluster_settings
 
-_RBAC = "/apis/rbac.authorization.k8s.io/v1"
-_NAME = "test-plugins"
-
 
 @asynccontextmanager
-async def scheduler_with(
-    server: Server, plugins: Sequence[type[Any]], config: str | None = None
-) -> AsyncIterator[Assembly]:
-    """Schedule with *plugins* on *server* while the block lasts; *config* is the text of a configuration."""
-    settings = evolve(cluster_settings(config, DEFAULT_GATES, list(plugins), False), identity="me")
+async def daemon_with(server: Server, plugins: Sequence[Any], config: str | None = None) -> AsyncIterator[Assembly]:
+    """Run a daemon with *plugins*, which has the permissions that are computed from what these declare."""
+    settings = evolve(cluster_settings(config, DEFAULT_GATES, plugins, False), identity="me")
     tls = TlsSettings(ca_file=str(server.files.server.authority))
-    to_server = ConnectionSettings(server=server.url, tls=tls, token=SCHEDULER_TOKEN)
-    reach = partial(connect, to_server, qps=1000, burst=1000)
+    reach = partial(
+        connect, ConnectionSettings(server=server.url, tls=tls, token=SCHEDULER_TOKEN), qps=1000, burst=1000
+    )
     async with reach() as main, reach() as events, reach() as leases, trio.open_nursery() as nursery:
         clients = Clients(main=main, events=events, leases=leases)
         assembly = assemble(settings, clients, random=Random(0), wall_clock=lambda: datetime.now(UTC))
@@ -45,8 +41,11 @@ async def scheduler_with(
 
 
 async def _grant(server: Server, rules: list[dict[str, Any]]) -> None:
-    await server.request("POST", f"{_RBAC}/clusterroles", {"metadata": {"name": _NAME}, "rules": rules})
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _NAME}
+    group = "/apis/rbac.authorization.k8s.io/v1"
+    name = {"metadata": {"name": "plugins"}}
+    if (await server.admin.get(f"{group}/clusterroles/plugins")).status_code == 200:
+        return  # of a daemon that ran before
+    await server.request("POST", f"{group}/clusterroles", {**name, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "plugins"}
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:kube-scheduler"}
-    body = {"metadata": {"name": _NAME}, "roleRef": role, "subjects": [subject]}
-    await server.request("POST", f"{_RBAC}/clusterrolebindings", body)
+    await server.request("POST", f"{group}/clusterrolebindings", {**name, "roleRef": role, "subjects": [subject]})
