@@ -34,6 +34,7 @@ CONFIGURATION = "KubeSchedulerConfiguration"
 OTHER_PROGRAMS = {"cat", "cp", "curl", "cut", "docker", "eval", "export", "grep", "install", "jq", "make", "pip", "sed"}
 CHECKED = {"python", "toml", "json", "yaml", "sh"}
 NOT_CHECKED = {"text", "dockerfile"}
+SIGNATURE = re.compile(r"((?:@classmethod\n)?(?:async )?(?:def|with) \w+\(.*?)(?=\n(?:async |def |@)|\Z)", re.DOTALL)
 HARMLESS = ("plugins", "check-config", "rbac", "completion")
 SHELL = blocks("sh")
 COMMANDS_SHOWN = [(block, words) for block in SHELL for words in commands(block.text)]
@@ -229,8 +230,11 @@ def check_scrape_configuration(one: dict[str, Any]) -> None:
 
 @in_block(blocks("python"))
 def test_a_python_block_compiles(block: Block) -> None:
-    is_signature = block.page.name == "hooks.md" and re.match(r"(async )?def ", block.text)
-    compile(f"{block.text.rstrip()}: ..." if is_signature else block.text, block.place, "exec")
+    text = block.text
+    if block.page.parent.name == "reference" and SIGNATURE.match(text) and ":\n" not in text:
+        text = "".join(f"{one.rstrip()}: ...\n" for one in SIGNATURE.findall(text))
+        text = text.replace("async with ", "async def ")
+    compile(text, block.place, "exec")
 
 
 @in_block(blocks("toml"))
