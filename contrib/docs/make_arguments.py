@@ -14,12 +14,13 @@ What `pluginConfig` says about a plugin comes as an instance of its class `Args`
 `msgspec.Struct`, whose annotations and validators say what is allowed.
 
 ```python
+# quiet.py
 from typing import Literal
 
 from attrs import field, frozen
 from attrs import validators as v
 
-from trio_sched.plugin_api import Duration, LabelSelector, WholeQuantity
+from trio_sched.plugin_api import Duration, LabelSelector, WholeQuantity, hookimpl
 
 
 @frozen(kw_only=True)
@@ -44,6 +45,10 @@ class Quiet:
 
     def __init__(self, args: QuietArgs, handle):
         self.args = args
+
+    @hookimpl
+    def score(self, pod, nodes):
+        return 100 - nodes.pod_count.clip(0, 100)
 ```
 
 ```yaml
@@ -51,10 +56,17 @@ class Quiet:
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
-  - pluginConfig:
-      - name: TeamNodes
+  - plugins:
+      multiPoint:
+        enabled: [{name: Quiet}]
+    pluginConfig:
+      - name: Quiet
         args:
-          label: team
+          maxPods: 20
+          mode: strict
+          refresh: 1m30s
+          pods: {matchLabels: {app: web}}
+          tiers: [{name: gold, spareMemory: 8Gi}]
 ```
 
 Names are in camel case in the file: `max_pods` is `maxPods` there. A default that is mutable needs a factory. Without
@@ -89,8 +101,8 @@ attribute that does not exist is one, with the one that was probably meant. What
 class raises as ValueError or TypeError is reported as the problem of that attribute, or of the class:
 
 ```text
-profiles[0].pluginConfig[0].args.maxPods: must be >= 1, got 0
-profiles[0].pluginConfig[0].args.moed: there is no such argument; did you mean 'mode'?
+quiet.yaml:11: profiles[0].pluginConfig[0].args.maxPods: must be >= 1: 0
+quiet.yaml:12: profiles[0].pluginConfig[0].args.moed: unknown field; did you mean 'mode'?
 ```
 
 `trio-sched plugins --schema Quiet` prints a JSON schema with descriptions, bounds and defaults; an editor completes and

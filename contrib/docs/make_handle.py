@@ -13,7 +13,7 @@ What the scheduler offers to a plugin. Each plugin of each profile gets a handle
 its constructor:
 
 ```python
-from trio_sched.plugin_api import Handle, NotLeading, hookimpl
+from trio_sched.plugin_api import Handle, hookimpl
 
 
 class Quiet:

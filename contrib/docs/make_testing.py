@@ -55,7 +55,9 @@ def _checks() -> str:
 
 
 GROUPS: Final = (
-    Group("One decision", ("schedule", "Outcome", "make_plugin", "make_profile", "make_table", "ask_hint"), module=TESTING),
+    Group(
+        "One decision", ("schedule", "Outcome", "make_plugin", "make_profile", "make_table", "ask_hint"), module=TESTING
+    ),
     Group("Conformance", ("conformance_test", "check_conformance", "NotConforming"), _checks(), module=TESTING),
     Group("The fake handle", ("FakeHandle", "FakeWaitingPod"), module=TESTING),
     Group(
