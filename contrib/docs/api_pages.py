@@ -20,6 +20,12 @@ TESTING: Final = "trio_sched.testing"
 MODULES: Final = ("handle", "columns", "objects", "events", "statuses", "arguments", "testing")
 """The pages of this kind; each is made by the module ``make_NAME``."""
 _SILENT_BASES: Final = {"Protocol", "Struct", "TrioSchedError", "ClusterAssertions", "FakeObjects"}
+_BLOCKS: Final = re.DOTALL | re.MULTILINE
+
+
+def _without_gap(found: re.Match[str]) -> str:
+    """A block of code as it is, and one empty line for several."""
+    return found[1] or "\n\n"
 
 
 @frozen
@@ -51,7 +57,10 @@ class ApiPage:
     def text(self) -> str:
         """The whole page."""
         parts = [self.header, *(part for group in self.groups for part in self._group(group)), self.end]
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(filter(None, parts))).rstrip() + "\n"
+        return (
+            re.sub(r"(^```.*?^```$)|\n{3,}", _without_gap, "\n".join(filter(None, parts)), flags=_BLOCKS).rstrip()
+            + "\n"
+        )
 
     def _group(self, group: Group) -> Iterator[str]:
         yield f"## {group.title}\n"

@@ -86,9 +86,7 @@ def _source(module: str) -> _Source:
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     for node in body:
-        if isinstance(node, ast.If):  # TYPE_CHECKING
-            yield from node.body
-        elif isinstance(node, ast.Try):
+        if isinstance(node, ast.If | ast.Try):  # TYPE_CHECKING, or what need not be installed
             yield from node.body
         else:
             yield node

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Final
 
+_CODE: Final = re.compile(r"(?<=:):\n\n((?: {4}.*\n?|\n(?= {4}|\n))+)")
+"""An indented block after a paragraph that ends in ``::``."""
 _SECTION: Final = re.compile(r"(Args|Returns|Raises):$")
 _REFERENCE: Final = re.compile(r"(?<!`)`([A-Za-z_][\w.]*)`(?!`)")
 _ENTRY: Final = re.compile(r"([\w, ]+): (.*)", re.DOTALL)
@@ -24,33 +26,20 @@ def to_markdown(docstring: str, link: Callable[[str], str]) -> str:
 
 
 def _parts(docstring: str, link: Callable[[str], str]) -> Iterator[str]:
-    paragraphs = re.split(r"\n\s*\n", docstring.strip("\n"))
-    index = 0
-    while index < len(paragraphs):
-        first, *rest = paragraphs[index].split("\n")
-        index += 1
+    text, *code_and_text = re.split(_CODE, docstring.strip("\n"))
+    yield from _paragraphs(text, link)
+    for code, after in zip(code_and_text[::2], code_and_text[1::2], strict=True):
+        yield f"```python\n{textwrap.dedent(code).strip()}\n```"
+        yield from _paragraphs(after, link)
+
+
+def _paragraphs(text: str, link: Callable[[str], str]) -> Iterator[str]:
+    for paragraph in filter(None, re.split(r"\n\s*\n", text.strip("\n"))):
+        first, _, rest = paragraph.partition("\n")
         if section := _SECTION.match(first):
-            yield from _section(section[1], "\n".join(rest), link)
-            continue
-        text = "\n".join([first, *rest])
-        if not text.endswith("::"):
-            yield _inline(text, link)
-            continue
-        if text != "::":
-            yield _inline(text[:-1], link)
-        code: list[str] = []
-        while index < len(paragraphs) and paragraphs[index].startswith("    "):
-            code.append(paragraphs[index])
-            index += 1
-        yield f"```python\n{textwrap.dedent(chr(10).join([*_spaced(code)])).rstrip()}\n```"
-
-
-def _spaced(code: list[str]) -> Iterator[str]:
-    """Paragraphs of code, with the empty lines between them."""
-    for number, paragraph in enumerate(code):
-        if number:
-            yield "\n" if re.match(r" {4}(@|def |async def |class )", paragraph) else ""
-        yield paragraph
+            yield from _section(section[1], rest, link)
+        elif paragraph != ":":
+            yield _inline(paragraph, link)
 
 
 def _section(name: str, body: str, link: Callable[[str], str]) -> Iterator[str]:

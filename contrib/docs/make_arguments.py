@@ -82,12 +82,12 @@ Names are in camel case in the file: `max_pods` is `maxPods` there. A default th
 | [`WholeQuantity`](#wholequantity) | `8Gi`, `500M`, `3` | whole units, bytes of memory for instance |
 | [`MilliQuantity`](#milliquantity) | `500m`, `2` | thousandths, milli-CPU for instance |
 | `datetime.time` | `22:30` | a time of day |
-| `LabelSelector`, `NodeSelector`, `Taint`, `Toleration` | as in manifests, checked as Kubernetes does | [the object](objects.md#selectors) |
+| `LabelSelector`, `NodeSelector`, `Taint`, `Toleration` | as in manifests | [the object](objects.md#selectors) |
 | `tuple[X, ...]`, `list[X]`, `set[X]`, `frozenset[X]` | a list | the same |
 | `tuple[X, Y]` | a list of two | the same |
 | `dict[str, X]`, `Mapping[str, X]` | a mapping | a dict |
 | another such class | a mapping | an instance |
-| `X \\| Y` | either; classes are told apart by an attribute of `Literal` type, or by their keys | the one that fits |
+| `X \\| Y` | either; classes are told apart by a `Literal` attribute, or by keys | the one that fits |
 | `Annotated[int, msgspec.Meta(ge=1)]` | what keeps the constraint | the value |
 | `Annotated[X, WrittenAs(…)]` | a notation of your own, see [`WrittenAs`](#writtenas) | what it makes of the text |
 | `object`, `Any` | anything | texts, numbers, lists, dicts |
@@ -116,7 +116,7 @@ Arguments may hold CEL: [how to use expressions in a plugin](../how_to/use_expre
 `trio_sched.plugin_api.expressions`, because they take a while to import.
 """
 IN_TREE: Final = """\
-The arguments of the plugins of Kubernetes as classes; [the configuration](configuration.md) has them as they are written.
+The arguments of the plugins of Kubernetes as classes; [the configuration](configuration.md) has them as written.
 Plugins that do the work of one of these may use its class as their `Args`.
 """
 GROUPS: Final = (

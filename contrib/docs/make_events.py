@@ -37,10 +37,10 @@ class TeamNodes:
         return Hint.QUEUE if is_right else Hint.SKIP
 ```
 
-- Register everything that can change an answer of yours from no to yes; what is missing keeps pods waiting for up to five
-  minutes. The check `events` of [conformance](testing.md#conformance_test) finds what is missing.
-- Reasons that no object shows: a time is [`Handle.retry_after`](handle.md#handleretry_after), data of other servers that
-  `run` fetches are [`Handle.activate`](handle.md#handleactivate) for the pods that may fit now.
+- Register everything that can change an answer of yours from no to yes; what is missing keeps pods waiting for up to
+  five minutes. The check `events` of [conformance](testing.md#conformance_test) finds what is missing.
+- Reasons that no object shows: a time is [`Handle.retry_after`](handle.md#handleretry_after), data of other servers
+  that `run` fetches are [`Handle.activate`](handle.md#handleactivate) for the pods that may fit now.
 - Without `events_to_register` each event is worth an attempt; with an empty list, none.
 - A hint gets the object before and after: *old* is None for an added one, *new* for a deleted one. It is called for
   every waiting pod, so it must be fast.

@@ -44,8 +44,8 @@ What a class may declare besides its hooks:
 | `requires_api: str` | any | the `API_VERSION` that it needs, `"1.0"`: that minor version or a later one |
 | `watches: tuple` | `()` | the kinds that it reads through the handle, and has not registered events for |
 | `writes: dict` | `{}` | the kinds that it writes: verbs by kind, `{"ResourceClaim/status": ("patch",)}` |
-| `depends_on: frozenset` | not cached | on which [`Input`](statuses.md#input) its answers depend; with [`sign`](hooks.md#sign) they are cached |
-| `on_failure: str` | `"closed"` | what becomes of pods when it fails: `"closed"`, `"open"`, `"skip:3"`; see [the hooks](hooks.md) |
+| `depends_on: frozenset` | not cached | the [`Input`](statuses.md#input)s of its answers, for [`sign`](hooks.md#sign) |
+| `on_failure: str` | `"closed"` | what becomes of pods when it fails: `"closed"`, `"open"` or `"skip:3"` |
 | `run_once_per_process: bool` | `False` | whether [`run`](hooks.md#run) runs for the first profile only |
 | `run_on_leader_only: bool` | `False` | whether [`run`](hooks.md#run) runs only while this replica leads |
 """

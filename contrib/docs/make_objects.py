@@ -31,7 +31,7 @@ def wants_much(pod: Pod) -> bool:
 
 - A field that is missing in the object has an empty value, None for lists and mappings. Properties such as `pod.labels`
   never are None.
-- Never change one, nor what is in it. [`replace_fields`](#replace_fields) makes a changed copy, of one and of its parts.
+- Never change one, nor what is in it. [`replace_fields`](#replace_fields) makes a changed copy.
 - Quantities are texts or numbers, as they are written. [`pod_resources`](#pod_resources) has the sums that a scheduler
   counts with, [`parse_nano`](#parse_nano) reads one.
 - Times are texts; [`parse_time`](#parse_time) makes nanoseconds of them.

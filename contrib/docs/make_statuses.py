@@ -48,12 +48,13 @@ def _codes() -> str:
     rows = [
         (f"[`{hook}`](hooks.md#{hook})", *("yes" if code in SUPPORTED[hook] else "" for code in _SHOWN))
         for hook in HOOK_NAMES
-        if hook in SUPPORTED and SUPPORTED[hook]
+        if SUPPORTED.get(hook)
     ]
     text = (
         "Which statuses a hook takes; any other one is a failure of the plugin. All take None, and `failure` as a\n"
         "failure that is not logged with a traceback. `post_filter` returns a\n"
-        "[`PostFilterResult`](#postfilterresult), whose status may be the first three. Hooks that are not here take none.\n\n"
+        "[`PostFilterResult`](#postfilterresult), whose status may be the first three. Hooks that are not here take\n"
+        "none.\n\n"
     )
     return text + table(heads, rows)
 

@@ -20,8 +20,8 @@ pip install "trio-sched[testing]"
 
 ## In pytest
 
-trio-sched brings a plugin for pytest, which pytest finds by itself. Async tests that use `trio_sched` run on a clock that
-jumps over every wait. Two fixtures need no import:
+trio-sched brings a plugin for pytest, which pytest finds by itself. Async tests that use `trio_sched` run on a clock
+that jumps over every wait. Two fixtures need no import:
 
 | fixture | what it is |
 | --- | --- |
