@@ -38,11 +38,7 @@ cov: dev ## tests with a coverage report
 	$(BIN)/pytest -q --cov --cov-report=term-missing:skip-covered
 
 docs: dev ## write the reference pages anew from the code
-	$(BIN)/python -m contrib.docs.make_hooks
-	$(BIN)/python -m contrib.docs.make_flags
-	$(BIN)/python -m contrib.docs.make_configuration
-	$(BIN)/python -m contrib.docs.make_exit_codes
-	$(BIN)/python -m contrib.docs.make_metrics
+	$(BIN)/python -m contrib.docs
 
 demo: dev ## schedule a realistic cluster on the embedded API server
 	$(BIN)/trio-sched simulate -f contrib/scenarios/shop.yaml
