@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from attrs import frozen
 
-from contrib.benchmarks import churn, counting, engine, path, preemption, start, transport, watch
+from contrib.benchmarks import churn, counting, engine, path, plugin_costs, preemption, start, transport, watch
 from contrib.benchmarks.real.compare import Results, compare
 from contrib.benchmarks.real.table import show_results
 from contrib.benchmarks.real.workloads import WORKLOADS
@@ -42,6 +42,7 @@ BENCHES: dict[str, Callable[[Options], Iterator[Figure]]] = {
     "watch": lambda _: watch.run(),
     "preemption": lambda options: preemption.run(options.nodes, options.pods),
     "churn": lambda options: churn.run(options.nodes),
+    "plugins": lambda _: plugin_costs.run(),
     "path": _run_path,
 }
 REAL = "real"

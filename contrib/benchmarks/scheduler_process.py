@@ -6,9 +6,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from attrs import define, field
 
@@ -19,8 +20,11 @@ IDLE_SECONDS = 1.5
 """So long without work means that there is none; some waits of the start take a second."""
 
 
-def write_configuration(folder: Path, kubeconfig: Path) -> Path:
-    """The configuration that every scheduler under test runs with: no election, and no throttling of requests."""
+def write_configuration(folder: Path, kubeconfig: Path, profile: Mapping[str, Any] | None = None) -> Path:
+    """The configuration that every scheduler under test runs with: no election, and no throttling of requests.
+
+    Without *profile* it is the default one.
+    """
     path = folder / "scheduler.yaml"
     connection = {"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 5000}
     configuration = {
@@ -28,6 +32,7 @@ def write_configuration(folder: Path, kubeconfig: Path) -> Path:
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": connection,
         "leaderElection": {"leaderElect": False},
+        **({"profiles": [profile]} if profile else {}),
     }
     path.write_text(json.dumps(configuration))
     return path
@@ -117,12 +122,12 @@ class SchedulerProcess:
 
 @contextmanager
 def scheduler_process(
-    config: Path, log_file: Path, *, command: Sequence[str] = TRIO_SCHED
+    config: Path, log_file: Path, *, command: Sequence[str] = TRIO_SCHED, flags: Sequence[str] = ()
 ) -> Iterator[SchedulerProcess]:
-    """Start *command* with *config*; it is gone when the block is left."""
+    """Start *command* with *config* and *flags*; it is gone when the block is left."""
     with log_file.open("wb") as log:
         process = subprocess.Popen(
-            [*command, f"--config={config}", "--secure-port=0", "--vmodule=supervisor=3"],
+            [*command, f"--config={config}", "--secure-port=0", "--vmodule=supervisor=3", *flags],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

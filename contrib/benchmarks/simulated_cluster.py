@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,10 +51,10 @@ class SimulatedCluster:
         return json.loads(line)
 
     @contextmanager
-    def scheduler(self) -> Iterator[SchedulerProcess]:
-        """trio-sched, connected to this cluster."""
-        config = write_configuration(self.folder, self.folder / "kubeconfig")
-        with scheduler_process(config, self.folder / "scheduler.log") as scheduler:
+    def scheduler(self, *flags: str, profile: Mapping[str, Any] | None = None) -> Iterator[SchedulerProcess]:
+        """trio-sched with more *flags* and a *profile* other than the default, connected to this cluster."""
+        config = write_configuration(self.folder, self.folder / "kubeconfig", profile)
+        with scheduler_process(config, self.folder / "scheduler.log", flags=flags) as scheduler:
             yield scheduler
 
     def wait_bound(self, count: int, scheduler: SchedulerProcess) -> Binds:

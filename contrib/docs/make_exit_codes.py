@@ -34,6 +34,11 @@ DAEMON: Final = """\
 | nothing is wrong; there may be warnings | 0 |
 | something is wrong in at least one file | 1 |
 | the command line is wrong; nothing was checked | 2 |
+
+| `trio-sched plugins` | code |
+| --- | --- |
+| all plugins can be used | 0 |
+| at least one cannot: it is listed with its error | 1 |
 """
 
 

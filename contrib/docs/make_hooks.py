@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, Final
 
+from contrib.docs.pages import Page
 from trio_sched.config.wire_types import POINTS
 from trio_sched.plugin_api.extension_points import HOOK_NAMES, POINT_OF_HOOK, ExtensionPoints
 
-TARGET: Final = Path(__file__).parents[2] / "docs" / "reference" / "hooks.md"
 HEADER: Final = """\
 # Hooks
 
@@ -55,10 +53,7 @@ def _signature(hook: str, function: Callable[..., Any]) -> str:
     return f"{start} {hook}{inspect.signature(function)}".replace("'", "")
 
 
-def main() -> None:
-    TARGET.write_text(text(), encoding="utf-8")
-    sys.stdout.write(f"wrote {TARGET.relative_to(TARGET.parents[2])}\n")
-
+PAGE: Final = Page("hooks.md", text)
 
 if __name__ == "__main__":
-    main()
+    PAGE.write()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
+from contrib.docs.pages import Page
 from trio_sched.daemon.metrics.client_families import CLIENT_FAMILIES
 from trio_sched.daemon.metrics.component_families import COMPONENT_FAMILIES, RESOURCE_FAMILIES, SLI_FAMILIES
 from trio_sched.daemon.metrics.families import Family
@@ -15,7 +14,6 @@ from trio_sched.daemon.metrics.scheduler_families import SCHEDULER_FAMILIES
 from trio_sched.daemon.metrics.serving_families import SERVING_FAMILIES
 from trio_sched.daemon.metrics.text_format import number
 
-TARGET: Final = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 HEADER: Final = """\
 # Metrics
 
@@ -75,10 +73,7 @@ def _group(title: str, families: Iterable[Family]) -> Iterator[str]:
             yield f"*Here:* {family.note}\n"
 
 
-def main() -> None:
-    TARGET.write_text(text(), encoding="utf-8")
-    sys.stdout.write(f"wrote {TARGET.relative_to(TARGET.parents[2])}\n")
-
+PAGE: Final = Page("metrics.md", text)
 
 if __name__ == "__main__":
-    main()
+    PAGE.write()

@@ -151,12 +151,12 @@ def test_check_config_and_rbac_know_files(config: Path, good: Path, capsys: Capt
 
 def test_plugins_lists_files_and_what_is_wrong_with_them(good: Path, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "bad.py").write_text("1/0\n")
-    assert main(["plugins", "-o", "json", "--plugins-dir", str(tmp_path)]) == ExitCode.OK
+    assert main(["plugins", "-o", "json", "--plugins-dir", str(tmp_path)]) == ExitCode.FAILURE
     listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
     assert (listed["Good"]["file"], listed["Good"]["line"]) == (str(good), 6)
     assert listed["Good"]["distributions"] == []
     assert listed["bad"]["error"].endswith("line 1: importing it failed: ZeroDivisionError: division by zero")
-    assert main(["plugins", "--plugins-dir", str(tmp_path)]) == ExitCode.OK
+    assert main(["plugins", "--plugins-dir", str(tmp_path)]) == ExitCode.FAILURE
 
 
 def test_the_daemon_names_a_file_that_cannot_be_used(good: Path, capsys: Capture) -> None:

@@ -26,8 +26,10 @@ class Good:
 
 
 def listed(capsys: Capture) -> dict[str, dict]:
-    assert main(["plugins", "--output", "json"]) == ExitCode.OK
-    return {plugin["name"]: plugin for plugin in json.loads(capsys.readouterr().out)}
+    code = main(["plugins", "--output", "json"])
+    found = {plugin["name"]: plugin for plugin in json.loads(capsys.readouterr().out)}
+    assert code == (ExitCode.FAILURE if any("error" in plugin for plugin in found.values()) else ExitCode.OK)
+    return found
 
 
 def test_built_in_plugins_are_listed_like_all_others(install_plugin: InstallPlugin, capsys: Capture) -> None:
@@ -58,7 +60,7 @@ def test_a_broken_plugin_is_listed_with_its_error(install_plugin: InstallPlugin,
     found = listed(capsys)
     assert "failed to import: ModuleNotFoundError" in found["Broken"]["error"]
     assert "error" not in found["NodeName"]
-    assert main(["plugins"]) == ExitCode.OK
+    assert main(["plugins"]) == ExitCode.FAILURE
     printed = capsys.readouterr().out
     assert "cannot be used, see below" in printed
     assert "Broken: plugin 'Broken' from somebodys-plugin 1.2" in printed

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from contrib.benchmarks import churn, engine, path, preemption, scheduler_process, start, transport, watch
+from contrib.benchmarks import churn, engine, path, plugin_costs, preemption, scheduler_process, start, transport, watch
 from contrib.benchmarks.__main__ import main
 
 
@@ -42,6 +42,18 @@ def test_the_whole_path_binds_every_pod() -> None:
     assert set(figures) == {"scheduler CPU", "throughput", "peak memory"}
     assert figures["throughput"].value > 0
     assert figures["peak memory"].value > 20
+
+
+def test_timing_and_tracing_of_a_plugin_are_measured_against_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"NODES": 20, "PODS": 40, "ROUNDS": 1, "PAUSE_SECONDS": 0.0}.items():
+        monkeypatch.setattr(plugin_costs, name, value)
+    figures = {figure.name: figure for figure in plugin_costs.run()}
+    assert set(figures) == {
+        "scheduler CPU, with a plugin",
+        "all hooks timed, against neither",
+        "a trace for other pods, against neither",
+    }
+    assert all(figure.value > 0 for figure in figures.values())
 
 
 def test_the_start_is_measured_from_the_process_to_the_first_bind() -> None:

@@ -31,9 +31,27 @@ HELM = Path(sys.executable).parent / "helm"
 CHART = "contrib/deploy/helm/trio-sched"
 KUBERNETES = "1.36"
 CONFIGURATION = "KubeSchedulerConfiguration"
-OTHER_PROGRAMS = {"cat", "cp", "curl", "cut", "docker", "eval", "export", "grep", "install", "jq", "make", "pip", "sed"}
+OTHER_PROGRAMS = {
+    "cat",
+    "cd",
+    "cp",
+    "curl",
+    "cut",
+    "docker",
+    "eval",
+    "export",
+    "grep",
+    "install",
+    "jq",
+    "make",
+    "pip",
+    "sed",
+}
+OTHER_PROGRAMS |= {"mypy", "pytest", "python", "ruff"}
 CHECKED = {"python", "toml", "json", "yaml", "sh"}
-NOT_CHECKED = {"text", "dockerfile"}
+NOT_CHECKED = {"text", "dockerfile", "go"}
+SIGNATURE = re.compile(r"((?:@classmethod\n)?(?:async )?(?:def|with) \w+\(.*?)(?=\n(?:async |def |@)|\Z)", re.DOTALL)
+PLUGIN_NAME = re.compile(r'^    name = "(\w+)"$', re.MULTILINE)
 HARMLESS = ("plugins", "check-config", "rbac", "completion")
 SHELL = blocks("sh")
 COMMANDS_SHOWN = [(block, words) for block in SHELL for words in commands(block.text)]
@@ -100,8 +118,10 @@ def test_a_harmless_command_of_trio_sched_works(
     block, words = TRIO_SCHED[name]
     for file, text in files_of(block.page).items():
         (tmp_path / file).write_text(text)
-    if not (tmp_path / "scheduler.yaml").exists():  # the reader's own
-        shutil.copy(ROOT / "contrib/deploy/kustomize/scheduler.yaml", tmp_path)
+    for own in (tmp_path / word.rpartition("=")[2] for word in words if word.endswith("scheduler.yaml")):
+        if not own.exists():  # the reader's own
+            own.parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / "contrib/deploy/kustomize/scheduler.yaml", own)
     monkeypatch.chdir(tmp_path)
     assert main(words[1:]) == 0
     assert capsys.readouterr().out
@@ -148,9 +168,10 @@ def test_a_command_is_found_wherever_it_stands() -> None:
 
 
 def plugins_shown() -> set[str]:
-    """The plugins of the packages that the pages show."""
+    """The plugins of the packages and files that the pages show."""
     projects = (tomllib.loads(block.text).get("project", {}) for block in blocks("toml"))
-    return {name for project in projects for name in project.get("entry-points", {}).get("trio_sched", {})}
+    packaged = {name for project in projects for name in project.get("entry-points", {}).get("trio_sched", {})}
+    return packaged | {name for block in blocks("python") for name in PLUGIN_NAME.findall(block.text)}
 
 
 def check_configuration(text: str) -> None:
@@ -229,8 +250,11 @@ def check_scrape_configuration(one: dict[str, Any]) -> None:
 
 @in_block(blocks("python"))
 def test_a_python_block_compiles(block: Block) -> None:
-    is_signature = block.page.name == "hooks.md" and re.match(r"(async )?def ", block.text)
-    compile(f"{block.text.rstrip()}: ..." if is_signature else block.text, block.place, "exec")
+    text = block.text
+    if block.page.parent.name == "reference" and SIGNATURE.match(text) and ":\n" not in text:
+        text = "".join(f"{one.rstrip()}: ...\n" for one in SIGNATURE.findall(text))
+        text = text.replace("async with ", "async def ")
+    compile(text, block.place, "exec")
 
 
 @in_block(blocks("toml"))
@@ -246,6 +270,6 @@ def test_a_json_block_is_json(block: Block) -> None:
 def test_there_are_pages_and_blocks_to_check() -> None:
     assert len(PAGES) >= 20
     assert min(len(SHELL), len(YAML), len(TRIO_SCHED), len(KUBECTL), len(HELM_COMMANDS)) >= 5
-    assert plugins_shown() == {"QuietZone", "TeamNodes"}
+    assert plugins_shown() >= {"QuietZone", "TeamNodes", "FastDisk", "NodePower"}
     with pytest.raises(click.UsageError):
         COMMANDS["simulate"].load().make_context("simulate", ["--no-such-option"])

@@ -95,8 +95,8 @@ def test_an_unknown_name_is_reported_with_the_closest_match() -> None:
         registry.load("NodeAffinty")
     assert str(caught.value) == (
         "no installed distribution offers a plugin named 'NodeAffinty'; did you mean 'NodeAffinity'? Otherwise "
-        "pip install the package that brings it, or remove the name from the configuration "
-        "(`trio-sched plugins` lists what is installed)"
+        "pip install the package that brings it, give its file with --plugin, or remove the name from the "
+        "configuration (`trio-sched plugins` lists what is installed)"
     )
     with pytest.raises(UnknownPlugin, match=r"named 'Zebra'; pip install"):
         registry.load("Zebra")

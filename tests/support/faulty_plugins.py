@@ -557,3 +557,19 @@ class ForgetsCustomResources(Registering):
     def permit(self) -> Status | Wait | None:
         free = [one for one in self.handle.objects("widgets.v1.example.com") if one.spec["free"] > 0]
         return None if free else unschedulable("no widget is free")
+
+
+@fault("events", "its hint function returned SKIP for this change")
+class WaitsForNewNodesOnly(Registering):
+    """A label of the node matters only to pods with a label, which none of the examples has."""
+
+    events: ClassVar[list[EventRegistration]] = [
+        on(Resource.NODE, Action.ADD),
+        on(Resource.NODE, Action.UPDATE_NODE_LABEL, Hint.SKIP),
+        on(Resource.POD, Action.UPDATE_POD_LABEL),
+    ]
+
+    @hookimpl
+    def filter_node(self, pod: Pod, node: NodeView) -> Status | None:
+        wanted = pod.labels.get("example.com/rack")
+        return unschedulable("rack") if wanted and node.labels.get("example.com/rack") != wanted else None

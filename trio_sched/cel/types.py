@@ -58,16 +58,22 @@ class Type:
 
 
 DYN: Final = Type("dyn")
+"""Whatever it is, which is found out when the expression is evaluated."""
 ANY: Final = Type("any")
 """What attributes of devices are: like `DYN` beside most types, but not the same."""
 ERROR: Final = Type("!error!")
 NULL: Final = Type("null")
 BOOL: Final = Type("bool")
+"""True or False."""
 INT: Final = Type("int")
+"""A whole number of 64 bits."""
 UINT: Final = Type("uint")
 DOUBLE: Final = Type("double")
+"""A float."""
 STRING: Final = Type("string")
+"""A text."""
 BYTES: Final = Type("bytes")
+"""Bytes."""
 TIMESTAMP: Final = Type("timestamp")
 DURATION: Final = Type("duration")
 COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)

@@ -23,7 +23,7 @@ from trio_sched.plugin_api.custom_resources import CustomResource
 _HELP: Final = """\
 List the plugins that are installed: their names, distributions and extension points.
 
-Every one is loaded; one that cannot be is listed with its error.
+Every one is loaded; one that cannot be is listed with its error, and the exit code is 1.
 
 With --output json it is a list of objects with the fields: name; distributions (each with its version; more than one is
 an error) or, of a plugin from a file, none; object (module:class); file and line of the class; extensionPoints and
@@ -144,7 +144,7 @@ def plugins(output: str, schema_of: str | None, **options: Any) -> ExitCode:
         for plugin in found:
             if plugin.error:
                 click.echo(f"{plugin.name}: {plugin.error}")
-    return ExitCode.OK
+    return ExitCode.FAILURE if any(plugin.error for plugin in found) else ExitCode.OK
 
 
 def _as_json(plugin: Installed) -> dict[str, object]:

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 _SHOWN: Final = 10
 """Nodes, reasons or keys that a line shows at most."""
 _REMEMBERED: Final = 10_000
-"""Pods of which it is known whether they are chosen."""
+"""Pods of which it is known that they are not chosen."""
 _NOT_TRACED: Final = frozenset({"run", "events_to_register", "queue_sort"})
 
 
@@ -88,7 +88,8 @@ class PluginTrace:
     selector: TraceSelector | None = None
     _hooks: list[BoundHook] = field(factory=list, init=False)
     _originals: dict[BoundHook, HookFunction] = field(factory=dict, init=False)
-    _chosen: dict[str, bool] = field(factory=dict, init=False)
+    _others: set[str] = field(factory=set, init=False)
+    """UIDs of pods that are not chosen."""
 
     def install(self, hooks: Iterable[BoundHook]) -> None:
         """Trace *hooks*, instead of those before, when there is a selector."""
@@ -99,7 +100,7 @@ class PluginTrace:
     def choose(self, selector: TraceSelector | None) -> None:
         """Trace the pods that *selector* chooses from now on; None: none."""
         self.selector = selector
-        self._chosen.clear()
+        self._others.clear()
         if selector is None:
             for hook, original in self._originals.items():
                 self.hook_times.put_function(hook, original)
@@ -116,21 +117,21 @@ class PluginTrace:
             return False
         labels = subject.labels if isinstance(subject, Pod) else {}
         is_chosen = selector.matches(subject.key, labels)
-        if isinstance(subject, Pod):
-            if len(self._chosen) >= _REMEMBERED:
-                self._chosen.clear()
-            self._chosen[subject.uid] = is_chosen
+        if isinstance(subject, Pod) and not is_chosen:
+            if len(self._others) >= _REMEMBERED:
+                self._others.clear()
+            self._others.add(subject.uid)
         return is_chosen
 
     def _traced(self, hook: BoundHook, function: HookFunction) -> HookFunction:
-        chosen, is_sign = self._chosen, hook.hook == "sign"
+        others, is_sign = self._others, hook.hook == "sign"
 
         def traced(*args: Any) -> Any:
             try:
-                is_chosen = chosen[args[0].metadata.uid]
-            except (KeyError, AttributeError, IndexError):
-                is_chosen = self._is_chosen(args)
-            if not is_chosen:
+                is_other = args[0].metadata.uid in others
+            except (AttributeError, IndexError, TypeError):  # it is about a group, or about nothing
+                is_other = False
+            if is_other or not self._is_chosen(args):
                 return function(*args)
             returned = self._call(hook, function, args)
             # Without a signature nothing comes from a cache: every plugin is called.

@@ -34,7 +34,8 @@ class UnknownPlugin(PluginError):
         hint = f"did you mean {self.suggestion!r}? Otherwise " if self.suggestion else ""
         return (
             f"no installed distribution offers a plugin named {self.plugin!r}; {hint}pip install the package that "
-            "brings it, or remove the name from the configuration (`trio-sched plugins` lists what is installed)"
+            "brings it, give its file with --plugin, or remove the name from the configuration (`trio-sched plugins` "
+            "lists what is installed)"
         )
 
 

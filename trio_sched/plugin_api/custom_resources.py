@@ -86,6 +86,7 @@ class CustomResource(Generic[T]):
 
         QUOTA = CustomResource("example.com", "v1", "Quota", type=Quota)
 
+
         class Quotas:
             watches = (QUOTA,)
             writes = {QUOTA.status: ("patch",)}

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Int64Array = NDArray[np.int64]
+"""Amounts, counts and scores."""
 Int32Array = NDArray[np.int32]
 IntpArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
+"""Masks."""
 RowIndex = slice | NDArray[np.intp]
 """Some of the rows, as numpy takes them: a range, or their numbers."""
 

@@ -74,7 +74,9 @@ class LabelMatcher:
 
 
 EVERYTHING = LabelMatcher()
+"""Matches any labels, as an empty selector does."""
 NOTHING = LabelMatcher(is_nothing=True)
+"""Matches no labels, as a missing selector does."""
 
 
 def _order(requirement: Requirement) -> tuple[str, str, list[str]]:

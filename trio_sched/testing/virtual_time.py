@@ -23,6 +23,7 @@ def run_virtual(function: Callable[..., Awaitable[T]], *args: Any) -> T:
                 await cluster.create(pod("p"))
                 await cluster.wait_scheduled("p")
 
+
         run_virtual(watch)
 
     Tasks run in the same order every time.

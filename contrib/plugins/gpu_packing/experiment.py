@@ -4,7 +4,9 @@ As in Weng et al. (USENIX ATC 2023): the 1,213 nodes with GPUs of the "openb" tr
 them until they ask for 130 % of the GPUs, arrive one by one in random order; what does not fit stays pending. Measured
 is the share of GPUs that is allocated then, by the real scheduler on a simulated API server::
 
-    python contrib/plugins/gpu_packing/experiment.py --data FOLDER_WITH_THE_TRACE
+    python contrib/plugins/gpu_packing/experiment.py --data FOLDER_WITH_THE_TRACE --keep
+
+A run takes about a minute. Remove results.json to begin anew.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import trio
-from attrs import frozen
+from attrs import asdict, frozen
 from trio.testing import MockClock
 
 from trio_sched.plugin_api import Node, Pod
@@ -42,6 +44,8 @@ RESOURCE: Final = "trio-sched.dev/gpu-milli"
 MODEL: Final = "nvidia.com/gpu.product"
 ARRIVING: Final = 1.3
 """What the pods ask for together, as a share of the cluster's GPUs."""
+PAUSE_SECONDS: Final = 0.1
+"""Between two arrivals, of simulated time: the mix of pods is learnt meanwhile."""
 FIRST_SEED: Final = 42
 RESULTS: Final = Path(__file__).parent / "results.json"
 PAPER: Final = {
@@ -62,6 +66,8 @@ profiles:
       score:
         disabled: [{{name: "*"}}]
         enabled: [{{name: GpuPacking}}]
+      postFilter:
+        disabled: [{{name: "*"}}]
     pluginConfig:
       - name: GpuPacking
         args: {{resource: {RESOURCE}, unitsPerGpu: 1000, modelLabel: {MODEL}}}
@@ -176,7 +182,7 @@ async def fill(nodes: list[Node], tasks: Iterable[Task], policy: type[GpuPacking
     ) as cluster:
         for number, task in enumerate(asked.values()):
             await cluster.create(as_pod(number, task))
-            await trio.sleep(1)  # the mix of pods is learnt meanwhile
+            await trio.sleep(PAUSE_SECONDS)
         await cluster.settle()
         placed = {one.name for one in cluster.pods() if one.node_name}
     return sum(asked[name].gpu_milli for name in placed), len(asked) - len(placed)
@@ -219,7 +225,7 @@ def main() -> None:
     parser.add_argument("--policy", choices=list(POLICIES), action="append", help="default: all; may be repeated")
     parser.add_argument("--seeds", type=int, default=10, help="how many runs; default: 10")
     parser.add_argument("--processes", type=int, default=2, help="how many runs at a time; default: 2")
-    parser.add_argument("--keep", action="store_true", help=f"write the figures to {RESULTS.name}")
+    parser.add_argument("--keep", action="store_true", help="keep runs in results.json, and repeat none that is there")
     given = parser.parse_args()
     if not (given.data / "openb_node_list_gpu_node.csv.gz").exists():
         parser.error(f"there is no openb_node_list_gpu_node.csv.gz in {given.data}; give the folder of the trace")
@@ -229,28 +235,33 @@ def main() -> None:
         for number in range(given.seeds)
         for policy in given.policy or POLICIES
     ]
-    runs: list[Run] = []
+    runs = read_results() if given.keep else {}
     with ProcessPoolExecutor(given.processes) as pool:
-        for one in pool.map(partial(run, given.data), jobs):
-            runs.append(one)
+        for one in pool.map(partial(run, given.data), [job for job in jobs if job not in runs]):
+            runs[one.trace, one.policy, one.seed] = one
             print(f"{one.trace} {one.policy}, seed {one.seed}: {one.allocated_percent} %, {one.seconds} s", flush=True)
+            if given.keep:
+                RESULTS.write_text(json.dumps(as_data(runs.values()), indent=2) + "\n", encoding="utf-8")
     print()
-    print(table(runs))
-    if given.keep:
-        RESULTS.write_text(json.dumps(as_data(runs), indent=2) + "\n", encoding="utf-8")
+    print(table(list(runs.values())))
 
 
-def as_data(runs: list[Run]) -> dict[str, Any]:
+def read_results() -> dict[tuple[str, str, int], Run]:
+    """The runs that have been kept."""
+    if not RESULTS.exists():
+        return {}
+    kept = json.loads(RESULTS.read_text(encoding="utf-8"))["runs"]
+    return {(one["trace"], one["policy"], one["seed"]): Run(**one) for one in kept}
+
+
+def as_data(runs: Iterable[Run]) -> dict[str, Any]:
     """What is kept."""
     return {
         "date": date.today().isoformat(),
         "python": platform.python_version(),
         "arriving": ARRIVING,
         "paper": PAPER,
-        "runs": [
-            {"trace": one.trace, "policy": one.policy, "seed": one.seed, "allocated": one.allocated_percent}
-            for one in runs
-        ],
+        "runs": [asdict(one) for one in sorted(runs, key=lambda one: (one.trace, one.seed, one.policy))],
     }
 
 

@@ -1,14 +1,16 @@
 """Every planted fault is found by its check, in words that name the hook, what happened and the fix."""
 
+import time
 from typing import Any
 
 import pytest
-from faulty_plugins import FAULTS
+from faulty_plugins import FAULTS, Base
 
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.metadata import ObjectMeta
 from trio_sched.objects.namespace import Namespace
-from trio_sched.testing import NotConforming, check_conformance
+from trio_sched.plugin_api import Pod, hookimpl
+from trio_sched.testing import NotConforming, check_conformance, pod
 from trio_sched.testing.conformance.check import conformance_problems
 
 OBJECTS: dict[str, list[Any]] = {
@@ -42,3 +44,20 @@ def test_the_smallest_history_is_shown() -> None:
     change, *cluster = problem.split("\n")
     assert 'Namespace \'default\' changes: metadata.labels: nothing → {"example.com/open":"yes"}' in change
     assert [line.split()[0] for line in cluster] == ["Node", "pending", "Namespace"]
+
+
+def test_a_plugin_that_blocks_is_not_called_again_and_again() -> None:
+    calls: list[str] = []
+
+    class Slow(Base):
+        name = "Slow"
+
+        @hookimpl
+        def permit(self, pod: Pod) -> None:
+            calls.append(pod.name)
+            time.sleep(1000)
+
+    with pytest.raises(NotConforming) as found:
+        check_conformance(Slow, pods=[pod("p")])
+    assert [problem.partition(" (")[0] for problem in found.value.problems] == ["pod 'p': permit sleeps"]
+    assert len(calls) < 10

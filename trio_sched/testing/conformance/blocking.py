@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial
 from inspect import isawaitable
 from types import FrameType
@@ -50,12 +51,14 @@ _SYNC: Final = "do it in run and keep the result, or in a hook that may be async
 def blocking_problems(subject: Subject) -> Iterator[str]:
     """Which hooks block, and by what."""
     trial = subject.fresh()
-    columns = NodeColumns(trial.show(subject.cluster))
+    # Of copies: what a hook changes in them is for another check to find.
+    cluster, pods = deepcopy((subject.cluster, subject.pods))
+    columns = NodeColumns(trial.show(cluster))
     watch = _Watch()
     for hook in trial.profile.hooks:
         hook.function = partial(watch.call, hook, hook.function)
     with watch.watching(namespaces_of(trial.plugin)):
-        for waiting in subject.pods:
+        for waiting in pods:
             watch.pod = waiting.name
             drive(trial, columns, waiting)
     yield from watch.problems.values()

@@ -50,10 +50,10 @@ def _definition_problems(subject: Subject) -> Iterator[str]:
 CHECKS: Mapping[str, Callable[[Subject], Iterator[str]]] = {
     "definition": _definition_problems,
     "registrations": registration_problems,
+    "blocking": blocking_problems,
     "mutation": mutation_problems,
     "answers": answer_problems,
     "hooks": hook_problems,
-    "blocking": blocking_problems,
     "hidden_state": hidden_state_problems,
     "subsets": subset_problems,
     "dependencies": dependency_problems,
@@ -64,6 +64,8 @@ CHECKS: Mapping[str, Callable[[Subject], Iterator[str]]] = {
 """By name; in an order in which a problem is found first where its text is most precise."""
 _COMPARING: Final = ("subsets", "dependencies", "signatures", "caching", "events")
 """Checks that ask more than once, and mean nothing if the same question gets different answers."""
+_CALLED_ONCE: Final = ("definition", "registrations", "blocking")
+"""Checks that call hooks a few times at most; the others take too long for a plugin that blocks."""
 _MAX_PER_CHECK: Final = 20
 _ABOUT_A_POD: Final = re.compile(r"^pod '[^']*': ")
 
@@ -173,9 +175,11 @@ def conformance_problems(
             del shown.known_objects[kind]
     add_pod_group(shown, waiting)
     found: set[str] = set()
+    wanted = list(dict.fromkeys(checks))
+    blocks = any(name not in _CALLED_ONCE for name in wanted) and any(blocking_problems(subject))
     is_deterministic = True
-    for name in dict.fromkeys(checks):
-        if name in _COMPARING and not is_deterministic:
+    for name in wanted:
+        if (blocks and name not in _CALLED_ONCE) or (name in _COMPARING and not is_deterministic):
             continue
         problems = list(islice(CHECKS[name](subject), _MAX_PER_CHECK))
         is_deterministic &= name != "hidden_state" or not problems

@@ -26,6 +26,8 @@ _VALUES: Final = ("true", "1", "100")
 _AMOUNTS: Final = ("0", "1Ti")
 _STATUSES: Final = ("True", "False", "Unknown")
 _MAX_EFFECTIVE: Final = 60
+_TEXTUAL: Final = ("label", "annotation", "taint")
+_MAX_FIRST: Final = 4
 
 
 def find_effective(trial: Trial, changes: Changes) -> list[Edit]:
@@ -34,9 +36,23 @@ def find_effective(trial: Trial, changes: Changes) -> list[Edit]:
     before = _answers(trial, world)
     found = (edit for edit in _edits(changes, world) if _answers(trial, _edited(world, edit)) != before)
     effective = list(islice(found, _MAX_EFFECTIVE))
+    effective += _joint(trial, changes, world, effective)
     paths = {(edit.kind, edit.key) for edit in effective if edit.facet == "field"}
     back = [edit for edit in _edits(changes, world) if (edit.kind, edit.key) in paths and edit not in effective]
     return [*effective, *back]
+
+
+def _joint(trial: Trial, changes: Changes, world: World, effective: Sequence[Edit]) -> Iterator[Edit]:
+    """The edits to which it reacts only beside another one: labels of nodes that pods name, for instance."""
+    firsts = {(edit.kind, edit.facet, edit.key): edit for edit in effective if edit.facet in _TEXTUAL}
+    for first in list(firsts.values())[:_MAX_FIRST]:
+        beside = _edited(world, first)
+        before = _answers(trial, beside)
+        for edit in _edits(changes, world):
+            is_other = edit.facet in _TEXTUAL and (edit.kind, edit.facet) != (first.kind, first.facet)
+            is_untried = is_other and edit.value == first.value and edit not in effective
+            if is_untried and _answers(trial, _edited(beside, edit)) != before:
+                yield edit
 
 
 def _world(changes: Changes) -> World:

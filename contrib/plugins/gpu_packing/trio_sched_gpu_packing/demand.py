@@ -13,6 +13,8 @@ from trio_sched.plugin_api import Pod, pod_resources
 
 MILLI = 1000
 """A whole GPU, in the unit of this package."""
+MAX_GPUS = 64
+"""Of a node; more are not looked at one by one."""
 _MAX_SHAPES = 256
 """The most frequent shapes that a mix is made of; the others are too rare to pack for."""
 

@@ -15,10 +15,11 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from trio_sched_gpu_packing.demand import Demand
+from trio_sched_gpu_packing.demand import MAX_GPUS, Demand
 
 _FEW: Final = 64
 """So many nodes are evaluated faster than it is found out which of them look alike."""
+_FACTORS: Final = np.random.default_rng(0).integers(-(2**62), 2**62, MAX_GPUS + 2)
 _MAX_CELLS: Final = 1 << 21
 """How many numbers an array of a single step may have; what is larger is done in parts."""
 
@@ -62,9 +63,10 @@ def fragmentation(demand: Demand, nodes: NodeStates, weights: Weights) -> NDArra
     if count > _FEW:
         # Many nodes look alike, all idle ones for instance; which GPU of a node it is does not matter.
         looks = np.column_stack((nodes.cpu_milli, nodes.model, np.sort(nodes.idle, axis=1)))
-        _looks, first, look_of = np.unique(looks, axis=0, return_index=True, return_inverse=True)
-        if 2 * len(first) < count:
-            return fragmentation(demand, nodes.take(first), weights)[look_of.reshape(-1)]
+        hashes = looks @ _FACTORS[: gpus + 2]  # sorting whole rows takes longer than it spares
+        _hashes, first, look_of = np.unique(hashes, return_index=True, return_inverse=True)
+        if 2 * len(first) < count and np.array_equal(looks[first][look_of], looks):
+            return fragmentation(demand, nodes.take(first), weights)[look_of]
     step = max(1, _MAX_CELLS // max(shapes, gpus * len(demand.sizes)))
     parts = [_fragmentation(demand, nodes.take(slice(i, i + step)), weights) for i in range(0, count, step)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -33,12 +33,10 @@ from trio_sched.plugin_api import (
     unresolvable,
     unschedulable,
 )
-from trio_sched_gpu_packing.demand import MILLI, Demand, Shape, UnusableRequest, shape_of
+from trio_sched_gpu_packing.demand import MAX_GPUS, MILLI, Demand, Shape, UnusableRequest, shape_of
 from trio_sched_gpu_packing.fragmentation import NodeStates, Weights, fragmentation, share_losses
 from trio_sched_gpu_packing.node_gpus import NodeGpus, choose, parse_indexes
 
-_MAX_GPUS: Final = 64
-"""Of a node; more are not looked at one by one."""
 _CPU_SCALE: Final = 128_000.0
 _GPU_SCALE: Final = 8_000.0
 _RESOLUTION: Final = 1_000
@@ -47,7 +45,10 @@ _NOWHERE: Final = 1e9
 _NO_ROOM: Final = unschedulable("node(s) had no GPU with as much left as the pod requests")
 _CHUNK: Final = 500
 """How many pods are looked at before other tasks run."""
-_DRIFT: Final = 0.02
+_GROWTH: Final = 0.1
+"""How many pods more make it worth looking up the mix, as a share of them. The first pods are the most important:
+300 that were placed by best fit cost one percent of a full cluster's GPUs."""
+_DRIFT: Final = 0.01
 """How different the mix of pods must be from the one in use to replace it."""
 
 
@@ -79,6 +80,9 @@ class GpuPacking:
     def __init__(self, args: GpuPackingArgs, handle: Handle) -> None:
         self._args, self._handle = args, handle
         self._demand = Demand()
+        self._has_grown = trio.Event()
+        self._signed, self._signed_enough = 0, 1
+        """Pods that were signed since the mix was looked up, and how many of them are enough to do so again."""
         self._usable: dict[str, NDArray[np.bool_]] = {}
         self._chosen: dict[str, tuple[str, str, tuple[int, ...]]] = {}
         """UID → namespace, name and GPUs of pods whose annotation may not have been seen yet."""
@@ -89,12 +93,16 @@ class GpuPacking:
 
     @hookimpl
     async def run(self) -> None:
-        """Look up every now and then which pods there are."""
+        """Look up which pods there are, every now and then and when there may be many more."""
         while True:
-            await self._learn()
-            await trio.sleep(self._args.mix_seconds)
+            count = await self._learn()
+            self._signed, self._signed_enough = 0, max(1, int(count * _GROWTH))
+            self._has_grown = trio.Event()
+            with trio.move_on_after(self._args.mix_seconds):
+                await self._has_grown.wait()
 
-    async def _learn(self) -> None:
+    async def _learn(self) -> int:
+        """Replace the mix if it has changed; returns how many pods with GPUs there are."""
         counts: Counter[Shape] = Counter()
         for number, pod in enumerate(list(self._handle.objects("Pod"))):
             shape = self._lenient_shape(pod)
@@ -107,12 +115,16 @@ class GpuPacking:
             self._demand = demand
             self._usable.clear()
             self._handle.invalidate()
+        return counts.total()
 
     # --- finding nodes ------------------------------------------------------------------------------------------------
 
     @hookimpl
     def sign(self, pod: Pod) -> Hashable | None:
         """Its shape is all that is looked at."""
+        self._signed += 1
+        if self._signed == self._signed_enough:
+            self._has_grown.set()
         try:
             return self._shape(pod)
         except UnusableRequest as problem:
@@ -229,7 +241,7 @@ class GpuPacking:
             return Shape(0, 0, 0)
 
     def _gpus_of(self, amount: int) -> int:
-        return min(amount // self._args.units_per_gpu, _MAX_GPUS)
+        return min(amount // self._args.units_per_gpu, MAX_GPUS)
 
     def _index_of(self, pod: Pod) -> tuple[int, ...] | None:
         chosen = self._chosen.get(pod.uid)

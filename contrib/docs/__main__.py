@@ -1,0 +1,6 @@
+"""Writes all reference pages anew: ``python -m contrib.docs``."""
+
+from contrib.docs.all_pages import PAGES
+
+for page in PAGES:
+    page.write()

@@ -1,0 +1,18 @@
+"""All reference pages that are made from the code."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from contrib.docs import make_configuration, make_exit_codes, make_flags, make_hooks, make_metrics
+from contrib.docs.api_pages import api_pages
+from contrib.docs.pages import Page
+
+PAGES: Final[tuple[Page, ...]] = (
+    make_hooks.PAGE,
+    make_flags.PAGE,
+    make_configuration.PAGE,
+    make_exit_codes.PAGE,
+    make_metrics.PAGE,
+    *(one.page for one in api_pages()),
+)

@@ -1,0 +1,65 @@
+"""Writes docs/reference/handle.md from the docstrings of the handle: ``python -m contrib.docs.make_handle``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from contrib.docs.api_pages import ApiPage, Group
+
+HEADER: Final = """\
+# Handle
+
+What the scheduler offers to a plugin. Each plugin of each profile gets a handle of its own, as the second argument of
+its constructor:
+
+```python
+from trio_sched.plugin_api import Handle, hookimpl
+
+
+class Quiet:
+    name = "Quiet"
+    watches = ("Namespace",)  # kinds that it reads
+    writes = {"Namespace": ("patch",)}  # kinds that it writes, with the verbs
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        self.handle = handle
+
+    @hookimpl
+    async def run(self) -> None:
+        self.handle.log.info("there are %d nodes", len(list(self.handle.objects("Node"))))
+```
+
+In tests, [`FakeHandle`](testing.md#fakehandle) takes its place. Everything here is imported from
+`trio_sched.plugin_api`.
+
+This page is made from the docstrings: change `trio_sched/plugin_api/handle.py` and its like, and run `make docs`.
+"""
+CLASS_ATTRIBUTES: Final = """\
+What a class may declare besides its hooks:
+
+| attribute | default | meaning |
+| --- | --- | --- |
+| `name: str` | required | the name in the configuration file, and the key of the entry point |
+| `Args: type` | no arguments | the class of its [arguments](arguments.md) |
+| `requires_api: str` | any | the `API_VERSION` that it needs, `"1.0"`: that minor version or a later one |
+| `watches: tuple` | `()` | the kinds that it reads through the handle, and has not registered events for |
+| `writes: dict` | `{}` | the kinds that it writes: verbs by kind, `{"ResourceClaim/status": ("patch",)}` |
+| `depends_on: frozenset` | not cached | the [`Input`](statuses.md#input)s of its answers, for [`sign`](hooks.md#sign) |
+| `on_failure: str` | `"closed"` | what becomes of pods when it fails: `"closed"`, `"open"` or `"skip:3"` |
+| `run_once_per_process: bool` | `False` | whether [`run`](hooks.md#run) runs for the first profile only |
+| `run_on_leader_only: bool` | `False` | whether [`run`](hooks.md#run) runs only while this replica leads |
+"""
+GROUPS: Final = (
+    Group("What a plugin declares", ("API_VERSION",), CLASS_ATTRIBUTES),
+    Group("The handle", ("Handle",)),
+    Group("Custom resources", ("CustomResource", "CustomObject")),
+    Group("Log and metrics", ("Log", "Metrics", "Counter", "Gauge", "Histogram")),
+    Group("HTTP", ("Http", "HttpRequest", "HttpResponse", "HttpFailed")),
+    Group("Pods without a node", ("PendingPod", "QueueState", "WaitingPod", "PodGroupState")),
+    Group("Preemption", ("DryRun", "Victims", "BudgetsByNamespace", "budgets_of", "started_at", "NOT_STARTED")),
+    Group("Errors", ("KindNotWatched", "NotLeading", "ObjectGone", "WriteConflict", "OutcomeUnknown")),
+)
+API_PAGE: Final = ApiPage("handle.md", HEADER, GROUPS)
+
+if __name__ == "__main__":
+    API_PAGE.page.write()
