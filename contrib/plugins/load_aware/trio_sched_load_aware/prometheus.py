@@ -86,12 +86,14 @@ def read_vector(response: HttpResponse, node_label: str) -> dict[str, float]:
             continue
         if value > _HIGHEST_SHARE:
             raise UnusableData(
-                f"the value of {node[:63]!r} is {value:g}: the query must return a share from 0 to 1, so divide per cents "
-                "by 100 and amounts by the capacity"
+                f"the value of {node[:63]!r} is {value:g}: the query must return a share from 0 to 1, so divide "
+                "per cents by 100 and amounts by the capacity"
             )
         found[node] = max(found.get(node, 0.0), min(max(value, 0.0), 1.0))
     if not found:
-        what = f"none of {len(series)} series has a label {node_label!r} and a number" if series else "there is no series"
+        what = (
+            f"none of {len(series)} series has a label {node_label!r} and a number" if series else "there is no series"
+        )
         raise UnusableData(f"{what}: check query and nodeLabel")
     return found
 
@@ -112,7 +114,7 @@ def _node_of(series: Any, label: str) -> str:
 
 
 def _value_of(series: Any) -> float | None:
-    pair = series.get("value")
+    pair = series.get("value") if isinstance(series, Mapping) else None
     if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], str | int | float):
         return None
     try:
