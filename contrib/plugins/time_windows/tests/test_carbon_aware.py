@@ -25,7 +25,7 @@ NODES = [node("a", labels={ZONE: "north"}), node("b", labels={ZONE: "south"}), n
 test_conformance = conformance_test(CarbonAware, args=ARGS, nodes=NODES, pods=[pod("batch", labels=BATCH), pod("p")])
 
 
-def cluster_of(endpoint: Any = None, **args: Any) -> Any:
+def cluster_of(respond: Any = None, **args: Any) -> Any:
     config = f"""
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -35,7 +35,7 @@ profiles:
       score: {{disabled: [{{name: "*"}}], enabled: [{{name: CarbonAware}}]}}
     pluginConfig: [{{name: CarbonAware, args: {json.dumps({**ARGS, **args})}}}]
 """
-    endpoints = {"http://carbon": endpoint} if endpoint else {}
+    endpoints = {"http://carbon": respond} if respond else {}
     return virtual_cluster(nodes=NODES, config=config, plugins=[CarbonAware], endpoints=endpoints)
 
 

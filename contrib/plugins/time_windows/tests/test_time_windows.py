@@ -29,7 +29,7 @@ profiles:
   - plugins: {{multiPoint: {{enabled: [{{name: TimeWindows}}]}}}}
     pluginConfig: [{{name: TimeWindows, args: {json.dumps({**ARGS, **more})}}}]
 """
-    return virtual_cluster(nodes=nodes, config=config, plugins=[TimeWindows])
+    return virtual_cluster(nodes=nodes, config=config, plugins=[TimeWindows], kubelets=False)
 
 
 test_conformance = conformance_test(
@@ -65,7 +65,7 @@ async def test_pods_start_when_the_window_opens_and_others_at_once() -> None:
         cluster.assert_pending("waits", plugin="TimeWindows")
         cluster.assert_event("WaitingForWindow", about="waits", message="until 22:00 Europe/Berlin")
         cluster.assert_scheduled("free")
-        await cluster.wait_scheduled("waits", within_seconds=12 * HOUR)
+        await trio.sleep(12 * HOUR)
         assert 21.0 <= hours_of(cluster, "waits") < 21.01  # 22:00 in Berlin
 
 

@@ -95,9 +95,9 @@ class TimeWindows:
         schedule, problem = self._schedule(written, pod)
         now = self._handle.wall_seconds()
         limit = limit_of(pod, self._args.max_delay, now)
-        if tell:
-            for one in filter(None, (problem, limit.problem)):
-                report_bad_annotation(self._handle, pod, one)
+        problems = [one for one in (problem, limit.problem) if one]
+        if tell and problems:
+            report_bad_annotation(self._handle, pod, "; ".join(problems))
         opens_at = None if schedule is None else schedule.opens_at(now)
         if schedule is None or opens_at is None or now >= limit.ends_at:
             return None
