@@ -80,7 +80,7 @@ async def test_new_pods_go_elsewhere_while_it_lasts_and_its_status_tells() -> No
         await trio.sleep(2 * HOUR)
         cluster.assert_scheduled("only", on="node-1")
         assert status(cluster)["phase"] == "Over"
-        assert [event.count for event in cluster.events("MaintenanceEnds")] == [1]
+        assert len(cluster.events("MaintenanceEnds")) == 1
         condition = next(one for one in cluster.pod("only").status.conditions or () if one.type == "PodScheduled")
         assert condition.last_transition_time == at(3)
 
@@ -159,7 +159,7 @@ async def test_bad_objects_cost_themselves_and_say_why() -> None:
     async with cluster_of() as cluster:
         for number, spec in enumerate(BAD.values()):
             await cluster.create(maintenance(f"bad-{number}", **spec))
-        await cluster.create({**maintenance("no-spec"), "spec": [1, 2]})
+        await cluster.create({key: value for key, value in maintenance("no-spec").items() if key != "spec"})
         await cluster.create(maintenance("good", nodes=["node-1"], start=at(0)))
         await trio.sleep(60)
         await cluster.create(pod("p"))
@@ -180,9 +180,8 @@ async def test_a_killed_scheduler_tells_the_begin_once() -> None:
         await cluster.stop_scheduler(drain_seconds=0)
         await cluster.start_scheduler()
         await trio.sleep(100)
-        assert [(event.reason, event.count) for event in cluster.events("MaintenanceBegins")] == [
-            ("MaintenanceBegins", 1)
-        ]
+        (event,) = cluster.events("MaintenanceBegins")
+        assert event.series is None
         assert status(cluster)["phase"] == "Active"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -79,6 +79,8 @@ class NodeMaintenance:
     def __init__(self, args: NodeMaintenanceArgs, handle: Handle) -> None:
         self._args, self._handle = args, handle
         self._known = _Objects()
+        self._written: dict[str, dict[str, Any]] = {}
+        """UID → the status that was written last, which the watch may show later."""
         self._active = handle.metrics.gauge("active", "Maintenances by phase.", ["phase"])
         self._nodes_gauge = handle.metrics.gauge("nodes", "Nodes that pods are kept away from now.")
         self._pods_gauge = handle.metrics.gauge("pods_remaining", "Pods on nodes with an active maintenance.")
@@ -207,8 +209,11 @@ class NodeMaintenance:
             phases[phase] += 1
             if phase is Phase.ACTIVE:
                 kept_away.update(node.name for node in nodes)
-            await self._write(found, phase, len(nodes), sum(pods.get(node.name, 0) for node in nodes), "")
-            self._tell(found, usable, phase, nodes)
+            before = self._status(found).get("phase")
+            if await self._write(found, phase, len(nodes), sum(pods.get(node.name, 0) for node in nodes), ""):
+                self._tell(usable, before, phase, nodes)
+        existing = {one.metadata.uid for one in self._handle.objects(MAINTENANCE)}
+        self._written = {uid: status for uid, status in self._written.items() if uid in existing}
         for phase, count in phases.items():
             self._active.set(count, phase=phase.value)
         self._nodes_gauge.set(len(kept_away))
@@ -223,25 +228,31 @@ class NodeMaintenance:
                 await trio.lowlevel.checkpoint()
         return found
 
-    async def _write(self, found: CustomObject, phase: Phase, nodes: int, pods: int, problem: str) -> None:
-        """Write what is different; tell about it if the phase is."""
+    def _status(self, found: CustomObject) -> Mapping[str, Any]:
+        return self._written.get(found.metadata.uid, found.status)
+
+    async def _write(self, found: CustomObject, phase: Phase, nodes: int, pods: int, problem: str) -> bool:
+        """Write the status if it is another one; whether that was done."""
         status: dict[str, Any] = {"phase": phase.value, "nodes": nodes, "podsRemaining": pods, "message": problem}
-        if all(found.status.get(name) == value for name, value in status.items()):
-            return
-        if problem and found.status.get("message") != problem:
+        before = self._status(found)
+        if all(before.get(name) == value for name, value in status.items()):
+            return False
+        if problem and before.get("message") != problem:
             self._handle.record_event(found, "Warning", "Invalid", "Validating", problem[:1000])
         patch = {"metadata": {"uid": found.metadata.uid}, "status": status}
         try:
             await self._handle.patch(MAINTENANCE, found.name, patch, subresource="status")
         except ObjectGone:
-            pass
+            return False
         except Exception as failed:  # the next round writes it
             self._handle.log.warning("the status of %s cannot be written: %s", found.name, failed)
+            return False
+        self._written[found.metadata.uid] = status
+        return True
 
-    def _tell(self, found: CustomObject, maintenance: Maintenance, phase: Phase, nodes: list[Node]) -> None:
+    def _tell(self, maintenance: Maintenance, before: Any, phase: Phase, nodes: list[Node]) -> None:
         """An event on each node when the maintenance begins, and when it ends."""
-        before = found.status.get("phase")
-        if before == phase.value or (before is None and phase is not Phase.ACTIVE):
+        if before == phase.value:
             return
         if phase is Phase.ACTIVE:
             what, note = "MaintenanceBegins", f"{maintenance.name} begins"
