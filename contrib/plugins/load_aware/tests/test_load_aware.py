@@ -110,6 +110,19 @@ async def test_an_overloaded_node_is_rejected_until_its_load_sinks() -> None:
         await cluster.wait_scheduled("p", within_seconds=16)
 
 
+async def test_many_pods_that_share_a_cached_rejection_are_tried_with_the_new_data() -> None:
+    prometheus = Prometheus({"n0": 0.9, "n1": 0.9, "n2": 0.9})
+    async with cluster_of(prometheus) as cluster:
+        await trio.sleep(1)
+        for number in range(10):
+            await cluster.create(pod(f"p{number}", cpu="100m"))
+        await trio.sleep(40)
+        assert not any(cluster.placements().values())
+        prometheus.cpu = {"n0": 0.9, "n1": 0.3, "n2": 0.9}
+        await trio.sleep(30)
+        assert set(cluster.placements().values()) == {"n1"}
+
+
 async def test_requests_of_new_pods_count_towards_the_threshold() -> None:
     prometheus = Prometheus({"n0": 0.5}, {"n0": 0.1})
     async with cluster_of(prometheus, nodes=1, warmUp="60s") as cluster:

@@ -38,6 +38,8 @@ from trio_sched_load_aware.prometheus import UnusableData, query, read_token
 
 _CHUNK: Final = 500
 """How many pods are looked at before other tasks run."""
+_RETRY_SECONDS: Final = 0.1
+"""When pods are tried again after new data: cached results are outdated a few milliseconds later only."""
 _LOG_SECONDS: Final = 300.0
 """How often a failure of the endpoint is told at most."""
 
@@ -237,8 +239,9 @@ class LoadAware:
     def _retry_rejected(self) -> None:
         """No event tells the queue that a node has less load."""
         if any(self._thresholds):
-            own = [one.pod for one in self._handle.pending_pods() if self.name in one.rejected_by]
-            self._handle.activate(own)
+            for one in self._handle.pending_pods():
+                if self.name in one.rejected_by:
+                    self._handle.retry_after(one.pod, _RETRY_SECONDS)
 
     async def _find_new_pods(self) -> None:
         """Also those that were placed by other schedulers, or before this one has started."""

@@ -202,4 +202,3 @@ def _expression(written: Any, problem: BadMaintenance) -> LabelMatcher:
     if not all(isinstance(one, str) for one in values):
         raise problem
     return compile_selector(LabelSelector(match_expressions=(LabelSelectorRequirement(key, operator, tuple(values)),)))
-

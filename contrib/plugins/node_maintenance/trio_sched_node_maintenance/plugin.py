@@ -44,6 +44,8 @@ from trio_sched_node_maintenance.maintenance import (
 
 _CHUNK: Final = 200
 """How many nodes are looked at before other tasks run."""
+_RETRY_SECONDS: Final = 0.1
+"""When pods are tried again after an end: cached results are outdated a few milliseconds later only."""
 _REASON: Final = "node(s) had a planned maintenance"
 
 
@@ -188,7 +190,7 @@ class NodeMaintenance:
         """The end of a maintenance is no event."""
         for one in self._handle.pending_pods():
             if self.name in one.rejected_by:
-                self._handle.retry_after(one.pod, 0.0)
+                self._handle.retry_after(one.pod, _RETRY_SECONDS)
 
     async def _write_all(self, now: float) -> None:
         """Bring the status of all objects up to date."""

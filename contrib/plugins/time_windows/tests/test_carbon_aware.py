@@ -62,7 +62,9 @@ async def test_pods_that_may_wait_start_when_electricity_is_clean() -> None:
         await trio.sleep(60)
         cluster.assert_scheduled("service")
         cluster.assert_pending("batch", plugin="CarbonAware")
-        cluster.assert_event("WaitingForLessCarbon", about="batch", message="400 g/kWh of carbon, waits until 20:00 UTC")
+        cluster.assert_event(
+            "WaitingForLessCarbon", about="batch", message="400 g/kWh of carbon, waits until 20:00 UTC"
+        )
         await trio.sleep(30 * HOUR)
         assert 20.0 <= hours_of(cluster, "batch") < 20.01
         assert hours_of(cluster, "soon") < 12.01
@@ -116,8 +118,8 @@ async def test_without_forecast_pods_start_when_it_is_better() -> None:
 
 @pytest.mark.parametrize(
     "response",
-    [HttpResponse(status=500), b"\xff", {"data": "x"}, {"data": [{"now": "NaN"}]}, {"data": [{"now": -5}]}, "[" * 99_999,
-     b" " * 2_000_000, {"data": [{"now": True}]}, []],
+    [HttpResponse(status=500), b"\xff", {"data": "x"},
+     {"data": [{"now": "NaN"}]}, {"data": [{"now": -5}]}, "[" * 99_999,     b" " * 2_000_000, {"data": [{"now": True}]}, []],
     ids=range(9),
 )  # fmt: skip
 async def test_without_data_nobody_waits(response: Any) -> None:
@@ -130,9 +132,7 @@ async def test_without_data_nobody_waits(response: Any) -> None:
 async def test_a_server_that_stops_responding_holds_nobody_longer_than_its_data_counts() -> None:
     responses: list[Any] = [[500.0]]
     endpoint = {"url": "http://carbon/{zone}", "path": "0", "maxAge": "1h"}
-    async with cluster_of(
-        lambda _request: responses[0], zones={"north": "x"}, endpoint=endpoint, table={}
-    ) as cluster:
+    async with cluster_of(lambda _request: responses[0], zones={"north": "x"}, endpoint=endpoint, table={}) as cluster:
         await trio.sleep(1)
         await cluster.create(pod("batch", labels=BATCH))
         await trio.sleep(60)

@@ -38,7 +38,7 @@ from trio_sched_time_windows.carbon_source import (
     intensity,
     of_table,
 )
-from trio_sched_time_windows.deadlines import limit_of, matcher, report_bad_annotation
+from trio_sched_time_windows.deadlines import Teller, limit_of, matcher
 from trio_sched_time_windows.windows import BadWindow, describe, read_zone
 
 _LOG_SECONDS: Final = 3600.0
@@ -115,7 +115,7 @@ class CarbonAware:
     depends_on: ClassVar[frozenset[Input]] = frozenset({Input.NODE})
 
     def __init__(self, args: CarbonAwareArgs, handle: Handle) -> None:
-        self._args, self._handle = args, handle
+        self._args, self._handle, self._teller = args, handle, Teller(handle)
         self._zone = read_zone(args.time_zone)
         self._may_wait = matcher(args.selector)
         self._fetched = FetchedForecasts(args.endpoint.max_age if args.endpoint else 0.0)
@@ -156,9 +156,7 @@ class CarbonAware:
             now = self._handle.wall_seconds()
             forecast = [(now, intensity(at_path(document, endpoint.path)))]
             if endpoint.forecast_path:
-                later = forecast_at(
-                    document, endpoint.forecast_path, endpoint.forecast_time, endpoint.forecast_value
-                )
+                later = forecast_at(document, endpoint.forecast_path, endpoint.forecast_time, endpoint.forecast_value)
                 forecast += [one for one in later if one[0] > now]
             self._fetched.put(zone, forecast, now)
             self._fetches.inc(zone=zone, result="fetched")
@@ -200,7 +198,7 @@ class CarbonAware:
         now = self._handle.wall_seconds()
         limit = limit_of(pod, self._args.max_delay, now)
         if limit.problem:
-            report_bad_annotation(self._handle, pod, limit.problem)
+            self._teller.bad_annotation(pod, limit.problem)
         if now >= limit.ends_at:
             return None
         selected = (pod.spec.node_selector or {}).get(self._args.zone_label)
@@ -215,7 +213,7 @@ class CarbonAware:
         self._delays.inc()
         lowest = min(found[0][1] for found in forecasts)
         message = f"{lowest:g} g/kWh of carbon, waits until {describe(best, now, self._zone)} at the latest"
-        self._handle.record_event(pod, "Normal", "WaitingForLessCarbon", "Scheduling", message)
+        self._teller.waits(pod, "WaitingForLessCarbon", message)
         return unschedulable(message)
 
     def _best_start(self, forecasts: list[Forecast], latest: float) -> float | None:

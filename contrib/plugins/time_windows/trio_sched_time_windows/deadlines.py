@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from trio_sched.plugin_api import Handle, LabelMatcher, LabelSelector, Pod, compile_selector, parse_time
 
+_MAX_TOLD: Final = 20_000
 START_BY: Final = "time-windows.trio-sched.dev/start-by"
 """Annotation: the moment after which the pod does not wait any more, as in ``2026-03-01T06:00:00Z``."""
 
@@ -41,6 +42,26 @@ def matcher(selector: LabelSelector | None) -> LabelMatcher:
     return compile_selector(selector)
 
 
-def report_bad_annotation(handle: Handle, pod: Pod, problem: str) -> None:
-    """Tell the user of *pod*; it is scheduled as if the annotation were not there."""
-    handle.record_event(pod, "Warning", "BadAnnotation", "Scheduling", f"ignored: {problem}"[:1000])
+@define(eq=False)
+class Teller:
+    """Records events about pods, each text once: pods are looked at again and again while they wait."""
+
+    handle: Handle
+    _told: dict[tuple[str, str], str] = field(factory=dict, init=False)
+    """(UID, reason) → the text."""
+
+    def waits(self, pod: Pod, reason: str, message: str) -> None:
+        """*pod* has to wait."""
+        self._tell(pod, "Normal", reason, message)
+
+    def bad_annotation(self, pod: Pod, problem: str) -> None:
+        """An annotation of *pod* is ignored."""
+        self._tell(pod, "Warning", "BadAnnotation", f"ignored: {problem}")
+
+    def _tell(self, pod: Pod, kind: Literal["Normal", "Warning"], reason: str, message: str) -> None:
+        if self._told.get((pod.uid, reason)) == message:
+            return
+        if len(self._told) >= _MAX_TOLD:
+            self._told.clear()
+        self._told[pod.uid, reason] = message
+        self.handle.record_event(pod, kind, reason, "Scheduling", message[:1000])

@@ -21,7 +21,7 @@ from trio_sched.plugin_api import (
     on,
     unschedulable,
 )
-from trio_sched_time_windows.deadlines import limit_of, matcher, report_bad_annotation
+from trio_sched_time_windows.deadlines import Teller, limit_of, matcher
 from trio_sched_time_windows.windows import BadWindow, Schedule, read_windows, read_zone
 
 WINDOWS: Final = "time-windows.trio-sched.dev/windows"
@@ -66,7 +66,7 @@ class TimeWindows:
     Args: ClassVar[type[TimeWindowsArgs]] = TimeWindowsArgs
 
     def __init__(self, args: TimeWindowsArgs, handle: Handle) -> None:
-        self._args, self._handle = args, handle
+        self._args, self._handle, self._teller = args, handle, Teller(handle)
         self._zone = read_zone(args.time_zone)
         self._selected = matcher(args.selector)
         self._default = Schedule(read_windows(args.windows, self._zone)) if args.windows else None
@@ -97,7 +97,7 @@ class TimeWindows:
         limit = limit_of(pod, self._args.max_delay, now)
         problems = [one for one in (problem, limit.problem) if one]
         if tell and problems:
-            report_bad_annotation(self._handle, pod, "; ".join(problems))
+            self._teller.bad_annotation(pod, "; ".join(problems))
         opens_at = None if schedule is None else schedule.opens_at(now)
         if schedule is None or opens_at is None or now >= limit.ends_at:
             return None
@@ -106,7 +106,7 @@ class TimeWindows:
         self._delays.inc()
         message = f"outside of its time windows until {schedule.describe(until, now)}"
         if tell:
-            self._handle.record_event(pod, "Normal", "WaitingForWindow", "Scheduling", message)
+            self._teller.waits(pod, "WaitingForWindow", message)
         return unschedulable(message)
 
     def _schedule(self, written: str | None, pod: Pod) -> tuple[Schedule | None, str]:
