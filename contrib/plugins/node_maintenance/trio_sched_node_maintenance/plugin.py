@@ -179,18 +179,22 @@ class NodeMaintenance:
             if any((moment := one.changes_after(looked_at)) is not None and moment <= now
                    for one in self._objects().usable.values()):  # fmt: skip
                 self._handle.invalidate()
-                self._retry_rejected()
+                self._retry_rejected(0.0)
             looked_at = now
             await self._write_all(now)
-            coming = [one.changes_after(now) for one in self._objects().usable.values()]
-            next_change = min((one - now for one in coming if one is not None), default=self._args.status_interval)
+            usable, written = self._objects().usable.values(), self._handle.wall_seconds()
+            coming = [one.changes_after(now) for one in usable]
+            ends = [one.end - written for one in usable if one.applies(now) and one.policy is not Policy.AVOID]
+            if ends:
+                self._retry_rejected(min(ends))
+            next_change = min((one - written for one in coming if one is not None), default=self._args.status_interval)
             await trio.sleep(max(0.001, min(next_change, self._args.status_interval)))
 
-    def _retry_rejected(self) -> None:
-        """The end of a maintenance is no event."""
+    def _retry_rejected(self, seconds: float) -> None:
+        """Have pods that were kept away tried again in *seconds*: the end of a maintenance is no event."""
         for one in self._handle.pending_pods():
             if self.name in one.rejected_by:
-                self._handle.retry_after(one.pod, _RETRY_SECONDS)
+                self._handle.retry_after(one.pod, max(0.0, seconds) + _RETRY_SECONDS)
 
     async def _write_all(self, now: float) -> None:
         """Bring the status of all objects up to date."""

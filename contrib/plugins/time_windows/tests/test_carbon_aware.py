@@ -119,7 +119,8 @@ async def test_without_forecast_pods_start_when_it_is_better() -> None:
 @pytest.mark.parametrize(
     "response",
     [HttpResponse(status=500), b"\xff", {"data": "x"},
-     {"data": [{"now": "NaN"}]}, {"data": [{"now": -5}]}, "[" * 99_999,     b" " * 2_000_000, {"data": [{"now": True}]}, []],
+     {"data": [{"now": "NaN"}]}, {"data": [{"now": -5}]}, "[" * 99_999,
+     b" " * 2_000_000, {"data": [{"now": True}]}, []],
     ids=range(9),
 )  # fmt: skip
 async def test_without_data_nobody_waits(response: Any) -> None:
