@@ -98,6 +98,19 @@ def _is_of_package(value: object) -> bool:
     return isinstance(name, str) and (name == _PACKAGE or name.startswith(f"{_PACKAGE}."))
 
 
-def _names_virtual_cluster(function: Any) -> bool:
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return code is not None and "virtual_cluster" in (*code.co_names, *code.co_varnames, *code.co_freevars)
+def _names_virtual_cluster(function: Any, depth: int = 3) -> bool:
+    """Whether *function*, or one of its module that it calls, names it; *depth* is how far calls are followed."""
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    if code is None or not depth:
+        return False
+    names = (*code.co_names, *code.co_varnames, *code.co_freevars)
+    if "virtual_cluster" in names:
+        return True
+    known = getattr(function, "__globals__", {})
+    called = [known.get(name) for name in names]
+    return any(
+        _names_virtual_cluster(one, depth - 1)
+        for one in called
+        if inspect.isfunction(one) and one.__module__ == function.__module__
+    )

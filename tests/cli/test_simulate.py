@@ -135,6 +135,8 @@ def test_the_same_seed_gives_the_same_placements_and_another_seed_another_draw(t
     [
         ([], ExitCode.USAGE, "Missing option '-f'"),
         (["-f", "nowhere.yaml"], ExitCode.FAILURE, "nowhere.yaml: cannot be read: "),
+        (["-f", "CLUSTER", "--begin", "tomorrow"], ExitCode.USAGE, "'tomorrow' is no time from 1970 to 9000"),
+        (["-f", "CLUSTER", "--begin", "9999-01-01T00:00:00Z"], ExitCode.USAGE, "is no time from 1970 to 9000"),
         (["-f", "CLUSTER", "--for", "5"], ExitCode.USAGE, "'5' is no duration; write for example 90s"),
         (["-f", "CLUSTER", "--for", "0s"], ExitCode.USAGE, "must be longer than nothing"),
         (["-f", "CLUSTER", "--serve", "localhost"], ExitCode.USAGE, "'localhost' is no HOST:PORT"),

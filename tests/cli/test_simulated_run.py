@@ -42,6 +42,39 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.server_close()
 
 
+def plan_with(plugin: type[PluginBase], begins: datetime = datetime(2026, 3, 1, tzinfo=UTC)) -> Plan:
+    """A node, and a pod that fits there."""
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n"},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+    }
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec}
+    settings = cluster_settings(None, DEFAULT_GATES, [plugin], False)
+    return Plan(settings=settings, manifests=[node, pod], seed=0, begins=begins)
+
+
+async def test_it_waits_for_the_time_at_which_a_plugin_wants_a_gated_pod_to_be_tried(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class AtNoon(PluginBase):
+        @hookimpl
+        def pre_enqueue(self, pod: Pod) -> Status | None:
+            left = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() - self.handle.wall_seconds()
+            if left <= 0:
+                return None
+            self.handle.retry_after(pod, left)
+            return unschedulable("until noon")
+
+    outcome = await run_simulation(plan_with(AtNoon, datetime(2026, 3, 1, 3, tzinfo=UTC)), lambda _decided, _all: None)
+    assert [one.node for one in outcome.placements] == ["n"]
+    assert 9 * 3600 <= outcome.simulated_seconds < 9 * 3600 + 5
+    assert outcome.settled
+    assert "only after a flush" not in caplog.text
+
+
 async def test_plugins_make_real_requests_in_no_simulated_time(
     url: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -62,21 +95,7 @@ async def test_plugins_make_real_requests_in_no_simulated_time(
             type(self).log.append(self.load)
             return None
 
-    node = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "n"},
-        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
-    }
-    spec = {"containers": [{"name": "c", "image": "i"}]}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec}
-    plan = Plan(
-        settings=cluster_settings(None, DEFAULT_GATES, [Asking], False),
-        manifests=[node, pod],
-        seed=0,
-        begins=datetime.now(UTC),
-    )
-    await run_simulation(plan, lambda _decided, _all: None)
+    await run_simulation(plan_with(Asking), lambda _decided, _all: None)
     assert Asking.log[0] == 0
     assert Asking.log[-1] == 5
     assert "blocks the scheduler" not in caplog.text

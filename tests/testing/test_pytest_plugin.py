@@ -105,8 +105,15 @@ def test_in_the_mode_of_pytest_trio_for_all_tests_they_get_the_clock_too(tmp_pat
         async def test_with_cluster():
             async with virtual_cluster(nodes=1) as cluster:
                 await trio.sleep(36000)
+
+        def small_cluster():
+            return virtual_cluster(nodes=1)
+
+        async def test_with_a_function_that_makes_the_cluster():
+            async with small_cluster() as cluster:
+                await trio.sleep(36000)
     """
-    assert "1 passed" in run(tmp_path, code, "-p", "pytest_trio.plugin", "-o", "trio_mode=true")
+    assert "2 passed" in run(tmp_path, code, "-p", "pytest_trio.plugin", "-o", "trio_mode=true")
 
 
 def test_tests_of_other_plugins_are_left_alone(tmp_path: Path) -> None:

@@ -39,11 +39,27 @@ from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.documents.durations import parse_duration
 from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.kube_client.files import describe_os_error
-from trio_sched.objects.timestamps import SECOND_NS
+from trio_sched.objects.timestamps import SECOND_NS, parse_time
 from trio_sched.simulator import load_manifests
 
+_LATEST: Final = 221_845_392_000.0
+"""The beginning of the year 9000: enough is left for a simulation."""
 _OUTCOMES: Final = 2
 """The verbosity of the daemon from which on its log says what becomes of pods."""
+
+
+def _read_time(_context: click.Context, _parameter: click.Parameter, text: str | None) -> datetime | None:
+    """The moment that *text* is; in UTC without a zone.
+
+    Raises:
+        click.BadParameter: it is none, or none that can be simulated.
+    """
+    if text is None:
+        return None
+    seconds = parse_time(text)
+    if seconds is None or not 0 <= seconds <= _LATEST:
+        raise click.BadParameter(f"{text!r} is no time from 1970 to 9000; write for example 2026-03-01T22:00:00Z")
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _read_duration(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
@@ -116,6 +132,13 @@ class _FileName(click.Path):
     help="How long, in the cluster's time; until it is settled if not given.",
 )
 @click.option(
+    "--begin",
+    "begins",
+    metavar="TIME",
+    callback=_read_time,
+    help="The cluster's time at the beginning, as in 2026-03-01T22:00:00Z; now if not given.",
+)
+@click.option(
     "--serve",
     "address",
     metavar="HOST:PORT",
@@ -147,6 +170,7 @@ def simulate(
     every_pod: bool,
     seed: int,
     for_seconds: float | None,
+    begins: datetime | None,
     address: tuple[str, int] | None,
     failure_policies: str,
     trace_plugins: str,
@@ -160,6 +184,8 @@ def simulate(
     """
     if address is not None and (for_seconds is not None or output != "table" or every_pod):
         raise click.UsageError("--serve shows nothing by itself; leave out --for, --output and --pods")
+    if address is not None and begins is not None:
+        raise click.UsageError("--serve runs in real time; leave out --begin")
     set_up_logging(LogSettings(verbosity=max(verbosity, _OUTCOMES) if verbosity else 0))
     if not verbosity:
         logging.getLogger("trio_sched").setLevel(logging.WARNING)
@@ -175,7 +201,7 @@ def simulate(
             settings=read_settings(),
             manifests=load_manifests([sys.stdin if str(file) == "-" else file for file in files]),
             seed=seed,
-            begins=datetime.now(UTC),
+            begins=begins or datetime.now(UTC),
             for_seconds=for_seconds,
         )
         if address is None:

@@ -84,6 +84,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
             assembly = assemble(plan.settings, clients, random=Random(plan.seed), wall_clock=clock)
             await scheduling.start(partial(run_daemon, assembly, stop=stop))
             activity.gated = assembly.scheduler.queue.gated
+            activity.retries = lambda: len(assembly.scheduler.queue.retries)
             with activity.followed(progress):
                 if plan.for_seconds is None:
                     settled = await activity.wait_until_idle()
@@ -149,14 +150,16 @@ class Activity:
     arrivals: Arrivals = field(factory=Arrivals)
     gated: Callable[[], Mapping[str, QueuedPodInfo]] = field(default=lambda: {}, init=False)
     """The pods that the scheduler does not try before something changes."""
+    retries: Callable[[], int] = field(default=lambda: 0, init=False)
+    """How many timers of plugins run, after which pods are tried again."""
     changed_at: float = field(factory=trio.current_time, init=False)
     _undecided: set[str] = field(factory=set, init=False)
     _ending: set[str] = field(factory=set, init=False)
 
     @property
     def is_idle(self) -> bool:
-        """Whether every pod is decided on or gated, none will end by itself, and nothing is still to be created."""
-        if self._ending or self.arrivals.waiting or self.controllers.is_busy:
+        """Whether every pod is decided on or gated, and nothing is to come: no end, creation or retry of a plugin."""
+        if self._ending or self.arrivals.waiting or self.controllers.is_busy or self.retries():
             return False
         return not self._undecided or self._undecided <= self.gated().keys()
 

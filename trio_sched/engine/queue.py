@@ -458,6 +458,7 @@ class SchedulingQueue:
             info = self.unschedulable.get(key)
             if info is not None and info.uid == uid:
                 self.unschedulable.remove(key)
+                info.was_flushed = False  # a gated pod can have been, before the time that its plugin has named
                 self._requeue(info, QueueingStrategy.AFTER_BACKOFF, PLUGIN_RETRY, now)
             elif uid in self.in_flight and (pod := self.get_unassigned_pod(key)) is not None:
                 self.in_flight.add_event(InFlightEvent(PLUGIN_RETRY, None, pod))

@@ -107,6 +107,7 @@ class PodSpec(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True)
     host_network: bool = False
     host_users: bool | None = None
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
 
 
 class PodCondition(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):

@@ -62,6 +62,7 @@ from trio_sched.objects.resource_slice import DeviceCapacity as DeviceCapacity
 from trio_sched.objects.resource_slice import NodeAllocatableResourceMapping as NodeAllocatableResourceMapping
 from trio_sched.objects.resource_slice import ResourceSlice as ResourceSlice
 from trio_sched.objects.selector import LabelSelector as LabelSelector
+from trio_sched.objects.selector import LabelSelectorRequirement as LabelSelectorRequirement
 from trio_sched.objects.selector import NodeSelector as NodeSelector
 from trio_sched.objects.selector import NodeSelectorRequirement as NodeSelectorRequirement
 from trio_sched.objects.selector import NodeSelectorTerm as NodeSelectorTerm
@@ -267,6 +268,7 @@ __all__ = [
     "KindNotWatched",
     "LabelMatcher",
     "LabelSelector",
+    "LabelSelectorRequirement",
     "Log",
     "MatchingTerms",
     "Metrics",

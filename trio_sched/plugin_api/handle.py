@@ -198,7 +198,8 @@ class Handle(Protocol):
         """Say that this plugin may return other values now, for a reason that neither pods, nodes nor objects show.
 
         For data of other sources, which ``run`` fetches: results that were cached because of ``sign`` and
-        ``depends_on`` are computed anew. Takes effect within a few milliseconds.
+        ``depends_on`` are computed anew. Takes effect within a few milliseconds; pods that are tried again earlier can
+        get the old results, so ask for that with ``retry_after(pod, 0.1)``.
         """
         ...
 
