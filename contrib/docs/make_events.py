@@ -94,8 +94,8 @@ def _resources() -> str:
 
 GROUPS: Final = (
     Group("Registering", ("on", "EventRegistration", "Hint")),
-    Group("Kinds of objects", ("Resource",), _resources()),
-    Group("What happens to them", ("Action",), _actions()),
+    Group("Kinds of objects", ("Resource",), _resources(), has_table=True),
+    Group("What happens to them", ("Action",), _actions(), has_table=True),
     Group("Events", ("ClusterEvent",)),
 )
 API_PAGE: Final = ApiPage("events.md", HEADER, GROUPS)
