@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help dev check format test golden cov docs demo bench soak build clean
+.PHONY: help dev check format test golden cov docs demo bench packing soak build clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ demo: dev ## schedule a realistic cluster on the embedded API server
 
 bench: dev ## measure it; beside kube-scheduler where KUBEBUILDER_ASSETS has one
 	$(BIN)/python -m contrib.benchmarks
+
+packing: dev ## GPUs allocated on a full cluster, against the paper's table; DATA=folder of the openb trace
+	$(BIN)/python contrib/plugins/gpu_packing/experiment.py --keep --data "$(DATA)"
 
 soak: dev ## a hundred thousand pods and ten thousand nodes come and go; minutes
 	$(BIN)/python -m contrib.soak

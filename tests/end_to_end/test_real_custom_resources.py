@@ -3,29 +3,15 @@
 It has the permissions that are computed from what it declares, and no others.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from random import Random
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import httpx
-import trio
-from attrs import evolve
 from msgspec import Struct
 from plugin_base import PluginBase
-from real_servers import Files, Server, StartServer, eventually, on_both
+from real_plugins import daemon_with
+from real_servers import Files, StartServer, eventually, on_both
 
-from contrib.benchmarks.real.servers import SCHEDULER_TOKEN
-from trio_sched.config.feature_gates import DEFAULT_GATES
-from trio_sched.daemon.assembly import Assembly, assemble
-from trio_sched.daemon.permissions import cluster_rules
-from trio_sched.daemon.settings import Clients
-from trio_sched.daemon.supervisor import run_daemon
-from trio_sched.kube_client.connection import connect
-from trio_sched.kube_client.settings import ConnectionSettings, TlsSettings
 from trio_sched.plugin_api import (
     Action,
     CustomResource,
@@ -41,7 +27,6 @@ from trio_sched.plugin_api import (
     unschedulable,
 )
 from trio_sched.testing import custom_resource_definition
-from trio_sched.testing.cluster_settings import cluster_settings
 
 
 class QuotaSpec(Struct, frozen=True, rename="camel"):
@@ -93,39 +78,11 @@ class Quotas(PluginBase):
             self.handle.record_event(quota, "Normal", "Used", "Binding", f"used by {pod.name}")
 
 
-@asynccontextmanager
-async def scheduler(server: Server) -> AsyncIterator[Assembly]:
-    """A daemon in this process, with the plugin and its permissions."""
-    settings = cluster_settings(None, DEFAULT_GATES, [Quotas], False)
-    settings = evolve(settings, identity="me")
-    tls = TlsSettings(ca_file=str(server.files.server.authority))
-    reach = partial(
-        connect, ConnectionSettings(server=server.url, tls=tls, token=SCHEDULER_TOKEN), qps=1000, burst=1000
-    )
-    async with reach() as main, reach() as events, reach() as leases, trio.open_nursery() as nursery:
-        clients = Clients(main=main, events=events, leases=leases)
-        assembly = assemble(settings, clients, random=Random(0), wall_clock=lambda: datetime.now(UTC))
-        await grant(server, [rule.as_manifest() for rule in cluster_rules(assembly.loaded)])
-        stop = trio.Event()
-        await nursery.start(partial(run_daemon, assembly, stop=stop))
-        yield assembly
-        stop.set()
-
-
-async def grant(server: Server, rules: list[dict[str, Any]]) -> None:
-    group = "/apis/rbac.authorization.k8s.io/v1"
-    await server.request("POST", f"{group}/clusterroles", {"metadata": {"name": "quotas"}, "rules": rules})
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "quotas"}
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:kube-scheduler"}
-    body = {"metadata": {"name": "quotas"}, "roleRef": role, "subjects": [subject]}
-    await server.request("POST", f"{group}/clusterrolebindings", body)
-
-
 @on_both
 async def test_a_quota_in_a_custom_resource(start_server: StartServer, tmp_path: Path) -> None:
     async with start_server(Files(tmp_path)) as server:
         await server.create_nodes()
-        async with scheduler(server) as assembly:
+        async with daemon_with(server, [Quotas]) as assembly:
             await server.create_pods("p", 3)
 
             async def are_rejected() -> bool:

@@ -10,7 +10,7 @@ from plugin_base import PluginBase
 from pod_infos import pod_info
 
 from trio_sched.engine.filtering import run_pre_filters
-from trio_sched.engine.preemption import NO_VICTIMS, dry_run
+from trio_sched.engine.preemption import NO_VICTIMS, Evictable, dry_run
 from trio_sched.objects.affinity import Affinity, PodAffinity, PodAffinityTerm
 from trio_sched.objects.selector import LabelSelector
 from trio_sched.plugin_api import (
@@ -59,6 +59,7 @@ def try_out(
     num_candidates: int = 100,
     names: Sequence[str] | None = None,
     table: NodeTable | None = None,
+    evictable: Evictable | None = None,
 ) -> DryRun:
     table = make_table(nodes, pods) if table is None else table
     profile, state = make_profile(plugins), CycleState()
@@ -73,6 +74,7 @@ def try_out(
         table.names if names is None else names,
         budgets={"default": list(enumerate(budgets))},
         num_candidates=num_candidates,
+        evictable=evictable,
     )
 
 
@@ -102,6 +104,20 @@ def test_a_node_where_the_pod_does_not_fit_without_victims_has_a_status() -> Non
     assert tried.candidates == {}
     assert tried.statuses["n"].message == "Insufficient cpu"
     assert tried.statuses["n"].plugin == "NodeResourcesFit"
+
+
+def test_a_plugin_may_name_the_pods_that_can_be_evicted_whatever_their_priority() -> None:
+    pods = [running("low", 1), running("high", 1000), running("higher", 2000), running("other", 3000)]
+    named = {"high", "higher", "elsewhere"}
+
+    def evictable(node: NodeView) -> list[Pod]:
+        assert node.name == "n"
+        return [*(one for one in node.pods if one.name in named), running("elsewhere")]
+
+    assert victims(try_out(incoming(cpu=1), pods=pods, evictable=evictable)) == ["high"]
+    assert victims(try_out(incoming(cpu=2), pods=pods, evictable=evictable)) == ["higher", "high"]
+    assert try_out(incoming(cpu=3), pods=pods, evictable=evictable).candidates == {}
+    assert try_out(incoming(cpu=1), pods=pods, evictable=lambda _node: []).statuses == {"n": NO_VICTIMS}
 
 
 def test_a_pod_without_a_priority_counts_as_zero() -> None:

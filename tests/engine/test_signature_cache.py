@@ -561,6 +561,38 @@ def test_an_unschedulable_outcome_is_repeated_until_a_row_changes() -> None:
     assert decide(cached, huge) is None
 
 
+class Blocklist(PluginBase):
+    """Rejects pods of some names in pre_filter; what it says about one pod is not cached for others."""
+
+    depends_on: ClassVar[frozenset[Input]] = frozenset()
+
+    @hookimpl
+    def pre_filter(self, pod: Pod) -> Status | None:
+        return unresolvable("blocked") if pod.name == "blocked" else None
+
+    @hookimpl
+    def sign(self, pod: Pod) -> None:
+        return None
+
+
+@pytest.mark.parametrize("name", ["blocked", "other"])
+def test_that_a_pre_filter_rejects_one_pod_is_not_repeated_for_others(name: str) -> None:
+    cached = cache_for("NodeResourcesFit", Blocklist)
+    first, second = pod(name, cpu="64"), pod("second", cpu="64")
+    signature = cached.profile.signature(first)
+    assert signature == cached.profile.signature(second)
+    assert decide(cached, first) is None
+    outcome = SchedulingCycle(cached.profile, cached.table, first, {}, CycleState()).decide(Random(0))
+    assert isinstance(outcome, SchedulingFailure)
+    cached.remember_fit_error(signature, outcome)
+    again = decide(cached, second)
+    if name == "blocked":
+        assert again is None
+    else:
+        assert isinstance(again, SchedulingFailure)
+        assert "Insufficient cpu" in again.message
+
+
 class Census(PluginBase):
     """Counts nodes with a label in pre_filter, so it depends on all nodes."""
 

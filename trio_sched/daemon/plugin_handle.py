@@ -31,6 +31,7 @@ from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.watched_kinds import Watched
 from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.pending_pods import pending_pods
+from trio_sched.engine.preemption import Evictable
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
@@ -284,10 +285,19 @@ class PluginHandle:
 
     # --- preemption -------------------------------------------------------------------------------------------------
 
-    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int) -> DryRun:
+    def dry_run_preemption(
+        self,
+        pod: Pod,
+        state: CycleState,
+        node_names: Sequence[str],
+        num_candidates: int,
+        *,
+        evictable: Evictable | None = None,
+    ) -> DryRun:
         """Find victims on copies of the columns."""
         parts = self._parts
-        return parts.scheduler.dry_run_preemption(pod, state, node_names, num_candidates, parts.budgets())
+        budgets = parts.budgets()
+        return parts.scheduler.dry_run_preemption(pod, state, node_names, num_candidates, budgets, evictable=evictable)
 
     async def process_preemption(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
         """Call the extenders that take part in preemption."""

@@ -10,7 +10,7 @@ Source: preemption of kube-scheduler 1.36 (which pods are victims, in what order
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 
 from attrs import define, field
@@ -32,6 +32,7 @@ from trio_sched.plugin_api.preemption import (
 )
 from trio_sched.plugin_api.status import Code, Status, unresolvable
 from trio_sched.plugin_api.verdicts import Input
+from trio_sched.snapshot.node_columns import NodeView
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.snapshot.pod_info import PodInfo
 from trio_sched.snapshot.what_if import WhatIf
@@ -40,6 +41,10 @@ NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 _SMALLEST_CHUNK = 64
 MAX_DRY_RUNS = 8
 """Signatures and priorities whose outcomes are kept; each can have one for every node."""
+
+
+Evictable = Callable[[NodeView], Iterable[Pod]]
+"""The pods on a node that may be evicted."""
 
 
 def importance(pod: Pod) -> tuple[int, str]:
@@ -58,6 +63,7 @@ def dry_run(
     budgets: BudgetsByNamespace,
     num_candidates: int,
     kept: KeptOutcomes | None = None,
+    evictable: Evictable | None = None,
 ) -> DryRun:
     """Try *node_names* in order until there are enough candidates.
 
@@ -71,6 +77,7 @@ def dry_run(
         budgets: how many pods may be disrupted.
         num_candidates: candidates to stop at, once one of them violates no budget.
         kept: what was found out for pods of the same signature and priority.
+        evictable: which pods may be victims; by default those of lower priority.
     """
     non_violating: dict[str, Victims] = {}
     violating: dict[str, Victims] = {}
@@ -80,7 +87,9 @@ def dry_run(
     chunk = max(num_candidates, _SMALLEST_CHUNK)
     filters = WhatIfFilters(profile, pod, state)
     for start in range(0, len(rows), chunk):
-        for name, outcome in _outcomes(filters, table, rows[start : start + chunk], nominated, budgets, kept):
+        for name, outcome in _outcomes(
+            filters, table, rows[start : start + chunk], nominated, budgets, kept, evictable
+        ):
             if isinstance(outcome, Victims):
                 found = violating if outcome.pdb_violations else non_violating
                 if len(found) < num_candidates:
@@ -101,10 +110,11 @@ def _outcomes(
     nominated: NominatedPods,
     budgets: BudgetsByNamespace,
     kept: KeptOutcomes | None,
+    evictable: Evictable | None,
 ) -> Iterator[tuple[str, Victims | Status]]:
     """Each of the nodes with its victims, or with the reason why it is no use."""
     if kept is None:
-        yield from _Search(filters, WhatIf(table, rows), nominated, budgets).outcomes()
+        yield from _Search(filters, WhatIf(table, rows), nominated, budgets, evictable).outcomes()
         return
     missing = kept.missing(table, rows, table.views.pod_objects_generation, nominated, most=table.count)
     fresh: dict[str, Victims | Status] = {}
@@ -195,12 +205,13 @@ class _Search:
     what_if: WhatIf
     nominated: NominatedPods
     budgets: BudgetsByNamespace
+    evictable: Evictable | None = None
 
     def outcomes(self) -> Iterator[tuple[str, Victims | Status]]:
         """Each node with its victims, or with the reason why it is no use."""
         nodes = [_Node(position, name) for position, name in enumerate(self.what_if.nodes.names)]
         for node in nodes:
-            self.filters.catch_failure(node, partial(self._remove_lower_priority, node))
+            self.filters.catch_failure(node, partial(self._remove_evictable, node))
         self._run_filters([node for node in nodes if node.status is None])
         self._reprieve([node for node in nodes if node.status is None])
         for node in nodes:
@@ -212,10 +223,14 @@ class _Search:
             else:
                 yield node.name, Victims(tuple(sorted(node.victims, key=importance)), node.violations)
 
-    def _remove_lower_priority(self, node: _Node) -> None:
-        """Remove every pod of lower priority."""
-        priority = self.filters.pod.priority
-        potential = [pod_info for pod_info in self.what_if.pods_on(node.name) if pod_info.pod.priority < priority]
+    def _remove_evictable(self, node: _Node) -> None:
+        """Remove every pod that may be evicted."""
+        on_node, priority = self.what_if.pods_on(node.name), self.filters.pod.priority
+        if self.evictable is None:
+            potential = [pod_info for pod_info in on_node if pod_info.pod.priority < priority]
+        else:
+            uids = {pod.uid for pod in self.evictable(self.what_if.nodes.node(node.position))}
+            potential = [pod_info for pod_info in on_node if pod_info.pod.uid in uids]
         if not potential:
             node.status = NO_VICTIMS
             return

@@ -32,7 +32,7 @@ from trio_sched.engine.nominated_index import NominatedIndex
 from trio_sched.engine.nominated_pods import NominatedRows
 from trio_sched.engine.plugin_failures import PluginFailures
 from trio_sched.engine.pre_enqueue import ProfileQueueing
-from trio_sched.engine.preemption import DryRunCache, dry_run, is_judged_by_signature
+from trio_sched.engine.preemption import DryRunCache, Evictable, dry_run, is_judged_by_signature
 from trio_sched.engine.profile import Profile, measure
 from trio_sched.engine.queue import AlreadyQueued, SchedulingQueue
 from trio_sched.engine.queued_pod import QueuedPodInfo
@@ -295,13 +295,20 @@ class Scheduler:
         return post_filter_steps(profile, info.pod, unplaced, self.plugin_failures)
 
     def dry_run_preemption(
-        self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int, budgets: BudgetsByNamespace
+        self,
+        pod: Pod,
+        state: CycleState,
+        node_names: Sequence[str],
+        num_candidates: int,
+        budgets: BudgetsByNamespace,
+        *,
+        evictable: Evictable | None = None,
     ) -> DryRun:
         """Find the victims of *pod* on some nodes; see `trio_sched.engine.preemption`."""
         profile, nominated = self.profiles[pod.scheduler_name], self._nominated.for_pod(pod)
         signature = self.sign(pod)
         kept = None
-        if signature is not None and is_judged_by_signature(profile, signature, state):
+        if evictable is None and signature is not None and is_judged_by_signature(profile, signature, state):
             kept = self._dry_runs.of(profile.name, signature, pod.priority, budgets)
         found = dry_run(
             profile,
@@ -313,6 +320,7 @@ class Scheduler:
             budgets=budgets,
             num_candidates=num_candidates,
             kept=kept,
+            evictable=evictable,
         )
         self.plugin_failures.add_status(found.error, pod.key)
         return found

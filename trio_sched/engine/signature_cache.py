@@ -176,7 +176,11 @@ class SignatureCache:
         evaluation = self._evaluations.get(signature)
         if evaluation is None or evaluation.per_node or outcome.state is None:
             return
-        if {hook.plugin for hook in evaluation.uncached_filters} <= outcome.state.skip_filter:
+        if not {hook.plugin for hook in evaluation.uncached_filters} <= outcome.state.skip_filter:
+            return
+        # What is left of plugins that are not cached is a pre_filter; whom it rejects says nothing about the next pod.
+        rejectors = frozenset() if outcome.diagnosis is None else outcome.diagnosis.unschedulable_plugins
+        if all(evaluation.profile.part_of_signature(plugin, signature) is not None for plugin in rejectors):
             evaluation.remember_fit_error(outcome)
 
     def _decide(

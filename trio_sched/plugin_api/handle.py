@@ -19,7 +19,7 @@ from trio_sched.plugin_api.pending_pods import PendingPod
 from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
-from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_columns import NodeColumns, NodeView
 
 T = TypeVar("T")
 AnyKind = str | CustomResource[Any]
@@ -240,14 +240,25 @@ class Handle(Protocol):
         """Move those of *pods* that are unschedulable or in backoff to the active queue."""
         ...
 
-    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int) -> DryRun:
-        """Find on each of some nodes the pods of lower priority to evict so that *pod* fits there.
+    def dry_run_preemption(
+        self,
+        pod: Pod,
+        state: CycleState,
+        node_names: Sequence[str],
+        num_candidates: int,
+        *,
+        evictable: Callable[[NodeView], Iterable[Pod]] | None = None,
+    ) -> DryRun:
+        """Find on each of some nodes the pods to evict so that *pod* fits there: as few as possible.
 
         Args:
             pod: the preemptor.
             state: the state of its cycle.
             node_names: the nodes to evaluate, in this order.
             num_candidates: how many candidates end the dry run, once one of them violates no disruption budget.
+            evictable: gives the pods on a node that may be evicted, whatever their priority; by default those of lower
+                priority than *pod*. Of these, pods that a budget protects are spared first, then the more important
+                ones: by priority, then by how long they have been running.
         """
         ...
 

@@ -27,7 +27,7 @@ from trio_sched.plugin_api.pod_groups import PodGroupState
 from trio_sched.plugin_api.preemption import DryRun, Victims
 from trio_sched.plugin_api.status import Status
 from trio_sched.snapshot.device_table import KINDS as DEVICE_KINDS
-from trio_sched.snapshot.node_columns import NodeColumns
+from trio_sched.snapshot.node_columns import NodeColumns, NodeView
 from trio_sched.snapshot.node_table import NodeTable
 from trio_sched.testing.endpoints import Endpoint, PretendEndpoints
 from trio_sched.testing.fake_objects import FakeObjects
@@ -263,7 +263,15 @@ class FakeHandle(FakeObjects):
             self._shared[plugin] = factory()
         return cast("T", self._shared[plugin])
 
-    def dry_run_preemption(self, pod: Pod, state: CycleState, node_names: Sequence[str], num_candidates: int) -> DryRun:
+    def dry_run_preemption(
+        self,
+        pod: Pod,
+        state: CycleState,
+        node_names: Sequence[str],
+        num_candidates: int,
+        *,
+        evictable: Callable[[NodeView], Iterable[Pod]] | None = None,
+    ) -> DryRun:
         """Return *dry_run*."""
         return self.dry_run
 
