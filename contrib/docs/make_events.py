@@ -67,7 +67,7 @@ _MEANINGS: Final = {
 _ABOUT: Final = {
     "POD": "any pod: both of the following",
     "ASSIGNED_POD": "a pod with a node",
-    "UNSCHEDULABLE_POD": "a pod without a node: another one, or the waiting pod itself",
+    "UNSCHEDULABLE_POD": "the waiting pod itself",
     "WILDCARD": "anything",
 }
 ACTIONS: Final = """\

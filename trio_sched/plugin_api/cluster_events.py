@@ -59,9 +59,9 @@ _ACTION_NAMES = {
 class Resource:
     """The kinds of objects that events are about; others are ``plural.version.group`` or `CustomResource`.
 
-    ``UNSCHEDULABLE_POD`` is the rejected pod itself, whose changes hints are told. That other pods without a node change
-    or go is no event, nor that they come unless the gate GangScheduling is on: a plugin that needs to know looks at
-    ``Handle.version("Pod")`` in its ``run``, and has its pods tried with ``Handle.activate`` or ``Handle.retry_after``.
+    ``UNSCHEDULABLE_POD`` is the rejected pod itself, whose changes hints are told. That other pods without a node
+    change or go is no event, nor that they come unless the gate GangScheduling is on: a plugin that needs to know looks
+    at ``Handle.version("Pod")`` in its ``run``, and has pods tried by ``Handle.activate`` or ``Handle.retry_after``.
     """
 
     POD = "Pod"
