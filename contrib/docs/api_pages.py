@@ -8,7 +8,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from contrib.docs.definitions import Attribute, Class, Definition, Method, define
 from contrib.docs.docstrings import to_markdown
@@ -39,6 +39,8 @@ class Group:
     module: str = PLUGIN_API
     with_values: bool = True
     """Whether defaults of attributes are shown."""
+    has_table: bool = False
+    """Whether the attributes are in a table of its text already."""
 
     def definitions(self) -> list[Definition]:
         """Those of its names."""
@@ -69,11 +71,12 @@ class ApiPage:
             yield f"### {definition.name}\n"
             match definition:
                 case Class():
-                    yield from _class(definition, partial(_link, self.name, definition), group.with_values)
+                    shown = evolve(definition, attributes=()) if group.has_table else definition
+                    yield from _class(shown, partial(link_to, self.name, definition), group.with_values)
                 case Method():
-                    yield from _method(definition, partial(_link, self.name, None))
+                    yield from _method(definition, partial(link_to, self.name, None))
                 case Attribute():
-                    yield from _constant(definition, partial(_link, self.name, None))
+                    yield from _constant(definition, partial(link_to, self.name, None))
 
     @property
     def page(self) -> Page:
@@ -87,7 +90,9 @@ def _class(one: Class, link: partial[str], with_values: bool) -> Iterator[str]:
         others = ", ".join(f"`{base}`" for base in bases)
         yield f"An exception, also a {others}.\n" if others else "An exception.\n"
     yield f"{to_markdown(one.text, link)}\n"
-    if one.attributes:
+    if one.attributes and not any(each.text for each in one.attributes):
+        yield "\n".join(["```python", *(_declared(each, with_values) for each in one.attributes), "```\n"])
+    elif one.attributes:
         rows = ((f"`{_declared(each, with_values)}`", _in_a_row(each.text, link)) for each in one.attributes)
         yield table(("attribute", "meaning"), rows)
     for method in one.methods:
@@ -145,7 +150,7 @@ def _anchor(heading: str) -> str:
     return re.sub(r"[^\w-]", "", heading.lower())
 
 
-def _link(page: str, owner: Class | None, name: str) -> str:
+def link_to(page: str, owner: Class | None, name: str) -> str:
     """*name* as code, linked to where it is described; it may be a member of *owner*."""
     known = _index()
     own = "" if owner is None else f"{owner.name}.{name}"

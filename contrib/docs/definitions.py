@@ -194,7 +194,7 @@ def _property(function: _Function) -> Attribute:
 def _attribute(name: str, node: ast.stmt, text: str, *, is_plain: bool = True) -> Attribute:
     type_ = ast.unparse(node.annotation) if isinstance(node, ast.AnnAssign) else ""
     value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-    shown = _value(value) if is_plain else ast.unparse(value) if isinstance(value, ast.Constant) else ""
+    shown = _value(value) if is_plain or isinstance(value, ast.Constant) else ""
     type_ = _plain(type_)
     type_ = type_.removeprefix("Final[").removesuffix("]") if type_.startswith("Final[") else type_
     return Attribute(name, "" if type_ == "Final" else type_, shown, text)
@@ -210,7 +210,7 @@ def _value(node: ast.expr | None) -> str:
             return _value(given["default"]) if "default" in given else "…" if "factory" in given else ""
         case ast.Call(func=ast.Attribute(attr="field")):
             return "…"
-    text = ast.unparse(node)
+    text = _quoted(ast.unparse(node))
     return text if len(text) <= 40 else "…"
 
 
@@ -257,8 +257,16 @@ def _argument(one: ast.arg, default: ast.expr | None) -> str:
     type_ = "" if one.annotation is None else f": {_plain(ast.unparse(one.annotation))}"
     if default is None:
         return f"{one.arg}{type_}"
-    return f"{one.arg}{type_} = {ast.unparse(default)}" if type_ else f"{one.arg}={ast.unparse(default)}"
+    value = _quoted(ast.unparse(default))
+    return f"{one.arg}{type_} = {value}" if type_ else f"{one.arg}={value}"
 
 
 def _plain(annotation: str) -> str:
-    return annotation.replace("'", "").replace("typing.", "") if "Literal" not in annotation else annotation
+    if "Literal" in annotation:
+        return _quoted(annotation)
+    return annotation.replace("'", "").replace("typing.", "")
+
+
+def _quoted(code: str) -> str:
+    """*code* with double quotes around its texts."""
+    return code if '"' in code else code.replace("'", '"')

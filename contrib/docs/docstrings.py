@@ -12,7 +12,7 @@ _CODE: Final = re.compile(r"(?<=:):\n\n((?: {4}.*\n?|\n(?= {4}|\n))+)")
 """An indented block after a paragraph that ends in ``::``."""
 _SECTION: Final = re.compile(r"(Args|Returns|Raises):$")
 _REFERENCE: Final = re.compile(r"(?<!`)`([A-Za-z_][\w.]*)`(?!`)")
-_ENTRY: Final = re.compile(r"([\w, ]+): (.*)", re.DOTALL)
+_ENTRY: Final = re.compile(r"([\w., ]+): (.*)", re.DOTALL)
 
 
 def to_markdown(docstring: str, link: Callable[[str], str]) -> str:
@@ -39,13 +39,13 @@ def _paragraphs(text: str, link: Callable[[str], str]) -> Iterator[str]:
         if section := _SECTION.match(first):
             yield from _section(section[1], rest, link)
         elif paragraph != ":":
-            yield _inline(paragraph, link)
+            yield inline(paragraph, link)
 
 
 def _section(name: str, body: str, link: Callable[[str], str]) -> Iterator[str]:
     text = textwrap.dedent(body)
     if name == "Returns":
-        yield f"*Returns:* {_inline(text, link)}"
+        yield f"*Returns:* {inline(text, link)}"
         return
     entries = [_joined(lines) for lines in _entries(text)]
     yield f"*{name}:*"
@@ -70,11 +70,12 @@ def _joined(lines: list[str]) -> str:
 def _entry(entry: str, section: str, link: Callable[[str], str]) -> str:
     found = _ENTRY.fullmatch(entry)
     if found is None:
-        return _inline(entry, link)
+        return inline(entry, link)
     name = link(found[1]) if section == "Raises" else f"*{found[1]}*"
-    return f"{name}: {_inline(found[2], link)}"
+    return f"{name}: {inline(found[2], link)}"
 
 
-def _inline(text: str, link: Callable[[str], str]) -> str:
+def inline(text: str, link: Callable[[str], str]) -> str:
+    """One paragraph as Markdown."""
     linked = _REFERENCE.sub(lambda found: link(found[1]), text)
     return linked.replace("``", "`")

@@ -67,7 +67,7 @@ _MEANINGS: Final = {
 _ABOUT: Final = {
     "POD": "any pod: both of the following",
     "ASSIGNED_POD": "a pod with a node",
-    "UNSCHEDULABLE_POD": "a pod without a node: another one, or the waiting pod itself",
+    "UNSCHEDULABLE_POD": "the waiting pod itself",
     "WILDCARD": "anything",
 }
 ACTIONS: Final = """\
@@ -94,8 +94,8 @@ def _resources() -> str:
 
 GROUPS: Final = (
     Group("Registering", ("on", "EventRegistration", "Hint")),
-    Group("Kinds of objects", ("Resource",), _resources()),
-    Group("What happens to them", ("Action",), _actions()),
+    Group("Kinds of objects", ("Resource",), _resources(), has_table=True),
+    Group("What happens to them", ("Action",), _actions(), has_table=True),
     Group("Events", ("ClusterEvent",)),
 )
 API_PAGE: Final = ApiPage("events.md", HEADER, GROUPS)

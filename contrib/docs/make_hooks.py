@@ -5,8 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
+from contrib.docs.api_pages import link_to
+from contrib.docs.docstrings import inline
 from contrib.docs.pages import Page
 from trio_sched.config.wire_types import POINTS
 from trio_sched.plugin_api.extension_points import HOOK_NAMES, POINT_OF_HOOK, ExtensionPoints
@@ -26,6 +29,9 @@ pod goes back to the queue, its `FailedScheduling` event and its condition name 
 log has one line with distribution, hook, fix and traceback. Where a failure has another effect, the hook says so. A
 hook that returns a Status may return `failure("why")`: the attempt ends too, but the log has no traceback.
 
+What they get is described in [columns](columns.md) and [objects](objects.md), what they return in
+[statuses](statuses.md), and what else a plugin can use in [the handle](handle.md).
+
 *Switched on at* is the key in the configuration file; `multiPoint` switches on all points of a plugin.
 
 This page is made from the docstrings: change `trio_sched/plugin_api/extension_points.py` and run `make docs`.
@@ -43,7 +49,8 @@ def _section(hook: str) -> Iterator[str]:
     function = getattr(ExtensionPoints, hook)
     yield f"## {hook}\n"
     yield f"```python\n{_signature(hook, function)}\n```\n"
-    yield _PART.sub(lambda found: f"\n\n*{found[1]}:* ", inspect.getdoc(function) or "") + "\n"
+    text = _PART.sub(lambda found: f"\n\n*{found[1]}:* ", inspect.getdoc(function) or "")
+    yield inline(text, partial(link_to, PAGE.name, None)) + "\n"
     point = POINT_OF_HOOK.get(hook)
     yield f"Switched on at: {f'`{_WRITTEN[point]}`' if point else 'any point of the plugin'}.\n"
 

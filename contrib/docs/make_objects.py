@@ -17,8 +17,8 @@ HEADER: Final = """\
 # Objects
 
 Kubernetes objects as plugins see them: frozen structs with the fields that a scheduler reads, in snake case; their
-types are below. Fields that a scheduler does not read are not there, and neither are those of kinds that are not here:
-such kinds have `metadata` only, unless they are [declared](handle.md#customresource).
+types are below, and they mean what they do in Kubernetes. Fields that a scheduler does not read are not there. Kinds
+that are not here have `metadata` only, unless they are [declared](handle.md#customresource).
 
 ```python
 from trio_sched.plugin_api import Pod

@@ -84,6 +84,20 @@ def test_the_plugin_that_is_developed_decides_and_is_traced(tmp_path: Path) -> N
     assert '"label"' in run(tmp_path, "trio_sched", "plugins", "--plugin", "rack_order.py", "--schema", "RackOrder")
 
 
+def test_the_package_that_is_shipped_is_where_the_page_says(tmp_path: Path) -> None:
+    said = run(tmp_path, "trio_sched", "new-plugin", "FastDisk")
+    assert "Wrote fast-disk." in said
+    assert (tmp_path / "fast-disk/src/fast_disk/plugin.py").is_file()
+    assert 'FastDisk = "fast_disk:FastDisk"' in (tmp_path / "fast-disk/pyproject.toml").read_text()
+
+
+def test_every_plugin_of_contrib_is_listed() -> None:
+    folder = ROOT / "contrib/plugins"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    for project in folder.glob("*/pyproject.toml"):
+        assert f"[{project.parent.name}]({project.parent.name}/README.md)" in text
+
+
 def test_errors_about_arguments_are_those_that_are_shown(tmp_path: Path) -> None:
     page = REFERENCE / "arguments.md"
     paste(page, tmp_path)

@@ -1,5 +1,6 @@
 """What a virtual cluster says when a test, or a plugin in it, goes wrong."""
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -96,3 +97,10 @@ async def test_what_takes_long_in_several_calls_of_the_test_is_fine(autojump_clo
             await cluster.create(pod(f"p{number}", cpu="1m"))
             await cluster.settle()
     assert clock() > 5
+
+
+async def test_the_garbage_collector_of_the_test_process_is_left_as_it_was(autojump_clock: MockClock) -> None:
+    gc.unfreeze()  # whatever other tests have left
+    async with virtual_cluster(nodes=1):
+        assert gc.get_freeze_count() > 0  # as in a scheduler
+    assert gc.get_freeze_count() == 0

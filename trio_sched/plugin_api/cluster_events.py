@@ -118,7 +118,9 @@ class Hint(Enum):
     """Whether an event is worth another attempt."""
 
     QUEUE = "Queue"
+    """It is."""
     SKIP = "QueueSkip"
+    """The pod would be rejected again."""
 
 
 HintFunction = Callable[[Pod, Any, Any], Hint]

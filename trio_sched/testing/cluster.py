@@ -12,6 +12,7 @@ plugin pytest-trio take its fixture ``autojump_clock``, outside of pytest `run_v
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
@@ -467,6 +468,7 @@ async def virtual_cluster(
     beginning = [node(f"node-{n + 1}") for n in range(nodes)] if isinstance(nodes, int) else list(nodes)
     failure: Exception | None = None
     resources = tuple(custom_resources)
+    was_frozen = gc.get_freeze_count() > 0
     async with trio.open_nursery() as nursery:
         limit = RealTimeLimit(real_seconds, real_clock, nursery.cancel_scope)
         trio.lowlevel.add_instrument(limit)
@@ -492,6 +494,8 @@ async def virtual_cluster(
             failure = problem
         finally:
             limit.remove()
+            if not was_frozen:
+                gc.unfreeze()  # others in a test process, Hypothesis for instance, look for referrers
         nursery.cancel_scope.cancel()
     failure = failure or limit.exceeded
     if failure is not None:
