@@ -233,6 +233,16 @@ async def test_results_are_computed_anew_when_a_plugin_says_so(autojump_clock: M
         await cluster.create(pod("c"))
         await trio.sleep(1)
         assert cluster.pod("c").node_name == "node-2"
+        plugin.allowed = "node-3"
+        plugin.handle.invalidate()
+        await cluster.create(pod("rejected"))
+        await trio.sleep(30)
+        assert cluster.pod("rejected").node_name == ""
+        plugin.allowed = "node-2"
+        plugin.handle.invalidate()
+        plugin.handle.activate([cluster.pod("rejected")])  # at once, with no old result
+        await trio.sleep(1)
+        assert cluster.pod("rejected").node_name == "node-2"
         DataOfOthers.log.append("invalidates always")
         for name in "def":
             await cluster.create(pod(name))

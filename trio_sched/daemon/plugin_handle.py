@@ -174,9 +174,11 @@ class PluginHandle:
 
     def invalidate(self) -> None:
         """Have cached results computed anew."""
-        # In the next turn of the event loop, because a hook may call this while a cached result is computed.
-        invalidate = self._parts.scheduler.invalidate_signatures
-        trio.lowlevel.current_trio_token().run_sync_soon(invalidate, idempotent=True)
+        scheduler = self._parts.scheduler
+        if scheduler.dependencies.is_recording:  # a hook whose result is to be cached calls this
+            trio.lowlevel.current_trio_token().run_sync_soon(scheduler.invalidate_signatures, idempotent=True)
+        else:
+            scheduler.invalidate_signatures()
 
     # --- the queue --------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,11 @@ class KindDependencies:
         if self._recordings:
             self.kinds.add(kind)
 
+    @property
+    def is_recording(self) -> bool:
+        """Whether such a result is being computed."""
+        return self._recordings > 0
+
     def recording(self) -> KindDependencies:
         """A context manager: what is read inside is read for something that will be cached."""
         return self  # a generator would cost more than what it surrounds

@@ -110,9 +110,11 @@ class ClusterAssertions:
         raise AssertionError(f"there is no event {reason!r}{of}{with_text}; {_list_events(events)}")
 
     async def wait_scheduled(
-        self: _Cluster, pod: Pod | str, *, on: str | Iterable[str] | None = None, within_seconds: float = 600.0
+        self: _Cluster, pod: Pod | str, *, on: str | Iterable[str] | None = None, within_seconds: float = 240.0
     ) -> str:
         """Wait until a pod has a node, and assert that it is one of *on*, as `assert_scheduled` does.
+
+        By default not as long as until the scheduler tries pods again that no event has moved: five minutes.
 
         Returns:
             The name of the node.
