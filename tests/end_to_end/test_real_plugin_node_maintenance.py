@@ -37,7 +37,7 @@ async def test_a_maintenance_keeps_pods_away_until_it_is_over(start_server: Star
         await server.create_nodes()
         names = [one["metadata"]["name"] for one in (await server.request("GET", "/api/v1/nodes"))["items"]]
         now = datetime.now(UTC)
-        end = (now + timedelta(seconds=12)).isoformat(timespec="seconds").replace("+00:00", "Z")
+        end = (now + timedelta(seconds=8)).isoformat(timespec="seconds").replace("+00:00", "Z")
         start = (now - timedelta(hours=1)).isoformat(timespec="seconds").replace("+00:00", "Z")
         await server.request("POST", OBJECTS, maintenance("some", nodes=names[1:], start=start, duration="5h"))
         await server.request("POST", OBJECTS, maintenance("first", nodes=names[:1], start=start, end=end))

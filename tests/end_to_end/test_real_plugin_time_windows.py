@@ -25,7 +25,7 @@ async def test_a_pod_waits_until_its_moment(start_server: StartServer, tmp_path:
         async with scheduler_with(server, [TimeWindows]):
             now = datetime.now(UTC)
             closed = f"{now - timedelta(hours=2):%H:%M}-{now - timedelta(hours=1):%H:%M}"
-            moment = (now + timedelta(seconds=8)).replace(microsecond=0)
+            moment = (now + timedelta(seconds=6)).replace(microsecond=0)
             await server.request("POST", PODS, pod("waits", windows=closed, start_by=moment.isoformat()))
             await server.request("POST", PODS, pod("typo", windows="22-6"))
             opened = f"{now - timedelta(hours=1):%H:%M}-{now + timedelta(hours=1):%H:%M}"
@@ -36,7 +36,7 @@ async def test_a_pod_waits_until_its_moment(start_server: StartServer, tmp_path:
                 waits, bad = await server.events("WaitingForWindow"), await server.events("BadAnnotation")
                 return [one["regarding"]["name"] for one in (*waits, *bad)] == ["waits", "typo"]
 
-            await eventually(is_told, within_seconds=7)
+            await eventually(is_told, within_seconds=5)
             assert not (await server.request("GET", f"{PODS}/waits"))["spec"].get("nodeName")
             assert datetime.now(UTC) < moment
             await server.wait_bound(3, within_seconds=20)

@@ -26,7 +26,11 @@ def cluster_of(nodes: int = 2, **more: Any) -> Any:
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
-  - plugins: {{multiPoint: {{enabled: [{{name: TimeWindows}}]}}}}
+  - plugins:
+      # The plugins that matter here: a day passes much faster with two watches than with seventeen.
+      multiPoint:
+        disabled: [{{name: "*"}}]
+        enabled: [{{name: PrioritySort}}, {{name: NodeResourcesFit}}, {{name: DefaultBinder}}, {{name: TimeWindows}}]
     pluginConfig: [{{name: TimeWindows, args: {json.dumps({**ARGS, **more})}}}]
 """
     return virtual_cluster(nodes=nodes, config=config, plugins=[TimeWindows], kubelets=False)
@@ -138,7 +142,7 @@ async def test_a_restart_in_between_loses_nothing() -> None:
 async def test_random_pods_start_in_a_window_or_at_their_deadline_and_none_waits_for_ever() -> None:
     chance = Random(7)
     async with cluster_of(maxDelay="20h", nodes=3) as cluster:
-        for number in range(80):
+        for number in range(40):
             annotations = {}
             if chance.random() < 0.5:
                 annotations[WINDOWS] = (
@@ -147,9 +151,9 @@ async def test_random_pods_start_in_a_window_or_at_their_deadline_and_none_waits
             made = await cluster.create(pod(f"p{number}", cpu="10m", labels=BATCH, annotations=annotations))
             if chance.random() < 0.1:
                 await cluster.delete(made)
-            await trio.sleep(chance.uniform(0, 3600))
+            await trio.sleep(chance.uniform(0, 1800))
         await trio.sleep(21 * HOUR)
-        assert len(cluster.pods()) > 50
+        assert len(cluster.pods()) > 30
         plugin = cluster.plugin("TimeWindows")
         for one in cluster.pods():
             assert one.node_name, one.name
