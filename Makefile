@@ -29,7 +29,7 @@ format: dev ## let ruff put the files in order
 	$(BIN)/ruff check --fix .
 
 test: dev ## all tests, in under five minutes
-	$(BIN)/pytest -q -n 2 --dist worksteal
+	$(BIN)/pytest -q -n 3 --dist worksteal
 
 golden: dev ## every decision recorded from kube-scheduler
 	$(BIN)/pytest -q tests/golden --golden-dir tests/golden/data -n 2
