@@ -1,7 +1,7 @@
 import pytest
 from simulator_api import Json
 
-from trio_sched.simulator.label_rules import label_problems, metadata_problems, name_problem
+from trio_sched.simulator.validation.metadata import label_problems, metadata_problems, name_problem
 
 
 @pytest.mark.parametrize(

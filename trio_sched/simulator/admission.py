@@ -11,20 +11,27 @@ from attrs import frozen
 from trio_sched.simulator import event_shapes
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.device_rules import (
+    admit_slice,
     claim_changes,
+    claim_defaults,
     claim_problems,
     claim_status_changes,
-    complete_claim,
-    complete_slice,
+    claim_template_defaults,
     slice_changes,
     slice_problems,
     template_problems,
 )
 from trio_sched.simulator.pod_defaults import add_default_tolerations, fill_spec, quality_of_service
-from trio_sched.simulator.pod_group_rules import complete_pod_group, pod_group_changes, pod_group_problems
-from trio_sched.simulator.pod_validation import pod_problems, quantity_errors, update_problems
+from trio_sched.simulator.pod_group_rules import (
+    admit_pod_group,
+    pod_group_changes,
+    pod_group_defaults,
+    pod_group_problems,
+)
+from trio_sched.simulator.pod_validation import pod_problems, update_problems
 from trio_sched.simulator.resource_types import ResourceType
-from trio_sched.simulator.status_errors import FieldProblem, bad_request, bad_value, forbidden, required
+from trio_sched.simulator.status_errors import FieldProblem, bad_value, forbidden, required
+from trio_sched.simulator.validation.definitions import definition_problems
 
 Json = dict[str, Any]
 
@@ -34,28 +41,28 @@ class Rules:
     """How one kind is treated; what is left out is a no-op.
 
     Attributes:
-        complete: fills in defaults and runs admission on a new object's fields, in place.
+        defaults: fills in the defaults of a new object's fields, in place; doing it twice changes nothing.
+        admit: what admission plugins and the server itself set in a new object, in place.
         problems: what is wrong with a new object.
         change_problems: what is wrong with (old fields → new fields).
         status_problems: what is wrong with a new status (old fields → new fields).
         status_keeps_metadata: whether a change of the status changes no labels, annotations, owners or finalizers.
     """
 
-    complete: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
+    defaults: Callable[[Json], None] = lambda _fields: None
+    admit: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
     problems: Callable[[Json], list[FieldProblem]] = lambda _fields: []
     change_problems: Callable[[Json, Json], list[FieldProblem]] = lambda _old, _new: []
     status_problems: Callable[[Json, Json], list[FieldProblem]] = lambda _old, _new: []
     status_keeps_metadata: bool = False
 
 
-def _complete_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None:
-    spec = fields.get("spec")
-    if not isinstance(spec, dict):
-        spec = fields["spec"] = {}
-    unreadable = quantity_errors(spec)
-    if unreadable:
-        raise bad_request(f'Pod in version "v1" cannot be handled as a Pod: {unreadable}')
-    fill_spec(spec)
+def _pod_defaults(fields: Json) -> None:
+    fill_spec(fields.setdefault("spec", {}))
+
+
+def _admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    spec = fields["spec"]
     _admit_priority(state, resource, fields, spec)
     add_default_tolerations(spec)
     status: Json = {"phase": "Pending"}
@@ -109,29 +116,38 @@ def _admit_priority(state: ClusterState, resource: ResourceType, fields: Json, s
     spec["preemptionPolicy"] = policy
 
 
-def _complete_namespace(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+def _admit_namespace(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     metadata = fields["metadata"]
     metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata.get("name")}
     fields["spec"] = {"finalizers": ["kubernetes"]}
     fields["status"] = {"phase": "Active"}
 
 
-def _complete_node(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+def _node_defaults(fields: Json) -> None:
     fields.setdefault("spec", {})
-    status = fields.get("status")
-    if isinstance(status, dict) and "capacity" in status:
+    status = fields.get("status") or {}
+    if "capacity" in status:
         status.setdefault("allocatable", dict(status["capacity"]))
+
+
+def _admit_node(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     for taint in fields["spec"].get("taints") or ():
         if taint.get("effect") == "NoExecute":
             taint.setdefault("timeAdded", state.timestamp())
 
 
-def _complete_volume(state: ClusterState, resource: ResourceType, fields: Json) -> None:
-    spec = fields.setdefault("spec", {})
-    spec.setdefault("volumeMode", "Filesystem")
-    if resource.kind == "PersistentVolume":
-        spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
-    elif "storageClassName" not in spec:
+def _volume_defaults(fields: Json) -> None:
+    fields.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+
+
+def _persistent_volume_defaults(fields: Json) -> None:
+    _volume_defaults(fields)
+    fields["spec"].setdefault("persistentVolumeReclaimPolicy", "Retain")
+
+
+def _admit_volume(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    spec = fields["spec"]
+    if resource.kind == "PersistentVolumeClaim" and "storageClassName" not in spec:
         classes = state.store.collection("storageclasses.storage.k8s.io").in_order()
         for stored in classes:
             marks = stored.fields["metadata"].get("annotations") or {}
@@ -140,12 +156,12 @@ def _complete_volume(state: ClusterState, resource: ResourceType, fields: Json) 
     fields["status"] = {"phase": "Pending"}
 
 
-def _complete_storage_class(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+def _storage_class_defaults(fields: Json) -> None:
     fields.setdefault("reclaimPolicy", "Delete")
     fields.setdefault("volumeBindingMode", "Immediate")
 
 
-def _complete_csi_driver(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+def _csi_driver_defaults(fields: Json) -> None:
     spec = fields.setdefault("spec", {})
     spec.setdefault("attachRequired", True)
     spec.setdefault("podInfoOnMount", False)
@@ -154,14 +170,18 @@ def _complete_csi_driver(state: ClusterState, resource: ResourceType, fields: Js
     spec.setdefault("volumeLifecycleModes", ["Persistent"])
 
 
-def _complete_service(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+def _service_defaults(fields: Json) -> None:
     spec = fields.setdefault("spec", {})
-    kind = spec.setdefault("type", "ClusterIP")
+    spec.setdefault("type", "ClusterIP")
     spec.setdefault("sessionAffinity", "None")
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
-        port.setdefault("targetPort", port.get("port"))
-    if kind != "ExternalName" and not spec.get("clusterIP"):
+        port.setdefault("targetPort", port.get("port", 0))
+
+
+def _admit_service(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    spec = fields["spec"]
+    if spec["type"] != "ExternalName" and not spec.get("clusterIP"):
         number = state.rng.randrange(1, 1 << 16)
         spec["clusterIP"] = f"10.96.{number >> 8}.{number & 255}"
     if spec.get("clusterIP"):
@@ -169,37 +189,49 @@ def _complete_service(state: ClusterState, resource: ResourceType, fields: Json)
     fields["status"] = {"loadBalancer": {}}
 
 
-def _complete_workload(state: ClusterState, resource: ResourceType, fields: Json) -> None:
-    spec = fields.setdefault("spec", {})
-    if resource.kind in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):
-        spec.setdefault("replicas", 1)
-        fields["status"] = {"replicas": 0}
-    template = (spec.get("template") or {}).get("spec")
-    if isinstance(template, dict):
-        fill_spec(template)
+def _template_defaults(fields: Json) -> None:
+    template = fields.setdefault("spec", {}).get("template")
+    if template is not None:
+        fill_spec(template.setdefault("spec", {}))
 
 
-def _complete_job(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+def _workload_defaults(fields: Json) -> None:
+    _template_defaults(fields)
+    fields["spec"].setdefault("replicas", 1)
+
+
+def _admit_workload(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    fields["status"] = {"replicas": 0}
+
+
+def _job_defaults(fields: Json) -> None:
     spec = fields.setdefault("spec", {})
     for name, value in (("parallelism", 1), ("completions", 1), ("backoffLimit", 6), ("suspend", False)):
         spec.setdefault(name, value)
+    _template_defaults(fields)
+
+
+def _admit_job(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     fields["status"] = {}
 
 
-def _complete_event(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+def _event_defaults(fields: Json) -> None:
     for name, value in event_shapes.complete_core({}).items():
         fields.setdefault(name, value)
 
 
-def _complete_priority_class(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+def _priority_class_defaults(fields: Json) -> None:
     fields.setdefault("value", 0)
     fields.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
-def _complete_budget(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+def _budget_defaults(fields: Json) -> None:
     spec = fields.setdefault("spec", {})
     if "minAvailable" not in spec and "maxUnavailable" not in spec:
         spec["minAvailable"] = 1
+
+
+def _admit_budget(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     fields["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
 
 
@@ -252,44 +284,45 @@ def _workload_problems(fields: Json) -> list[FieldProblem]:
     return problems
 
 
-_WORKLOAD = Rules(complete=_complete_workload, problems=_workload_problems)
-_STORAGE = Rules(complete=_complete_volume)
+_WORKLOAD = Rules(defaults=_workload_defaults, admit=_admit_workload, problems=_workload_problems)
 
 _RULES: dict[str, Rules] = {
-    "pods": Rules(complete=_complete_pod, problems=_pod_problems, change_problems=_pod_changes),
-    "namespaces": Rules(complete=_complete_namespace),
-    "nodes": Rules(complete=_complete_node),
-    "persistentvolumes": _STORAGE,
-    "persistentvolumeclaims": _STORAGE,
-    "storageclasses.storage.k8s.io": Rules(complete=_complete_storage_class),
-    "csidrivers.storage.k8s.io": Rules(complete=_complete_csi_driver),
-    "services": Rules(complete=_complete_service),
+    "pods": Rules(defaults=_pod_defaults, admit=_admit_pod, problems=_pod_problems, change_problems=_pod_changes),
+    "namespaces": Rules(admit=_admit_namespace),
+    "nodes": Rules(defaults=_node_defaults, admit=_admit_node),
+    "persistentvolumes": Rules(defaults=_persistent_volume_defaults, admit=_admit_volume),
+    "persistentvolumeclaims": Rules(defaults=_volume_defaults, admit=_admit_volume),
+    "storageclasses.storage.k8s.io": Rules(defaults=_storage_class_defaults),
+    "csidrivers.storage.k8s.io": Rules(defaults=_csi_driver_defaults),
+    "services": Rules(defaults=_service_defaults, admit=_admit_service),
+    "customresourcedefinitions.apiextensions.k8s.io": Rules(problems=definition_problems),
     "deployments.apps": _WORKLOAD,
     "replicasets.apps": _WORKLOAD,
     "statefulsets.apps": _WORKLOAD,
-    "daemonsets.apps": _WORKLOAD,
-    "replicationcontrollers": Rules(complete=_complete_workload),
-    "jobs.batch": Rules(complete=_complete_job),
-    "events": Rules(complete=_complete_event, problems=_event_problems),
+    "daemonsets.apps": Rules(defaults=_template_defaults, problems=_workload_problems),
+    "replicationcontrollers": Rules(defaults=_workload_defaults, admit=_admit_workload),
+    "jobs.batch": Rules(defaults=_job_defaults, admit=_admit_job),
+    "events": Rules(defaults=_event_defaults, problems=_event_problems),
     "podgroups.scheduling.k8s.io": Rules(
-        complete=complete_pod_group, problems=pod_group_problems, change_problems=pod_group_changes
+        defaults=pod_group_defaults,
+        admit=admit_pod_group,
+        problems=pod_group_problems,
+        change_problems=pod_group_changes,
     ),
     "resourceclaims.resource.k8s.io": Rules(
-        complete=complete_claim,
+        defaults=claim_defaults,
         problems=claim_problems,
         change_problems=claim_changes,
         status_problems=claim_status_changes,
         status_keeps_metadata=True,
     ),
     "resourceclaimtemplates.resource.k8s.io": Rules(
-        complete=complete_claim, problems=template_problems, change_problems=claim_changes
+        defaults=claim_template_defaults, problems=template_problems, change_problems=claim_changes
     ),
-    "resourceslices.resource.k8s.io": Rules(
-        complete=complete_slice, problems=slice_problems, change_problems=slice_changes
-    ),
-    "poddisruptionbudgets.policy": Rules(complete=_complete_budget),
+    "resourceslices.resource.k8s.io": Rules(admit=admit_slice, problems=slice_problems, change_problems=slice_changes),
+    "poddisruptionbudgets.policy": Rules(defaults=_budget_defaults, admit=_admit_budget),
     "priorityclasses.scheduling.k8s.io": Rules(
-        complete=_complete_priority_class,
+        defaults=_priority_class_defaults,
         problems=_priority_class_problems,
         change_problems=_priority_class_changes,
     ),

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from trio_sched.objects.quantity import QuantityError, parse_nano
-from trio_sched.simulator.label_rules import dns_label_problem
+from trio_sched.objects.quantity import parse_nano
 from trio_sched.simulator.status_errors import (
     FieldProblem,
     bad_value,
@@ -12,6 +11,7 @@ from trio_sched.simulator.status_errors import (
     required,
     unsupported,
 )
+from trio_sched.simulator.validation.metadata import dns_label_problem
 
 Json = dict[str, Any]
 
@@ -25,24 +25,6 @@ _IMMUTABLE = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
-
-
-def quantity_errors(spec: Json) -> str | None:
-    """The decoder's error about the first malformed quantity; ``None`` if there is none."""
-    holders = [spec, *(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    quantities = [spec.get("overhead")]
-    for holder in holders:
-        resources = holder.get("resources") or {}
-        quantities += [resources.get("requests"), resources.get("limits")]
-    for listed in quantities:
-        for quantity in (listed or {}).values():
-            try:
-                parse_nano(quantity)
-            except QuantityError as error:
-                return str(error)
-            except TypeError:
-                return "unmarshalerDecoder: quantities must be strings or numbers"
-    return None
 
 
 def pod_problems(spec: Json) -> list[FieldProblem]:
