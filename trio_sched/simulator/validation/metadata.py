@@ -1,107 +1,115 @@
-"""Rules for names, labels and annotations, with the error texts of Kubernetes."""
+"""Rules of metadata: names, labels, annotations, owners and finalizers."""
 
-import re
-from typing import Any
+from __future__ import annotations
 
-from trio_sched.simulator.status_errors import FieldProblem, bad_value, required
+from collections.abc import Iterator, Mapping
+from typing import Final
 
-Json = dict[str, Any]
+from trio_sched.simulator.status_errors import FieldProblem, bad_value, duplicate, forbidden_field, required
+from trio_sched.simulator.validation import names
+from trio_sched.simulator.validation.shapes import Json
 
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_PATH_SEGMENT_TABOO = re.compile(r"[/%]")
-_QUALIFIED_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-
-_SUBDOMAIN_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-_DNS_LABEL_RULE = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
-_QUALIFIED_NAME_RULE = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
-    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
-_LABEL_VALUE_RULE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
-
-_LABEL_NAMED = frozenset({"namespaces", "services"})
-_PATH_NAMED = frozenset({"clusterroles", "clusterrolebindings", "roles", "rolebindings"})
+_NAME_CHECKS: Final[Mapping[str, names.Check]] = {
+    "namespaces": names.dns_label,
+    "services": names.dns_label,
+    "statefulsets": names.dns_label,
+    **dict.fromkeys(("clusterroles", "clusterrolebindings", "roles", "rolebindings"), names.path_segment),
+}
+_MAX_ANNOTATION_BYTES: Final = 256 << 10
 
 
 def name_problem(plural: str, name: str) -> str | None:
-    """What is wrong with *name* for a resource; ``None`` if nothing is."""
-    if plural in _PATH_NAMED:
-        return "may not contain '/' or '%'" if _PATH_SEGMENT_TABOO.search(name) or name in (".", "..") else None
-    if plural in _LABEL_NAMED:
-        if len(name) > 63:
-            return "must be no more than 63 bytes"
-        return None if _DNS_LABEL.fullmatch(name) else _DNS_LABEL_RULE
-    if len(name) > 253:
-        return "must be no more than 253 bytes"
-    return None if _SUBDOMAIN.fullmatch(name) else _SUBDOMAIN_RULE
+    """What is wrong with *name* for a resource; None if nothing is."""
+    return _NAME_CHECKS.get(plural, names.subdomain)(name)
 
 
-def dns_label_problem(name: str) -> str | None:
-    """What is wrong with *name* where a single DNS label is required, as for containers."""
-    if len(name) > 63:
-        return "must be no more than 63 bytes"
-    return None if _DNS_LABEL.fullmatch(name) else _DNS_LABEL_RULE
-
-
-def label_problems(labels: Json, field: str) -> list[FieldProblem]:
+def label_problems(labels: Mapping[str, str], path: str) -> Iterator[FieldProblem]:
     """What is wrong with a map of labels."""
-    problems = []
     for key, value in labels.items():
-        problem = _label_key_problem(key)
-        if problem:
-            problems.append(bad_value(field, key, problem))
-        if not isinstance(value, str) or len(value) > 63:
-            problems.append(bad_value(field, value, "must be no more than 63 bytes"))
-        elif not _LABEL_VALUE.fullmatch(value):
-            problems.append(bad_value(field, value, _LABEL_VALUE_RULE))
-    return problems
+        if problem := names.qualified_name(key):
+            yield bad_value(path, key, problem)
+        if problem := names.label_value(value):
+            yield bad_value(path, value, problem)
 
 
-def _label_key_problem(key: str) -> str | None:
-    prefix, slash, name = key.rpartition("/")
-    if slash and not _SUBDOMAIN.fullmatch(prefix):
-        return f"prefix part {_SUBDOMAIN_RULE}"
-    if not name:
-        return "name part must be non-empty"
-    if len(name) > 63:
-        return "name part must be no more than 63 bytes"
-    return None if _QUALIFIED_NAME.fullmatch(name) else _QUALIFIED_NAME_RULE
+def annotation_problems(annotations: Mapping[str, str], path: str) -> Iterator[FieldProblem]:
+    """What is wrong with a map of annotations."""
+    size = 0
+    for key, value in annotations.items():
+        if problem := names.qualified_name(key.lower()):
+            yield bad_value(path, key, problem)
+        size += len(key.encode()) + len(value.encode())
+    if size > _MAX_ANNOTATION_BYTES:
+        text = f"Too long: may not be more than {_MAX_ANNOTATION_BYTES} bytes"
+        yield FieldProblem("FieldValueTooLong", path, text)
 
 
 def metadata_problems(plural: str, metadata: Json) -> list[FieldProblem]:
     """What is wrong with an object's metadata, its name included."""
-    problems = []
+    problems: list[FieldProblem] = []
+    prefix = metadata.get("generateName") or ""
+    if prefix and (problem := name_problem(plural, f"{prefix.rstrip('-') or prefix}" if prefix != "-" else prefix)):
+        problems.append(bad_value("metadata.generateName", prefix, problem))
     name = metadata.get("name") or ""
     if not name:
         problems.append(required("metadata.name", "name or generateName is required"))
-    else:
-        problem = name_problem(plural, name)
-        if problem:
-            problems.append(bad_value("metadata.name", name, problem))
-    labels = metadata.get("labels")
-    if labels:
-        problems.extend(label_problems(labels, "metadata.labels"))
-    for key in metadata.get("annotations") or ():
-        problem = _label_key_problem(key.lower())
-        if problem:
-            problems.append(bad_value("metadata.annotations", key, problem))
-    for index, owner in enumerate(metadata.get("ownerReferences") or ()):
+    elif problem := name_problem(plural, name):
+        problems.append(bad_value("metadata.name", name, problem))
+    namespace = metadata.get("namespace")
+    if namespace and (problem := names.dns_label(namespace)):
+        problems.append(bad_value("metadata.namespace", namespace, problem))
+    if labels := metadata.get("labels"):
+        problems += label_problems(labels, "metadata.labels")
+    if annotations := metadata.get("annotations"):
+        problems += annotation_problems(annotations, "metadata.annotations")
+    if owners := metadata.get("ownerReferences"):
+        problems += _owner_problems(owners)
+    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
+        path = f"metadata.finalizers[{index}]"
+        if problem := names.qualified_name(finalizer):
+            problems.append(bad_value("metadata.finalizers", finalizer, problem))
+        elif "/" not in finalizer and finalizer not in ("kubernetes", "orphan", "foregroundDeletion"):
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            problems.append(bad_value(path, finalizer, detail))
+    if {"orphan", "foregroundDeletion"} <= set(metadata.get("finalizers") or ()):
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        problems.append(bad_value("metadata.finalizers", metadata["finalizers"], detail))
+    return problems
+
+
+def _owner_problems(owners: list[Json]) -> Iterator[FieldProblem]:
+    controllers = 0
+    for index, owner in enumerate(owners):
+        path = f"metadata.ownerReferences[{index}]"
         for wanted in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(wanted):
-                problems.append(bad_value(f"metadata.ownerReferences[{index}].{wanted}", "", "must not be empty"))
-    return problems
+                yield bad_value(f"{path}.{wanted}", owner.get(wanted) or "", "must not be empty")
+        if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
+            yield bad_value(path, owner, "/v1, Kind=Event is disallowed from being an owner")
+        controllers += owner.get("controller") is True
+    if controllers > 1:
+        detail = "Only one reference can have Controller set to true"
+        yield bad_value("metadata.ownerReferences", owners, detail)
+
+
+def unique(values: list[str], path: str) -> Iterator[FieldProblem]:
+    """Every one of *values*, at *path* with its index, that was there before."""
+    seen: set[str] = set()
+    for index, value in enumerate(values):
+        if value in seen:
+            yield duplicate(f"{path}[{index}]", value)
+        seen.add(value)
+
+
+def immutable(old: Json, new: Json, *fields: str, path: str = "spec") -> Iterator[FieldProblem]:
+    """Each of *fields* that differs between *old* and *new*, which are at *path*."""
+    for field in fields:
+        if old.get(field) != new.get(field):
+            yield bad_value(f"{path}.{field}" if path else field, new.get(field), "field is immutable")
+
+
+def forbidden_fields(value: Json, path: str, fields: tuple[str, ...], detail: str) -> Iterator[FieldProblem]:
+    """Each of *fields* that is set in *value*."""
+    for field in fields:
+        if value.get(field) not in (None, False, [], {}, ""):
+            yield forbidden_field(f"{path}.{field}", detail)
