@@ -313,7 +313,8 @@ async def test_a_gated_pod_has_the_condition_scheduling_gated(api: Api) -> None:
 
 async def test_new_claims_and_volumes_are_pending(api: Api) -> None:
     path = "/api/v1/namespaces/default/persistentvolumeclaims"
-    claim = await api("POST", path, {"metadata": {"name": "c"}, "spec": {}, "status": {"phase": "Bound"}})
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = await api("POST", path, {"metadata": {"name": "c"}, "spec": spec, "status": {"phase": "Bound"}})
     assert claim["status"] == {"phase": "Pending"}
     assert claim["spec"]["volumeMode"] == "Filesystem"
 
@@ -344,7 +345,9 @@ async def test_custom_resources_are_served_once_defined(api: Api) -> None:
 
 async def test_scale_shows_and_sets_replicas(api: Api) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
-    spec = {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": {"spec": {"containers": []}}}
+    of_pod = {"containers": [{"name": "c", "image": "i"}]}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": of_pod}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": template}
     await api("POST", path, {"metadata": {"name": "d"}, "spec": spec})
     scale = await api("GET", f"{path}/d/scale")
     assert (scale["kind"], scale["spec"], scale["status"]["selector"]) == ("Scale", {"replicas": 2}, "a=b")

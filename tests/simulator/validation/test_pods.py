@@ -4,13 +4,19 @@ import pytest
 from simulator_api import Json
 
 from trio_sched.simulator.pod_defaults import fill_spec
-from trio_sched.simulator.pod_validation import pod_problems, update_problems
+from trio_sched.simulator.status_errors import FieldProblem
+from trio_sched.simulator.validation import pods
+from trio_sched.simulator.validation.pod_changes import update_problems
 
 
 def spec_of(**spec: Any) -> Json:
     spec = {"containers": [{"name": "main", "image": "app:1"}], **spec}
     fill_spec(spec)
     return spec
+
+
+def pod_problems(spec: Json) -> list[FieldProblem]:
+    return list(pods.pod_problems({"metadata": {"name": "p"}, "spec": spec}))
 
 
 def container(**fields: Any) -> list[Json]:
