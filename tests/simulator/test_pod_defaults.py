@@ -3,12 +3,12 @@ from typing import Any
 import pytest
 from simulator_api import Json
 
-from trio_sched.simulator.pod_defaults import add_default_tolerations, fill_spec, quality_of_service
+from trio_sched.simulator.pod_defaults import add_default_tolerations, fill_pod, quality_of_service
 
 
 def filled(**spec: Any) -> Json:
     spec = {"containers": [{"name": "main", "image": "app:1"}], **spec}
-    fill_spec(spec)
+    fill_pod(spec)
     return spec
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trio_sched.simulator.cluster_state import ClusterState
+from trio_sched.simulator.pod_defaults import fill
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import (
     FieldProblem,
@@ -15,8 +16,8 @@ from trio_sched.simulator.status_errors import (
     duplicate,
     forbidden_field,
     required,
-    unsupported,
 )
+from trio_sched.simulator.validation import devices
 
 Json = dict[str, Any]
 
@@ -42,11 +43,11 @@ def _fill_claim_spec(spec: Json) -> None:
     for request in _dicts((spec.get("devices") or {}).get("requests")):
         for wanted in (request.get("exactly"), *_dicts(request.get("firstAvailable"))):
             if isinstance(wanted, dict):
-                wanted.setdefault("allocationMode", "ExactCount")
+                fill(wanted, "allocationMode", "ExactCount")
                 if wanted["allocationMode"] == "ExactCount" and not wanted.get("count"):
                     wanted["count"] = 1
                 for toleration in _dicts(wanted.get("tolerations")):
-                    toleration.setdefault("operator", "Equal")
+                    fill(toleration, "operator", "Equal")
 
 
 def admit_slice(state: ClusterState, resource: ResourceType, fields: Json) -> None:
@@ -60,52 +61,7 @@ def _dicts(value: Any) -> list[Json]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-# --- specs ----------------------------------------------------------------------------------------------------------
-
-
-def claim_problems(fields: Json) -> list[FieldProblem]:
-    """What is wrong with a new claim."""
-    return list(_spec_problems(fields.get("spec") or {}, "spec"))
-
-
-def template_problems(fields: Json) -> list[FieldProblem]:
-    """What is wrong with a new template."""
-    return list(_spec_problems((fields.get("spec") or {}).get("spec") or {}, "spec.spec"))
-
-
-def _spec_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
-    devices = spec.get("devices") or {}
-    seen: set[str] = set()
-    for position, request in enumerate(_dicts(devices.get("requests"))):
-        where = f"{path}.devices.requests[{position}]"
-        name = request.get("name") or ""
-        if not name:
-            yield required(f"{where}.name")
-        elif name in seen:
-            yield duplicate(f"{where}.name", name)
-        seen.add(name)
-        alternatives = _dicts(request.get("firstAvailable"))
-        exactly = request.get("exactly")
-        if isinstance(exactly, dict) == bool(alternatives):
-            detail = "exactly one of `exactly` or `firstAvailable` is required"
-            yield required(where, detail) if not alternatives else bad_value(where, request, detail)
-        if isinstance(exactly, dict):
-            yield from _request_problems(exactly, f"{where}.exactly")
-        for index, alternative in enumerate(alternatives):
-            yield from _request_problems(alternative, f"{where}.firstAvailable[{index}]")
-
-
-def _request_problems(request: Json, path: str) -> Iterator[FieldProblem]:
-    if not request.get("deviceClassName"):
-        yield required(f"{path}.deviceClassName")
-    mode, count = request.get("allocationMode"), request.get("count")
-    if mode not in _MODES:
-        yield unsupported(f"{path}.allocationMode", mode, _MODES)
-    elif mode == "ExactCount" and not (isinstance(count, int) and count > 0):
-        yield bad_value(f"{path}.count", count, "must be greater than zero")
-    elif mode == "All" and count:
-        detail = "must not be specified when allocationMode is 'All'"
-        yield bad_value(f"{path}.count", count, detail)
+# --- changes --------------------------------------------------------------------------------------------------------
 
 
 def claim_changes(old: Json, new: Json) -> list[FieldProblem]:
@@ -113,25 +69,6 @@ def claim_changes(old: Json, new: Json) -> list[FieldProblem]:
     if old.get("spec") != new.get("spec"):
         return [bad_value("spec", new.get("spec"), "field is immutable")]
     return []
-
-
-def slice_problems(fields: Json) -> list[FieldProblem]:
-    """What is wrong with a new resource slice."""
-    spec = fields.get("spec") or {}
-    problems = [required(f"spec.{name}") for name in ("driver", "pool") if not spec.get(name)]
-    nodes = [name for name in ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection") if spec.get(name)]
-    if len(nodes) != 1 and not spec.get("sharedCounters"):
-        detail = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
-        problems.append(bad_value("spec", "", detail))
-    seen: set[str] = set()
-    for position, device in enumerate(_dicts(spec.get("devices"))):
-        name = device.get("name") or ""
-        if not name:
-            problems.append(required(f"spec.devices[{position}].name"))
-        elif name in seen:
-            problems.append(duplicate(f"spec.devices[{position}].name", name))
-        seen.add(name)
-    return problems
 
 
 def slice_changes(old: Json, new: Json) -> list[FieldProblem]:
@@ -144,7 +81,7 @@ def slice_changes(old: Json, new: Json) -> list[FieldProblem]:
     ]
     if (before.get("pool") or {}).get("name") != (after.get("pool") or {}).get("name"):
         problems.append(bad_value("spec.pool.name", (after.get("pool") or {}).get("name"), "field is immutable"))
-    return problems + slice_problems(new)
+    return [*problems, *devices.slice_problems(new)]
 
 
 # --- the status of claims -------------------------------------------------------------------------------------------

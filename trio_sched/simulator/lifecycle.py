@@ -5,9 +5,9 @@ from typing import Any
 from attrs import frozen
 
 from trio_sched.objects.timestamps import format_time
-from trio_sched.simulator.admission import rules_of
 from trio_sched.simulator.clock import parse_timestamp
 from trio_sched.simulator.cluster_state import ClusterState, object_key
+from trio_sched.simulator.kind_rules import rules_of
 from trio_sched.simulator.object_store import KeyTaken, StoredObject, encode_object
 from trio_sched.simulator.resource_types import ResourceType, custom_types
 from trio_sched.simulator.status_errors import (

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from trio_sched.documents.errors import shortened
 from trio_sched.errors import nearest_name
-from trio_sched.simulator.admission import rules_of
+from trio_sched.simulator.kind_rules import rules_of
 from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem
 from trio_sched.simulator.resource_types import ResourceType, TypeRegistry, custom_types
 from trio_sched.simulator.validation.decoding import decode, decode_custom

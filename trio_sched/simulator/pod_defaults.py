@@ -22,22 +22,27 @@ def fill(value: Json, name: str, default: Any) -> None:
         value[name] = default
 
 
+def fill_pod(spec: Json) -> None:
+    """Give the *spec* of a pod, which must be the caller's own, its defaults; a template does not have all of them."""
+    fill_spec(spec)
+    spec.setdefault("enableServiceLinks", True)
+    for holder in (spec, *(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        if (holder.get("resources") or {}).get("limits"):
+            _copy_limits(holder["resources"])
+
+
 def fill_spec(spec: Json) -> None:
-    """Give *spec* every default a scheduler or kubectl can see; *spec* must be the caller's own."""
+    """Give the *spec* of a pod or of a template the defaults that both have; it must be the caller's own."""
     fill(spec, "restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     fill(spec, "dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
     fill(spec, "schedulerName", "default-scheduler")
-    spec.setdefault("enableServiceLinks", True)
     host_network = spec.get("hostNetwork") is True
     for container in spec.get("initContainers") or ():
         _fill_container(container, host_network=host_network)
     for container in spec.get("containers") or ():
         _fill_container(container, host_network=host_network)
-    limits = (spec.get("resources") or {}).get("limits")
-    if limits:
-        _copy_limits(spec["resources"])
     for volume in spec.get("volumes") or ():
         _fill_volume(volume)
 
@@ -47,9 +52,7 @@ def _fill_container(container: Json, *, host_network: bool) -> None:
     fill(container, "terminationMessagePolicy", "File")
     if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = _pull_policy(container.get("image") or "")
-    resources = container.setdefault("resources", {})
-    if resources.get("limits"):
-        _copy_limits(resources)
+    container.setdefault("resources", {})
     for port in container.get("ports") or ():
         fill(port, "protocol", "TCP")
         if host_network and not port.get("hostPort"):

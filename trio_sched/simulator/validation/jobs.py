@@ -176,8 +176,7 @@ def _success_policy_problems(policy: Json, completions: int | None, path: str) -
                 detail = "error parsing succeededIndexes: it must be ordered ranges below completions, such as 0-2,5"
                 yield bad_value(f"{where}.succeededIndexes", indexes, detail)
         if count is not None:
-            if count <= 0:
-                yield bad_value(f"{where}.succeededCount", count, "must be greater than zero")
+            yield from negative_problems(rule, where, "succeededCount")
             for limit, what in ((completions, "the number of specified completions"), (total, "the specified indexes")):
                 if limit is not None and count > limit:
                     detail = f"must be less than or equal to {limit} ({what})"

@@ -14,6 +14,7 @@ _NAME_CHECKS: Final[Mapping[str, names.Check]] = {
     "services": names.dns_label,
     "statefulsets": names.dns_label,
     **dict.fromkeys(("clusterroles", "clusterrolebindings", "roles", "rolebindings"), names.path_segment),
+    "poddisruptionbudgets": names.path_segment,
 }
 _MAX_ANNOTATION_BYTES: Final = 256 << 10
 

@@ -25,6 +25,8 @@ def node_problems(fields: Json) -> Iterator[FieldProblem]:
     yield from _taint_problems(spec.get("taints") or [], "metadata.taints")
     yield from _resource_problems(status)
     networks = spec.get("podCIDRs") or []
+    if spec.get("podCIDR"):
+        networks = [spec["podCIDR"], *networks[1:]]  # the field from before there were two families
     for index, network in enumerate(networks):
         if problem := names.cidr(network):
             yield bad_value(f"spec.podCIDRs[{index}]", network, problem)

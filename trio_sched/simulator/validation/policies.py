@@ -97,6 +97,9 @@ def autoscaler_problems(fields: Json) -> Iterator[FieldProblem]:
             yield required(f"spec.scaleTargetRef.{field}")
         elif problem := names.path_segment(value):
             yield bad_value(f"spec.scaleTargetRef.{field}", value, problem)
+    version = target.get("apiVersion") or ""
+    if version != "v1" and not (version.count("/") == 1 and version.partition("/")[0]):
+        yield bad_value("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group")
     for index, metric in enumerate(metrics):
         yield from _metric_problems(metric, f"spec.metrics[{index}]")
 

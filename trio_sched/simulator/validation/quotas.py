@@ -153,7 +153,7 @@ def _limit_problems(limit: Json, kind: str, path: str) -> Iterator[FieldProblem]
         if ratio < NANO:
             yield bad_value(where, str(shown), f"ratio {shown} is less than 1")
         low, high = given["min"].get(name), given["max"].get(name)
-        if low and high is not None and ratio * low > high * NANO:
+        if low and high is not None and ratio / NANO > high / low:
             yield bad_value(where, str(shown), f"ratio {shown} is greater than max/min = {high / low:f}")
     for name in given.get("default", {}).keys() & given.get("defaultRequest", {}).keys():
         can_overcommit = is_native(name) and not is_huge_page(name)

@@ -257,9 +257,8 @@ def capacity_problems(fields: Json) -> Iterator[FieldProblem]:
     if problem := names.subdomain(name):
         yield bad_value("storageClassName", name, problem)
     yield from label_selector_problems(fields.get("nodeTopology"), "nodeTopology")
-    for field in ("capacity", "maximumVolumeSize"):
-        if fields.get(field) is not None and parse_nano(fields[field]) < 0:
-            yield bad_value(field, str(fields[field]), "must be greater than or equal to 0")
+    if fields.get("capacity") is not None and parse_nano(fields["capacity"]) < 0:
+        yield bad_value("capacity", str(fields["capacity"]), "must be greater than or equal to 0")
 
 
 def attachment_problems(fields: Json) -> Iterator[FieldProblem]:

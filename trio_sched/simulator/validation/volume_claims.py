@@ -38,6 +38,9 @@ def claim_spec_problems(spec: Json, path: str) -> Iterator[FieldProblem]:
     if spec.get("volumeMode") is not None and spec["volumeMode"] not in VOLUME_MODES:
         yield unsupported(f"{path}.volumeMode", spec["volumeMode"], VOLUME_MODES)
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    kind = ((source or {}).get("apiGroup") or "", (source or {}).get("kind"))
+    if kind not in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")):
+        source = None  # the server drops other sources before it looks at them
     for field, one in (("dataSource", source), ("dataSourceRef", reference)):
         if one is not None:
             yield from _source_problems(one, f"{path}.{field}")

@@ -1,0 +1,239 @@
+"""How each kind is treated: its defaults, admission and validation.
+
+A kind without rules of its own is stored unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from attrs import frozen
+
+from trio_sched.simulator import admission, defaults
+from trio_sched.simulator.cluster_state import ClusterState
+from trio_sched.simulator.device_rules import (
+    admit_slice,
+    claim_changes,
+    claim_defaults,
+    claim_status_changes,
+    claim_template_defaults,
+    slice_changes,
+)
+from trio_sched.simulator.pod_group_rules import (
+    admit_pod_group,
+    pod_group_changes,
+    pod_group_defaults,
+    pod_group_problems,
+)
+from trio_sched.simulator.resource_types import ResourceType
+from trio_sched.simulator.status_errors import FieldProblem, bad_value
+from trio_sched.simulator.validation import (
+    configuration,
+    devices,
+    jobs,
+    nodes,
+    policies,
+    quotas,
+    services,
+    storage,
+    workloads,
+)
+from trio_sched.simulator.validation.definitions import definition_problems
+from trio_sched.simulator.validation.pod_changes import update_problems
+from trio_sched.simulator.validation.pods import pod_problems
+from trio_sched.simulator.validation.volume_claims import claim_problems as volume_claim_problems
+
+Json = dict[str, Any]
+
+
+@frozen(kw_only=True)
+class Rules:
+    """How one kind is treated; what is left out is a no-op.
+
+    Attributes:
+        defaults: fills in the defaults of a new object's fields, in place; doing it twice changes nothing.
+        admit: what admission plugins and the server itself set in a new object, in place.
+        problems: what is wrong with a new object.
+        change_problems: what is wrong with (old fields → new fields).
+        status_problems: what is wrong with a new status (old fields → new fields).
+        status_keeps_metadata: whether a change of the status changes no labels, annotations, owners or finalizers.
+    """
+
+    defaults: Callable[[Json], None] = lambda _fields: None
+    admit: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
+    problems: Callable[[Json], Iterable[FieldProblem]] = lambda _fields: ()
+    change_problems: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: ()
+    status_problems: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: ()
+    status_keeps_metadata: bool = False
+
+
+def _pod_changes(old: Json, new: Json) -> list[FieldProblem]:
+    return update_problems(old["spec"], new.get("spec") or {})
+
+
+def _event_problems(fields: Json) -> list[FieldProblem]:
+    involved = fields.get("involvedObject") or {}
+    permitted = (involved["namespace"],) if involved.get("namespace") else ("default", "kube-system")
+    if fields["metadata"].get("namespace") not in permitted:
+        return [
+            bad_value("involvedObject.namespace", involved.get("namespace") or "", "does not match event.namespace")
+        ]
+    return []
+
+
+def _with(
+    problems: Callable[[Json], Iterable[FieldProblem]],
+    changes: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: (),
+) -> Callable[[Json, Json], Iterable[FieldProblem]]:
+    """What is wrong with the new object, and with the change."""
+    return lambda old, new: (*problems(new), *changes(old, new))
+
+
+_RULES: dict[str, Rules] = {
+    "pods": Rules(
+        defaults=defaults.pod_defaults, admit=admission.admit_pod, problems=pod_problems, change_problems=_pod_changes
+    ),
+    "namespaces": Rules(admit=admission.admit_namespace),
+    "nodes": Rules(
+        defaults=defaults.node_defaults,
+        admit=admission.admit_node,
+        problems=nodes.node_problems,
+        change_problems=nodes.node_changes,
+        status_problems=nodes.node_status_changes,
+    ),
+    "persistentvolumes": Rules(
+        defaults=defaults.persistent_volume_defaults,
+        admit=admission.admit_volume,
+        problems=storage.volume_problems,
+        change_problems=storage.volume_changes,
+    ),
+    "persistentvolumeclaims": Rules(
+        defaults=defaults.volume_defaults,
+        admit=admission.admit_volume,
+        problems=volume_claim_problems,
+        change_problems=storage.claim_changes,
+    ),
+    "storageclasses.storage.k8s.io": Rules(
+        defaults=defaults.storage_class_defaults,
+        problems=storage.storage_class_problems,
+        change_problems=storage.storage_class_changes,
+    ),
+    "csidrivers.storage.k8s.io": Rules(defaults=defaults.csi_driver_defaults, problems=storage.csi_driver_problems),
+    "csinodes.storage.k8s.io": Rules(problems=storage.csi_node_problems),
+    "csistoragecapacities.storage.k8s.io": Rules(problems=storage.capacity_problems),
+    "volumeattachments.storage.k8s.io": Rules(problems=storage.attachment_problems),
+    "services": Rules(
+        defaults=defaults.service_defaults, admit=admission.admit_service, problems=services.service_problems
+    ),
+    "configmaps": Rules(
+        problems=configuration.config_map_problems,
+        change_problems=_with(configuration.config_map_problems, configuration.frozen_changes),
+    ),
+    "secrets": Rules(
+        problems=configuration.secret_problems,
+        change_problems=_with(configuration.secret_problems, configuration.frozen_changes),
+    ),
+    "resourcequotas": Rules(problems=quotas.quota_problems, change_problems=_with(quotas.quota_problems)),
+    "limitranges": Rules(
+        defaults=defaults.limit_range_defaults,
+        problems=quotas.limit_range_problems,
+        change_problems=_with(quotas.limit_range_problems),
+    ),
+    "customresourcedefinitions.apiextensions.k8s.io": Rules(problems=definition_problems),
+    "deployments.apps": Rules(
+        defaults=defaults.deployment_defaults,
+        admit=admission.admit_workload,
+        problems=workloads.deployment_problems,
+        change_problems=_with(workloads.deployment_problems, workloads.selector_changes),
+    ),
+    "replicasets.apps": Rules(
+        defaults=defaults.replica_set_defaults,
+        admit=admission.admit_workload,
+        problems=workloads.replica_set_problems,
+        change_problems=_with(workloads.replica_set_problems, workloads.selector_changes),
+    ),
+    "statefulsets.apps": Rules(
+        defaults=defaults.stateful_set_defaults,
+        admit=admission.admit_workload,
+        problems=workloads.stateful_set_problems,
+        change_problems=_with(workloads.stateful_set_problems, workloads.stateful_set_changes),
+    ),
+    "daemonsets.apps": Rules(
+        defaults=defaults.daemon_set_defaults,
+        problems=workloads.daemon_set_problems,
+        change_problems=_with(workloads.daemon_set_problems, workloads.selector_changes),
+    ),
+    "replicationcontrollers": Rules(
+        defaults=defaults.replication_controller_defaults,
+        admit=admission.admit_workload,
+        problems=workloads.replication_controller_problems,
+        change_problems=_with(workloads.replication_controller_problems),
+    ),
+    "jobs.batch": Rules(
+        defaults=defaults.job_defaults,
+        admit=admission.admit_job,
+        problems=jobs.job_problems,
+        change_problems=_with(jobs.job_problems, jobs.job_changes),
+    ),
+    "cronjobs.batch": Rules(
+        defaults=defaults.cron_job_defaults,
+        problems=jobs.cron_job_problems,
+        change_problems=_with(jobs.cron_job_problems),
+    ),
+    "horizontalpodautoscalers.autoscaling": Rules(
+        defaults=defaults.autoscaler_defaults,
+        problems=policies.autoscaler_problems,
+        change_problems=_with(policies.autoscaler_problems),
+    ),
+    "leases.coordination.k8s.io": Rules(
+        problems=policies.lease_problems, change_problems=_with(policies.lease_problems)
+    ),
+    "runtimeclasses.node.k8s.io": Rules(
+        problems=policies.runtime_class_problems, change_problems=policies.runtime_class_changes
+    ),
+    "events": Rules(defaults=defaults.event_defaults, problems=_event_problems),
+    "podgroups.scheduling.k8s.io": Rules(
+        defaults=pod_group_defaults,
+        admit=admit_pod_group,
+        problems=pod_group_problems,
+        change_problems=pod_group_changes,
+    ),
+    "deviceclasses.resource.k8s.io": Rules(
+        problems=devices.class_problems, change_problems=_with(devices.class_problems)
+    ),
+    "devicetaintrules.resource.k8s.io": Rules(
+        problems=devices.taint_rule_problems, change_problems=_with(devices.taint_rule_problems)
+    ),
+    "resourceclaims.resource.k8s.io": Rules(
+        defaults=claim_defaults,
+        problems=devices.claim_problems,
+        change_problems=claim_changes,
+        status_problems=claim_status_changes,
+        status_keeps_metadata=True,
+    ),
+    "resourceclaimtemplates.resource.k8s.io": Rules(
+        defaults=claim_template_defaults, problems=devices.template_problems, change_problems=claim_changes
+    ),
+    "resourceslices.resource.k8s.io": Rules(
+        admit=admit_slice, problems=devices.slice_problems, change_problems=slice_changes
+    ),
+    "poddisruptionbudgets.policy": Rules(
+        admit=admission.admit_budget,
+        problems=policies.budget_problems,
+        change_problems=_with(policies.budget_problems),
+    ),
+    "priorityclasses.scheduling.k8s.io": Rules(
+        defaults=defaults.priority_class_defaults,
+        problems=policies.priority_class_problems,
+        change_problems=policies.priority_class_changes,
+    ),
+}
+
+
+_NO_RULES = Rules()
+
+
+def rules_of(resource: ResourceType) -> Rules:
+    """How objects of *resource* are treated."""
+    return _RULES.get(resource.collection, _NO_RULES)
