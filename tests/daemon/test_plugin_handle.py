@@ -189,7 +189,12 @@ async def test_binding_to_an_empty_node_name_is_an_error(
     assert "target.name: Required value" in refusal.message
 
 
-CLAIM = {"metadata": {"name": "data", "namespace": "default"}, "spec": {"storageClassName": "fast"}}
+CLAIM_SPEC = {
+    "storageClassName": "fast",
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+CLAIM = {"metadata": {"name": "data", "namespace": "default"}, "spec": CLAIM_SPEC}
 
 
 def show(assembly: Assembly, change: str, claim: PersistentVolumeClaim) -> None:

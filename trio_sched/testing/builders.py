@@ -91,12 +91,17 @@ def container(
     host_ports: Iterable[int | ContainerPort] = (),
     sidecar: bool = False,
 ) -> Container:
-    """A container; *sidecar* makes an init container restartable."""
+    """A container; *sidecar* makes an init container restartable.
+
+    What cannot be overcommitted (extended resources, huge pages) has a limit as high as its request, which API servers
+    insist on.
+    """
     amounts = _amounts(cpu, memory, requests)
+    limits = {name: amount for name, amount in amounts.items() if "/" in name or name.startswith("hugepages-")}
     return Container(
         name=name,
         image=image,
-        resources=ResourceRequirements(requests=amounts) if amounts else None,
+        resources=ResourceRequirements(requests=amounts, limits=limits or None) if amounts else None,
         ports=tuple(map(_port, host_ports)) or None,
         restart_policy="Always" if sidecar else None,
     )

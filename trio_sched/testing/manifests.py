@@ -13,7 +13,8 @@ from trio_sched.daemon.watched_kinds import KINDS
 from trio_sched.objects.any_object import AnyObject
 from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
-from trio_sched.objects.workload import ReplicaSet, ReplicationController, StatefulSet
+from trio_sched.objects.storage import CSINode
+from trio_sched.objects.workload import ReplicaSet, ReplicationController, Service, StatefulSet
 from trio_sched.plugin_api.custom_resources import CustomResource
 
 Json = dict[str, Any]
@@ -33,7 +34,7 @@ _T = TypeVar("_T")
 
 
 def manifest_of(obj: Any, custom_resources: Iterable[CustomResource[Any]] = ()) -> Json:
-    """The manifest of *obj*; that of a controller has what a server requires, for a controller without pods."""
+    """The manifest of *obj*, with what a server requires although no scheduler looks at it."""
     for resource in custom_resources:
         if isinstance(obj, resource.type):
             return {**type_fields(resource), **plain_object(resource, obj)}
@@ -46,6 +47,11 @@ def manifest_of(obj: Any, custom_resources: Iterable[CustomResource[Any]] = ()) 
         return {"apiVersion": "v1", "kind": "Node", **manifest}
     if isinstance(obj, ReplicaSet | StatefulSet | ReplicationController):
         manifest["spec"] = {**_without_pods(manifest.get("spec", {})), **manifest.get("spec", {})}
+    if isinstance(obj, Service):
+        manifest["spec"] = {"ports": [{"port": 80}], **manifest.get("spec", {})}
+    if isinstance(obj, CSINode):
+        for driver in manifest.get("spec", {}).get("drivers") or ():
+            driver.setdefault("nodeID", manifest["metadata"]["name"])
     for name, kind in KINDS.items():
         if type(obj) is kind.type and kind.type is not AnyObject:
             group = f"{kind.group}/{kind.version}" if kind.group else kind.version
