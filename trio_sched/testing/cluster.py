@@ -16,6 +16,7 @@ import gc
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -35,6 +36,7 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.simulator import (
+    EPOCH_OF_TESTS,
     ApiServer,
     Controllers,
     ExtenderTransport,
@@ -420,6 +422,7 @@ async def virtual_cluster(
     volumes: bool | VolumePace = True,
     leader_elect: bool = False,
     scheduler: bool = True,
+    begins: datetime = EPOCH_OF_TESTS,
     seed: int = 0,
     real_seconds: float = REAL_SECONDS,
     real_clock: Callable[[], float] = time.perf_counter,
@@ -445,6 +448,8 @@ async def virtual_cluster(
         volumes: whether a volume controller binds and provisions volumes, and how fast.
         leader_elect: whether schedulers use leader election.
         scheduler: start one, and wait until its caches are filled.
+        begins: the cluster's time at the beginning, which ``handle.wall_seconds()`` tells, with a time zone; by default
+            midnight of 1 January 2026 in UTC.
         seed: of all random choices; equal seeds give equal runs.
         real_seconds: how long the cluster may be busy, by *real_clock*, between two calls of the test; an endless loop
             would never end a test on a clock that jumps.
@@ -455,9 +460,12 @@ async def virtual_cluster(
         RealTimeExceeded: the cluster was busy for longer.
         PluginError: a plugin is missing or cannot be used.
         ConfigError: the configuration is not valid.
+        ValueError: *begins* has no time zone.
     """
+    if begins.utcoffset() is None:
+        raise ValueError(f"begins={begins!r} has no time zone; add tzinfo=UTC for instance")
     settings = cluster_settings(config, FeatureGates(overrides=dict(gates or {})), list(plugins), leader_elect)
-    api = ApiServer(now=trio_clock(), seed=seed)
+    api = ApiServer(now=trio_clock(begins.astimezone(UTC)), seed=seed)
     if bind_latency_seconds:
         api.faults.set_latency(bind_latency_seconds, verb="bind", resource="pods")
     traced = None
