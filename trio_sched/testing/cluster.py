@@ -109,7 +109,8 @@ class VirtualCluster(ClusterAssertions):
     """A running cluster: what a test changes in it and reads from it; made by `virtual_cluster`."""
 
     api: ApiServer
-    """The API server: ``faults``, ``stop``, ``resume``, ``restart``, ``compact``."""
+    """The API server: ``stop``, ``resume``, ``restart``, ``compact``; and ``faults`` with ``fail_next``, ``drop_next``,
+    ``set_latency`` and ``clear``."""
     schedulers: list[SchedulerProcess] = field(factory=list, init=False)
     """Every scheduler that was started, in that order, also those that have ended."""
     _settings: DaemonSettings
