@@ -71,7 +71,10 @@ class WaitingPod(Protocol):
         ...
 
     def allow(self, plugin: str) -> None:
-        """*plugin* allows the pod; it is bound when no plugin is pending any more."""
+        """*plugin*, your own name, allows the pod; it is bound when no plugin is pending any more.
+
+        That of a plugin that is not pending changes nothing.
+        """
         ...
 
     def reject(self, plugin: str, message: str) -> bool:
@@ -240,10 +243,11 @@ class Handle(Protocol):
         ...
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Have *pods* tried next, whatever they wait for: an event, the end of their backoff, or pre_enqueue, which is
-        asked again; one that is being tried is tried once more if that fails.
+        """Have *pods* tried next, whatever they wait for.
 
-        Only after something has changed: pods that activate each other keep the scheduler busy for ever.
+        That may be an event, the end of their backoff, or pre_enqueue, which is asked again; one that is being tried
+        is tried once more if that fails. Only after something has changed: pods that activate each other keep the
+        scheduler busy for ever.
         """
         ...
 
