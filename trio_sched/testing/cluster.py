@@ -203,6 +203,20 @@ class VirtualCluster(ClusterAssertions):
             )
         return profiles[profile].plugins[name]
 
+    def metric_value(self, plugin: str, name: str, /, **labels: Any) -> float:
+        """What *plugin* has counted in its metric *name* under *labels*, in the scheduler that was started last.
+
+        Of a histogram it is the number of observations.
+
+        Raises:
+            LookupError: no scheduler has started, or the plugin has made no such metric.
+            ValueError: the metric has other labels.
+        """
+        assembly = self.scheduler.assembly if self.schedulers else None
+        if assembly is None:
+            raise LookupError("no scheduler has started")
+        return assembly.loader.parts.plugin_metrics.value(name, labels, plugin)
+
     # --- changing objects -------------------------------------------------------------------------------------------
 
     async def create(self, obj: _T, *, check_node: bool = True) -> _T:
