@@ -38,7 +38,8 @@ class NotConforming(TrioSchedError, AssertionError):
         super().__init__(plugin, self.problems)
 
     def __str__(self) -> str:
-        return f"plugin {self.plugin!r} breaks {len(self.problems)} promises:\n  " + "\n  ".join(self.problems)
+        promises = "1 promise" if len(self.problems) == 1 else f"{len(self.problems)} promises"
+        return f"plugin {self.plugin!r} breaks {promises}:\n  " + "\n  ".join(self.problems)
 
 
 def _definition_problems(subject: Subject) -> Iterator[str]:
