@@ -49,7 +49,6 @@ def run() -> Iterator[Figure]:
 def default_profile() -> Profile:
     (resolved,) = resolve_profiles(load_configuration(None), KNOWN_PLUGINS)
     registry = PluginRegistry.discover()
-    resolved = resolved.limited_to(registry)
     return build_profile(resolved, registry, FakeHandle().for_plugin)
 
 

@@ -178,7 +178,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
     good = config_map % ("scheduler-policy", "policy.cfg", json.dumps(POLICY))
     manifest.write_text(f"{good}---\n{config_map % ('empty', 'config', 'x')}")
     server = ApiServer()
-    populate(server, load_manifests([manifest]))
+    populate(server, load_manifests([manifest]).manifests)
     started: list[str] = []
     scopes: list[tuple[trio.lowlevel.TrioToken, trio.CancelScope]] = []
 

@@ -257,7 +257,7 @@ def test_an_installed_plugin_of_somebody_else_filters_until_it_is_uninstalled(
 def served_cluster(small_cluster: Path) -> Iterator[tuple[str, ApiServer]]:
     """The simulator on a port, in a thread with an event loop of its own."""
     server = ApiServer()
-    populate(server, load_manifests([small_cluster]))
+    populate(server, load_manifests([small_cluster]).manifests)
     started: list[str] = []
     scopes: list[tuple[trio.lowlevel.TrioToken, trio.CancelScope]] = []
 

@@ -62,9 +62,11 @@ def assembled(client: KubeClient, api: ApiServer) -> Assemble:
         )
         config = evolve(config, profiles=(profile,))
         (resolved,) = resolve_profiles(config, points, enabled)
-        resolved = resolved.limited_to(registry)
         if bare:
-            resolved = resolved.limited_to({"PrioritySort", "DefaultBinder", *(plugin.name for plugin in plugins)})
+            kept = {"PrioritySort", "DefaultBinder", *(plugin.name for plugin in plugins)}
+            used = {point: tuple(ref for ref in refs if ref.name in kept) for point, refs in resolved.points.items()}
+            without_point = tuple(name for name in resolved.without_point if name in kept)
+            resolved = evolve(resolved, points=used, without_point=without_point)
         settings = DaemonSettings(
             config=config,
             gates=enabled,

@@ -12,7 +12,7 @@ from trio_sched.config.legacy import read_legacy_configuration
 from trio_sched.config.load import load_configuration
 from trio_sched.errors import TrioSchedError
 from trio_sched.kube_client.kubeconfig_file import read_kubeconfig
-from trio_sched.simulator import load_manifests
+from trio_sched.simulator import ManifestError, load_manifests
 
 Reader = Callable[[Path], object]
 
@@ -94,7 +94,7 @@ def test_encodings_that_yaml_allows_are_read(reader: str, encoding: str, tmp_pat
     text = {
         "configuration": "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n",
         "kubeconfig": "apiVersion: v1\nkind: Config\ncurrent-context: ä\n",
-        "manifests": "apiVersion: v1\nkind: Node\nmetadata: {name: ä}\n",
+        "manifests": "apiVersion: v1\nkind: Node\nmetadata: {name: a, annotations: {a: ä}}\n",
     }[reader]
     path = tmp_path / "document"
     mark = "\ufeff" if encoding == "utf-16-be" else ""
@@ -104,8 +104,8 @@ def test_encodings_that_yaml_allows_are_read(reader: str, encoding: str, tmp_pat
 
 @pytest.mark.parametrize("reader", ["configuration", "manifests"])
 def test_a_pipe_is_read_like_a_file(reader: str, tmp_path: Path) -> None:
-    text = b"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nmetadata: {name: x}\n"
-    text = text if reader == "manifests" else b"\n".join(text.splitlines()[:2])
+    text = b"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    text = b"apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n" if reader == "manifests" else text
     read_end, write_end = os.pipe()
     os.write(write_end, text)
     os.close(write_end)
@@ -134,7 +134,7 @@ def test_what_is_no_file_is_named(reader: str, path: str) -> None:
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_file_that_is_too_large_is_refused(reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("cli.configuration_text", "kube_client.kubeconfig_file", "simulator.scenario"):
+    for module in ("cli.configuration_text", "kube_client.kubeconfig_file", "simulator.manifests"):
         monkeypatch.setattr(f"trio_sched.{module}.MAX_BYTES", 100)
     path = tmp_path / "document"
     path.write_text("# " + "x" * 200)
@@ -146,4 +146,5 @@ def test_a_file_that_is_too_large_is_refused(reader: str, tmp_path: Path, monkey
 def test_an_empty_file_of_manifests_holds_no_object(text: bytes, tmp_path: Path) -> None:
     path = tmp_path / "document"
     path.write_bytes(text)
-    assert load_manifests([path]) == []
+    with pytest.raises(ManifestError, match="holds no object"):
+        load_manifests([path])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plugin_packages import scheduler_with
+from real_plugins import daemon_with
 from real_servers import Files, StartServer, eventually, on_both
 from trio_sched_load_aware import LoadAware
 
@@ -56,7 +56,7 @@ profiles:
         await server.create_nodes()
         names = [one["metadata"]["name"] for one in (await server.request("GET", "/api/v1/nodes"))["items"]]
         LOADS.update(dict.fromkeys(names, 0.95))
-        async with scheduler_with(server, [LoadAware], config) as assembly:
+        async with daemon_with(server, [LoadAware], config) as assembly:
             (profile,) = assembly.scheduler.profiles.values()
             loads = profile.plugins["LoadAware"]._known
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import yaml
-from plugin_packages import scheduler_with
+from real_plugins import daemon_with
 from real_servers import Files, StartServer, eventually, on_both
 from trio_sched_node_maintenance import NodeMaintenance
 
@@ -42,7 +42,7 @@ async def test_a_maintenance_keeps_pods_away_until_it_is_over(start_server: Star
         await server.request("POST", OBJECTS, maintenance("some", nodes=names[1:], start=start, duration="5h"))
         await server.request("POST", OBJECTS, maintenance("first", nodes=names[:1], start=start, end=end))
         await server.request("POST", OBJECTS, maintenance("bad", nodes=["x"], start="soon", duration="1h"))
-        async with scheduler_with(server, [NodeMaintenance]):
+        async with daemon_with(server, [NodeMaintenance]):
             await server.create_pods("p", 2)
 
             async def are_rejected() -> bool:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from plugin_packages import scheduler_with
+from real_plugins import daemon_with
 from real_servers import Files, StartServer, eventually, on_both
 from trio_sched_time_windows import TimeWindows
 
@@ -22,7 +22,7 @@ def pod(name: str, **annotations: str) -> dict[str, Any]:
 async def test_a_pod_waits_until_its_moment(start_server: StartServer, tmp_path: Path) -> None:
     async with start_server(Files(tmp_path)) as server:
         await server.create_nodes()
-        async with scheduler_with(server, [TimeWindows]):
+        async with daemon_with(server, [TimeWindows]):
             now = datetime.now(UTC)
             closed = f"{now - timedelta(hours=2):%H:%M}-{now - timedelta(hours=1):%H:%M}"
             moment = (now + timedelta(seconds=6)).replace(microsecond=0)

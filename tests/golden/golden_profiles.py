@@ -187,6 +187,5 @@ def profiles_of(
         handle = handle_type(name, gates, objects)
         if handles is not None:
             handles[name] = handle
-        installed = resolved.limited_to(REGISTRY)
-        profiles[name] = handle.profile = build_profile(installed, REGISTRY, lambda _plugin, one=handle: one)
+        profiles[name] = handle.profile = build_profile(resolved, REGISTRY, lambda _plugin, one=handle: one)
     return profiles

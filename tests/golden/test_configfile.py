@@ -31,7 +31,7 @@ AREA: Final = "configfile"
 _OF_OTHER_FILES: Final = re.compile(
     "invalid configuration: no configuration|stat /|couldn't build extenders: (open|specifying)"
 )
-_ONLY_HERE: Final = re.compile("couldn't create leader elector|not available in this version|does not extend Placement")
+_ONLY_HERE: Final = re.compile("couldn't create leader elector|does not extend Placement")
 _FIELD: Final = re.compile(r"([\w.\[\]-]+): (?:Required|Invalid|Unsupported|Duplicate|Forbidden)")
 
 

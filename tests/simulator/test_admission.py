@@ -20,16 +20,20 @@ async def test_no_execute_taints_get_the_time_they_were_added(api: Api) -> None:
 
 async def test_a_claim_without_a_class_gets_the_default_one(api: Api) -> None:
     marks = {"storageclass.kubernetes.io/is-default-class": "true"}
-    made = await api("POST", f"{STORAGE}/storageclasses", {"metadata": {"name": "fast", "annotations": marks}})
+    body = {"metadata": {"name": "fast", "annotations": marks}, "provisioner": "csi.test"}
+    made = await api("POST", f"{STORAGE}/storageclasses", body)
     assert (made["reclaimPolicy"], made["volumeBindingMode"]) == ("Delete", "Immediate")
     claims = f"{DEFAULT}/persistentvolumeclaims"
-    assert (await api("POST", claims, {"metadata": {"name": "a"}}))["spec"]["storageClassName"] == "fast"
-    none = await api("POST", claims, {"metadata": {"name": "b"}, "spec": {"storageClassName": ""}})
+    spec: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    made = await api("POST", claims, {"metadata": {"name": "a"}, "spec": spec})
+    assert made["spec"]["storageClassName"] == "fast"
+    none = await api("POST", claims, {"metadata": {"name": "b"}, "spec": {**spec, "storageClassName": ""}})
     assert none["spec"]["storageClassName"] == ""
 
 
 async def test_the_default_reclaim_policy_of_volumes_is_retain(api: Api) -> None:
-    volume = await api("POST", "/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": {}})
+    spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/a"}}
+    volume = await api("POST", "/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": spec})
     assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
 
 
@@ -50,7 +54,8 @@ async def test_a_service_gets_an_address_and_its_ports_a_target(api: Api) -> Non
 
 @pytest.mark.parametrize("plural", ["deployments", "replicasets", "statefulsets"])
 async def test_workloads_want_one_replica_and_default_their_template(api: Api, plural: str) -> None:
-    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+    template = {**TEMPLATE, "metadata": {"labels": {"a": "b"}}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
     path = f"/apis/apps/v1/namespaces/default/{plural}"
     made = await api("POST", path, {"metadata": {"name": "w"}, "spec": spec})
     assert made["spec"]["replicas"] == 1
@@ -77,7 +82,8 @@ async def test_invalid_workloads_are_refused(api: Api, spec: Json, problem: str)
 
 
 async def test_jobs_have_one_completion_by_default(api: Api) -> None:
-    job = await api("POST", "/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "j"}, "spec": {}})
+    spec = {"template": {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}}
+    job = await api("POST", "/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "j"}, "spec": spec})
     assert (job["spec"]["parallelism"], job["spec"]["completions"], job["spec"]["backoffLimit"]) == (1, 1, 6)
 
 
@@ -104,7 +110,7 @@ async def test_the_value_of_a_priority_class_is_fixed(api: Api) -> None:
     await api("POST", PRIORITIES, {"metadata": {"name": "p"}, "value": 5})
     merge = "application/merge-patch+json"
     status = await api("PATCH", f"{PRIORITIES}/p", {"value": 6}, content_type=merge, expect=422)
-    assert "value: Invalid value: 6: field is immutable" in status["message"]
+    assert "value: Forbidden: may not be changed in an update." in status["message"]
 
 
 @pytest.mark.parametrize(

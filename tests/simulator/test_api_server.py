@@ -63,8 +63,15 @@ async def test_generated_names_begin_with_their_stem(api: Api) -> None:
         ("PUT", PODS, {}, 405, "MethodNotAllowed", "the server does not allow this method on the requested resource"),
         ("POST", "/api/v1/pods", {}, 405, "MethodNotAllowed", "the server does not allow this method"),
         ("POST", PODS, {"kind": "ConfigMap", "apiVersion": "v1"}, 400, "BadRequest", "cannot be handled as a Pod"),
-        ("POST", PODS, {"metadata": {"name": "p"}, "spec": []}, 400, "BadRequest", "cannot unmarshal list into Go"),
-        ("POST", PODS, {"metadata": {"labels": "x"}}, 400, "BadRequest", "Go struct field Pod.metadata.labels"),
+        ("POST", PODS, {"metadata": {"name": "p"}, "spec": []}, 400, "BadRequest", "cannot unmarshal array into Go"),
+        (
+            "POST",
+            PODS,
+            {"metadata": {"labels": "x"}},
+            400,
+            "BadRequest",
+            "struct field ObjectMeta.metadata.labels of type",
+        ),
         ("POST", PODS, b"{", 400, "BadRequest", "error decoding request body"),
         ("POST", PODS, [], 400, "BadRequest", "no object"),
         (
@@ -203,7 +210,13 @@ async def test_the_generation_counts_changes_of_the_spec_alone(api: Api) -> None
 
 async def test_fields_owned_by_the_server_cannot_be_changed(api: Api) -> None:
     pod = await api.create_pod("p")
-    patch = {"metadata": {"creationTimestamp": "1999-01-01T00:00:00Z", "generation": 99, "deletionTimestamp": "x"}}
+    patch = {
+        "metadata": {
+            "creationTimestamp": "1999-01-01T00:00:00Z",
+            "generation": 99,
+            "deletionTimestamp": "1999-01-01T00:00:00Z",
+        }
+    }
     assert await api("PATCH", f"{PODS}/p", patch, content_type=MERGE) == pod
 
 
@@ -300,7 +313,8 @@ async def test_a_gated_pod_has_the_condition_scheduling_gated(api: Api) -> None:
 
 async def test_new_claims_and_volumes_are_pending(api: Api) -> None:
     path = "/api/v1/namespaces/default/persistentvolumeclaims"
-    claim = await api("POST", path, {"metadata": {"name": "c"}, "spec": {}, "status": {"phase": "Bound"}})
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = await api("POST", path, {"metadata": {"name": "c"}, "spec": spec, "status": {"phase": "Bound"}})
     assert claim["status"] == {"phase": "Pending"}
     assert claim["spec"]["volumeMode"] == "Filesystem"
 
@@ -331,7 +345,9 @@ async def test_custom_resources_are_served_once_defined(api: Api) -> None:
 
 async def test_scale_shows_and_sets_replicas(api: Api) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
-    spec = {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": {"spec": {"containers": []}}}
+    of_pod = {"containers": [{"name": "c", "image": "i"}]}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": of_pod}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": template}
     await api("POST", path, {"metadata": {"name": "d"}, "spec": spec})
     scale = await api("GET", f"{path}/d/scale")
     assert (scale["kind"], scale["spec"], scale["status"]["selector"]) == ("Scale", {"replicas": 2}, "a=b")

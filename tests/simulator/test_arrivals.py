@@ -1,17 +1,16 @@
-from typing import Any
-
 import pytest
 import trio
 from trio.testing import MockClock
 
 from trio_sched.simulator import ApiServer
 from trio_sched.simulator.arrivals import ARRIVE_SECONDS, split_arrivals
-from trio_sched.simulator.scenario import ManifestError
+from trio_sched.simulator.manifests import Manifest, ManifestError
 
 
-def config_map(name: str, arrives: str | None = None) -> dict[str, Any]:
+def config_map(name: str, arrives: str | None = None) -> Manifest:
     annotations = {} if arrives is None else {"annotations": {ARRIVE_SECONDS: arrives}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default", **annotations}}
+    metadata = {"name": name, "namespace": "default", **annotations}
+    return Manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 
 
 def names(server: ApiServer) -> set[str]:
@@ -21,7 +20,7 @@ def names(server: ApiServer) -> set[str]:
 async def test_objects_are_created_at_their_arrival_time(server: ApiServer, autojump_clock: MockClock) -> None:
     manifests = [config_map("late", "60"), config_map("first"), config_map("soon", "2.5"), config_map("also", "60")]
     there, arrivals = split_arrivals(manifests)
-    assert [one["metadata"]["name"] for one in there] == ["first"]
+    assert [one.fields["metadata"]["name"] for one in there] == ["first"]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(arrivals.run, server)
         await trio.sleep(2)
@@ -36,5 +35,7 @@ async def test_objects_are_created_at_their_arrival_time(server: ApiServer, auto
 
 @pytest.mark.parametrize("text", ["tomorrow", "-1", "inf", ""])
 def test_an_annotation_that_is_no_number_of_seconds_is_named(text: str) -> None:
-    with pytest.raises(ManifestError, match=f"ConfigMap c: annotation .*arrive-seconds is '{text}', not a number"):
+    with pytest.raises(
+        ManifestError, match=f"ConfigMap default/c: .*arrive-seconds]: must be a number of seconds, not '{text}'"
+    ):
         split_arrivals([config_map("c", text)])

@@ -19,8 +19,6 @@ def test_a_bare_pod_gets_the_defaults_of_kube_apiserver() -> None:
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": 30,
         "dnsPolicy": "ClusterFirst",
-        "serviceAccountName": "default",
-        "serviceAccount": "default",
         "securityContext": {},
         "schedulerName": "default-scheduler",
         "enableServiceLinks": True,

@@ -15,6 +15,7 @@ PAGES = (
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "contrib/dashboards/README.md",
+    ROOT / "contrib/plugins/README.md",
     *sorted(DOCS.rglob("*.md")),
 )
 _FILE_NAME = re.compile(r"# (\S+\.\w+)\n")

@@ -25,5 +25,5 @@ def node_manifests(count: int) -> list[dict[str, Any]]:
 def daemon_settings(config: SchedulerConfig) -> DaemonSettings:
     """The settings that the command line would make of *config*."""
     registry = PluginRegistry.discover()
-    profiles = tuple(resolved.limited_to(registry) for resolved in resolve_profiles(config, KNOWN_PLUGINS))
+    profiles = resolve_profiles(config, KNOWN_PLUGINS)
     return DaemonSettings(config=config, gates=DEFAULT_GATES, profiles=profiles, registry=registry, identity="me")

@@ -205,11 +205,7 @@ def _plugin_findings(given: Mapping[str, Any], registry: PluginRegistry) -> Iter
 def _name_findings(path: str, name: str, registry: PluginRegistry, *, is_enabled: bool) -> Iterator[Finding]:
     if not name or name in registry or (name == "*" and not is_enabled):
         return
-    if name in KNOWN_PLUGINS:
-        if is_enabled:
-            yield Finding(path, f"plugin {name!r} is not available in this version of trio-sched yet")
-        return
-    near = nearest_name(name, {*registry.names, *KNOWN_PLUGINS}) or ""
+    near = nearest_name(name, registry.names) or ""
     kind = Finding if is_enabled else Warned
     yield kind(path, f"no installed distribution offers a plugin named {shortened(name)!r}", near)
 

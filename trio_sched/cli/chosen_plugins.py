@@ -1,4 +1,4 @@
-"""Which of the plugins that a configuration enables are installed, and what is done about the others."""
+"""The plugins that a configuration enables: the extension points that they implement, and their arguments."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -7,24 +7,7 @@ from attrs import field, frozen
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.engine.plugin_args import plugin_args
-from trio_sched.engine.plugin_errors import PluginError, UnknownPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry, points_of
-
-_INDISPENSABLE = ("queue_sort", "bind")
-
-
-class NotYetAvailable(PluginError):
-    """The configuration names a plugin of Kubernetes that this version does not have."""
-
-    def __init__(self, plugin: str, profile: str) -> None:
-        super().__init__(plugin, profile)
-        self.plugin, self.profile = plugin, profile
-
-    def __str__(self) -> str:
-        return (
-            f"profile {self.profile!r}: plugin {self.plugin!r} is not available in this version of trio-sched yet; "
-            "remove it from the configuration (`trio-sched plugins` lists what is there)"
-        )
 
 
 @frozen(eq=False)
@@ -58,46 +41,11 @@ class PointsByPlugin(Mapping[str, frozenset[str]]):
         return len(set(KNOWN_PLUGINS) | set(self.registry.names))
 
 
-@frozen(kw_only=True)
-class Chosen:
-    """The profiles and plugins that will run."""
-
-    profiles: tuple[ResolvedProfile, ...]
-    missing: tuple[str, ...]
-    """Default plugins of Kubernetes that this version does not have; they are left out of *profiles*."""
-
-
-def choose_installed(profiles: Iterable[ResolvedProfile], registry: PluginRegistry) -> Chosen:
-    """Leave out the default plugins that are not installed; insist on all others.
-
-    Args:
-        profiles: what each profile is to run.
-        registry: the plugins that are installed.
-
-    Raises:
-        NotYetAvailable: the configuration names a plugin of Kubernetes that this version does not have.
-        UnknownPlugin: a required plugin is not installed.
-    """
-    missing: dict[str, None] = {}
-    chosen: list[ResolvedProfile] = []
-    for profile in profiles:
-        absent = [name for name in profile.plugins if name not in registry]
-        for name in absent:
-            if name in profile.explicit:
-                raise NotYetAvailable(name, profile.name)
-            missing[name] = None
-        for point in _INDISPENSABLE:
-            for ref in profile.points[point]:
-                if ref.name in missing:
-                    raise UnknownPlugin(ref.name, None)
-        chosen.append(profile.limited_to(registry))
-    return Chosen(profiles=tuple(chosen), missing=tuple(missing))
-
-
 def check_arguments(profiles: Iterable[ResolvedProfile], registry: PluginRegistry) -> None:
-    """Check the arguments of every plugin that runs, before anything is connected to.
+    """Check that every plugin that runs is installed, and its arguments, before anything is connected to.
 
     Raises:
+        UnknownPlugin: of the first plugin that is not installed.
         PluginArgsError: of the first plugin whose arguments do not fit.
     """
     for profile in profiles:

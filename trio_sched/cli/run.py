@@ -18,7 +18,7 @@ import click
 import trio
 from attrs import frozen
 
-from trio_sched.cli.chosen_plugins import PointsByPlugin, check_arguments, choose_installed
+from trio_sched.cli.chosen_plugins import PointsByPlugin, check_arguments
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.failure_policies import read_failure_policies
 from trio_sched.cli.flags import Flags
@@ -118,29 +118,22 @@ def daemon_settings(prepared: Prepared, registry: PluginRegistry, *, watch_event
         watch_event_loop: measure how late the event loop comes round; only of use where metrics are served.
 
     Raises:
-        NotYetAvailable: the configuration names one of these.
         PluginError: a plugin is not installed at all, or its arguments do not fit.
         PlacedPluginError: the same, of a plugin that the configuration names.
     """
     with prepared.places.named_in_errors():
-        chosen = choose_installed(prepared.profiles, registry)
-        check_arguments(chosen.profiles, registry)
+        check_arguments(prepared.profiles, registry)
     for problem in prepared.places.unknown_arguments(registry):
         log.warning("%s", problem)
-    if chosen.missing:
-        log.warning(
-            "default plugins that are not available yet are left out, so what they would decide is not considered",
-            extra={"plugins": ", ".join(chosen.missing)},
-        )
     return DaemonSettings(
         config=prepared.config,
         gates=prepared.gates,
-        profiles=chosen.profiles,
+        profiles=prepared.profiles,
         registry=registry,
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
         plugin_budget_seconds=_budget_seconds(prepared.flags),
         trace_plugins=_trace_selector(prepared.flags["trace-plugins"]),
-        failure_policies=read_failure_policies(prepared.flags["plugin-failure-policy"], chosen.profiles, registry),
+        failure_policies=read_failure_policies(prepared.flags["plugin-failure-policy"], prepared.profiles, registry),
         metrics=metrics_options(prepared.flags, watch_event_loop=watch_event_loop),
         max_in_unschedulable_seconds=prepared.flags["pod-max-in-unschedulable-pods-duration"] / SECOND_NS,
         serving=prepared.serving,

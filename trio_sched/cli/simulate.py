@@ -40,9 +40,11 @@ from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.kube_client.files import describe_os_error
 from trio_sched.objects.timestamps import SECOND_NS, parse_time
 from trio_sched.simulator import jumping_clock, load_manifests
+from trio_sched.simulator.manifest_checks import CheckedManifests
 
 _LATEST: Final = 221_845_392_000.0
 """The beginning of the year 9000: enough is left for a simulation."""
+_SHOWN_WARNINGS: Final = 20
 _OUTCOMES: Final = 2
 """The verbosity of the daemon from which on its log says what becomes of pods."""
 
@@ -106,6 +108,8 @@ class _FileName(click.Path):
 @click.option(
     "--config", type=_FileName(path_type=Path), help="A KubeSchedulerConfiguration; the defaults if not given."
 )
+@click.option("--lenient", is_flag=True, help="Leave out fields that no API server knows, with a warning.")
+@click.option("--strict", is_flag=True, help="Refuse custom resources without their CustomResourceDefinition.")
 @click.option("--feature-gates", default="", help="Features to switch: Gate=true|false,...")
 @click.option(
     "-o",
@@ -164,6 +168,8 @@ class _FileName(click.Path):
 def simulate(
     files: tuple[Path, ...],
     config: Path | None,
+    lenient: bool,
+    strict: bool,
     feature_gates: str,
     output: str,
     every_pod: bool,
@@ -196,9 +202,13 @@ def simulate(
             own_flags.append(f"--trace-plugins={trace_plugins}")
             logging.getLogger("trio_sched.daemon.plugin_trace").setLevel(logging.INFO)
         read_settings = partial(_settings, config, feature_gates, selection_of(plugins), own_flags)
+        settings = read_settings()
+        sources = [sys.stdin if str(file) == "-" else file for file in files]
+        loaded = load_manifests(sources, lenient=lenient, strict=strict)
+        _say_what_is_left_out(loaded)
         plan = Plan(
-            settings=read_settings(),
-            manifests=load_manifests([sys.stdin if str(file) == "-" else file for file in files]),
+            settings=settings,
+            manifests=loaded.manifests,
             seed=seed,
             begins=begins or datetime.now(UTC),
             for_seconds=for_seconds,
@@ -210,6 +220,17 @@ def simulate(
             watched = partial(_watched, config, selection_of(plugins))
             _serve(plan, *address, ReloadRequests(_Files(str(config or ""), read_settings), WakeUp(), watched=watched))
     return ExitCode.OK
+
+
+def _say_what_is_left_out(loaded: CheckedManifests) -> None:
+    """On stderr: the fields and the objects of *loaded* that are not simulated."""
+    for problem in loaded.warnings[:_SHOWN_WARNINGS]:
+        click.echo(f"Warning: {problem}", err=True)
+    if (more := len(loaded.warnings) - _SHOWN_WARNINGS) > 0:
+        click.echo(f"Warning: and {more} more", err=True)
+    for kind, count in sorted(loaded.skipped.items()):
+        objects = "1 object" if count == 1 else f"{count} objects"
+        click.echo(f"Left out: {objects} of {kind}, which nothing here knows", err=True)
 
 
 def _settings(

@@ -33,6 +33,7 @@ from trio_sched.simulator import (
 )
 from trio_sched.simulator.arrivals import Arrivals, split_arrivals
 from trio_sched.simulator.kubelet import RUN_SECONDS, annotated_number
+from trio_sched.simulator.manifests import Manifest
 from trio_sched.simulator.object_store import Change, StoredObject
 
 Json = dict[str, Any]
@@ -53,7 +54,7 @@ class Plan:
     """What to simulate."""
 
     settings: DaemonSettings
-    manifests: Sequence[Json]
+    manifests: Sequence[Manifest]
     seed: int
     begins: datetime
     """The cluster's time at the beginning."""

@@ -5,14 +5,13 @@ This is what the command line checks, the daemon is given, and the engine builds
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from trio_sched.config.expansion import Expanded, PointsOf, expand_profiles
 from trio_sched.config.feature_gates import DEFAULT_GATES, FeatureGates
-from trio_sched.config.known_plugins import default_plugins
 from trio_sched.config.schema import MULTI_POINT, Profile, RawArguments, SchedulerConfig
 
 
@@ -27,8 +26,6 @@ class ResolvedProfile:
     """Extension point (snake case) → the plugins that run there, in order, scorers with their weight."""
     arguments: Mapping[str, Any]
     """``pluginConfig`` by plugin: an instance of its argument class, or what stands in the file."""
-    explicit: frozenset[str] = frozenset()
-    """Plugins that the configuration itself enables, as opposed to those that are enabled by default."""
     without_point: tuple[str, ...] = ()
     """Plugins that are enabled at ``multiPoint`` and extend no point: those that only work in the background."""
 
@@ -37,11 +34,6 @@ class ResolvedProfile:
         """The names of all plugins that run, each once."""
         at_points = (ref.name for refs in self.points.values() for ref in refs)
         return tuple(dict.fromkeys((*at_points, *self.without_point)))
-
-    def limited_to(self, available: Container[str]) -> ResolvedProfile:
-        """The same with those of its plugins that are *available*."""
-        points = {point: tuple(ref for ref in refs if ref.name in available) for point, refs in self.points.items()}
-        return evolve(self, points=points, without_point=tuple(p for p in self.without_point if p in available))
 
 
 def resolve_profiles(
@@ -57,17 +49,13 @@ def resolve_profiles(
     Raises:
         ConfigError: the first profile that cannot be built, and why.
     """
-    defaults = {ref.name for ref in default_plugins(gates)}
     expanded = expand_profiles(config.profiles, points_of, gates)
     return tuple(
-        _resolved(config, profile, points, defaults, points_of)
-        for profile, points in zip(config.profiles, expanded, strict=True)
+        _resolved(config, profile, points, points_of) for profile, points in zip(config.profiles, expanded, strict=True)
     )
 
 
-def _resolved(
-    config: SchedulerConfig, profile: Profile, points: Expanded, defaults: set[str], points_of: PointsOf
-) -> ResolvedProfile:
+def _resolved(config: SchedulerConfig, profile: Profile, points: Expanded, points_of: PointsOf) -> ResolvedProfile:
     percentage = profile.percentage_of_nodes_to_score
     return ResolvedProfile(
         name=profile.scheduler_name,
@@ -77,18 +65,9 @@ def _resolved(
             entry.name: entry.args.value() if isinstance(entry.args, RawArguments) else entry.args
             for entry in profile.plugin_config
         },
-        explicit=_explicit(profile, defaults),
         without_point=tuple(
             ref.name
             for ref in profile.plugins[MULTI_POINT].enabled
             if ref.name in points_of and not points_of[ref.name]
         ),
     )
-
-
-def _explicit(profile: Profile, defaults: set[str]) -> frozenset[str]:
-    explicit: set[str] = set()
-    for point, plugin_set in profile.plugins.items():
-        enabled = {ref.name for ref in plugin_set.enabled}
-        explicit |= enabled - defaults if point == MULTI_POINT else enabled
-    return frozenset(explicit)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from typing import Any, Final
 
@@ -182,6 +183,7 @@ def describe_source(entry_point: EntryPoint) -> str:
     return f"{describe_distribution(entry_point.dist)} ({entry_point.value})"
 
 
+@lru_cache(maxsize=256)  # reading the metadata of a distribution takes a millisecond, and it may have many plugins
 def describe_distribution(distribution: Distribution) -> str:
     """Its name and version, or where it is if its metadata does not say."""
     try:

@@ -26,9 +26,11 @@ from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry, check_attributes, hooks_of, is_built_in
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
-from trio_sched.plugin_api.extension_points import ASYNC_HOOKS, PROJECT, ExtensionPoints
+from trio_sched.plugin_api.extension_points import ASYNC_HOOKS, HOOK_NAMES, PROJECT, ExtensionPoints
 from trio_sched.plugin_api.handle import Handle
 from trio_sched.plugin_api.verdicts import Input
+
+_HOOK_NAMES = frozenset(HOOK_NAMES)
 
 
 @define(eq=False)
@@ -138,6 +140,13 @@ def measure(name: str, profile: Profile, measurements: Measurements) -> None:
     )
 
 
+class _PluginManager(pluggy.PluginManager):
+    """Looks for hooks only where their names are, instead of at every attribute of every plugin."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        return super().parse_hookimpl_opts(plugin, name) if name in _HOOK_NAMES else None
+
+
 def build_profile(
     resolved: ResolvedProfile,
     registry: PluginRegistry,
@@ -159,7 +168,7 @@ def build_profile(
     instances: dict[str, Any] = {}
     hooks: dict[str, set[str]] = {}
     sources: dict[str, str] = {}
-    manager = pluggy.PluginManager(PROJECT)
+    manager = _PluginManager(PROJECT)
     manager.add_hookspecs(ExtensionPoints)
     for plugin in names:
         plugin_class = registry.load(plugin)

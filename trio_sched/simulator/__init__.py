@@ -15,6 +15,7 @@ from trio_sched.simulator.controllers.together import Controllers
 from trio_sched.simulator.controllers.volumes import VolumeController, VolumePace
 from trio_sched.simulator.in_process import InProcessTransport
 from trio_sched.simulator.kubelet import KubeletPace, run_kubelets
+from trio_sched.simulator.manifests import ManifestError
 from trio_sched.simulator.pretend_extender import (
     Asked,
     ExtenderTransport,
@@ -23,7 +24,7 @@ from trio_sched.simulator.pretend_extender import (
     scoring,
     serve_extender,
 )
-from trio_sched.simulator.scenario import ManifestError, load_manifests, populate
+from trio_sched.simulator.scenario import load_manifests, populate
 from trio_sched.simulator.serve import serve
 
 __all__ = [

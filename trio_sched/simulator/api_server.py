@@ -16,7 +16,7 @@ from trio_sched.simulator.clock import Clock, wall_clock
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.faults import Faults, ReplyDropped
 from trio_sched.simulator.lifecycle import require
-from trio_sched.simulator.messages import JSON_HEADERS, Request, Response
+from trio_sched.simulator.messages import JSON_HEADERS, Request, Response, warning_header
 from trio_sched.simulator.negotiation import AGGREGATED_DISCOVERY, Accepted, accepted_form, read_object
 from trio_sched.simulator.object_store import ObjectStore, StoredObject
 from trio_sched.simulator.pod_subresources import create_binding
@@ -212,8 +212,11 @@ class ApiServer:
         accepted = accepted_form(request.headers.get("accept", ""))
         serve = SUBRESOURCES[target.subresource].serve if target.subresource else None
         response = serve(self.state, target, request) if serve else self._serve(target, request, accepted)
+        if request.warnings:
+            response.headers = {**response.headers, "warning": warning_header(request.warnings)}
         if accepted.yaml and isinstance(response.body, bytes):
-            return Response(response.status, as_yaml(response.body), {"content-type": accepted.content_type})
+            headers = {**response.headers, "content-type": accepted.content_type}
+            return Response(response.status, as_yaml(response.body), headers)
         return response
 
     def _serve(self, target: Target, request: Request, accepted: Accepted) -> Response:

@@ -15,6 +15,7 @@ from trio_sched.simulator.object_store import StoredObject
 from trio_sched.simulator.status_errors import ApiError, bad_request, not_found
 from trio_sched.simulator.strategic_merge import strategic_merge
 from trio_sched.simulator.targets import Target
+from trio_sched.simulator.validation.shapes import message_of_kind
 
 Json = dict[str, Any]
 Path = tuple[str, ...]
@@ -67,7 +68,7 @@ def apply_configuration(
     contested = sorted(path for path in owned & taken if _at(current, path) != _at(wanted, path))
     if contested and not force:
         raise _apply_conflict(contested, others)
-    merged = strategic_merge(current, wanted)
+    merged = strategic_merge(current, wanted, message_of_kind(resource.api_version, resource.kind))
     for path in _from_fields((mine or {}).get("fieldsV1") or {}):
         if path not in owned and path not in taken:
             _drop(merged, path)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import trio
 from attrs import define, field
 
+from trio_sched.documents.errors import shortened
 from trio_sched.simulator.api_server import ApiServer
-from trio_sched.simulator.scenario import ManifestError, populate
-
-Json = dict[str, Any]
+from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem
+from trio_sched.simulator.scenario import populate
 
 ARRIVE_SECONDS = "trio-sched.dev/arrive-seconds"
 """Annotation: how long after the beginning the object is created."""
@@ -21,7 +20,7 @@ ARRIVE_SECONDS = "trio-sched.dev/arrive-seconds"
 class Arrivals:
     """The objects that are still to be created, the next first."""
 
-    waiting: list[tuple[float, Json]] = field(factory=list)
+    waiting: list[tuple[float, Manifest]] = field(factory=list)
 
     async def run(self, server: ApiServer) -> None:
         """Create each object when its time has come.
@@ -38,29 +37,33 @@ class Arrivals:
             self.waiting = [later for later in self.waiting if later[0] != seconds]
 
 
-def split_arrivals(manifests: Sequence[Json]) -> tuple[list[Json], Arrivals]:
+def split_arrivals(manifests: Sequence[Manifest]) -> tuple[list[Manifest], Arrivals]:
     """Those of *manifests* that exist from the beginning, and those that are created later.
 
     Raises:
         ManifestError: an annotation is no number of seconds.
     """
-    first: list[Json] = []
-    later: list[tuple[float, Json]] = []
+    first: list[Manifest] = []
+    later: list[tuple[float, Manifest]] = []
+    problems: list[ManifestProblem] = []
     for manifest in manifests:
-        text = (manifest["metadata"].get("annotations") or {}).get(ARRIVE_SECONDS)
+        text = (manifest.fields["metadata"].get("annotations") or {}).get(ARRIVE_SECONDS)
+        seconds = 0.0 if text is None else _seconds(text)
         if text is None:
             first.append(manifest)
+        elif seconds is None:
+            path = f"metadata.annotations[{ARRIVE_SECONDS}]"
+            problems.append(manifest.problem(f"must be a number of seconds, not {shortened(repr(text))}", path))
         else:
-            later.append((_seconds(manifest, text), manifest))
+            later.append((seconds, manifest))
+    if problems:
+        raise ManifestError(problems)
     return first, Arrivals(sorted(later, key=lambda arrival: arrival[0]))
 
 
-def _seconds(manifest: Json, text: object) -> float:
+def _seconds(text: str) -> float | None:
     try:
-        seconds = float(str(text))
+        seconds = float(text)
     except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        what = f"{manifest['kind']} {manifest['metadata'].get('name')}"
-        raise ManifestError(what, 0, 0, f"annotation {ARRIVE_SECONDS} is {text!r}, not a number of seconds")
-    return seconds
+        return None
+    return seconds if 0 <= seconds < float("inf") else None

@@ -28,11 +28,17 @@ _MODES = ("All", "ExactCount")
 # --- defaults -------------------------------------------------------------------------------------------------------
 
 
-def complete_claim(state: ClusterState, resource: ResourceType, fields: Json) -> None:
-    """A new claim, or a template of claims."""
-    spec = fields.setdefault("spec", {})
-    if resource.kind == "ResourceClaimTemplate":
-        spec = spec.setdefault("spec", {})
+def claim_defaults(fields: Json) -> None:
+    """A new claim."""
+    _fill_claim_spec(fields.setdefault("spec", {}))
+
+
+def claim_template_defaults(fields: Json) -> None:
+    """A new template of claims."""
+    _fill_claim_spec(fields.setdefault("spec", {}).setdefault("spec", {}))
+
+
+def _fill_claim_spec(spec: Json) -> None:
     for request in _dicts((spec.get("devices") or {}).get("requests")):
         for wanted in (request.get("exactly"), *_dicts(request.get("firstAvailable"))):
             if isinstance(wanted, dict):
@@ -43,7 +49,7 @@ def complete_claim(state: ClusterState, resource: ResourceType, fields: Json) ->
                     toleration.setdefault("operator", "Equal")
 
 
-def complete_slice(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+def admit_slice(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     """A new resource slice."""
     for device in _dicts((fields.get("spec") or {}).get("devices")):
         for taint in _dicts(device.get("taints")):

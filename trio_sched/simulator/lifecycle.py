@@ -8,7 +8,6 @@ from trio_sched.objects.timestamps import format_time
 from trio_sched.simulator.admission import rules_of
 from trio_sched.simulator.clock import parse_timestamp
 from trio_sched.simulator.cluster_state import ClusterState, object_key
-from trio_sched.simulator.label_rules import metadata_problems
 from trio_sched.simulator.object_store import KeyTaken, StoredObject, encode_object
 from trio_sched.simulator.resource_types import ResourceType, custom_types
 from trio_sched.simulator.status_errors import (
@@ -21,6 +20,7 @@ from trio_sched.simulator.status_errors import (
     not_found,
     precondition_failed,
 )
+from trio_sched.simulator.validation.metadata import metadata_problems
 
 Json = dict[str, Any]
 
@@ -59,9 +59,23 @@ def require(state: ClusterState, resource: ResourceType, namespace: str, name: s
 
 
 def create(
-    state: ClusterState, resource: ResourceType, namespace: str, fields: Json, *, dry_run: bool = False
+    state: ClusterState,
+    resource: ResourceType,
+    namespace: str,
+    fields: Json,
+    *,
+    dry_run: bool = False,
+    checked: bool = False,
 ) -> StoredObject:
     """Store a new object made from *fields*, which become the store's.
+
+    Args:
+        state: the cluster.
+        resource: what it is.
+        namespace: where; empty for what is in none.
+        fields: the object; see `validation.decoding`.
+        dry_run: store nothing.
+        checked: its defaults are filled in, and it is known to break no rule of its kind.
 
     Raises:
         ApiError: the object breaks a rule, exists, or its namespace cannot take it.
@@ -70,10 +84,10 @@ def create(
     if not resource.keeps_status_on_create and resource.has_status:
         fields.pop("status", None)
     rules = rules_of(resource)
-    rules.complete(state, resource, fields)
+    rules.defaults(fields)
+    rules.admit(state, resource, fields)
     name = metadata.get("name") or ""
-    problems = metadata_problems(resource.plural, metadata)
-    problems += rules.problems(fields)
+    problems = [] if checked else [*metadata_problems(resource.plural, metadata), *rules.problems(fields)]
     if problems:
         raise invalid(resource, name, problems)
     if namespace:

@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl
 
 from attrs import define, field
 
+from trio_sched.documents.go_text import quote
 from trio_sched.simulator.watching import WatchStream
 
 JSON_HEADERS = {"content-type": "application/json"}
@@ -17,6 +18,8 @@ class Request:
 
     def __init__(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> None:
         self.method, self.path, self.query, self.headers, self.body = method, path, query, headers, body
+        self.warnings: list[str] = []
+        """What the client is to be told besides the response."""
 
     @cached_property
     def parameters(self) -> dict[str, str]:
@@ -31,6 +34,11 @@ class Request:
     def dry_run(self) -> bool:
         """Whether nothing is to be stored."""
         return bool(self.query) and self.parameters.get("dryRun") == "All"
+
+
+def warning_header(warnings: list[str]) -> str:
+    """*warnings* as the value of one ``Warning`` header."""
+    return ", ".join(f"299 - {quote(text)}" for text in warnings).encode("ascii", "backslashreplace").decode()
 
 
 @define(eq=False)

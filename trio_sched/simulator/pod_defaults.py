@@ -13,17 +13,22 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _MODE_DEFAULTED = ("secret", "configMap", "projected", "downwardAPI")
 _MODE_0644 = 420
+_TOKEN_SECONDS = 3600
+
+
+def fill(value: Json, name: str, default: Any) -> None:
+    """Set *default* where the field is not set; to Go an empty text or a zero is not, unless it is a pointer's."""
+    if not value.get(name):
+        value[name] = default
 
 
 def fill_spec(spec: Json) -> None:
     """Give *spec* every default a scheduler or kubectl can see; *spec* must be the caller's own."""
-    spec.setdefault("restartPolicy", "Always")
+    fill(spec, "restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    account = spec.setdefault("serviceAccountName", spec.get("serviceAccount") or "default")
-    spec["serviceAccount"] = account
+    fill(spec, "dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
-    spec.setdefault("schedulerName", "default-scheduler")
+    fill(spec, "schedulerName", "default-scheduler")
     spec.setdefault("enableServiceLinks", True)
     host_network = spec.get("hostNetwork") is True
     for container in spec.get("initContainers") or ():
@@ -38,26 +43,41 @@ def fill_spec(spec: Json) -> None:
 
 
 def _fill_container(container: Json, *, host_network: bool) -> None:
-    container.setdefault("terminationMessagePath", "/dev/termination-log")
-    container.setdefault("terminationMessagePolicy", "File")
-    if "imagePullPolicy" not in container:
-        container["imagePullPolicy"] = _pull_policy(str(container.get("image") or ""))
+    fill(container, "terminationMessagePath", "/dev/termination-log")
+    fill(container, "terminationMessagePolicy", "File")
+    if not container.get("imagePullPolicy"):
+        container["imagePullPolicy"] = _pull_policy(container.get("image") or "")
     resources = container.setdefault("resources", {})
     if resources.get("limits"):
         _copy_limits(resources)
     for port in container.get("ports") or ():
-        port.setdefault("protocol", "TCP")
+        fill(port, "protocol", "TCP")
         if host_network and not port.get("hostPort"):
             port["hostPort"] = port.get("containerPort")
     for name in _PROBES:
         probe = container.get(name)
-        if probe:
-            for key, value in _PROBE_DEFAULTS.items():
-                probe.setdefault(key, value)
+        if probe is not None:
+            _fill_probe(probe)
+    for handler in (container.get("lifecycle") or {}).values():
+        if isinstance(handler, dict):
+            _fill_http(handler)
     for variable in container.get("env") or ():
         reference = (variable.get("valueFrom") or {}).get("fieldRef")
         if reference:
-            reference.setdefault("apiVersion", "v1")
+            fill(reference, "apiVersion", "v1")
+
+
+def _fill_probe(probe: Json) -> None:
+    for key, value in _PROBE_DEFAULTS.items():
+        fill(probe, key, value)
+    _fill_http(probe)
+
+
+def _fill_http(handler: Json) -> None:
+    request = handler.get("httpGet")
+    if request is not None:
+        fill(request, "path", "/")
+        fill(request, "scheme", "HTTP")
 
 
 def _pull_policy(image: str) -> str:
@@ -77,13 +97,25 @@ def _copy_limits(resources: Json) -> None:
 
 
 def _fill_volume(volume: Json) -> None:
-    if len(volume) == 1:
+    if not volume.keys() - {"name"}:
         volume["emptyDir"] = {}
     for source in _MODE_DEFAULTED:
         if isinstance(volume.get(source), dict):
             volume[source].setdefault("defaultMode", _MODE_0644)
+    for projection in (volume.get("projected") or {}).get("sources") or ():
+        if (token := projection.get("serviceAccountToken")) is not None:
+            token.setdefault("expirationSeconds", _TOKEN_SECONDS)
+    template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+    if template is not None:
+        template.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
     if isinstance(volume.get("hostPath"), dict):
         volume["hostPath"].setdefault("type", "")
+
+
+def admit_service_account(spec: Json) -> None:
+    """What the admission plugin ServiceAccount sets in a pod."""
+    fill(spec, "serviceAccountName", spec.get("serviceAccount") or "default")
+    spec["serviceAccount"] = spec["serviceAccountName"]
 
 
 def add_default_tolerations(spec: Json) -> None:

@@ -13,13 +13,17 @@ FINALIZER = "scheduling.k8s.io/podgroup-protection"
 _MODES = ("Pod", "PodGroup")
 
 
-def complete_pod_group(state: ClusterState, resource: ResourceType, fields: Json) -> None:
-    """Defaults, the protecting finalizer, and the priority of the class."""
-    metadata, spec = fields["metadata"], fields.setdefault("spec", {})
+def pod_group_defaults(fields: Json) -> None:
+    """How it may be disrupted."""
+    fields.setdefault("spec", {}).setdefault("disruptionMode", "Pod")
+
+
+def admit_pod_group(state: ClusterState, resource: ResourceType, fields: Json) -> None:
+    """The protecting finalizer, and the priority of the class."""
+    metadata, spec = fields["metadata"], fields["spec"]
     finalizers = metadata.get("finalizers") or []
     if FINALIZER not in finalizers:
         metadata["finalizers"] = [*finalizers, FINALIZER]
-    spec.setdefault("disruptionMode", "Pod")
     name = spec.get("priorityClassName")
     if name:
         found = state.store.get("priorityclasses.scheduling.k8s.io", name)

@@ -1,7 +1,6 @@
 """Bodies in protobuf, as ``kubectl create namespace`` and its like send them, decoded to JSON.
 
-Only read, never written: every client that sends protobuf takes JSON for an answer. Which field of which message has
-which number and type stands in ``protobuf_fields.json``, for the kinds that kubectl makes from arguments.
+Only read, never written: every client that sends protobuf takes JSON for an answer.
 """
 
 from __future__ import annotations
@@ -11,31 +10,18 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from importlib.resources import files
 from struct import unpack
 from typing import Any
 
 from trio_sched.objects.timestamps import format_time
 from trio_sched.simulator.status_errors import bad_request
+from trio_sched.simulator.validation.shapes import message_of_kind, raw_table
 
 PROTOBUF_TYPE = "application/vnd.kubernetes.protobuf"
 
 _MAGIC = b"k8s\0"
-_PACKAGES = {
-    "": "core",
-    "apps": "apps",
-    "batch": "batch",
-    "policy": "policy",
-    "scheduling.k8s.io": "scheduling",
-    "rbac.authorization.k8s.io": "rbac",
-}
-_INLINE = {"volumeSource", "handler", "ephemeralContainerCommon"}
-"""Messages whose fields JSON has in place of them."""
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _TWO_TO_63, _TWO_TO_64 = 1 << 63, 1 << 64
-
-Fields = Mapping[str, Mapping[str, list[str]]]
-"""Message → field number → name and type."""
 
 
 class _Malformed(ValueError):
@@ -43,18 +29,9 @@ class _Malformed(ValueError):
 
 
 @cache
-def _fields() -> Fields:
-    table: Fields = json.loads(files("trio_sched.simulator").joinpath("protobuf_fields.json").read_text())
-    return table
-
-
-@cache
-def types_of_fields(message: str) -> Mapping[str, str]:
-    """The types of the fields of *message* in JSON, by their names; empty if it is not among the supported ones."""
-    types = dict(_fields().get(message, {}).values())
-    for name in _INLINE & types.keys():
-        types |= types_of_fields(types.pop(name))
-    return types
+def _numbered_fields(message: str) -> Mapping[int, tuple[str, str]]:
+    """Number → name and type of the fields of *message*."""
+    return {number: (name, type_) for name, (number, type_, *_) in raw_table()[message].items() if number}
 
 
 def read_protobuf(body: bytes) -> dict[str, Any] | None:
@@ -69,26 +46,20 @@ def read_protobuf(body: bytes) -> dict[str, Any] | None:
         envelope = dict(_split(body[len(_MAGIC) :]))
         type_meta = {number: _text(value) for number, value in _split(_bytes(envelope.get(1, b"")))}
         api_version, kind = type_meta.get(1, ""), type_meta.get(2, "")
-        message = "meta.DeleteOptions" if kind == "DeleteOptions" else message_of(api_version, kind)
-        if message not in _fields():
-            return None
+        message = "meta.v1.DeleteOptions" if kind == "DeleteOptions" else message_of_kind(api_version, kind)
+        if message not in raw_table() or message.startswith("apiextensions."):
+            return None  # the schema in a CustomResourceDefinition is a message that the table does not have
         return {"apiVersion": api_version, "kind": kind, **_read(_bytes(envelope.get(2, b"")), message)}
-    except (_Malformed, UnicodeDecodeError, IndexError) as error:
+    except (ValueError, IndexError) as error:
         raise bad_request(f"error decoding request body as protobuf: {error}") from error
-
-
-def message_of(api_version: str, kind: str) -> str:
-    """The name of the message that objects of *kind* are; it need not be supported."""
-    group = api_version.rpartition("/")[0]
-    return f"{_PACKAGES.get(group, '?')}.{kind}"
 
 
 def _read(data: bytes, message: str) -> dict[str, Any]:
     """A message as JSON; unknown fields are left out, as are empty strings, which Go's JSON does not show either."""
-    known = _fields()[message]
+    known = _numbered_fields(message)
     found: dict[str, Any] = {}
     for number, value in _split(data):
-        field = known.get(str(number))
+        field = known.get(number)
         if field is None:
             continue
         name, type_ = field
@@ -98,6 +69,8 @@ def _read(data: bytes, message: str) -> dict[str, Any]:
             entry = dict(_split(_bytes(value)))
             key = _text(entry.get(1, b""))
             found.setdefault(name, {})[key] = _value(entry.get(2, b""), type_.removeprefix("map "))
+        elif type_.startswith("inline "):
+            found |= _read(_bytes(value), type_.removeprefix("inline "))
         else:
             converted = _value(value, type_)
             if converted not in ("", None):
@@ -122,7 +95,9 @@ def _value(value: int | bytes, type_: str) -> Any:
         case "int_or_string":
             parts = dict(_split(_bytes(value)))
             return _text(parts.get(3, b"")) if parts.get(1) else _signed(parts.get(2, 0))
-        case "time":
+        case "list string":
+            return [_text(item) for _, item in _split(_bytes(value))]
+        case "time" | "micro_time":
             seconds = _signed(dict(_split(_bytes(value))).get(1, 0))
             return format_time(datetime.fromtimestamp(seconds, UTC)) if seconds else None
         case "raw":

@@ -86,6 +86,22 @@ def duplicate(field: str, value: object) -> FieldProblem:
     return FieldProblem("FieldValueDuplicate", field, f"Duplicate value: {msgspec.json.encode(value).decode()}")
 
 
+def not_found_value(field: str, value: object, detail: str = "") -> FieldProblem:
+    """A value that names something that is not there."""
+    shown = f"Not found: {msgspec.json.encode(value).decode()}"
+    return FieldProblem("FieldValueNotFound", field, f"{shown}: {detail}" if detail else shown)
+
+
+def too_many(field: str, count: int, limit: int) -> FieldProblem:
+    """A list with too many items."""
+    return FieldProblem("FieldValueTooMany", field, f"Too many: {count}: must have at most {limit} items")
+
+
+def too_long(field: str, limit: int) -> FieldProblem:
+    """A text with too many bytes."""
+    return FieldProblem("FieldValueTooLong", field, f"Too long: may not be more than {limit} bytes")
+
+
 def _details(resource: ResourceType, name: str, *, kind: str = "") -> Json:
     details: Json = {}
     if name:

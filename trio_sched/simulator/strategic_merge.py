@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trio_sched.errors import TrioSchedError
+from trio_sched.simulator.validation.shapes import Field, fields_of
 
 Json = dict[str, Any]
 
@@ -11,58 +12,21 @@ _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"
 _DELETE_FROM = "$deleteFromPrimitiveList/"
 _ORDER = "$setElementOrder/"
-
-_KEY_OF: dict[str, str] = {
-    "conditions": "type",
-    "containers": "name",
-    "drivers": "name",
-    "env": "name",
-    "ephemeralContainers": "name",
-    "hostAliases": "ip",
-    "hostIPs": "ip",
-    "imagePullSecrets": "name",
-    "initContainers": "name",
-    "ownerReferences": "uid",
-    "podIPs": "ip",
-    "resourceClaims": "name",
-    "schedulingGates": "name",
-    "secrets": "name",
-    "topologySpreadConstraints": "topologyKey",
-    "volumeDevices": "devicePath",
-    "volumeMounts": "mountPath",
-    "volumes": "name",
-    "reservedFor": "uid",
-}
-"""List field → the merge key of its elements; lists not named here are replaced whole."""
-
-_KEY_IN_PLACE: dict[tuple[str, str], str] = {
-    ("containers", "ports"): "containerPort",
-    ("initContainers", "ports"): "containerPort",
-    ("ephemeralContainers", "ports"): "containerPort",
-    ("spec", "ports"): "port",
-    ("status", "addresses"): "type",
-}
-"""(parent field, list field) → key, where the list's name alone does not decide."""
-
-_PRIMITIVE_MERGE = {"finalizers", "podCIDRs", "removeFinalizers"}
+_UNKNOWN = Field("raw")
 
 
 class StrategicMergeError(TrioSchedError):
     """The patch contradicts itself or the rules of strategic merging."""
 
 
-def merge_key(parent: str, name: str) -> str | None:
-    """The merge key of list *name* inside *parent*; ``None`` for lists replaced whole."""
-    return _KEY_IN_PLACE.get((parent, name)) or _KEY_OF.get(name)
-
-
-def strategic_merge(current: Json, patch: Json, *, parent: str = "") -> Json:
+def strategic_merge(current: Json, patch: Json, message: str = "") -> Json:
     """Apply a patch and return the outcome; neither argument is changed.
 
     Args:
         current: the object as it is.
         patch: the changes.
-        parent: the field *current* is the value (or an element) of; it helps to find merge keys.
+        message: what *current* is, as `fields_of` has it: it tells which lists are merged by which key. Lists of others
+            are replaced.
 
     Raises:
         StrategicMergeError: an unknown directive, or a list element without its key.
@@ -86,14 +50,14 @@ def strategic_merge(current: Json, patch: Json, *, parent: str = "") -> Json:
             merged[field] = [element for element in merged.get(field) or () if element not in unwanted]
     for name, value in patch.items():
         if not name.startswith("$"):
-            _merge_field(merged, name, value, parent)
+            _merge_field(merged, name, value, fields_of(message).get(name, _UNKNOWN))
     for name, value in patch.items():
         if name.startswith(_ORDER):
-            _set_order(merged, name.removeprefix(_ORDER), value, parent)
+            _set_order(merged, field := name.removeprefix(_ORDER), value, fields_of(message).get(field, _UNKNOWN))
     return merged
 
 
-def _merge_field(merged: Json, name: str, value: Any, parent: str) -> None:
+def _merge_field(merged: Json, name: str, value: Any, field: Field) -> None:
     if value is None:
         merged.pop(name, None)
     elif isinstance(value, dict):
@@ -101,13 +65,12 @@ def _merge_field(merged: Json, name: str, value: Any, parent: str) -> None:
             merged.pop(name, None)
             return
         existing = merged.get(name)
-        merged[name] = strategic_merge(existing if isinstance(existing, dict) else {}, value, parent=name)
+        merged[name] = strategic_merge(existing if isinstance(existing, dict) else {}, value, field.type)
     elif isinstance(value, list):
-        key = merge_key(parent, name)
         existing = merged.get(name)
-        if key is not None and all(isinstance(element, dict) for element in value):
-            merged[name] = _merge_list(existing or [], value, key, name)
-        elif name in _PRIMITIVE_MERGE:
+        if field.merge_key and all(isinstance(element, dict) for element in value):
+            merged[name] = _merge_list(existing or [], value, field.merge_key, field.type.removeprefix("list "))
+        elif field.merge_key == "":
             known = existing or []
             merged[name] = [*known, *(element for element in value if element not in known)]
         else:
@@ -116,7 +79,7 @@ def _merge_field(merged: Json, name: str, value: Any, parent: str) -> None:
         merged[name] = value
 
 
-def _merge_list(existing: list[Json], patch: list[Json], key: str, name: str) -> list[Json]:
+def _merge_list(existing: list[Json], patch: list[Json], key: str, message: str) -> list[Json]:
     if any(element == {_DIRECTIVE: "replace"} for element in patch):
         return [without_directives(element) for element in patch if _DIRECTIVE not in element]
     merged = list(existing)
@@ -127,18 +90,18 @@ def _merge_list(existing: list[Json], patch: list[Json], key: str, name: str) ->
         if element.get(_DIRECTIVE) == "delete":
             merged = [known for known in merged if known.get(key) != element[key]]
         elif place is None:
-            merged.append(strategic_merge({}, element, parent=name))
+            merged.append(strategic_merge({}, element, message))
         else:
-            merged[place] = strategic_merge(merged[place], element, parent=name)
+            merged[place] = strategic_merge(merged[place], element, message)
     return merged
 
 
-def _set_order(merged: Json, name: str, order: list[Any], parent: str) -> None:
+def _set_order(merged: Json, name: str, order: list[Any], field: Field) -> None:
     """Bring the elements named in *order* into that order; the others keep their place relative to their forerunner."""
     elements = merged.get(name)
     if not isinstance(elements, list):
         return
-    key = merge_key(parent, name)
+    key = field.merge_key
     identity: Callable[[Any], Any] = (lambda element: element.get(key)) if key else (lambda element: element)
     wanted = [entry.get(key) if key and isinstance(entry, dict) else entry for entry in order]
     rank = {value: position for position, value in enumerate(wanted)}

@@ -32,9 +32,13 @@ from trio_sched.simulator.status_errors import (
 )
 from trio_sched.simulator.strategic_merge import StrategicMergeError, strategic_merge
 from trio_sched.simulator.targets import Target
+from trio_sched.simulator.validation.decoding import decode, decode_custom
+from trio_sched.simulator.validation.shapes import fields_of, message_of_kind
 
 Json = dict[str, Any]
 
+_SHOWN_UNKNOWN = 20
+"""As many errors the API server's strict decoder shows at most."""
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
 
 _decode = msgspec.json.Decoder().decode
@@ -57,22 +61,30 @@ def read_fields(resource: ResourceType, request: Request) -> Json:
             else f'{kind} in version "{version or group}" cannot be handled as a {resource.kind}'
         )
         raise bad_request(message)
-    _check_structure(resource, fields)
+    fields = understood(resource, fields, request)
     return event_shapes.to_core(fields) if resource.group == "events.k8s.io" else fields
 
 
-def _check_structure(resource: ResourceType, fields: Json) -> None:
-    """Refuse what Kubernetes' decoder refuses: a field that must be an object and is none."""
-    metadata = fields.get("metadata")
-    places = [(name, fields.get(name)) for name in ("metadata", "spec", "status")]
-    if isinstance(metadata, dict):
-        places += [(f"metadata.{name}", metadata.get(name)) for name in ("labels", "annotations")]
-    for name, value in places:
-        if value is not None and not isinstance(value, dict):
-            raise bad_request(
-                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-                f"json: cannot unmarshal {type(value).__name__} into Go struct field {resource.kind}.{name}"
-            )
+def understood(resource: ResourceType, fields: Json, request: Request) -> Json:
+    """*fields* without what *resource* does not have; the request's ``fieldValidation`` says what becomes of that.
+
+    Raises:
+        ApiError: 400, a value has the wrong type, or a field is not known and that is an error.
+    """
+    message = message_of_kind(resource.api_version, resource.kind)
+    decoded = decode(fields, message) if fields_of(message) else decode_custom(fields)
+    if not decoded.wrong and not decoded.unknown:
+        return decoded.fields
+    refused = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+    if decoded.wrong:
+        raise bad_request(refused + decoded.wrong[0].decoder_text)
+    texts = [one.decoder_text for one in decoded.unknown[:_SHOWN_UNKNOWN]]
+    match request.parameters.get("fieldValidation", "Warn"):
+        case "Strict":
+            raise bad_request(f"{refused}strict decoding error: {', '.join(texts)}")
+        case "Warn" | "":
+            request.warnings += texts
+    return decoded.fields
 
 
 def create_object(state: ClusterState, target: Target, request: Request) -> StoredObject:
@@ -128,9 +140,9 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
     stored = require(state, resource, target.namespace, target.name)
     current = _shown(resource, stored)
     fields = patched(resource, target.name, current, patch, kind)
+    fields = understood(resource, fields, request)
     if resource.group == "events.k8s.io":
         fields = event_shapes.to_core(fields)
-    _check_structure(resource, fields)
     _check_identity(resource, target.name, fields)
     # A patch without a version is applied to the stored version, which was read in this same step.
     fields["metadata"].setdefault("resourceVersion", str(stored.version))
@@ -157,7 +169,7 @@ def patched(resource: ResourceType, name: str, current: Json, patch: Any, kind: 
         if kind == MERGE_PATCH:
             merged: Json = merge_patch(current, patch)
             return merged
-        return strategic_merge(current, patch)
+        return strategic_merge(current, patch, message_of_kind(resource.api_version, resource.kind))
     except StrategicMergeError as error:
         raise bad_request(str(error)) from error
     except PatchError as error:

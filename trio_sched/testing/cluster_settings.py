@@ -11,10 +11,10 @@ from trio_sched.config.extenders import apply_extenders
 from trio_sched.config.feature_gates import FeatureGates
 from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
-from trio_sched.config.resolved_profile import ResolvedProfile, resolve_profiles
+from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.config.schema import MULTI_POINT, PluginRef, PluginSet, Profile, SchedulerConfig
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.engine.plugin_registry import PluginRegistry, points_of
+from trio_sched.engine.plugin_registry import points_of
 from trio_sched.testing.given_plugins import name_of, registry_with
 
 
@@ -46,7 +46,7 @@ def cluster_settings(
     return DaemonSettings(
         config=config,
         gates=gates,
-        profiles=tuple(_installed(one, registry) for one in resolve_profiles(config, points, gates)),
+        profiles=resolve_profiles(config, points, gates),
         registry=registry,
         identity="",
     )
@@ -62,8 +62,3 @@ def _with_plugins(profile: Profile, extra: Sequence[PluginRef]) -> Profile:
         profile,
         plugins={**profile.plugins, MULTI_POINT: evolve(everywhere, enabled=(*everywhere.enabled, *extra))},
     )
-
-
-def _installed(resolved: ResolvedProfile, registry: PluginRegistry) -> ResolvedProfile:
-    """Without the default plugins that are not installed, as when the scheduler starts."""
-    return resolved.limited_to(registry)

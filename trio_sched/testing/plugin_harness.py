@@ -222,7 +222,6 @@ def make_profile(
     if plugins is None:
         registry = PluginRegistry.discover()
         (resolved,) = resolve_profiles(load_configuration(None), KNOWN_PLUGINS)
-        resolved = resolved.limited_to(registry)
     else:
         chosen = list(plugins)
         registry = registry_of(chosen)

@@ -33,7 +33,8 @@ class Storage:
         return created
 
     async def volume(self, name: str, *, size: str = "5Gi", **spec: Any) -> Json:
-        wanted = {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": size}}
+        wanted: Json = {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": size}}
+        wanted["csi"] = {"driver": "csi.test", "volumeHandle": name}
         created: Json = await self.api("POST", VOLUMES, {"metadata": {"name": name}, "spec": {**wanted, **spec}})
         return created
 
@@ -206,7 +207,11 @@ async def test_claims_for_ephemeral_volumes_come_and_go_with_their_pod(
 ) -> None:
     template = {
         "metadata": {"labels": {"for": "scratch"}},
-        "spec": {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"]},
+        "spec": {
+            "storageClassName": "fast",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
     }
     pod = await storage.api.create_pod(
         "p", volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]

@@ -46,13 +46,16 @@ def test_a_share_needs_room_on_one_gpu() -> None:
         gpu_pod("r", 600, node_name="a", annotations={ANNOTATION: "0"}),
         gpu_pod("s", 600, node_name="a", annotations={ANNOTATION: "1"}),
     ]
-    outcome = schedule(gpu_pod("p", 500), on=[gpu_node("a", 2)], pods=running, plugins=[GpuPacking], args={
-        "GpuPacking": ARGS
-    })  # fmt: skip
+    outcome = schedule(
+        gpu_pod("p", 500), on=[gpu_node("a", 2)], pods=running, plugins=[GpuPacking], args={"GpuPacking": ARGS}
+    )
     assert outcome.reasons == {"a": ["node(s) had no GPU with as much left as the pod requests"]}
-    assert schedule(
-        gpu_pod("p", 400), on=[gpu_node("a", 2)], pods=running, plugins=[GpuPacking], args={"GpuPacking": ARGS}
-    ).node_name == "a"  # fmt: skip
+    assert (
+        schedule(
+            gpu_pod("p", 400), on=[gpu_node("a", 2)], pods=running, plugins=[GpuPacking], args={"GpuPacking": ARGS}
+        ).node_name
+        == "a"
+    )
 
 
 def test_a_request_between_one_and_two_gpus_is_refused() -> None:

@@ -114,7 +114,7 @@ class RecentPods:
             uid
             for uid, one in self._placed.items()
             if self._left(one) <= 0.0 or now - one.at > max(2.0 * self.warm_up, _LONGEST_WITHOUT_SAMPLE)
-        ]  # fmt: skip
+        ]
         for uid in over:
             self.remove(uid)
         return changed or bool(over)

@@ -38,8 +38,6 @@ from trio_sched_load_aware.prometheus import UnusableData, query, read_token
 
 _CHUNK: Final = 500
 """How many pods are looked at before other tasks run."""
-_RETRY_SECONDS: Final = 0.1
-"""When pods are tried again after new data: cached results are outdated a few milliseconds later only."""
 _LOG_SECONDS: Final = 300.0
 """How often a failure of the endpoint is told at most."""
 
@@ -241,7 +239,7 @@ class LoadAware:
         if any(self._thresholds):
             for one in self._handle.pending_pods():
                 if self.name in one.rejected_by:
-                    self._handle.retry_after(one.pod, _RETRY_SECONDS)
+                    self._handle.retry_after(one.pod, 0.0)
 
     async def _find_new_pods(self) -> None:
         """Also those that were placed by other schedulers, or before this one has started."""
@@ -254,9 +252,7 @@ class LoadAware:
 
     def _place(self, pod: Pod, node_name: str) -> None:
         resources = pod_resources(pod)
-        placed = Placed(
-            node_name, self._handle.now(), resources.nonzero_cpu_milli, resources.nonzero_memory_bytes
-        )  # fmt: skip
+        placed = Placed(node_name, self._handle.now(), resources.nonzero_cpu_milli, resources.nonzero_memory_bytes)
         self._known.recent.add(pod.uid, placed)
 
     # --- finding nodes ------------------------------------------------------------------------------------------------

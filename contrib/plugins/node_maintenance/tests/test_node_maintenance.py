@@ -68,9 +68,9 @@ async def test_new_pods_go_elsewhere_while_it_lasts_and_its_status_tells() -> No
         for number in range(4):
             await cluster.create(pod(f"p{number}"))
         await cluster.create(pod("only", node_selector={"kubernetes.io/hostname": "node-1"}))
-        await cluster.create(pod("d", owner=owner_reference("DaemonSet", "d"), node_selector={
-            "kubernetes.io/hostname": "node-1"
-        }))  # fmt: skip
+        await cluster.create(
+            pod("d", owner=owner_reference("DaemonSet", "d"), node_selector={"kubernetes.io/hostname": "node-1"})
+        )
         await trio.sleep(60)
         assert {cluster.pod(f"p{number}").node_name for number in range(4)} == {"node-2"}
         cluster.assert_scheduled("d", on="node-1")
@@ -213,9 +213,18 @@ async def test_random_maintenances_are_kept_and_nobody_waits_for_ever() -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90s", 90), ("2h30m", 9000), ("1d", 86400), ("0.5h", 1800), ("", None), ("5", None), ("-5m", None),
-     ("9" * 50 + "s", None), ("1h" * 99, None)],
-)  # fmt: skip
+    [
+        ("90s", 90),
+        ("2h30m", 9000),
+        ("1d", 86400),
+        ("0.5h", 1800),
+        ("", None),
+        ("5", None),
+        ("-5m", None),
+        ("9" * 50 + "s", None),
+        ("1h" * 99, None),
+    ],
+)
 def test_durations(text: str, seconds: float | None) -> None:
     assert read_duration(text) == seconds
 

@@ -45,7 +45,7 @@ from trio_sched_node_maintenance.maintenance import (
 _CHUNK: Final = 200
 """How many nodes are looked at before other tasks run."""
 _RETRY_SECONDS: Final = 0.1
-"""When pods are tried again after an end: cached results are outdated a few milliseconds later only."""
+"""When pods are tried again after an end: at the moment itself the task that ends it may not have run."""
 _REASON: Final = "node(s) had a planned maintenance"
 
 
@@ -83,7 +83,7 @@ class NodeMaintenance:
         self._known = _Objects()
         self._written: dict[str, dict[str, Any]] = {}
         """UID → the status that was written last, which the watch may show later."""
-        self._active = handle.metrics.gauge("active", "Maintenances by phase.", ["phase"])
+        self._maintenances = handle.metrics.gauge("maintenances", "Maintenances by phase.", ["phase"])
         self._nodes_gauge = handle.metrics.gauge("nodes", "Nodes that pods are kept away from now.")
         self._pods_gauge = handle.metrics.gauge("pods_remaining", "Pods on nodes with an active maintenance.")
 
@@ -176,8 +176,8 @@ class NodeMaintenance:
         looked_at = self._handle.wall_seconds()
         while True:
             now = self._handle.wall_seconds()
-            if any((moment := one.changes_after(looked_at)) is not None and moment <= now
-                   for one in self._objects().usable.values()):  # fmt: skip
+            changes = [one.changes_after(looked_at) for one in self._objects().usable.values()]
+            if any(moment is not None and moment <= now for moment in changes):
                 self._handle.invalidate()
                 self._retry_rejected(0.0)
             looked_at = now
@@ -221,7 +221,7 @@ class NodeMaintenance:
         existing = {one.metadata.uid for one in self._handle.objects(MAINTENANCE)}
         self._written = {uid: status for uid, status in self._written.items() if uid in existing}
         for phase, count in phases.items():
-            self._active.set(count, phase=phase.value)
+            self._maintenances.set(count, phase=phase.value)
         self._nodes_gauge.set(len(kept_away))
         self._pods_gauge.set(sum(pods.get(name, 0) for name in kept_away))
 

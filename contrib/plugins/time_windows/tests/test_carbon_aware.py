@@ -121,11 +121,19 @@ async def test_without_forecast_pods_start_when_it_is_better() -> None:
 
 @pytest.mark.parametrize(
     "response",
-    [HttpResponse(status=500), b"\xff", {"data": "x"},
-     {"data": [{"now": "NaN"}]}, {"data": [{"now": -5}]}, "[" * 99_999,
-     b" " * 2_000_000, {"data": [{"now": True}]}, []],
+    [
+        HttpResponse(status=500),
+        b"\xff",
+        {"data": "x"},
+        {"data": [{"now": "NaN"}]},
+        {"data": [{"now": -5}]},
+        "[" * 99_999,
+        b" " * 2_000_000,
+        {"data": [{"now": True}]},
+        [],
+    ],
     ids=range(9),
-)  # fmt: skip
+)
 async def test_without_data_nobody_waits(response: Any) -> None:
     async with cluster_of(lambda _request: response, zones={"north": "x"}, endpoint=ENDPOINT, table={}) as cluster:
         await trio.sleep(1)

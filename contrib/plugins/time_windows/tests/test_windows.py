@@ -57,9 +57,20 @@ def test_a_window_may_name_its_zone() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", ";;", "22-06", "25:00-26:00", "Mo 22:00-23:00", "22:00-23:00 Mars/Base", "22:00-23:00 ../etc", "x" * 2000,
-     "24:00-06:00", "-, 22:00-23:00", "22:00-23:00 /etc/passwd"],
-)  # fmt: skip
+    [
+        "",
+        ";;",
+        "22-06",
+        "25:00-26:00",
+        "Mo 22:00-23:00",
+        "22:00-23:00 Mars/Base",
+        "22:00-23:00 ../etc",
+        "x" * 2000,
+        "24:00-06:00",
+        "-, 22:00-23:00",
+        "22:00-23:00 /etc/passwd",
+    ],
+)
 def test_what_is_no_window_is_refused(text: str) -> None:
     with pytest.raises(BadWindow):
         read_windows(text, UTC)

@@ -1,7 +1,7 @@
 import pytest
 from simulator_api import Json
 
-from trio_sched.simulator.label_rules import label_problems, metadata_problems, name_problem
+from trio_sched.simulator.validation.metadata import label_problems, metadata_problems, name_problem
 
 
 @pytest.mark.parametrize(
@@ -31,14 +31,13 @@ def test_names_fit_their_kind(plural: str, name: str, fits: bool) -> None:
         ({"app": ""}, True),
         ({"app": "x" * 64}, False),
         ({"app": "a b"}, False),
-        ({"app": 1}, False),
         ({"a" * 64: "x"}, False),
         ({"example.com/": "x"}, False),
         ({"Bad_Prefix/name": "x"}, False),
     ],
 )
 def test_labels_follow_the_rules(labels: Json, fits: bool) -> None:
-    assert (label_problems(labels, "metadata.labels") == []) is fits
+    assert (not list(label_problems(labels, "metadata.labels"))) is fits
 
 
 def test_annotations_have_keys_like_labels_in_any_case() -> None:

@@ -1,0 +1,139 @@
+"""Where in a text of YAML or JSON a field is, for messages about it; only read when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from trio_sched.documents.errors import MAX_DEPTH, DocumentError
+from trio_sched.documents.yaml_nodes import Node, compose_documents
+
+_TOKEN: Final = re.compile(r'[ \t\r\n]*("(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+)')
+
+
+class _Items(msgspec.Struct):
+    items: list[msgspec.Raw]
+
+
+def root_of_document(text: str, number: int) -> Node | None:
+    """The root of the document of that *number*, from 1; None if the text cannot be read."""
+    if text.lstrip().startswith("{"):
+        try:
+            msgspec.json.decode(text, type=msgspec.Raw)
+            return _JsonComposer(text, 0).compose()
+        except (msgspec.DecodeError, RecursionError, IndexError):
+            pass  # YAML's own maps begin with a brace as well
+    try:
+        return next(islice(compose_documents(text), number - 1, None), None)
+    except (DocumentError, RecursionError):
+        return None
+
+
+def root_of_item(text: str, number: int) -> Node | None:
+    """The root of item *number* of the one list in JSON that *text* is; None if it is no such list.
+
+    Much faster than `root_of_document` if there are many items.
+    """
+    content = text.encode()
+    try:
+        items = msgspec.json.decode(content, type=_Items).items
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if number >= len(items):
+        return None
+    start = 0
+    for item in items[:number]:
+        start = content.find(bytes(item), start) + len(bytes(item))
+    start = content.find(bytes(items[number]), start)
+    before = content[:start].decode()
+    try:
+        return _JsonComposer(text, len(before)).compose()
+    except IndexError:
+        return None
+
+
+def find(root: Node, path: str) -> Node:
+    """The node at *path*, like ``spec.containers[0].ports``, or the deepest one above it that is there.
+
+    A key may have dots and may be written in brackets; of keys that fit, the longest counts.
+    """
+    node = place = root
+    while path:
+        while node.alias is not None:
+            node = node.alias
+        path = path.removeprefix(".")
+        if node.pairs is not None:
+            fitting = [
+                (len(written), key, value)
+                for key, value in node.pairs
+                for written in (key.text, f"[{key.text}]")
+                if path.startswith(written) and path[len(written) : len(written) + 1] in ("", ".", "[")
+            ]
+            if not fitting:
+                break
+            length, place, node = max(fitting, key=lambda found: found[0])
+        else:
+            match = re.match(r"\[(\d{1,9})\]", path)
+            if node.items is None or match is None or int(match[1]) >= len(node.items):
+                break
+            length, place = match.end(), node.items[int(match[1])]
+            node = place
+        path = path[length:]
+    return place
+
+
+class _JsonComposer:
+    """The nodes of the JSON value that begins at an offset of a text that was found to be right."""
+
+    def __init__(self, text: str, offset: int) -> None:
+        self._text, self._at = text, offset
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def compose(self, depth: int = 0) -> Node:
+        """The next value.
+
+        Raises:
+            IndexError: there is none, or it is nested too deep.
+        """
+        token, node = self._next()
+        if depth > MAX_DEPTH:
+            raise IndexError
+        if token == "{":
+            node.pairs = []
+            while (key := self._next())[0] != "}":
+                if key[0] == ",":
+                    continue
+                key[1].text = str(_decoded(key[0]))
+                self._next()
+                node.pairs.append((key[1], self.compose(depth + 1)))
+        elif token == "[":
+            node.items = []
+            while True:
+                before = self._at
+                token, _ = self._next()
+                if token == "]":
+                    break
+                if token != ",":
+                    self._at = before
+                node.items.append(self.compose(depth + 1))
+        return node
+
+    def _next(self) -> tuple[str, Node]:
+        match = _TOKEN.match(self._text, self._at)
+        if match is None:
+            raise IndexError
+        self._at = match.end()
+        line = bisect_right(self._starts, match.start(1))
+        return match[1], Node(line, match.start(1) - self._starts[line - 1] + 1)
+
+
+def _decoded(token: str) -> Any:
+    try:
+        return json.loads(token)
+    except ValueError:
+        return token

@@ -1,0 +1,73 @@
+"""Rules of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trio_sched.simulator.status_errors import (
+    FieldProblem,
+    bad_value,
+    duplicate,
+    forbidden_field,
+    required,
+    unsupported,
+)
+from trio_sched.simulator.validation import names
+from trio_sched.simulator.validation.pod_scheduling import EFFECTS
+from trio_sched.simulator.validation.resources import quantity_problems
+from trio_sched.simulator.validation.selectors import key_problems
+from trio_sched.simulator.validation.shapes import Json
+
+
+def node_problems(fields: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a new node."""
+    spec, status = fields.get("spec") or {}, fields.get("status") or {}
+    yield from _taint_problems(spec.get("taints") or [], "metadata.taints")
+    yield from _resource_problems(status)
+    networks = spec.get("podCIDRs") or []
+    for index, network in enumerate(networks):
+        if problem := names.cidr(network):
+            yield bad_value(f"spec.podCIDRs[{index}]", network, problem)
+    families = {":" in network for network in networks}
+    if len(networks) > 1 and (len(networks) > 2 or len(families) < 2):
+        yield bad_value("spec.podCIDRs", networks, "may specify no more than one CIDR for each IP family")
+
+
+def _taint_problems(taints: list[Json], path: str) -> Iterator[FieldProblem]:
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(taints):
+        where = f"{path}[{index}]"
+        key, value, effect = (taint.get(name) or "" for name in ("key", "value", "effect"))
+        yield from key_problems(key, f"{where}.key")
+        if problem := names.label_value(value):
+            yield bad_value(f"{where}.value", value, problem)
+        if not effect:
+            yield required(f"{where}.effect")
+        elif effect not in EFFECTS:
+            yield unsupported(f"{where}.effect", effect, EFFECTS)
+        if (key, effect) in seen:
+            yield duplicate(where, taint)
+        seen.add((key, effect))
+
+
+def _resource_problems(status: Json) -> Iterator[FieldProblem]:
+    for kind in ("capacity", "allocatable"):
+        for name, quantity in (status.get(kind) or {}).items():
+            yield from quantity_problems(name, quantity, f"status.{kind}.{name}")
+
+
+def node_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a node."""
+    yield from node_problems(new)
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    for field in ("podCIDR", "podCIDRs", "providerID"):
+        if before.get(field) and before.get(field) != after.get(field):
+            detail = 'node updates may not change podCIDR except from "" to valid'
+            if field == "providerID":
+                detail = 'node updates may not change providerID except from "" to valid'
+            yield forbidden_field(f"spec.{field}", detail)
+
+
+def node_status_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of the status of a node."""
+    yield from _resource_problems(new.get("status") or {})

@@ -1,0 +1,160 @@
+"""Rules of Services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from trio_sched.simulator.status_errors import (
+    FieldProblem,
+    bad_value,
+    duplicate,
+    forbidden_field,
+    required,
+    unsupported,
+)
+from trio_sched.simulator.validation import names
+from trio_sched.simulator.validation.metadata import label_problems
+from trio_sched.simulator.validation.selectors import key_problems
+from trio_sched.simulator.validation.shapes import Json
+
+_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
+
+
+def service_problems(fields: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a new Service."""
+    spec = fields.get("spec") or {}
+    kind, ports = spec.get("type") or "", spec.get("ports") or []
+    addresses = spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else [])
+    is_headless = addresses[:1] == ["None"]
+    if not ports and not is_headless and kind != "ExternalName":
+        yield required("spec.ports")
+    if kind not in _TYPES:
+        yield unsupported("spec.type", kind, _TYPES)
+    if kind in ("LoadBalancer", "NodePort") and is_headless:
+        yield bad_value("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
+    if kind == "ExternalName":
+        yield from _external_name_problems(spec, addresses)
+    yield from _port_problems(ports, kind)
+    yield from label_problems(spec.get("selector") or {}, "spec.selector")
+    yield from _affinity_problems(spec)
+    for index, address in enumerate(addresses):
+        if address != "None" and (problem := names.ip_address(address)):
+            yield bad_value(f"spec.clusterIPs[{index}]", address, problem)
+    if spec.get("clusterIPs") and spec.get("clusterIP") and spec["clusterIPs"][0] != spec["clusterIP"]:
+        yield bad_value("spec.clusterIPs", spec["clusterIPs"], "first value must match `clusterIP`")
+    for index, address in enumerate(spec.get("externalIPs") or ()):
+        if problem := names.ip_address(address):
+            yield bad_value(f"spec.externalIPs[{index}]", address, problem)
+    yield from _load_balancer_problems(spec, kind)
+    yield from _traffic_problems(spec, kind)
+
+
+def _external_name_problems(spec: Json, addresses: list[str]) -> Iterator[FieldProblem]:
+    for field, value in (
+        ("clusterIPs", addresses),
+        ("ipFamilies", spec.get("ipFamilies")),
+        ("ipFamilyPolicy", spec.get("ipFamilyPolicy")),
+    ):
+        if value:
+            yield forbidden_field(f"spec.{field}", "may not be set for ExternalName services")
+    name = (spec.get("externalName") or "").removesuffix(".")
+    if not name:
+        yield required("spec.externalName")
+    elif problem := names.subdomain(name):
+        yield bad_value("spec.externalName", name, problem)
+
+
+def _port_problems(ports: list[Json], kind: str) -> Iterator[FieldProblem]:
+    seen_names: set[str] = set()
+    seen: set[tuple[Any, Any]] = set()
+    seen_on_nodes: set[tuple[Any, Any]] = set()
+    for index, port in enumerate(ports):
+        path, name, number = f"spec.ports[{index}]", port.get("name") or "", port.get("port") or 0
+        protocol, target, on_node = (
+            port.get("protocol") or "TCP",
+            port.get("targetPort") or number,
+            port.get("nodePort"),
+        )
+        if not name and len(ports) > 1:
+            yield required(f"{path}.name")
+        elif name and (problem := names.dns_label(name)):
+            yield bad_value(f"{path}.name", name, problem)
+        if name and name in seen_names:
+            yield duplicate(f"{path}.name", name)
+        seen_names.add(name)
+        if problem := names.port_number(number):
+            yield bad_value(f"{path}.port", number, problem)
+        if protocol not in _PROTOCOLS:
+            yield unsupported(f"{path}.protocol", protocol, _PROTOCOLS)
+        if problem := names.port_name(target) if isinstance(target, str) else names.port_number(target):
+            yield bad_value(f"{path}.targetPort", target, problem)
+        if port.get("appProtocol") is not None:
+            yield from key_problems(port["appProtocol"], f"{path}.appProtocol")
+        if on_node and kind == "ClusterIP":
+            yield forbidden_field(f"{path}.nodePort", "may not be used when `type` is 'ClusterIP'")
+        if on_node and (protocol, on_node) in seen_on_nodes:
+            yield duplicate(f"{path}.nodePort", on_node)
+        seen_on_nodes.add((protocol, on_node))
+        if (protocol, number) in seen:
+            yield duplicate(path, {"protocol": protocol, "port": number})
+        seen.add((protocol, number))
+
+
+def _affinity_problems(spec: Json) -> Iterator[FieldProblem]:
+    affinity, config = spec.get("sessionAffinity") or "", spec.get("sessionAffinityConfig")
+    path = "spec.sessionAffinityConfig"
+    if affinity not in ("ClientIP", "None"):
+        yield unsupported("spec.sessionAffinity", affinity, ("ClientIP", "None"))
+    elif affinity == "None":
+        if config is not None:
+            yield forbidden_field(path, "must not be set when session affinity is None")
+    else:
+        seconds = ((config or {}).get("clientIP") or {}).get("timeoutSeconds", 10_800)
+        if not 0 < seconds <= 86_400:
+            detail = "must be greater than 0 and less than 86400"
+            yield bad_value(f"{path}.clientIP.timeoutSeconds", seconds, detail)
+
+
+def _load_balancer_problems(spec: Json, kind: str) -> Iterator[FieldProblem]:
+    only = "may only be used when `type` is 'LoadBalancer'"
+    ranges = spec.get("loadBalancerSourceRanges") or []
+    if kind != "LoadBalancer":
+        if ranges:
+            yield forbidden_field("spec.LoadBalancerSourceRanges", only)
+        for field in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
+            if spec.get(field) is not None:
+                yield forbidden_field(f"spec.{field}", only)
+    elif spec.get("loadBalancerClass") is not None:
+        yield from key_problems(spec["loadBalancerClass"], "spec.loadBalancerClass")
+    for index, network in enumerate(ranges):
+        if problem := names.cidr(network.strip()):
+            yield bad_value(f"spec.LoadBalancerSourceRanges[{index}]", network.strip(), problem)
+
+
+def _traffic_problems(spec: Json, kind: str) -> Iterator[FieldProblem]:
+    external, health = spec.get("externalTrafficPolicy") or "", spec.get("healthCheckNodePort") or 0
+    is_external = kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and bool(spec.get("externalIPs")))
+    if external and not is_external:
+        detail = "may only be set for externally-accessible services"
+        yield bad_value("spec.externalTrafficPolicy", external, detail)
+    elif external and external not in ("Cluster", "Local"):
+        yield unsupported("spec.externalTrafficPolicy", external, ("Cluster", "Local"))
+    if health and not (kind == "LoadBalancer" and external == "Local"):
+        detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        yield bad_value("spec.healthCheckNodePort", health, detail)
+    for field, choices in (
+        ("internalTrafficPolicy", ("Cluster", "Local")),
+        ("trafficDistribution", _DISTRIBUTIONS),
+        ("ipFamilyPolicy", ("SingleStack", "PreferDualStack", "RequireDualStack")),
+    ):
+        if spec.get(field) is not None and spec[field] not in choices:
+            yield unsupported(f"spec.{field}", spec[field], choices)
+    families = spec.get("ipFamilies") or []
+    for index, family in enumerate(families):
+        if family not in ("IPv4", "IPv6"):
+            yield unsupported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
+        elif family in families[:index]:
+            yield duplicate(f"spec.ipFamilies[{index}]", family)
