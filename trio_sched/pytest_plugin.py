@@ -54,9 +54,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _run_on_jumping_clock(function: Any, *args: Any, clock: Any = None, **options: Any) -> Any:
     import trio
-    from trio.testing import MockClock
 
-    return trio.run(function, *args, clock=clock or MockClock(autojump_threshold=0), **options)
+    from trio_sched.simulator import jumping_clock
+
+    return trio.run(function, *args, clock=clock or jumping_clock(), **options)
 
 
 @pytest.hookimpl

@@ -41,10 +41,15 @@ class Group:
     """Whether defaults of attributes are shown."""
     has_table: bool = False
     """Whether the attributes are in a table of its text already."""
+    has_methods: bool = True
+    """Whether methods are shown; another page may have them."""
 
     def definitions(self) -> list[Definition]:
         """Those of its names."""
-        return [define(self.module, name) for name in self.names]
+        found = [define(self.module, name) for name in self.names]
+        if self.has_methods:
+            return found
+        return [evolve(one, methods=()) if isinstance(one, Class) else one for one in found]
 
 
 @frozen

@@ -19,7 +19,31 @@ HEADER: Final = """\
 
 The hooks of plugins, in the order a pod meets them. A plugin is a class with a `name` and an
 `__init__(self, args, handle)`; its methods marked with `@hookimpl` implement the hook of the same name. A method may
-name fewer arguments than are listed here, never others.
+name fewer arguments than are listed here, never others. With types, as mypy wants them in strict mode:
+
+```python
+from trio_sched.plugin_api import Action, EventRegistration, Handle, NodeView, Pod, Resource, Status
+from trio_sched.plugin_api import hookimpl, on, unresolvable
+
+
+class TeamNodes:
+    name = "TeamNodes"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        pass
+
+    @hookimpl
+    def filter_node(self, pod: Pod, node: NodeView) -> Status | None:
+        is_right = node.labels.get("team") == pod.labels.get("team")
+        return None if is_right else unresolvable("node(s) belonged to another team")
+
+    @hookimpl
+    def events_to_register(self) -> list[EventRegistration]:
+        return [
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            on(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_LABEL),
+        ]
+```
 
 Only `post_filter`, `pre_bind`, `bind` and `post_bind` may be `async def`, and `run` must be; any other hook that is
 `async def` is refused when the plugin is loaded.

@@ -65,7 +65,7 @@ GROUPS: Final = (
     Group("Other answers", ("Wait", "PostFilterResult", "PreFlight")),
     Group("What hooks get", ("CycleState", "Diagnosis", "NodeStatuses", "fit_error", "QueuedPod")),
     Group("Pod groups", ("PodGroupInfo", "Placement", "PlacementAssignments", "PodGroupTrial")),
-    Group("Hooks", ("hookimpl", "ExtensionPoints")),
+    Group("Hooks", ("hookimpl", "ExtensionPoints"), "Each of them is in [hooks](hooks.md).", has_methods=False),
 )
 API_PAGE: Final = ApiPage("statuses.md", HEADER, GROUPS)
 

@@ -166,6 +166,47 @@ def test_a_signal_ends_a_served_cluster_and_removes_its_kubeconfig(
     assert list(folder.iterdir()) == []
 
 
+SIGNALLING: Final = """
+import os, signal
+
+from trio_sched.plugin_api import hookimpl
+
+
+class Signalling:
+    name = "Signalling"
+
+    def __init__(self, args, handle):
+        pass
+
+    @hookimpl
+    def filter_node(self, pod, node):
+        os.kill(os.getpid(), signal.{signal})
+"""
+SIGNALLING_CONFIG: Final = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - plugins: {multiPoint: {enabled: [{name: Signalling}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [("SIGINT", ExitCode.INTERRUPTED), ("SIGTERM", ExitCode.TERMINATED), ("SIGHUP", ExitCode.HUNG_UP)],
+)
+def test_signals_during_a_simulation_leave_no_traceback(
+    number: str, code: ExitCode, small_cluster: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "signalling.py").write_text(SIGNALLING.format(signal=number), encoding="utf-8")
+    (tmp_path / "config.yaml").write_text(SIGNALLING_CONFIG, encoding="utf-8")
+    files = ["-f", str(small_cluster), "--plugin", "signalling.py", "--config", "config.yaml"]
+    program = [sys.executable, "-m", "trio_sched", "simulate", *files]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert "abandoned" not in done.stderr
+
+
 HEAVY: Final = ("trio", "numpy", "httpx", "rich", "click", "yaml", "msgspec", "prometheus_client", "asyncio")
 
 

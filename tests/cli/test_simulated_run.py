@@ -1,5 +1,6 @@
 """What plugins do in a simulation: real requests while the simulated time stands still."""
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -74,6 +75,25 @@ async def test_it_waits_for_the_time_at_which_a_plugin_wants_a_gated_pod_to_be_t
     assert 9 * 3600 <= outcome.simulated_seconds < 9 * 3600 + 5
     assert outcome.settled
     assert "only after a flush" not in caplog.text
+
+
+async def test_pods_that_are_kept_moving_at_one_instant_are_told(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trio_sched.cli.standstill.LIMIT_SECONDS", 0.2)
+
+    class Restless(PluginBase):
+        @hookimpl
+        def pre_filter(self, pod: Pod) -> Status | None:
+            if "stands still" in caplog.text:
+                return None
+            self.handle.activate([pod])
+            return unschedulable("not yet")
+
+    outcome = await run_simulation(plan_with(Restless), lambda _decided, _all: None)
+    assert [one.node for one in outcome.placements] == ["n"]
+    (warning,) = [record for record in caplog.records if "stands still" in record.message]
+    assert re.search(r"pods were tried \d+ times at one instant", warning.message)
 
 
 async def test_plugins_make_real_requests_in_no_simulated_time(

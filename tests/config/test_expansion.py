@@ -137,3 +137,14 @@ def test_the_used_profile_tells_only_plugins_that_run() -> None:
     assert "ImageLocality" in entries
     assert "Zed" not in entries
     assert entries == sorted(entries)
+
+
+def test_who_must_be_disabled_at_queue_sort_is_named() -> None:
+    with pytest.raises(ConfigError) as caught:
+        expand("{queueSort: {disabled: [{name: '*'}]}}")
+    assert caught.value.hint == "Enable one at plugins.queueSort, PrioritySort for instance."
+    plugins = profile("{multiPoint: {enabled: [{name: ShortestFirst}]}}")
+    with pytest.raises(ConfigError) as caught:
+        expand_profile(plugins, {**KNOWN_PLUGINS, "ShortestFirst": KNOWN_PLUGINS["PrioritySort"]})
+    hint = "They are PrioritySort and ShortestFirst: disable all but one of them at plugins.queueSort."
+    assert caught.value.hint == hint

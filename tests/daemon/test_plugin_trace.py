@@ -161,7 +161,7 @@ NODES = NodeColumns(make_table([node(f"n{number}") for number in range(12)]))
 @pytest.mark.parametrize(
     ("hook", "returned", "answer"),
     [
-        ("permit", Wait(3.0, "for others"), "wait 3 s for others"),
+        ("permit", Wait(3.0, "for others"), "wait 3 s: for others"),
         ("permit", None, "nothing"),
         ("sign", None, "not to be cached"),
         ("pre_filter", PreFilterResult(frozenset({"n2", "n1"})), "only 2 nodes: n1 n2"),

@@ -191,3 +191,37 @@ async def test_endless_times_and_other_things_than_pods(autojump_clock: MockCloc
         assert timers(cluster) == 1
         with pytest.raises(TypeError, match="takes a pod, not str"):
             handle.retry_after("p", 5)  # type: ignore[arg-type]  # that is the mistake
+
+
+class Impatient(PluginBase):
+    """Has every pod tried again at once, from pre_enqueue and for ever."""
+
+    @hookimpl
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        type(self).log.append(self.handle.now())
+        self.handle.retry_after(pod, 0.0)
+        return unschedulable("not yet")
+
+
+class Mutual(PluginBase):
+    """Every pod that comes into the queue has all others tried again at once."""
+
+    @hookimpl
+    def pre_enqueue(self, pod: Pod) -> None:
+        type(self).log.append(self.handle.now())
+        for one in self.handle.pending_pods():
+            if one.pod.name != pod.name:
+                self.handle.retry_after(one.pod, 0.0)
+
+
+@pytest.mark.parametrize("plugin", [Impatient, Mutual])
+async def test_time_passes_although_a_plugin_asks_for_a_retry_at_once_for_ever(
+    plugin: type[PluginBase], autojump_clock: MockClock
+) -> None:
+    plugin.log.clear()
+    async with virtual_cluster(nodes=1, plugins=[plugin], real_seconds=5) as cluster:
+        for name in ("p", "q", "r"):
+            await cluster.create(pod(name, cpu="1000"))
+            await trio.sleep(5)
+        await trio.sleep(60)
+    assert 60 <= len(plugin.log) < 600

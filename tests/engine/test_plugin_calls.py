@@ -373,3 +373,9 @@ def test_a_value_that_cannot_be_cloned_names_its_key(error: BaseException) -> No
 def test_registrations_are_a_bounded_number_of_events(registrations: Any) -> None:
     problem = failed(call_events_to_register, hook("events_to_register", lambda: registrations))
     assert problem.problem.startswith("events_to_register returned ")
+
+
+@pytest.mark.parametrize("returned", [on(Resource.NODE, Action.ADD), None])
+def test_a_list_that_was_forgotten_is_asked_for(returned: Any) -> None:
+    problem = failed(call_events_to_register, hook("events_to_register", lambda: returned))
+    assert problem.problem.endswith("; return a list of on(resource, action, hint)")

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Hashable
 from typing import Any, ClassVar
 
@@ -182,6 +183,7 @@ def test_a_raising_constructor_is_a_plugin_error() -> None:
     ) as caught:
         build(pre_enqueue=["Fussy"])
     assert isinstance(caught.value.__cause__, OSError)
+    assert re.search(r"no licence \(\w+\.py:\d+\)$", str(caught.value))
 
 
 def test_missing_plugins_and_invalid_arguments_are_reported() -> None:

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -179,5 +180,6 @@ def test_a_plugin_whose_events_to_register_raises_is_named() -> None:
         def events_to_register(self) -> list[EventRegistration]:
             raise LookupError("nothing to say")
 
-    with pytest.raises(BadPlugin, match=r"plugin 'Mute' from class .*Mute: events_to_register raised LookupError"):
+    with pytest.raises(BadPlugin, match=r"'Mute' from class .*Mute: events_to_register raised LookupError") as caught:
         build_hint_table(make_profile([Mute]))
+    assert re.search(r"nothing to say \(test_queueing_hints\.py:\d+\)$", str(caught.value))

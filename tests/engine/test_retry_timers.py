@@ -1,6 +1,6 @@
 import math
 
-from trio_sched.engine.retry_timers import RetryTimers
+from trio_sched.engine.retry_timers import PAUSE_SECONDS, RetryTimers
 
 
 def test_timers_end_in_order_and_are_forgotten() -> None:
@@ -42,3 +42,27 @@ def test_a_plugin_that_changes_its_mind_for_ever_takes_no_memory() -> None:
         timers.start("u", "ns/a", "P", 1e6 - step)
     assert len(timers._heap) <= 100
     assert timers.next_due == 1e6 - 9_999
+
+
+def test_a_plugin_that_asks_at_once_again_and_again_has_to_wait() -> None:
+    timers = RetryTimers()
+    timers.start("u", "ns/a", "P", 5.0)
+    assert timers.pop_due(5.0) == [("u", "ns/a", "P")]
+    timers.start("u", "ns/a", "P", 5.0)
+    timers.start("u", "ns/a", "Q", 5.0)  # another plugin
+    timers.start("v", "ns/b", "P", 5.0)  # another pod
+    assert {uid + plugin for uid, _key, plugin in timers.pop_due(5.0)} == {"uQ", "vP"}
+    assert timers.next_due == 5.0 + PAUSE_SECONDS
+    timers.pop_due(6.0)
+    timers.start("u", "ns/a", "P", 9.0)  # late enough by itself
+    assert timers.next_due == 9.0
+
+
+def test_nothing_is_left_of_pods_that_are_gone() -> None:
+    timers = RetryTimers()
+    timers.start("u", "ns/a", "P", 5.0)
+    timers.pop_due(5.0)
+    timers.forget("u")
+    assert not timers._ended
+    timers.start("u", "ns/a", "P", 5.0)
+    assert timers.next_due == 5.0

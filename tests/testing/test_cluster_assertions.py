@@ -2,12 +2,16 @@
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
 
 import pytest
+import trio
 
+from trio_sched.errors import TrioSchedError
 from trio_sched.plugin_api import Handle, NodeView, Pod, Status, Wait, hookimpl, unschedulable
-from trio_sched.testing import Outcome, node, pod, run_virtual, schedule, virtual_cluster
+from trio_sched.testing import Outcome, VirtualCluster, node, pod, run_virtual, schedule, virtual_cluster
 
 Clock = Any
 
@@ -70,7 +74,10 @@ async def test_a_failure_says_where_the_pod_is_and_why(autojump_clock: Clock) ->
             lambda: cluster.assert_pending("foreign", plugin="NodeName")
         )
 
-        cluster.assert_pending("gated", plugin="Gatekeeper")
+        cluster.assert_pending("gated", plugin="Gatekeeper", reason="not approved")
+        cluster.assert_pending("gated", reason=re.compile("^not"))
+        text = text_of(lambda: cluster.assert_pending("gated", reason="no room"))
+        assert "settle" not in text  # no attempt would follow
         assert "kept out of the queue by Gatekeeper: not approved" in text_of(lambda: cluster.assert_scheduled("gated"))
         assert "(waits on permit)" in text_of(lambda: cluster.assert_scheduled("waiting"))
         assert "its schedulerName is 'somebody-else'; the profiles are default-scheduler" in text_of(
@@ -91,6 +98,54 @@ async def test_waiting_has_an_end(autojump_clock: Clock) -> None:
         await cluster.create(pod("p"))
         with pytest.raises(AssertionError, match="pod default/p should be on a node, but it is pending"):
             await cluster.wait_scheduled("p", within_seconds=30)
+
+
+async def test_a_day_of_waiting_takes_no_time(autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    look = VirtualCluster.pod
+    monkeypatch.setattr(VirtualCluster, "pod", lambda *args: looks.append(args[1]) or look(*args))
+    async with virtual_cluster(nodes=[node("bad")], plugins=[Gatekeeper]) as cluster:
+        await cluster.create(pod("p"))
+        began = cluster.api.now()
+
+        async def follow() -> None:
+            await trio.sleep(24 * 3600 + 0.01)
+            await cluster.create(node("good"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(follow)
+            await cluster.wait_scheduled("p", on="good", within_seconds=25 * 3600)
+        assert (cluster.api.now() - began).total_seconds() < 24 * 3600 + 1
+        assert cluster.events("Scheduled", about="p")
+        assert len(looks) < 24 * 3600 / 5
+
+
+async def test_waiting_tells_that_the_scheduler_has_failed(autojump_clock: Clock) -> None:
+    class Failing(Gatekeeper):
+        name = "Failing"
+
+        @hookimpl
+        async def run(self) -> None:
+            await trio.sleep(100)
+            raise ValueError("out of order")
+
+    async def wait() -> None:
+        async with virtual_cluster(nodes=[node("bad")], plugins=[Failing()]) as cluster:
+            await cluster.create(pod("p"))
+            await cluster.wait_scheduled("p", within_seconds=3600)
+
+    with pytest.raises(TrioSchedError, match="out of order"):
+        await wait()
+
+
+async def test_a_cluster_begins_when_the_test_says(autojump_clock: Clock) -> None:
+    begins = datetime(2026, 3, 29, 0, 30, tzinfo=ZoneInfo("Europe/Berlin"))  # the night of the change to summer time
+    async with virtual_cluster(nodes=1, begins=begins) as cluster:
+        await trio.sleep(3 * 3600)
+        assert cluster.api.now().astimezone(begins.tzinfo).hour == 4
+    with pytest.raises(ValueError, match=r"begins=.* has no time zone; add tzinfo=UTC"):
+        async with virtual_cluster(begins=datetime(2026, 3, 29)):
+            pass
 
 
 async def test_an_instance_serves_all_profiles_and_can_be_looked_at(autojump_clock: Clock) -> None:

@@ -385,6 +385,34 @@ def test_a_plugin_that_only_works_in_the_background_is_checked_too() -> None:
     assert "initializing failed: LookupError: lost" in problems_of(Broken)[0]
 
 
+class Fetching(Base):
+    """Answers by data that only ``run`` has."""
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self.data: dict[str, float] = {}
+
+    @hookimpl
+    async def run(self) -> None:
+        raise AssertionError("is not called")
+
+    @hookimpl
+    def score(self, pod: Pod, nodes: NodeColumns) -> Any:
+        return np.array([self.data.get(name, 0) for name in nodes.names])
+
+
+def test_what_run_fetches_is_given_by_the_test() -> None:
+    check_conformance(Fetching)
+    prepared: list[Any] = []
+
+    def prepare(plugin: Fetching) -> None:
+        prepared.append(plugin)
+        plugin.data = {"a": 0.5}
+
+    (problem, *_) = problems_of(Fetching, nodes=[node("a"), node("b")], prepare=prepare)
+    assert "score returned an array of dtype float64" in problem
+    assert len(set(map(id, prepared))) > 1
+
+
 def test_a_forgotten_mark_is_found() -> None:
     class Broken(Base):
         @hookimpl

@@ -227,7 +227,7 @@ def _start_findings(config: SchedulerConfig, gates: FeatureGates, registry: Plug
     try:
         resolve_profiles(apply_extenders(config), PointsByPlugin(registry), gates)
     except TrioSchedError as error:
-        yield Finding("profiles", str(error))
+        yield Finding("profiles", f"{error}. {error.hint}" if error.hint else str(error))
     for index, extender in enumerate(config.extenders):
         tls = extender.tls_config
         if tls is not None and not (tls.ca_file or tls.cert_file or tls.key_file):

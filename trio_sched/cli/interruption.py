@@ -38,7 +38,7 @@ class Interruption:
         self._number = signal.Signals(number)
         handler = signal.getsignal(signal.SIGINT)
         if callable(handler):
-            handler(number, frame)
+            handler(signal.SIGINT, frame)  # trio's handler takes no other
         else:  # started with SIGINT ignored, as shells start what ends in "&"
             raise KeyboardInterrupt
 

@@ -19,7 +19,6 @@ from attrs import frozen
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
-from trio.testing import MockClock
 
 from trio_sched.cli.chosen_plugins import PointsByPlugin
 from trio_sched.cli.exit_code import ExitCode
@@ -40,7 +39,7 @@ from trio_sched.documents.durations import parse_duration
 from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.kube_client.files import describe_os_error
 from trio_sched.objects.timestamps import SECOND_NS, parse_time
-from trio_sched.simulator import load_manifests
+from trio_sched.simulator import jumping_clock, load_manifests
 from trio_sched.simulator.manifest_checks import CheckedManifests
 
 _LATEST: Final = 221_845_392_000.0
@@ -284,7 +283,7 @@ def _refuse_extenders(settings: DaemonSettings) -> None:
 
 def _simulate(plan: Plan) -> Outcome:
     with _progress() as progress:
-        return trio.run(run_simulation, plan, progress, clock=MockClock(autojump_threshold=0.0))
+        return trio.run(run_simulation, plan, progress, clock=jumping_clock())
 
 
 def _show(outcome: Outcome, output: str, *, every_pod: bool) -> None:

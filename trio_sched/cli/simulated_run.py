@@ -11,6 +11,7 @@ import trio
 from attrs import define, evolve, field, frozen
 
 from trio_sched.cli.outcome import Outcome, is_decided, read_outcome
+from trio_sched.cli.standstill import Standstill
 from trio_sched.config.schema import ClientConnection
 from trio_sched.daemon.assembly import assemble
 from trio_sched.daemon.plugin_http import BlockingTransport
@@ -86,6 +87,9 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
             await scheduling.start(partial(run_daemon, assembly, stop=stop))
             activity.gated = assembly.scheduler.queue.gated
             activity.retries = lambda: len(assembly.scheduler.queue.retries)
+            trio.lowlevel.add_instrument(
+                Standstill(lambda: activity.undecided, lambda: assembly.scheduler.queue.counters.incoming)
+            )
             with activity.followed(progress):
                 if plan.for_seconds is None:
                     settled = await activity.wait_until_idle()
@@ -156,6 +160,11 @@ class Activity:
     changed_at: float = field(factory=trio.current_time, init=False)
     _undecided: set[str] = field(factory=set, init=False)
     _ending: set[str] = field(factory=set, init=False)
+
+    @property
+    def undecided(self) -> int:
+        """How many pods are not decided on."""
+        return len(self._undecided)
 
     @property
     def is_idle(self) -> bool:

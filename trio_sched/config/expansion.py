@@ -88,7 +88,13 @@ def expand_profile(profile: Profile, points_of: PointsOf, gates: FeatureGates = 
     names = {point: _expand_point(point, profile.plugins[point], multi_point, points_of) for point in _TYPE_NAMES}
     name = f"profile with scheduler name {quote(profile.scheduler_name)}"
     if len(names["queue_sort"]) != 1:
-        raise ConfigError.of(f"only one queue sort plugin required for {name}, but got {len(names['queue_sort'])}")
+        found = names["queue_sort"]
+        error = ConfigError.of(f"only one queue sort plugin required for {name}, but got {len(found)}")
+        if found:
+            error.hint = f"They are {' and '.join(found)}: disable all but one of them at plugins.queueSort."
+        else:
+            error.hint = "Enable one at plugins.queueSort, PrioritySort for instance."
+        raise error
     if not names["bind"]:
         raise ConfigError.of(f"at least one bind plugin is needed for {name}")
     if len(names["placement_generate"]) > 1:

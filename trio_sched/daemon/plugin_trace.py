@@ -212,7 +212,7 @@ def _described(hook: str, args: tuple[Any, ...], returned: Any) -> str:
         nominated = f"nominated {returned.nominated_node_name}" if returned.nominated_node_name else "no node nominated"
         return nominated if returned.status is None else f"{nominated}; {_status(returned.status)}"
     if isinstance(returned, Wait):
-        return f"wait {returned.timeout_seconds:g} s {returned.message}".rstrip()
+        return f"wait {returned.timeout_seconds:g} s" + (f": {returned.message}" if returned.message else "")
     if isinstance(returned, np.ndarray) and nodes is not None and returned.shape == (len(nodes),):
         return _first(f"{name}={score}" for name, score in zip(nodes.names, returned.tolist(), strict=True))
     if isinstance(returned, np.ndarray):

@@ -170,6 +170,18 @@ def _from_plugin_on(traceback: TracebackType | None) -> TracebackType | None:
     return None
 
 
+def place_in_plugin(error: BaseException | None) -> str:
+    """Where a plugin has raised *error*, as `` (file.py:12)``, or nothing; for texts without a traceback."""
+    traceback = None if error is None else _from_plugin_on(error.__traceback__)
+    if traceback is None:
+        return ""
+    file, line = traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
+    while (traceback := traceback.tb_next) is not None:
+        if traceback.tb_frame.f_code.co_filename == file:
+            line = traceback.tb_lineno
+    return "" if file.startswith("<") else f" ({plain_text(file.rpartition('/')[2])}:{line})"
+
+
 def wrong_return_value(hook: BoundHook, returned: object, problem: str = "", fix: str = "") -> HookFailed:
     """The failure of a plugin that returned something that the hook cannot return."""
     if not problem:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from itertools import islice
-from types import CoroutineType
+from types import CoroutineType, NoneType
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -52,6 +52,8 @@ from trio_sched.snapshot.node_columns import NodeColumns
 T = TypeVar("T")
 
 _MAX_REGISTRATIONS: Final = 1000
+_NO_REGISTRATIONS: Final = (str, bytes, CoroutineType, EventRegistration, NoneType)
+"""What is returned by mistake: text can be iterated over, the others are a list or a return that was forgotten."""
 _INT64: Final = np.dtype(np.int64)
 _MAY_SKIP: Final = frozenset(hook for hook, codes in SUPPORTED.items() if Code.SKIP in codes)
 
@@ -387,7 +389,7 @@ def call_events_to_register(hook: BoundHook) -> list[EventRegistration]:
     """
     try:
         returned = hook.function()
-        unusable = type(returned) in (str, bytes, CoroutineType)
+        unusable = type(returned) in _NO_REGISTRATIONS
         registrations = None if unusable else list(islice(returned, _MAX_REGISTRATIONS + 1))
     except BaseException as error:
         raise raised(hook, error) from error

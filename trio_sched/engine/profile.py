@@ -18,7 +18,7 @@ from trio_sched.config.resolved_profile import ResolvedProfile
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook, HookFunction, ScoreHook
 from trio_sched.engine.failure_guard import FailureGuard, FailureGuards
 from trio_sched.engine.guarded_hooks import guarded
-from trio_sched.engine.hook_failure import describe_error
+from trio_sched.engine.hook_failure import describe_error, place_in_plugin
 from trio_sched.engine.measurements import Measurements, ProfileMeasurements
 from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_sign
@@ -180,7 +180,8 @@ def build_profile(
         except (BadPlugin, KeyboardInterrupt):
             raise
         except BaseException as exc:  # a plugin's constructor, or a property, may raise anything, SystemExit too
-            raise BadPlugin(plugin, sources[plugin], f"initializing failed: {describe_error(exc)}") from exc
+            problem = f"initializing failed: {describe_error(exc)}{place_in_plugin(exc)}"
+            raise BadPlugin(plugin, sources[plugin], problem) from exc
         manager.register(instance, name=plugin)
         instances[plugin] = instance
         hooks[plugin] = set(hooks_of(plugin_class))

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.hook_failure import HookFailed, place_in_plugin
 from trio_sched.engine.measurements import ERROR, Measurements
 from trio_sched.engine.plugin_calls import call_events_to_register, call_hint
 from trio_sched.engine.plugin_errors import BadPlugin
@@ -199,7 +199,8 @@ def _entries_of(plugin: str, hook: BoundHook | None, extra: Iterable[str]) -> li
         try:
             registrations = call_events_to_register(hook)
         except HookFailed as failed:  # without its events its pods would wait in vain
-            raise BadPlugin(plugin, hook.source, failed.problem) from failed.__cause__
+            problem = f"{failed.problem}{place_in_plugin(failed.__cause__)}"
+            raise BadPlugin(plugin, hook.source, problem) from failed.__cause__
     entries = [
         HintEntry(
             plugin, r.event, _bound_hint(plugin, hook, r.hint), r.hint is Hint.SKIP, r.node_local, r.custom_resource

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import heapq
 import math
+from typing import Final
 
 from attrs import define, field
 
 _MAX_OVERTAKEN = 64
 """How many entries of the heap may be out of date, unless there are more that are not."""
+PAUSE_SECONDS: Final = 1.0
+"""How long a plugin that has had a pod tried again waits until it has it tried once more: two pods of a group that move
+each other, or a pod that moves itself, would keep the scheduler busy for ever, on a simulated clock at one instant."""
 
 
 @define(eq=False)
@@ -23,6 +27,8 @@ class RetryTimers:
     _heap: list[tuple[float, str, str, str]] = field(factory=list, init=False)
     """(when, uid, plugin, ``namespace/name``), some of them forgotten or overtaken by an earlier one."""
     _count: int = field(default=0, init=False)
+    _ended: dict[str, dict[str, float]] = field(factory=dict, init=False)
+    """UID → plugin → when its last timer ended."""
 
     def __len__(self) -> int:
         return self._count
@@ -31,7 +37,12 @@ class RetryTimers:
         return uid in self._due
 
     def start(self, uid: str, key: str, plugin: str, due: float) -> bool:
-        """Have the pod tried again at *due*; False if *plugin* has asked for an earlier time before."""
+        """Have the pod tried again at *due*; False if *plugin* has asked for an earlier time before.
+
+        Not before `PAUSE_SECONDS` have passed since the last time.
+        """
+        if uid in self._ended:
+            due = max(due, self._ended[uid].get(plugin, -math.inf) + PAUSE_SECONDS)
         of_pod = self._due.setdefault(uid, {})
         known = of_pod.get(plugin)
         if known is not None and known <= due:
@@ -46,6 +57,7 @@ class RetryTimers:
 
     def forget(self, uid: str) -> None:
         """The pod is gone or has a node."""
+        self._ended.pop(uid, None)
         of_pod = self._due.pop(uid, None)
         if of_pod is not None:
             self._count -= len(of_pod)
@@ -68,6 +80,7 @@ class RetryTimers:
             if not of_pod:
                 del self._due[uid]
             self._count -= 1
+            self._ended.setdefault(uid, {})[plugin] = now
             found.append((uid, key, plugin))
         return found
 

@@ -61,7 +61,8 @@ class Resource:
 
     ``UNSCHEDULABLE_POD`` is the rejected pod itself, whose changes hints are told. That other pods without a node
     change or go is no event, nor that they come unless the gate GangScheduling is on: a plugin that needs to know looks
-    at ``Handle.version("Pod")`` in its ``run``, and has pods tried by ``Handle.activate`` or ``Handle.retry_after``.
+    at ``Handle.version("Pod")`` in its ``run``, or is told of each new one by ``pre_enqueue``, and has others tried by
+    ``Handle.activate`` or ``Handle.retry_after``.
     """
 
     POD = "Pod"

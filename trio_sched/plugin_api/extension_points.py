@@ -71,7 +71,8 @@ class ExtensionPoints:
 
         When: before the pod enters the active or the backoff queue; must be fast.
         Return: None lets it in; any Status but success gates it, until one of your registered events moves it. A
-        failure gates it too.
+        failure gates it too. Which Status does not matter, and the API server is not told: the pod gets neither a
+        condition nor an event, as in kube-scheduler. `Handle.record_event` tells its owner why it waits.
         """
         raise NotImplementedError
 
@@ -234,8 +235,9 @@ class ExtensionPoints:
     def unreserve(self, pod: Pod, node_name: str, state: CycleState) -> None:
         """Release what reserve has reserved.
 
-        When: the pod will not run on the node after all; in reverse order, also if your reserve did not run. What you
-        return does not matter; a failure is only logged.
+        When: the pod will not run on the node after all; in reverse order, also if your reserve did not run, and also
+        after permit has let it pass, if binding it fails. It still counts on the node. What you return does not
+        matter; a failure is only logged.
         """
         raise NotImplementedError
 
@@ -343,7 +345,7 @@ class ExtensionPoints:
         """Work in the background for as long as the scheduler runs. Must be ``async``.
 
         When: started once by the supervisor, in its nursery, also if the plugin has no other hook. An exception stops
-        the scheduler with an error that names the plugin.
+        the scheduler with an error that names the plugin: catch what can fail, `HttpFailed` and OSError for instance.
 
         Each profile has an instance of the plugin, and each of them runs, in every replica. Two attributes of the class
         change that: ``run_once_per_process = True`` has only the instance of the first profile run (`Handle.shared` is

@@ -71,7 +71,10 @@ class WaitingPod(Protocol):
         ...
 
     def allow(self, plugin: str) -> None:
-        """*plugin* allows the pod; it is bound when no plugin is pending any more."""
+        """*plugin*, your own name, allows the pod; it is bound when no plugin is pending any more.
+
+        That of a plugin that is not pending changes nothing.
+        """
         ...
 
     def reject(self, plugin: str, message: str) -> bool:
@@ -98,7 +101,7 @@ class Handle(Protocol):
 
     @property
     def nodes(self) -> NodeColumns:
-        """All nodes as they are in this scheduling cycle; do not use it after the cycle."""
+        """All nodes as they are now, with assumed pods; in every hook and in ``run``. Ask anew after an ``await``."""
         ...
 
     def feature_enabled(self, gate: str) -> bool:
@@ -219,7 +222,9 @@ class Handle(Protocol):
         It is moved as by an event (``PluginRetry`` in metrics and logs): a gated pod through pre_enqueue again, a pod
         in backoff when that is over; one that is being tried goes on, and is tried once more if that fails. Of several
         calls of one plugin for one pod the earliest time counts. Once it is over, or the pod is gone or bound, nothing
-        is left of it; a call for such a pod does nothing. In a new configuration what was asked for still counts.
+        is left of it; a call for such a pod does nothing. In a new configuration what was asked for still counts. With
+        0 it is tried at once, but then not again by the same plugin within a second: pods that move each other would
+        keep the scheduler busy for ever.
 
         Raises:
             ValueError: *seconds* is negative.
@@ -238,7 +243,12 @@ class Handle(Protocol):
         ...
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Move those of *pods* that are unschedulable or in backoff to the active queue."""
+        """Have *pods* tried next, whatever they wait for.
+
+        That may be an event, the end of their backoff, or pre_enqueue, which is asked again; one that is being tried
+        is tried once more if that fails. Only after something has changed: pods that activate each other keep the
+        scheduler busy for ever.
+        """
         ...
 
     def dry_run_preemption(

@@ -98,7 +98,8 @@ class Http(Protocol):
     """Requests to other servers than the API server; ``await`` it, in hooks that may be ``async`` only.
 
     Connections are kept. Proxies and certificates come from the usual variables of the environment (``HTTPS_PROXY``,
-    ``NO_PROXY``, ``SSL_CERT_FILE``). At most ten redirects are followed, at most 16 MiB are read.
+    ``NO_PROXY``, ``SSL_CERT_FILE``). At most ten redirects are followed, without the ``Authorization`` header
+    to another host; at most 16 MiB are read.
     """
 
     async def get(

@@ -10,7 +10,7 @@ This package shares no code with ``kube_client``, so that one misreading of the 
 
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.bootstrap_roles import allows_by_bootstrap_roles
-from trio_sched.simulator.clock import trio_clock, wall_clock
+from trio_sched.simulator.clock import EPOCH_OF_TESTS, jumping_clock, trio_clock, wall_clock
 from trio_sched.simulator.controllers.together import Controllers
 from trio_sched.simulator.controllers.volumes import VolumeController, VolumePace
 from trio_sched.simulator.in_process import InProcessTransport
@@ -28,6 +28,7 @@ from trio_sched.simulator.scenario import load_manifests, populate
 from trio_sched.simulator.serve import serve
 
 __all__ = [
+    "EPOCH_OF_TESTS",
     "ApiServer",
     "Asked",
     "Controllers",
@@ -39,6 +40,7 @@ __all__ = [
     "VolumeController",
     "VolumePace",
     "allows_by_bootstrap_roles",
+    "jumping_clock",
     "leaving",
     "load_manifests",
     "populate",

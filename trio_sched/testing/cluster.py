@@ -16,6 +16,7 @@ import gc
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -35,6 +36,7 @@ from trio_sched.objects.node import Node
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.simulator import (
+    EPOCH_OF_TESTS,
     ApiServer,
     Controllers,
     ExtenderTransport,
@@ -107,7 +109,8 @@ class VirtualCluster(ClusterAssertions):
     """A running cluster: what a test changes in it and reads from it; made by `virtual_cluster`."""
 
     api: ApiServer
-    """The API server: ``faults``, ``stop``, ``resume``, ``restart``, ``compact``."""
+    """The API server: ``stop``, ``resume``, ``restart``, ``compact``; and ``faults`` with ``fail_next``, ``drop_next``,
+    ``set_latency`` and ``clear``."""
     schedulers: list[SchedulerProcess] = field(factory=list, init=False)
     """Every scheduler that was started, in that order, also those that have ended."""
     _settings: DaemonSettings
@@ -199,6 +202,20 @@ class VirtualCluster(ClusterAssertions):
                 f"profile {profile!r} has no plugin {name!r}; it has {', '.join(profiles[profile].plugins)}"
             )
         return profiles[profile].plugins[name]
+
+    def metric_value(self, plugin: str, name: str, /, **labels: Any) -> float:
+        """What *plugin* has counted in its metric *name* under *labels*, in the scheduler that was started last.
+
+        Of a histogram it is the number of observations.
+
+        Raises:
+            LookupError: no scheduler has started, or the plugin has made no such metric.
+            ValueError: the metric has other labels.
+        """
+        assembly = self.scheduler.assembly if self.schedulers else None
+        if assembly is None:
+            raise LookupError("no scheduler has started")
+        return assembly.loader.parts.plugin_metrics.value(name, labels, plugin)
 
     # --- changing objects -------------------------------------------------------------------------------------------
 
@@ -420,6 +437,7 @@ async def virtual_cluster(
     volumes: bool | VolumePace = True,
     leader_elect: bool = False,
     scheduler: bool = True,
+    begins: datetime = EPOCH_OF_TESTS,
     seed: int = 0,
     real_seconds: float = REAL_SECONDS,
     real_clock: Callable[[], float] = time.perf_counter,
@@ -445,6 +463,8 @@ async def virtual_cluster(
         volumes: whether a volume controller binds and provisions volumes, and how fast.
         leader_elect: whether schedulers use leader election.
         scheduler: start one, and wait until its caches are filled.
+        begins: the cluster's time at the beginning, which ``handle.wall_seconds()`` tells, with a time zone; by default
+            midnight of 1 January 2026 in UTC.
         seed: of all random choices; equal seeds give equal runs.
         real_seconds: how long the cluster may be busy, by *real_clock*, between two calls of the test; an endless loop
             would never end a test on a clock that jumps.
@@ -455,9 +475,12 @@ async def virtual_cluster(
         RealTimeExceeded: the cluster was busy for longer.
         PluginError: a plugin is missing or cannot be used.
         ConfigError: the configuration is not valid.
+        ValueError: *begins* has no time zone.
     """
+    if begins.utcoffset() is None:
+        raise ValueError(f"begins={begins!r} has no time zone; add tzinfo=UTC for instance")
     settings = cluster_settings(config, FeatureGates(overrides=dict(gates or {})), list(plugins), leader_elect)
-    api = ApiServer(now=trio_clock(), seed=seed)
+    api = ApiServer(now=trio_clock(begins.astimezone(UTC)), seed=seed)
     if bind_latency_seconds:
         api.faults.set_latency(bind_latency_seconds, verb="bind", resource="pods")
     traced = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -15,6 +16,8 @@ from trio_sched.simulator import ApiServer
 from trio_sched.testing.scheduler_process import SchedulerProcess
 
 _SECONDS_BETWEEN_LOOKS = 0.1
+_SECONDS_BETWEEN_CHECKS = 10.0
+"""How often is looked whether schedulers have failed, while nothing happens to pods."""
 _MAX_EVENTS = 10
 
 
@@ -57,7 +60,8 @@ class ClusterAssertions:
 
         Args:
             pod: the pod.
-            reason: a part of the message of its condition ``PodScheduled``, or a compiled pattern that is found there.
+            reason: a part of the message of its condition ``PodScheduled``, or of the reason of a ``pre_enqueue`` that
+                keeps it out of the queue; or a compiled pattern that is found in one of these.
             plugin: the plugin that has rejected it or keeps it out of the queue, of those that the scheduler noted.
 
         Returns:
@@ -70,8 +74,9 @@ class ClusterAssertions:
         condition = condition_of(found)
         if found.node_name:
             raise AssertionError(f"pod {found.key} should be pending, but it is {describe_pod(self, found)}")
-        message = "" if condition is None else condition.message
-        if not (reason.search(message) if isinstance(reason, re.Pattern) else reason in message):
+        messages = ["" if condition is None else condition.message]
+        messages += [info.gating_message for info in _queued(self, found) if info.gating_plugin]
+        if not any(reason.search(one) if isinstance(reason, re.Pattern) else reason in one for one in messages):
             wanted = repr(reason.pattern) if isinstance(reason, re.Pattern) else repr(reason)
             raise AssertionError(
                 f"pod {found.key} should be pending because of {wanted}, but it is {describe_pod(self, found)}"
@@ -123,12 +128,25 @@ class ClusterAssertions:
             AssertionError: it has none after *within_seconds* of the cluster's clock, or another one.
             TrioSchedError: a scheduler has failed.
         """
-        deadline = trio.current_time() + within_seconds
+        began = trio.current_time()
+        deadline = began + within_seconds
         while not _find(self, pod).node_name and trio.current_time() < deadline:
             for process in self.schedulers:
                 process.raise_failure()
-            await trio.sleep(_SECONDS_BETWEEN_LOOKS)
+            with trio.move_on_at(min(deadline, trio.current_time() + _SECONDS_BETWEEN_CHECKS)):
+                await _change_of_a_pod(self)
+                looks = math.floor((trio.current_time() - began) / _SECONDS_BETWEEN_LOOKS) + 1
+                await trio.sleep_until(began + looks * _SECONDS_BETWEEN_LOOKS)  # what follows from it has happened too
         return ClusterAssertions.assert_scheduled(self, pod, on=on)
+
+
+async def _change_of_a_pod(cluster: _Cluster) -> None:
+    changed = trio.Event()
+    end = cluster.api.store.collection("pods").listen(lambda _change: changed.set())
+    try:
+        await changed.wait()
+    finally:
+        end()
 
 
 def condition_of(pod: Pod) -> PodCondition | None:
@@ -149,7 +167,7 @@ def describe_pod(cluster: _Cluster, pod: Pod) -> str:
         lines.append(
             f"condition PodScheduled={condition.status} {condition.reason}: {condition.message or 'no message'}"
         )
-    elif not pod.node_name:
+    elif not pod.node_name and not any(info.gating_plugin for info in _queued(cluster, pod)):
         lines.append("it has no condition PodScheduled: no attempt is over yet; wait with `await cluster.settle()`")
     if rejectors := rejectors_of(cluster, pod):
         lines.append(f"rejected by: {', '.join(sorted(rejectors))}")

@@ -15,7 +15,6 @@ from trio_sched.daemon.object_references import reference_to
 from trio_sched.daemon.plugin_handle import check_event, check_retry
 from trio_sched.daemon.plugin_http import PluginHttp
 from trio_sched.daemon.plugin_log import PluginLog, plugin_log
-from trio_sched.engine.histogram import Histogram
 from trio_sched.engine.pod_group_state import PodGroupStates
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
@@ -240,12 +239,7 @@ class FakeHandle(FakeObjects):
             LookupError: no plugin has made such a metric, or two have.
             ValueError: the metric has other labels.
         """
-        found = [metric for metric in self._metrics.metrics.values() if metric.name == name]
-        if len(found) != 1:
-            made = ", ".join(metric.name for metric in self._metrics.metrics.values()) or "none"
-            raise LookupError(f"{len(found) or 'no'} plugins have made a metric {name!r}; there are: {made}")
-        value = found[0].values.get(found[0].key(labels) or (), 0.0)
-        return float(value.count) if isinstance(value, Histogram) else value
+        return self._metrics.value(name, labels)
 
     @property
     def http(self) -> PluginHttp:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import trio
-from trio.testing import MockClock
+
+from trio_sched.simulator import jumping_clock
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ def run_virtual(function: Callable[..., Awaitable[T]], *args: Any) -> T:
 
         run_virtual(watch)
 
-    Tasks run in the same order every time.
+    Tasks run in the same order every time. The clock waits for threads that run (``trio.to_thread``, ``trio.Path``).
 
     Returns:
         What *function* returns.
@@ -35,7 +36,7 @@ def run_virtual(function: Callable[..., Awaitable[T]], *args: Any) -> T:
         RuntimeError: trio runs already; ``await`` the function there.
     """
     with _same_order():
-        return trio.run(function, *args, clock=MockClock(autojump_threshold=0))
+        return trio.run(function, *args, clock=jumping_clock())
 
 
 @contextmanager

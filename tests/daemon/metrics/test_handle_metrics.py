@@ -198,3 +198,20 @@ def test_tests_read_them_from_the_fake_handle() -> None:
     assert handle.metric_value("data_age_seconds") == 1.5
     with pytest.raises(LookupError, match="no plugins have made a metric 'x'; there are: pods_total"):
         handle.metric_value("x")
+
+
+async def test_tests_read_them_from_a_virtual_cluster(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(nodes=1, plugins=[LoadAware], scheduler=False) as cluster:
+        with pytest.raises(LookupError, match="no scheduler has started"):
+            cluster.metric_value("LoadAware", "data_age_seconds")
+        await cluster.start_scheduler()
+        await cluster.create(pod("p"))
+        await cluster.wait_scheduled("p")
+        assert cluster.metric_value("LoadAware", "data_age_seconds") == 1.5
+        assert cluster.metric_value("LoadAware", "pods_total", namespace="other", **{"class": "a"}) == 0
+        with pytest.raises(LookupError, match="plugin 'LoadAware' has not made a metric 'x'; there are: pods_total"):
+            cluster.metric_value("LoadAware", "x")
+        with pytest.raises(LookupError, match="plugin 'Nobody' has not made a metric 'x'; there are: none"):
+            cluster.metric_value("Nobody", "x")
+        with pytest.raises(ValueError, match="takes the labels namespace, class, not none"):
+            cluster.metric_value("LoadAware", "pods_total")

@@ -137,6 +137,22 @@ class PluginMetricRegistry:
         for metric in list(self.metrics.values()):
             yield metric.exposed()
 
+    def value(self, name: str, labels: Mapping[str, object], plugin: str = "") -> float:
+        """What has been counted in the metric *name*, of *plugin* or of any; of a histogram the number of observations.
+
+        Raises:
+            LookupError: no plugin has made such a metric, or two have.
+            ValueError: the metric has other labels.
+        """
+        made = [metric for metric in self.metrics.values() if plugin in ("", metric.plugin)]
+        found = [metric for metric in made if metric.name == name]
+        if len(found) != 1:
+            names = ", ".join(metric.name for metric in made) or "none"
+            who = f"plugin {plugin!r} has not made" if plugin else f"{len(found) or 'no'} plugins have made"
+            raise LookupError(f"{who} a metric {name!r}; there are: {names}")
+        value = found[0].values.get(found[0].key(labels) or (), 0.0)
+        return float(value.count) if isinstance(value, Histogram) else value
+
     def reset(self) -> None:
         """Forget all values."""
         for metric in self.metrics.values():

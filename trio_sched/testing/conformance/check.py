@@ -38,7 +38,8 @@ class NotConforming(TrioSchedError, AssertionError):
         super().__init__(plugin, self.problems)
 
     def __str__(self) -> str:
-        return f"plugin {self.plugin!r} breaks {len(self.problems)} promises:\n  " + "\n  ".join(self.problems)
+        promises = "1 promise" if len(self.problems) == 1 else f"{len(self.problems)} promises"
+        return f"plugin {self.plugin!r} breaks {promises}:\n  " + "\n  ".join(self.problems)
 
 
 def _definition_problems(subject: Subject) -> Iterator[str]:
@@ -80,6 +81,7 @@ def check_conformance(
     args: Any = None,
     handle: FakeHandle | None = None,
     effort: int = 1,
+    prepare: Callable[[Any], object] | None = None,
 ) -> None:
     """Check that *plugin* keeps the contract of the extension points.
 
@@ -92,7 +94,7 @@ def check_conformance(
             check_conformance(MyPlugin, pods=[pod("small"), pod("big", cpu="3")])
 
     Labels, annotations, taints and the like that the plugin may read are taken from its code, its arguments and from
-    the objects that are given.
+    the objects that are given. ``run`` is not called: what it would fetch, *prepare* gives to the plugin.
 
     Args:
         plugin: the class; the name of an installed plugin; or an instance that the test has made with *handle*, of
@@ -105,13 +107,22 @@ def check_conformance(
         args: its ``pluginConfig``.
         handle: what it gets as its handle.
         effort: how many times as many random changes are tried.
+        prepare: is called with every instance before its hooks are; for data that ``run`` fetches.
 
     Raises:
         NotConforming: it does not; the error lists all violations, each with its fix.
     """
     problems = list(
         conformance_problems(
-            plugin, pods=pods, nodes=nodes, running=running, objects=objects, args=args, handle=handle, effort=effort
+            plugin,
+            pods=pods,
+            nodes=nodes,
+            running=running,
+            objects=objects,
+            args=args,
+            handle=handle,
+            effort=effort,
+            prepare=prepare,
         )
     )
     if problems:
@@ -146,6 +157,7 @@ def conformance_problems(
     args: Any = None,
     handle: FakeHandle | None = None,
     effort: int = 1,
+    prepare: Callable[[Any], object] | None = None,
     checks: Iterable[str] = CHECKS,
 ) -> Iterator[str]:
     """What `check_conformance` finds, each once, and of each check the first few."""
@@ -164,6 +176,7 @@ def conformance_problems(
             tuple(some_nodes() if nodes is None else nodes), tuple(some_running_pods() if running is None else running)
         ),
         effort=effort,
+        prepare=prepare,
     )
     try:
         watched = subject.fresh().watched_kinds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from random import Random
 from typing import Any
@@ -86,6 +86,8 @@ class Subject:
     """What `find_effective` has found: once for all checks."""
     effort: int = 1
     """How many times as many random changes are tried."""
+    prepare: Callable[[Any], object] | None = None
+    """Called with every instance before it is asked anything."""
 
     @property
     def name(self) -> str:
@@ -107,6 +109,8 @@ class Subject:
         args = {} if self.args is None else {self.name: self.args}
         trial = Trial(make_profile([self.given], args=args, handle=handle), handle)
         trial.show(self.cluster)
+        if self.prepare is not None:
+            self.prepare(trial.plugin)
         trial.reset_random()
         return trial
 

@@ -1,0 +1,48 @@
+import time
+
+import trio
+
+from trio_sched.simulator import jumping_clock
+
+
+def test_the_clock_jumps() -> None:
+    async def wait() -> float:
+        await trio.sleep(80_000)
+        return trio.current_time()
+
+    assert trio.run(wait, clock=jumping_clock()) == 80_000
+
+
+def test_time_stands_still_while_a_thread_runs() -> None:
+    async def wait() -> list[str]:
+        told = []
+
+        async def sleep() -> None:
+            await trio.sleep(3600)
+            told.append("an hour has passed")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sleep)
+            await trio.to_thread.run_sync(time.sleep, 0.05)
+            told.append(f"the thread ended at {trio.current_time():g} s")
+            await trio.Path(__file__).read_text(encoding="utf-8")
+            told.append(f"the file was read at {trio.current_time():g} s")
+        return told
+
+    assert trio.run(wait, clock=jumping_clock()) == [
+        "the thread ended at 0 s",
+        "the file was read at 0 s",
+        "an hour has passed",
+    ]
+
+
+def test_a_thread_that_is_abandoned_does_not_stop_the_clock_for_longer_than_it_runs() -> None:
+    async def wait() -> float:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: trio.to_thread.run_sync(time.sleep, 0.02, abandon_on_cancel=True))
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        await trio.sleep(60)
+        return trio.current_time()
+
+    assert trio.run(wait, clock=jumping_clock()) == 60
