@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import trio
-from attrs import evolve
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
@@ -73,10 +72,8 @@ async def test_every_call_for_a_chosen_pod_is_shown(
 ) -> None:
     caplog.set_level(logging.INFO)
     async with virtual_cluster(
-        nodes=[node("a"), node("b"), node("c")], plugins=[Talkative], scheduler=False
+        nodes=[node("a"), node("b"), node("c")], plugins=[Talkative], trace_plugins="default/web-*"
     ) as cluster:
-        cluster._settings = evolve(cluster._settings, trace_plugins=TraceSelector.read("default/web-*"))
-        await cluster.start_scheduler()
         for name in ("other", "web-1", "web-2"):
             await placed(cluster, name)
         assert lines(caplog, "other") == {}

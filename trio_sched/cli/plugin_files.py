@@ -21,6 +21,7 @@ from attrs import define, field, frozen
 
 from trio_sched.documents.files import read_bytes
 from trio_sched.engine.hook_failure import describe_error
+from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.plugin_errors import PluginError
 from trio_sched.engine.plugin_registry import PluginClass, check_contract, hooks_of
 from trio_sched.kube_client.files import describe_os_error
@@ -204,8 +205,7 @@ def _execute(path: str, code: Any) -> ModuleType:
         sys.modules.pop(name, None)
         if former is not None:
             sys.modules[name] = former
-        if isinstance(error, KeyboardInterrupt):
-            raise
+        raise_interrupt(error)
         raise PluginFileError(path, _line_of(error, path), f"importing it failed: {describe_error(error)}") from error
     return module
 
@@ -228,7 +228,6 @@ def _check(path: str, line: int, plugin: PluginClass) -> None:
     except PluginError as error:
         problem = str(error).removeprefix(f"plugin {name!r} from {path}, line {line}: ")
         raise PluginFileError(path, line, f"plugin {name!r}: {problem}") from error
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:  # a metaclass, or a signature, may raise anything
+        raise_interrupt(error)
         raise PluginFileError(path, line, f"plugin {name!r}: {describe_error(error)}") from error

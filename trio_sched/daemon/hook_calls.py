@@ -15,6 +15,7 @@ from trio_sched.daemon.limits import HOOK_SECONDS
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.hook_failure import HookTimedOut
 from trio_sched.engine.hook_steps import HookSteps
+from trio_sched.engine.interrupts import is_interrupt
 from trio_sched.engine.measurements import ERROR, ObserveCall, label_or_error
 from trio_sched.engine.plugin_calls import HookCall, HookResult
 
@@ -101,7 +102,7 @@ async def _make_call(call: HookCall) -> HookResult:
         return HookResult(error=error)
     except BaseException as error:
         inside = list(_leaves(error))
-        if any(issubclass(type(one), KeyboardInterrupt) for one in inside):
+        if any(is_interrupt(one) for one in inside):
             raise
         if any(type(one) is trio.Cancelled for one in inside):
             await trio.lowlevel.checkpoint_if_cancelled()

@@ -19,6 +19,7 @@ from trio_sched.documents.errors import shortened
 from trio_sched.engine.bound_hooks import BoundHook, HookFunction
 from trio_sched.engine.hook_failure import describe_error, describe_value, plain_text
 from trio_sched.engine.hook_times import HookTimes
+from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.pod_groups import PodGroupInfo
@@ -191,9 +192,8 @@ def describe_answer(hook: str, args: tuple[Any, ...], returned: Any) -> str:
     """What *hook* returned, in words; whatever it is."""
     try:
         return _described(hook, args, returned)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:  # explanations and __repr__ are the plugin's code
+        raise_interrupt(error)
         return f"{describe_value(returned)}, which cannot be shown: {describe_error(error)}"
 
 

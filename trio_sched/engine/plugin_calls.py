@@ -26,6 +26,7 @@ from trio_sched.engine.hook_failure import (
     raised,
     wrong_return_value,
 )
+from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.placement_values import MAX_PLACEMENTS, MAX_VICTIMS, read_placements, read_victims
 from trio_sched.engine.return_values import (
     SUPPORTED,
@@ -354,9 +355,8 @@ def call_sign(hooks: Iterable[BoundHook], pod: Pod) -> tuple[Hashable, ...]:
             raise raised(hook, error) from error
         try:
             hash(part)
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
+            raise_interrupt(error)
             raise wrong_return_value(hook, part, f"{describe_value(part)}, which is not hashable") from error
         if type(part) is CoroutineType:
             raise wrong_return_value(hook, part)

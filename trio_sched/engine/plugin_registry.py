@@ -15,6 +15,7 @@ from attrs import define, field
 
 from trio_sched.engine.argument_classes import UnreadableArgs, record_of
 from trio_sched.engine.failure_policy import check_failure_policy, read_failure_policy
+from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.likely_mistakes import close_attributes, unmarked_hooks
 from trio_sched.engine.plugin_errors import (
     AmbiguousPlugin,
@@ -167,9 +168,10 @@ class PluginRegistry:
             plugin = entry_point.load()
             if not is_built_in(plugin):
                 check_contract(name, source, plugin)
-        except (PluginError, KeyboardInterrupt):
+        except PluginError:
             raise
         except BaseException as exc:  # third-party code may raise anything, SystemExit too
+            raise_interrupt(exc)
             raise PluginLoadError(name, source, exc) from exc
         self._loaded[name], self._sources[name] = plugin, source
         return plugin  # type: ignore[no-any-return]  # an entry point may hold anything; check_contract looked

@@ -17,6 +17,7 @@ from attrs import define, field
 
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.hook_failure import HookFailed
+from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.kept_by_node import KeptByNode
 from trio_sched.engine.plugin_calls import clone_state
 from trio_sched.engine.profile import Profile
@@ -155,9 +156,10 @@ class DryRunCache:
         key = (profile, signature, priority)
         try:
             kept = self._kept.pop(key, None)
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # the parts of a signature are objects of plugins, whose __eq__ can raise anything
+        except (
+            BaseException
+        ) as error:  # the parts of a signature are objects of plugins, whose __eq__ can raise anything
+            raise_interrupt(error)
             self._kept.clear()
             kept = None
         if kept is None or kept.budgets is not budgets:

@@ -19,6 +19,7 @@ from trio_sched.engine.bound_hooks import BoundHook, FilterHook, HookFunction, S
 from trio_sched.engine.failure_guard import FailureGuard, FailureGuards
 from trio_sched.engine.guarded_hooks import guarded
 from trio_sched.engine.hook_failure import describe_error
+from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.measurements import Measurements, ProfileMeasurements
 from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_sign
@@ -168,9 +169,10 @@ def build_profile(
         try:
             instance = plugin_class(args, handle_of(plugin))
             check_attributes(plugin, sources[plugin], instance)
-        except (BadPlugin, KeyboardInterrupt):
+        except BadPlugin:
             raise
         except BaseException as exc:  # a plugin's constructor, or a property, may raise anything, SystemExit too
+            raise_interrupt(exc)
             raise BadPlugin(plugin, sources[plugin], f"initializing failed: {describe_error(exc)}") from exc
         manager.register(instance, name=plugin)
         instances[plugin] = instance

@@ -26,6 +26,7 @@ from trio_sched.engine.filtering import NominatedPods, PreFilterOutcome, run_pre
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import select_host
 from trio_sched.engine.incremental_evaluation import IncrementalEvaluation, NormalizedScores
+from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.kind_dependencies import KindDependencies
 from trio_sched.engine.nominated_pods import NominatedRows, statuses_with_nominated
 from trio_sched.engine.per_node_cache import PerNodeCache
@@ -271,9 +272,8 @@ class SignatureCache:
         try:
             found = self._evaluations.get(signature)
             is_uncached = signature in self._uncached
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # the parts are objects of plugins, whose __eq__ can raise anything
+        except BaseException as error:  # the parts are objects of plugins, whose __eq__ can raise anything
+            raise_interrupt(error)
             return None, True
         return (None if found is None or found.is_outdated else found), is_uncached
 
