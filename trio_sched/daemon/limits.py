@@ -51,6 +51,8 @@ HTTP_CLOSE_SECONDS: Final = 1.0
 """How long a stop waits for connections of plugins to be closed in order."""
 MAX_HTTP_CLIENTS: Final = 16
 """With different files of certificates; each has connections of its own."""
+RESTART_TASK_SECONDS: Final = 60.0
+"""How long after its failure the background task of a plugin is started again that does not fail closed."""
 MAX_PLUGIN_RETRY_SECONDS: Final = 10.0**9
 """Longer times are cut to this, so that they can be added to a time."""
 

@@ -184,7 +184,7 @@ class PluginTrace:
         if len(args) > 1 and isinstance(args[1], NodeView | str):
             fields["node"] = args[1] if isinstance(args[1], str) else args[1].name
         if state is not None and (written := state.keys()[before:]):
-            fields["wrote"] = [shortened(_text(key)) for key in written[:_SHOWN]]
+            fields["wrote"] = [_key(key) for key in written[:_SHOWN]]
         log.info("Plugin called", extra=fields)
 
 
@@ -231,6 +231,15 @@ def _verdicts(verdicts: Verdicts, nodes: NodeColumns) -> str:
     for code, count in list(zip(*np.unique(codes, return_counts=True), strict=True))[:_SHOWN]:
         parts.append(f"{count}: {_status(verdicts.explain(code.item()))}")
     return "; ".join(parts)
+
+
+def _key(key: Any) -> str:
+    """A key of the cycle state, whatever its ``__repr__`` does."""
+    try:
+        return shortened(_text(key))
+    except BaseException as error:
+        raise_interrupt(error)
+        return describe_value(key)
 
 
 def _first(texts: Iterable[str]) -> str:
