@@ -44,6 +44,7 @@ MAX_PLUGIN_LABEL_CHARACTERS: Final = 1000
 """Of the value of a label."""
 MAX_HTTP_BODY_BYTES: Final = 16 * 1024 * 1024
 """Of a response to a plugin, decompressed."""
+MAX_HTTP_SECONDS: Final = 10.0**9
 MAX_HTTP_REDIRECTS: Final = 10
 MAX_PARALLEL_HTTP: Final = 32
 """Requests of plugins at a time; each has a thread."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
@@ -337,7 +336,7 @@ def check_retry(pod: object, seconds: object) -> None:
     """
     if not isinstance(pod, Pod):
         raise TypeError(f"handle.retry_after takes a pod, not {type(pod).__name__}")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or math.isnan(seconds) or seconds < 0:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:  # NaN is not
         raise ValueError(f"handle.retry_after takes the seconds from now on, 0 or more, not {seconds!r}")
 
 
