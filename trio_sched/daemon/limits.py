@@ -35,7 +35,8 @@ MAX_PARALLEL_PREEMPTORS: Final = 64
 
 # --- plugins
 MAX_PARALLEL_PLUGIN_JOBS: Final = 32
-"""What plugins do in the background, of all profiles."""
+"""What a plugin does in the background, in all profiles."""
+MAX_WAITING_PLUGIN_JOBS: Final = 100_000
 MAX_PLUGIN_METRICS: Final = 1000
 """Metrics of all plugins together."""
 MAX_PLUGIN_SERIES: Final = 1000
@@ -60,6 +61,8 @@ MAX_PLUGIN_RETRY_SECONDS: Final = 10.0**9
 # --- events; source: the event broadcaster of Kubernetes, except for the two limits of this project
 MAX_UNSENT_EVENTS: Final = 100_000
 """Events that wait to be sent; further ones are dropped, and the log says so."""
+MAX_UNSENT_PLUGIN_EVENTS: Final = 20_000
+"""With so many that wait, those of plugins are dropped: there must be room for those of the scheduler."""
 MAX_PARALLEL_EVENTS: Final = 8
 EVENT_TRIES: Final = 12
 EVENT_RETRY_SECONDS: Final = 10.0
