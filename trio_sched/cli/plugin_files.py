@@ -21,9 +21,9 @@ from attrs import define, field, frozen
 
 from trio_sched.documents.files import read_bytes
 from trio_sched.engine.hook_failure import describe_error
-from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.plugin_errors import PluginError
 from trio_sched.engine.plugin_registry import PluginClass, check_contract, hooks_of
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.kube_client.files import describe_os_error
 
 MAX_FILES: Final = 1000

@@ -15,9 +15,9 @@ from trio_sched.daemon.limits import HOOK_SECONDS
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.hook_failure import HookTimedOut
 from trio_sched.engine.hook_steps import HookSteps
-from trio_sched.engine.interrupts import is_interrupt
 from trio_sched.engine.measurements import ERROR, ObserveCall, label_or_error
 from trio_sched.engine.plugin_calls import HookCall, HookResult
+from trio_sched.interrupts import is_interrupt
 
 T = TypeVar("T")
 

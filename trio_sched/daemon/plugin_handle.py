@@ -205,6 +205,10 @@ class PluginHandle:
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Try these pods next."""
+        pods = list(pods)
+        for one in pods:
+            if not isinstance(one, Pod):
+                raise TypeError(f"handle.activate takes pods, not {type(one).__name__}")
         self._parts.activate(pods)
 
     def retry_after(self, pod: Pod, seconds: float) -> None:

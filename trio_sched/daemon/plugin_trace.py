@@ -19,7 +19,7 @@ from trio_sched.documents.errors import shortened
 from trio_sched.engine.bound_hooks import BoundHook, HookFunction
 from trio_sched.engine.hook_failure import describe_error, describe_value, plain_text
 from trio_sched.engine.hook_times import HookTimes
-from trio_sched.engine.interrupts import raise_interrupt
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.pod_groups import PodGroupInfo

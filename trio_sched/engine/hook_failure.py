@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from trio_sched.engine.bound_hooks import BoundHook
-from trio_sched.engine.interrupts import raise_interrupt
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.status import Code, Status
 
 _MAX_TEXT: Final = 4096

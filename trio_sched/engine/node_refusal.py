@@ -9,10 +9,10 @@ from attrs import define, field
 from trio_sched.engine.bound_hooks import FilterHook
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.plugin_calls import call_filter, call_pre_filter
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.snapshot.node_columns import NodeColumns

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from trio_sched.engine.argument_classes import UnreadableArgs, record_of
 from trio_sched.engine.hook_failure import describe_error
-from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.plugin_errors import PluginArgsError
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.arguments import PluginArguments
 
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

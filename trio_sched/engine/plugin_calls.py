@@ -26,7 +26,6 @@ from trio_sched.engine.hook_failure import (
     raised,
     wrong_return_value,
 )
-from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.placement_values import MAX_PLACEMENTS, MAX_VICTIMS, read_placements, read_victims
 from trio_sched.engine.return_values import (
     SUPPORTED,
@@ -41,6 +40,7 @@ from trio_sched.engine.return_values import (
     read_status,
     read_verdicts,
 )
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cluster_events import EventRegistration, Hint
 from trio_sched.plugin_api.cycle_state import CycleState, ValueNotCloned

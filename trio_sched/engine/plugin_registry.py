@@ -15,7 +15,6 @@ from attrs import define, field
 
 from trio_sched.engine.argument_classes import UnreadableArgs, record_of
 from trio_sched.engine.failure_policy import check_failure_policy, read_failure_policy
-from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.likely_mistakes import close_attributes, unmarked_hooks
 from trio_sched.engine.plugin_errors import (
     AmbiguousPlugin,
@@ -28,6 +27,7 @@ from trio_sched.engine.plugin_errors import (
     UnreadableDistribution,
 )
 from trio_sched.errors import nearest_name
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.api_version import API_VERSION, offers_api, read_api_version
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.extension_points import (

@@ -17,11 +17,11 @@ from attrs import define, field
 
 from trio_sched.engine.filtering import NominatedPods
 from trio_sched.engine.hook_failure import HookFailed
-from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.kept_by_node import KeptByNode
 from trio_sched.engine.plugin_calls import clone_state
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.what_if_filters import WhatIfFilters, WhatIfNode
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import (

@@ -19,12 +19,12 @@ from trio_sched.engine.bound_hooks import BoundHook, FilterHook, HookFunction, S
 from trio_sched.engine.failure_guard import FailureGuard, FailureGuards
 from trio_sched.engine.guarded_hooks import guarded
 from trio_sched.engine.hook_failure import describe_error
-from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.measurements import Measurements, ProfileMeasurements
 from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_sign
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry, check_attributes, hooks_of, is_built_in
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.extension_points import ASYNC_HOOKS, PROJECT, ExtensionPoints

@@ -16,7 +16,7 @@ from trio_sched.engine.hook_failure import (
     plain_text,
     wrong_return_value,
 )
-from trio_sched.engine.interrupts import raise_interrupt
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, EventRegistration, Hint
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.status import REJECTED, Code, Status

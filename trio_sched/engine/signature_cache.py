@@ -26,7 +26,6 @@ from trio_sched.engine.filtering import NominatedPods, PreFilterOutcome, run_pre
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.host_selection import select_host
 from trio_sched.engine.incremental_evaluation import IncrementalEvaluation, NormalizedScores
-from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.kind_dependencies import KindDependencies
 from trio_sched.engine.nominated_pods import NominatedRows, statuses_with_nominated
 from trio_sched.engine.per_node_cache import PerNodeCache
@@ -34,6 +33,7 @@ from trio_sched.engine.plugin_calls import call_filter, call_normalize_score, ch
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.return_values import check_score_range
 from trio_sched.engine.scoring import run_pre_scores, run_scores
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.verdicts import Input

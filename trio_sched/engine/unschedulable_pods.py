@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, ValuesView
 
-from trio_sched.engine.interrupts import raise_interrupt
 from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.interrupts import raise_interrupt
 
 
 class PodGroup:
