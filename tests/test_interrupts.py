@@ -41,10 +41,10 @@ CALLS: dict[str, Callable[[Callable[..., None]], object]] = {
 }
 
 
-@pytest.fixture
-def handled() -> Iterator[None]:
-    """SIGINT is handled, as in the daemon: no KeyboardInterrupt comes from a signal."""
-    former = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+@pytest.fixture(params=[signal.default_int_handler, lambda _number, _frame: None], ids=["Python", "daemon"])
+def handled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """SIGINT is handled by Python, or as in the daemon: there no KeyboardInterrupt comes from a signal."""
+    former = signal.signal(signal.SIGINT, request.param)
     yield
     signal.signal(signal.SIGINT, former)
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import signal
+from opcode import opmap
+from typing import Final
 
-_HANDLERS = ("trio.", "trio_sched.")
+_RAISE: Final = opmap["RAISE_VARARGS"]
+"""The instruction of a ``raise`` statement."""
+_HANDLERS: Final = ("trio.", "trio_sched.")
 """Modules with handlers of SIGINT."""
 
 
@@ -24,11 +28,14 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 def _is_of_signal(error: BaseException) -> bool:
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        return True  # which raises it at any line
     traceback = error.__traceback__
-    if traceback is None:
-        return False
-    while traceback.tb_next is not None:
+    while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    return str(traceback.tb_frame.f_globals.get("__name__", "")).startswith(_HANDLERS)
+    if traceback is not None:
+        frame = traceback.tb_frame
+        if str(frame.f_globals.get("__name__", "")).startswith(_HANDLERS):
+            return True
+        if frame.f_code.co_code[traceback.tb_lasti] == _RAISE:
+            return False
+    # The handler of Python itself raises it at any other line.
+    return signal.getsignal(signal.SIGINT) is signal.default_int_handler

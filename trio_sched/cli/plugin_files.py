@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
+from trio_sched.documents.errors import shortened
 from trio_sched.documents.files import read_bytes
 from trio_sched.engine.hook_failure import describe_error
 from trio_sched.engine.plugin_errors import PluginError
@@ -156,24 +157,42 @@ def _load(path: str, *, must_define: bool) -> list[FilePlugin]:
         line = source[: error.start].count(b"\n") + 1
         problem = f"byte 0x{source[error.start]:02x} is not UTF-8; is this a Python file?"
         raise PluginFileError(path, line, problem) from error
-    except (ValueError, RecursionError, MemoryError) as error:  # a NUL byte, or thousands of brackets
+    except (LookupError, ValueError, RecursionError, MemoryError) as error:  # no codec, a NUL byte, 10,000 brackets
         raise PluginFileError(path, None, describe_error(error)) from error
     lines = {node.name: node.lineno for node in tree.body if isinstance(node, ast.ClassDef)}
     module = _execute(path, code)
     found = []
     for name, value in list(vars(module).items()):
-        if isinstance(value, type) and value.__module__ == module.__name__ and value.__name__ == name:
-            line = lines.get(name, 1)
-            if isinstance(vars(value).get("name"), str) and (hooks_of(value) or must_define):
-                _check(path, line, value)
+        line = lines.get(name, 1)
+        try:
+            if _is_plugin_class(path, line, module, name, value, must_define=must_define):
                 found.append(FilePlugin(value, path, line))
-            elif hooks_of(value) and not hasattr(value, "name"):
-                raise PluginFileError(path, line, f"class {name} has hooks, but no name; set name = {name!r}")
+        except PluginFileError:
+            raise
+        except BaseException as error:  # a metaclass, an attribute or a signature may raise anything
+            raise_interrupt(error)
+            raise PluginFileError(path, line, f"{name} cannot be looked at: {describe_error(error)}") from error
     if must_define and not found:
         raise PluginFileError(
             path, None, "it defines no plugin: no class with a name and methods marked with @hookimpl"
         )
     return found
+
+
+def _is_plugin_class(path: str, line: int, module: ModuleType, name: str, value: Any, *, must_define: bool) -> bool:
+    """Whether *value*, which is called *name* in *module*, is a plugin of it.
+
+    Raises:
+        PluginFileError: it is one that breaks the contract.
+    """
+    if not isinstance(value, type) or value.__module__ != module.__name__ or value.__name__ != name:
+        return False
+    if isinstance(vars(value).get("name"), str) and (hooks_of(value) or must_define):
+        _check(path, line, value)
+        return True
+    if hooks_of(value) and not hasattr(value, "name"):
+        raise PluginFileError(path, line, f"class {name} has hooks, but no name; set name = {name!r}")
+    return False
 
 
 def _read(path: str) -> bytes:
@@ -222,12 +241,9 @@ def _check(path: str, line: int, plugin: PluginClass) -> None:
     Raises:
         PluginFileError: it is broken.
     """
-    name = plugin.name
+    name, source = plugin.name, f"{path}, line {line}"
     try:
-        check_contract(name, f"{path}, line {line}", plugin)
+        check_contract(name, source, plugin)
     except PluginError as error:
-        problem = str(error).removeprefix(f"plugin {name!r} from {path}, line {line}: ")
-        raise PluginFileError(path, line, f"plugin {name!r}: {problem}") from error
-    except BaseException as error:  # a metaclass, or a signature, may raise anything
-        raise_interrupt(error)
-        raise PluginFileError(path, line, f"plugin {name!r}: {describe_error(error)}") from error
+        problem = str(error).removeprefix(f"plugin {name!r} from {source}").lstrip(": ")
+        raise PluginFileError(path, line, f"plugin {shortened(repr(name))}: {problem}") from error

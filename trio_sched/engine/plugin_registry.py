@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from trio_sched.documents.errors import shortened
 from trio_sched.engine.argument_classes import UnreadableArgs, record_of
 from trio_sched.engine.failure_policy import check_failure_policy, read_failure_policy
 from trio_sched.engine.likely_mistakes import close_attributes, unmarked_hooks
@@ -45,6 +46,7 @@ PluginClass = type[Any]
 Exclusion = Callable[[str, EntryPoint], str]
 """Says by which flag the plugin of a name and an entry point is excluded; empty if it is not."""
 
+_MAX_NAME: Final = 200
 _IMPL_MARK = f"{PROJECT}_impl"
 _MRO: Final[Any] = type.__dict__["__mro__"]
 _ATTRIBUTES: Final[Any] = type.__dict__["__dict__"]
@@ -237,6 +239,9 @@ def check_contract(name: str, source: str, plugin: object) -> None:
     if not inspect.isclass(plugin):
         raise BadPlugin(name, source, f"the entry point must name a class, but it names a {type(plugin).__name__}")
     given = getattr(plugin, "name", None)
+    if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
+        rule = f"a name has 1 to {_MAX_NAME} printable characters"
+        raise BadPlugin(shortened(name), source, f"its name cannot be written to a log or a configuration: {rule}")
     if given != name:
         close = close_attributes(plugin, "name")
         missing = f"has no name, but {close[0]}" if close else "has no name"
