@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
+from trio_sched.cli.time_limit import time_limit
 from trio_sched.documents.errors import shortened
 from trio_sched.documents.files import read_bytes
 from trio_sched.engine.hook_failure import describe_error
@@ -29,6 +30,8 @@ from trio_sched.kube_client.files import describe_os_error
 
 MAX_FILES: Final = 1000
 """A folder with more files than this is refused: it is hardly one of plugins."""
+IMPORT_SECONDS: Final = 30.0
+"""How long importing a file may take; nothing else happens meanwhile."""
 _MAX_BYTES: Final = 4 << 20
 _PREFIX: Final = "trio_sched_plugin_file"
 _HELPER: Final = "__trio_sched_plugin_helper__"
@@ -218,7 +221,7 @@ def _execute(path: str, code: Any) -> ModuleType:
     linecache.checkcache(path)
     try:
         # What it prints is talk: the output of a command is for its answer.
-        with contextlib.redirect_stdout(sys.stderr if sys.stderr is not None else io.StringIO()):
+        with contextlib.redirect_stdout(sys.stderr or io.StringIO()), time_limit(IMPORT_SECONDS):
             exec(code, module.__dict__)
     except BaseException as error:
         sys.modules.pop(name, None)
