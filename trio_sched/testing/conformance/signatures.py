@@ -24,6 +24,7 @@ def signature_problems(subject: Subject) -> Iterator[str]:
     trial = subject.fresh()
     columns = NodeColumns(trial.show(subject.cluster))
     seen: dict[Hashable, tuple[Pod, Results | None]] = {}
+    found: list[str] = []
     for waiting in subject.pods:
         try:
             signature = trial.profile.signature(waiting)
@@ -41,8 +42,11 @@ def signature_problems(subject: Subject) -> Iterator[str]:
         known = seen.setdefault(signature, (waiting, results))
         if known[0] is not waiting and not same(known[1], results):
             yield f"pods {known[0].name!r} and {waiting.name!r} have one signature but get different results"
-        if results is None or not results.is_random:
-            yield from _hidden(trial, columns, waiting, signature, results)
+            found.append(waiting.name)
+    for signature, (waiting, results) in seen.items():
+        if not found and (results is None or not results.is_random):
+            found += _hidden(trial, columns, waiting, signature, results)
+            yield from found
 
 
 def _hidden(
@@ -60,6 +64,7 @@ def _hidden(
             f"pod {waiting.name!r} has the same signature with another {part}, but gets a different result: put into "
             "the signature everything of a pod that the hooks look at"
         )
+        return
 
 
 def _changes(trial: Trial) -> Mapping[str, Callable[[Pod], Pod]]:

@@ -49,7 +49,7 @@ def _clone_problems(trial: Trial, columns: NodeColumns, waiting: Pod) -> Iterato
         if _statuses(trial, columns, waiting, state) != before:
             name = extension.hook
             yield (
-                f"pod {waiting.name!r}: {name} on a clone of the CycleState changes what filter says with the original: "
+                f"pod {waiting.name!r}: {name} on a clone of the state changes what filter says with the original: "
                 f"what is stored there needs a clone() that copies all that {name} changes"
             )
             return
