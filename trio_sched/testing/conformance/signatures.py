@@ -23,7 +23,7 @@ def signature_problems(subject: Subject) -> Iterator[str]:
     """Pairs of pods that the plugin says are the same, and treats differently."""
     trial = subject.fresh()
     columns = NodeColumns(trial.show(subject.cluster))
-    seen: dict[Hashable, tuple[Pod, Results | None]] = {}
+    seen: dict[tuple[Hashable, ...], tuple[Pod, Results | None]] = {}
     found: list[str] = []
     for waiting in subject.pods:
         try:
