@@ -41,6 +41,7 @@ _CHECKED: Final = {
     "hooks": "reserve and unreserve, permit, bind and the like can be called as a scheduler calls them",
     "blocking": "no hook sleeps, reads files or opens sockets while everything waits for it",
     "hidden_state": "equal questions get equal answers: no time of day, no chance, no former calls, no identities",
+    "undone": "`unreserve` takes back what `reserve` did; what is done to a clone of the state stays in the clone",
     "subsets": "the answer about a node does not depend on which other nodes are shown",
     "dependencies": "`depends_on` names all that answers depend on",
     "signatures": "pods with an equal `sign` get equal answers",

@@ -58,6 +58,19 @@ def test_everything_is_imported_anew_also_helpers_saved_within_a_second(tmp_path
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
+        ("# coding: rot13\n", ": LookupError: 'rot13' is not a text encoding"),
+        ("raise KeyboardInterrupt\n", ", line 1: importing it failed: KeyboardInterrupt"),
+        (
+            "class Meta(type):\n    @property\n    def __name__(cls): raise SystemExit(3)\n"
+            "class C(metaclass=Meta): pass\n",
+            ", line 4: C cannot be looked at: SystemExit: 3",
+        ),
+        (
+            "class Any:\n    def __getattr__(self, name): raise SystemExit(name)\n"
+            "class C:\n    name, permit = 'C', Any()\n",
+            ", line 3: C cannot be looked at: SystemExit: ",
+        ),
+        (plugin("Mine") + "    name = 'a\\x1bb'\n", ", line 3: plugin 'a\\x1bb': its name cannot be written to a log"),
         ("x = (\n", ", line 1: SyntaxError: '(' was never closed"),
         ("\n\nimport no_module_of_that_name\n", ", line 3: importing it failed: ModuleNotFoundError"),
         ("import sys\nsys.exit(3)\n", ", line 2: importing it failed: SystemExit: 3"),
@@ -67,7 +80,7 @@ def test_everything_is_imported_anew_also_helpers_saved_within_a_second(tmp_path
         (plugin().replace("@hookimpl", "# no mark"), ", line 3: plugin 'Mine': no method is marked with @hookimpl"),
         (plugin().replace("permit(self, pod)", "permit(self, pot)"), ", line 3: plugin 'Mine': hook 'permit' has an"),
         (plugin().replace("(self, args, handle)", "(self)"), ", line 3: plugin 'Mine': its constructor does not take"),
-        (plugin() + "    requires_api = '7.0'\n", ", line 3: plugin 'Mine': plugin 'Mine' from"),
+        (plugin() + "    requires_api = '7.0'\n", ", line 3: plugin 'Mine': needs plugin API 7.0"),
         ("\x00", ""),
     ],
 )

@@ -220,6 +220,18 @@ async def test_dropped_events_are_logged(
     assert caplog.text.count("too many events wait to be sent") == 1
 
 
+async def test_events_of_plugins_leave_room_for_those_of_the_scheduler(
+    recorder: EventRecorder, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_recorder, "MAX_UNSENT_EVENTS", 10)
+    monkeypatch.setattr(event_recorder, "MAX_UNSENT_PLUGIN_EVENTS", 4)
+    for version in range(9):
+        recorder.record_of_plugin(failed_scheduling(at_version(f"plugin-{version}"), "no room"))
+    for version in range(8):
+        fail(recorder, at_version(str(version)))
+    assert (recorder.dropped, recorder.pool.unfinished) == (5 + 2, 4 + 6)
+
+
 async def test_becoming_leader_is_an_event_about_the_lease(
     recorder: EventRecorder, store: Store, autojump_clock: MockClock
 ) -> None:

@@ -275,15 +275,22 @@ async def test_pending_pods_are_those_without_a_node(
     assert handle.pending_pod("default", "p") is None
 
 
-@pytest.mark.parametrize("name", ["", ".", ".."])
+@pytest.mark.parametrize("name", ["", ".", "..", "a\ud800", "x" * 254])
 async def test_requests_about_no_object_are_not_sent(
     handle: Handle, api: ApiServer, autojump_clock: MockClock, name: str
 ) -> None:
     create(api.state, api.state.types.core("persistentvolumeclaims"), "default", dict(CLAIM))
     kind = "PersistentVolumeClaim"
     for request in (handle.read, handle.delete):
-        with pytest.raises(LookupError, match=f"no {kind} can be called {name!r}"):
+        with pytest.raises(LookupError, match="no PersistentVolumeClaim can be called"):
             await request(kind, name, namespace="default")
+        with pytest.raises(LookupError, match="no namespace can be called"):
+            await request(kind, "data", namespace=["default"])
     with pytest.raises(LookupError, match="give the name"):
         await handle.patch(kind, name, {}, namespace="default")
     assert api.store.get("persistentvolumeclaims", "default/data") is not None
+
+
+async def test_what_is_no_pod_is_not_activated(handle: Handle) -> None:
+    with pytest.raises(TypeError, match=r"handle\.activate takes pods, not str"):
+        handle.activate(["default/p"])  # type: ignore[list-item]

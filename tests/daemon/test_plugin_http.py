@@ -1,6 +1,10 @@
+import gzip
 import logging
 import re
+import tracemalloc
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +163,69 @@ async def test_a_body_without_an_end_is_not_read_to_it(
     await transport.close()
 
 
+async def test_a_server_that_drips_holds_no_thread_longer_than_the_timeout(nursery: trio.Nursery) -> None:
+    """With heads in pieces, or responses before the response, for ever: each single wait would be short."""
+
+    async def drip(stream: trio.SocketStream) -> None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            async with stream:
+                while True:
+                    await stream.send_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+                    await trio.sleep(0.01)
+
+    (listener,) = listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    nursery.start_soon(trio.serve_listeners, drip, listeners)
+    transport = NetworkTransport()
+    url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
+    with pytest.raises(HttpFailed, match=r"no response within 0\.1 s"):
+        await PluginHttp(transport).get(url, timeout_seconds=0.1)
+    for _ in range(500):
+        if transport._limiter.borrowed_tokens:
+            await trio.sleep(0.01)
+    assert not transport._limiter.borrowed_tokens
+    await transport.close()
+
+
+PACKED = {
+    "gzip": gzip.compress(b"found"),
+    "x-gzip": gzip.compress(b"found"),
+    "deflate": zlib.compress(b"found"),
+    "Deflate ": zlib.compress(b"found")[2:-4],
+    "identity": b"found",
+}
+
+
+async def test_bodies_are_decompressed(transport: HttpTransport, nursery: trio.Nursery) -> None:
+    replies = [reply(body, "200 OK", f"Content-Encoding: {kind}") for kind, body in PACKED.items()]
+    packed = PACKED["gzip"]
+    for wrong in (packed[:-9], b"found", packed[:10]):
+        replies.append(reply(wrong, "200 OK", "Content-Encoding: gzip"))
+    url = await listen(nursery, lambda _request: replies.pop(0))
+    for _ in PACKED:
+        assert (await PluginHttp(transport).get(url)).text == "found"
+    while replies:
+        with pytest.raises(HttpFailed, match=r"its compressed body ends too early|its body cannot be decompressed"):
+            await PluginHttp(transport).get(url)
+    await transport.close()
+
+
+async def test_what_is_compressed_twice_or_too_well_takes_no_memory(
+    transport: HttpTransport, nursery: trio.Nursery
+) -> None:
+    once = gzip.compress(bytes(64 << 20))
+    body, kind = once, "gzip"
+    url = await listen(nursery, lambda _request: reply(body, "200 OK", f"Content-Encoding: {kind}"))
+    with pytest.raises(HttpFailed, match="more than 16 MiB"):
+        await PluginHttp(transport).get(url)
+    body, kind = gzip.compress(once), "gzip, gzip"
+    tracemalloc.start()
+    with pytest.raises(HttpFailed, match="its content-encoding is 'gzip, gzip', and gzip, deflate are supported"):
+        await PluginHttp(transport).get(url)
+    assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    tracemalloc.stop()
+    await transport.close()
+
+
 async def test_what_is_no_http_and_certificates_that_are_none(
     transport: HttpTransport, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
@@ -223,6 +290,10 @@ async def test_a_blocking_transport_makes_real_requests_while_a_simulated_clock_
         ("http://host", {"headers": {"A": 1}}, "header 'A'"),
         ("http://host", {"params": "a=b"}, "params must be a dict"),
         ("http://host", {"ca_file": 7}, "ca_file must be the path"),
+        ("http://host", {"timeout_seconds": 10**400}, "must be a positive number"),
+        ("http://host", {"timeout_seconds": True}, "must be a positive number"),
+        ("http://host", {"headers": ["A"]}, "headers must be a dict of texts"),
+        ("http://host", {"params": 0}, "params must be a dict"),
     ],
 )
 async def test_what_cannot_be_meant_is_said(url: Any, more: dict[str, Any], problem: str) -> None:

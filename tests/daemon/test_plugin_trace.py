@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import trio
-from attrs import evolve
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
@@ -73,10 +72,8 @@ async def test_every_call_for_a_chosen_pod_is_shown(
 ) -> None:
     caplog.set_level(logging.INFO)
     async with virtual_cluster(
-        nodes=[node("a"), node("b"), node("c")], plugins=[Talkative], scheduler=False
+        nodes=[node("a"), node("b"), node("c")], plugins=[Talkative], trace_plugins="default/web-*"
     ) as cluster:
-        cluster._settings = evolve(cluster._settings, trace_plugins=TraceSelector.read("default/web-*"))
-        await cluster.start_scheduler()
         for name in ("other", "web-1", "web-2"):
             await placed(cluster, name)
         assert lines(caplog, "other") == {}
@@ -187,3 +184,22 @@ def test_an_answer_that_cannot_be_shown_does_no_harm() -> None:
     assert describe_answer("x", (), Odd()) == "Odd, which cannot be shown: SystemExit: 1"
     verdicts = Verdicts(np.ones(12, dtype=np.int64), explain)
     assert "which cannot be shown: LookupError: odd" in describe_answer("filter", (pod(), NODES), verdicts)
+
+
+async def test_keys_that_cannot_be_shown_change_no_decision(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Unprintable:
+        def __repr__(self) -> str:
+            raise SystemExit(3)
+
+    class Writes(PluginBase):
+        @hookimpl
+        def pre_filter(self, state: CycleState) -> None:
+            state.write(Unprintable(), 1)
+
+    caplog.set_level(logging.INFO)
+    async with virtual_cluster(nodes=[node("b")], plugins=[Writes], trace_plugins="*") as cluster:
+        await placed(cluster, "one")
+    written = [record.__dict__ for record in caplog.records if "wrote" in record.__dict__]
+    assert [fields["wrote"] for fields in written if fields["plugin"] == "Writes"] == [["Unprintable"]]

@@ -231,6 +231,14 @@ async def test_a_type_can_be_an_attrs_class_and_may_fail_in_any_way(
                 raise KeyError("one")
             if self.size == 2:
                 raise SystemExit(2)
+            if self.size == 4:
+                raise BaseExceptionGroup("several", [KeyboardInterrupt(), GeneratorExit()])
+            if self.size == 5:
+                raise Unprintable
+
+    class Unprintable(BaseException):
+        def __str__(self) -> str:
+            raise SystemExit(3)
 
     widget = CustomResource("example.com", "v1", "Widget", type=Widget)
 
@@ -242,7 +250,7 @@ async def test_a_type_can_be_an_attrs_class_and_may_fail_in_any_way(
             type(self).log[:] = [one.size for one in self.handle.objects(widget)]
 
     async with virtual_cluster(nodes=1, plugins=[Widgets], custom_resources=[widget]) as cluster:
-        for size in range(4):
+        for size in range(6):
             head = {"apiVersion": "example.com/v1", "kind": "Widget"}
             await cluster.create({**head, "metadata": {"name": f"w{size}", "namespace": "default"}, "size": size})
         await cluster.create(pod("p"))
@@ -251,6 +259,7 @@ async def test_a_type_can_be_an_attrs_class_and_may_fail_in_any_way(
     assert Widgets.log == [0, 3]
     assert "KeyError: 'one'" in caplog.text
     assert "SystemExit: 2" in caplog.text
+    assert "Unprintable" in caplog.text
 
 
 async def test_two_plugins_must_declare_a_resource_in_the_same_way(autojump_clock: MockClock) -> None:

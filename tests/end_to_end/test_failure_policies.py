@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import trio
-from attrs import evolve
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
@@ -15,7 +14,7 @@ from trio_sched.cli.failure_policies import FailurePolicyError, read_failure_pol
 from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.engine.failure_policy import FailurePolicy
-from trio_sched.engine.plugin_errors import BadPlugin
+from trio_sched.engine.plugin_errors import BadPlugin, UnknownPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry
 from trio_sched.plugin_api import Input, NodeColumns, Pod, Status, Verdicts, hookimpl, unschedulable
 from trio_sched.testing import node, pod, virtual_cluster
@@ -76,9 +75,7 @@ async def test_a_plugin_that_fails_too_often_is_skipped_for_a_while(
     moody: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with virtual_cluster(nodes=[node("a")], plugins=[moody], scheduler=False) as cluster:
-        cluster._settings = evolve(cluster._settings, failure_policies={"Moody": FailurePolicy(skip_after=3)})
-        await cluster.start_scheduler()
+    async with virtual_cluster(nodes=[node("a")], plugins=[moody], failure_policies={"Moody": "skip:3"}) as cluster:
         moody.is_broken = True
         await cluster.create(pod("one"))
         await trio.sleep(20)
@@ -117,6 +114,20 @@ async def test_a_hook_that_is_late_counts_as_a_failure(autojump_clock: MockClock
         failures = cluster.scheduler.assembly.scheduler.plugin_failures
         assert failures.totals["LatePostBind", "post_filter"] == 1
         assert "took longer" not in str(cluster.events(about="one"))
+
+
+async def test_policies_of_a_virtual_cluster_are_checked_and_outlive_a_reload(
+    moody: Any, autojump_clock: MockClock
+) -> None:
+    for policies, problem in {("Mody", "open"): "did you mean 'Moody'", ("Moody", "ajar"): "no failure policy"}.items():
+        with pytest.raises((UnknownPlugin, ValueError), match=problem):
+            async with virtual_cluster(plugins=[moody], failure_policies=dict([policies])):
+                pass
+    async with virtual_cluster(nodes=[node("a")], plugins=[moody], failure_policies={"Moody": "open"}) as cluster:
+        await cluster.reload(plugins=[moody])
+        moody.is_broken = True
+        await cluster.create(pod("one"))
+        await cluster.wait_scheduled("one")
 
 
 async def test_a_plugin_without_neutral_answers_cannot_fail_open(autojump_clock: MockClock) -> None:

@@ -90,6 +90,29 @@ async def test_on_the_leader_only_a_failure_ends_the_scheduler_too(autojump_cloc
             await cluster.settle()
 
 
+async def test_one_of_a_plugin_that_fails_open_is_started_again(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    began: list[float] = []
+
+    class Failing(PluginBase):
+        @hookimpl
+        async def run(self) -> None:
+            began.append(trio.current_time())
+            await trio.sleep(5)
+            if len(began) < 3:
+                raise KeyError("oops")
+
+    for policy in ("open", "skip:2"):
+        began.clear()
+        async with virtual_cluster(nodes=1, plugins=[Failing], failure_policies={"Failing": policy}) as cluster:
+            await trio.sleep(300)
+            await cluster.create(pod("p"))
+            await cluster.wait_scheduled("p")
+        assert [later - began[0] for later in began] == [0, 65, 130]
+    assert "background task of plugin 'Failing' failed: KeyError: 'oops'; it is started again in 60 s" in caplog.text
+
+
 async def test_a_reload_to_one_that_fails_on_the_leader_leaves_the_former_one(autojump_clock: MockClock) -> None:
     class Failing(PluginBase):
         run_on_leader_only = True

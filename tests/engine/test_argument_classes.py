@@ -2,9 +2,11 @@ import dataclasses
 import datetime
 import enum
 import math
+import tracemalloc
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NewType
 
+import attrs
 import jsonschema
 import msgspec
 import pytest
@@ -251,6 +253,43 @@ def test_classes_without_a_discriminator_are_told_apart_by_their_keys() -> None:
     assert plugin_args("W", Waiting, {"wait": {"seconds": 1}}).wait == Fixed(1)
     with pytest.raises(PluginArgsError, match=r"args\.wait\.most: expected a whole number, got 'x'"):
         plugin_args("W", Waiting, {"wait": {"least": 1, "most": "x"}})
+
+
+def raising(error: BaseException) -> Any:
+    def validate(*_args: Any) -> None:
+        raise error
+
+    return validate
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), BaseExceptionGroup("g", [SystemExit(3)])])
+def test_whatever_a_validator_raises_is_a_problem_of_its_field(error: BaseException) -> None:
+    @frozen
+    class Odd:
+        first: int = field(validator=raising(error))
+
+    with pytest.raises(PluginArgsError, match=rf"(?s)args\.first: .*{type(error).__name__}"):
+        plugin_args("O", type("O", (), {"Args": Odd}), {"first": 2})
+
+
+def test_a_default_that_cannot_be_made_is_an_error_also_beside_one_that_is_validated() -> None:
+    @frozen
+    class Odd:
+        first: int = field(default=1, validator=v.ge(0))
+        broken: int = field(factory=lambda: 1 // 0)
+
+    with pytest.raises(UnreadableArgs, match=r"Odd\.broken: its default cannot be made: ZeroDivisionError"):
+        record_of(Odd)
+
+
+@pytest.mark.parametrize(("annotation", "default", "means"), [(Duration, "5m", "300.0"), (MilliQuantity, "2", "2000")])
+def test_a_default_in_the_notation_of_the_file_is_an_error(annotation: Any, default: str, means: str) -> None:
+    wrong = attrs.make_class("Wrong", {"a": field(default=default, type=annotation)}, frozen=True)
+    tracemalloc.start()
+    with pytest.raises(UnreadableArgs, match=rf"Wrong\.a: write {means}, which is what '{default}' means"):
+        record_of(wrong)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
 
 
 def test_what_a_constructor_raises_is_a_problem_of_its_class() -> None:

@@ -52,14 +52,3 @@ def test_a_fork_begins_with_the_same_values_for_another_pod() -> None:
     assert state.read("list") is kept
     assert other.skip_filter == {"A"}
     assert other.pods_to_activate == {}
-
-
-def test_an_interrupt_while_cloning_is_passed_on() -> None:
-    class Value:
-        def clone(self) -> None:
-            raise KeyboardInterrupt
-
-    state = CycleState()
-    state.write("a", Value())
-    with pytest.raises(KeyboardInterrupt):
-        state.clone()

@@ -1,6 +1,7 @@
 """Plugins with one fault each, which the conformance checks must find; and what their texts must say."""
 
 import datetime
+import os
 import random
 import socket
 import subprocess
@@ -8,7 +9,8 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
 from datetime import date
-from time import monotonic, sleep
+from pathlib import Path
+from time import monotonic, sleep, thread_time
 from typing import Any, ClassVar
 
 import msgspec
@@ -573,3 +575,86 @@ class WaitsForNewNodesOnly(Registering):
     def filter_node(self, pod: Pod, node: NodeView) -> Status | None:
         wanted = pod.labels.get("example.com/rack")
         return unschedulable("rack") if wanted and node.labels.get("example.com/rack") != wanted else None
+
+
+@fault("signatures", "with another container, but gets a different result")
+class HidesContainers(Cached):
+    @hookimpl
+    def score_node(self, pod: Pod) -> int:
+        return len((pod.spec.containers or ())[0].name)
+
+
+@fault("signatures", "sign returns another value each time")
+class SignsWithChance(Cached):
+    @hookimpl
+    def sign(self, pod: Pod) -> Hashable:
+        return object()
+
+    @hookimpl
+    def score_node(self) -> int:
+        return 1
+
+
+@fault("undone", "after reserve and unreserve, pod 'small' gets a different result")
+class KeepsReservations(Base):
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.reserved: set[str] = set()
+
+    @hookimpl
+    def reserve(self, node_name: str) -> None:
+        self.reserved.add(node_name)
+
+    @hookimpl
+    def filter_node(self, node: NodeView) -> Status | None:
+        return unschedulable("reserved") if node.name in self.reserved else None
+
+
+@fault("undone", "remove_pod on a clone of the state changes what filter says with the original")
+class CountsInside(Base):
+    """A list in a dict is shared by the copies of the dict."""
+
+    @hookimpl
+    def pre_filter(self, nodes: NodeColumns, state: CycleState) -> None:
+        state.write("counted", {"pods": [int(nodes.pod_count.sum())]})
+
+    @hookimpl
+    def remove_pod(self, state: CycleState) -> None:
+        state.read("counted")["pods"][0] -= 1
+
+    @hookimpl
+    def filter_node(self, state: CycleState) -> Status | None:
+        return unschedulable("full") if state.read("counted")["pods"][0] > 3 else None
+
+
+@fault("blocking", "score_node opens a file (faulty_plugins.py:")
+class ReadsFiles(Base):
+    @hookimpl
+    def score_node(self) -> int:
+        return len(Path(__file__).read_text()) % 100
+
+
+@fault("blocking", "permit lists a folder (faulty_plugins.py:")
+class ListsFolders(Base):
+    @hookimpl
+    def permit(self) -> None:
+        os.listdir()
+
+
+@fault("blocking", "post_bind computes for")
+class ComputesWhileAsync(Base):
+    @hookimpl
+    async def post_bind(self) -> None:
+        began = thread_time()
+        while thread_time() - began < 0.11:
+            pass
+
+
+@fault("blocking", "in each node, and nothing else runs meanwhile")
+class ComputesForEachNode(Base):
+    @hookimpl
+    def score_node(self) -> int:
+        began = thread_time()
+        while thread_time() - began < 0.011:
+            pass
+        return 1

@@ -11,9 +11,9 @@ from attrs import define
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.plugin_api import Pod, hookimpl
+from trio_sched.plugin_api import Pod, Wait, hookimpl
 from trio_sched.testing import UnknownNode, node, pod
-from trio_sched.testing.cluster import virtual_cluster
+from trio_sched.testing.cluster import NotSettled, virtual_cluster
 from trio_sched.testing.real_time_limit import RealTimeExceeded
 
 
@@ -104,3 +104,15 @@ async def test_the_garbage_collector_of_the_test_process_is_left_as_it_was(autoj
     async with virtual_cluster(nodes=1):
         assert gc.get_freeze_count() > 0  # as in a scheduler
     assert gc.get_freeze_count() == 0
+
+
+async def test_a_cluster_that_never_settles_says_what_happened_last(autojump_clock: MockClock) -> None:
+    class Waits(PluginBase):
+        @hookimpl
+        def permit(self, pod: Pod) -> Wait:
+            return Wait(5)
+
+    async with virtual_cluster(nodes=1, plugins=[Waits]) as cluster:
+        await cluster.create(pod("p"))
+        with pytest.raises(NotSettled, match=r"FailedScheduling about p: .* timeout after waiting 5s at plugin Waits"):
+            await cluster.settle(within_seconds=300)

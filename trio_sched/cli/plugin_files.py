@@ -19,14 +19,19 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
+from trio_sched.cli.time_limit import time_limit
+from trio_sched.documents.errors import shortened
 from trio_sched.documents.files import read_bytes
 from trio_sched.engine.hook_failure import describe_error
 from trio_sched.engine.plugin_errors import PluginError
 from trio_sched.engine.plugin_registry import PluginClass, check_contract, hooks_of
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.kube_client.files import describe_os_error
 
 MAX_FILES: Final = 1000
 """A folder with more files than this is refused: it is hardly one of plugins."""
+IMPORT_SECONDS: Final = 30.0
+"""How long importing a file may take; nothing else happens meanwhile."""
 _MAX_BYTES: Final = 4 << 20
 _PREFIX: Final = "trio_sched_plugin_file"
 _HELPER: Final = "__trio_sched_plugin_helper__"
@@ -155,24 +160,42 @@ def _load(path: str, *, must_define: bool) -> list[FilePlugin]:
         line = source[: error.start].count(b"\n") + 1
         problem = f"byte 0x{source[error.start]:02x} is not UTF-8; is this a Python file?"
         raise PluginFileError(path, line, problem) from error
-    except (ValueError, RecursionError, MemoryError) as error:  # a NUL byte, or thousands of brackets
+    except (LookupError, ValueError, RecursionError, MemoryError) as error:  # no codec, a NUL byte, 10,000 brackets
         raise PluginFileError(path, None, describe_error(error)) from error
     lines = {node.name: node.lineno for node in tree.body if isinstance(node, ast.ClassDef)}
     module = _execute(path, code)
     found = []
     for name, value in list(vars(module).items()):
-        if isinstance(value, type) and value.__module__ == module.__name__ and value.__name__ == name:
-            line = lines.get(name, 1)
-            if isinstance(vars(value).get("name"), str) and (hooks_of(value) or must_define):
-                _check(path, line, value)
+        line = lines.get(name, 1)
+        try:
+            if _is_plugin_class(path, line, module, name, value, must_define=must_define):
                 found.append(FilePlugin(value, path, line))
-            elif hooks_of(value) and not hasattr(value, "name"):
-                raise PluginFileError(path, line, f"class {name} has hooks, but no name; set name = {name!r}")
+        except PluginFileError:
+            raise
+        except BaseException as error:  # a metaclass, an attribute or a signature may raise anything
+            raise_interrupt(error)
+            raise PluginFileError(path, line, f"{name} cannot be looked at: {describe_error(error)}") from error
     if must_define and not found:
         raise PluginFileError(
             path, None, "it defines no plugin: no class with a name and methods marked with @hookimpl"
         )
     return found
+
+
+def _is_plugin_class(path: str, line: int, module: ModuleType, name: str, value: Any, *, must_define: bool) -> bool:
+    """Whether *value*, which is called *name* in *module*, is a plugin of it.
+
+    Raises:
+        PluginFileError: it is one that breaks the contract.
+    """
+    if not isinstance(value, type) or value.__module__ != module.__name__ or value.__name__ != name:
+        return False
+    if isinstance(vars(value).get("name"), str) and (hooks_of(value) or must_define):
+        _check(path, line, value)
+        return True
+    if hooks_of(value) and not hasattr(value, "name"):
+        raise PluginFileError(path, line, f"class {name} has hooks, but no name; set name = {name!r}")
+    return False
 
 
 def _read(path: str) -> bytes:
@@ -198,14 +221,13 @@ def _execute(path: str, code: Any) -> ModuleType:
     linecache.checkcache(path)
     try:
         # What it prints is talk: the output of a command is for its answer.
-        with contextlib.redirect_stdout(sys.stderr if sys.stderr is not None else io.StringIO()):
+        with contextlib.redirect_stdout(sys.stderr or io.StringIO()), time_limit(IMPORT_SECONDS):
             exec(code, module.__dict__)
     except BaseException as error:
         sys.modules.pop(name, None)
         if former is not None:
             sys.modules[name] = former
-        if isinstance(error, KeyboardInterrupt):
-            raise
+        raise_interrupt(error)
         raise PluginFileError(path, _line_of(error, path), f"importing it failed: {describe_error(error)}") from error
     return module
 
@@ -222,13 +244,9 @@ def _check(path: str, line: int, plugin: PluginClass) -> None:
     Raises:
         PluginFileError: it is broken.
     """
-    name = plugin.name
+    name, source = plugin.name, f"{path}, line {line}"
     try:
-        check_contract(name, f"{path}, line {line}", plugin)
+        check_contract(name, source, plugin)
     except PluginError as error:
-        problem = str(error).removeprefix(f"plugin {name!r} from {path}, line {line}: ")
-        raise PluginFileError(path, line, f"plugin {name!r}: {problem}") from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a metaclass, or a signature, may raise anything
-        raise PluginFileError(path, line, f"plugin {name!r}: {describe_error(error)}") from error
+        problem = str(error).removeprefix(f"plugin {name!r} from {source}").lstrip(": ")
+        raise PluginFileError(path, line, f"plugin {shortened(repr(name))}: {problem}") from error

@@ -27,7 +27,7 @@ from trio_sched.daemon.extender_scheduling import ExtenderScheduling
 from trio_sched.daemon.extenders import Extenders, node_kind, pod_kind
 from trio_sched.daemon.failure_handler import FailureHandler
 from trio_sched.daemon.hook_time_limit import HookScopes
-from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_PLUGIN_JOBS, MAX_PARALLEL_STATUS_PATCHES
+from trio_sched.daemon.limits import MAX_PARALLEL_BINDS, MAX_PARALLEL_STATUS_PATCHES
 from trio_sched.daemon.loaded_profiles import LoadedProfiles, ProfileLoader
 from trio_sched.daemon.metrics.handle_metrics import PluginMetricRegistry
 from trio_sched.daemon.metrics.metrics import Metrics
@@ -36,6 +36,7 @@ from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.object_writes import ObjectWrites
 from trio_sched.daemon.plugin_handle import HandleParts
 from trio_sched.daemon.plugin_http import NetworkTransport, PluginHttp
+from trio_sched.daemon.plugin_jobs import PluginJobs
 from trio_sched.daemon.plugin_trace import PluginTrace
 from trio_sched.daemon.pod_status import PodStatusWriter
 from trio_sched.daemon.pods_in_pre_bind import PodsInPreBind
@@ -118,7 +119,7 @@ class Assembly:
     hook_scopes: HookScopes
     """The scopes of the tasks in *bind_pool*."""
     status_patch_pool: WorkPool
-    plugin_job_pool: WorkPool
+    plugin_jobs: PluginJobs
     """Runs what plugins have to do in the background."""
     preemption_executor: PreemptionExecutor
     binding: BindingCycle
@@ -203,7 +204,7 @@ def assemble(
     bind_pool = WorkPool(MAX_PARALLEL_BINDS, scope=hook_scopes.open)
     status_patch_pool = WorkPool(MAX_PARALLEL_STATUS_PATCHES)
     status_writer = PodStatusWriter(client=clients.main, pool=status_patch_pool, wall_clock=wall_clock, random=random)
-    plugin_job_pool = WorkPool(MAX_PARALLEL_PLUGIN_JOBS)
+    plugin_jobs = PluginJobs()
     preemption_executor = PreemptionExecutor(
         client=clients.main,
         scheduler=scheduler,
@@ -291,7 +292,7 @@ def assemble(
         retries_changed=backoff_changed.set,
         bind=Binder(client=clients.main, random=random).bind,
         recorder=recorder,
-        background=plugin_job_pool,
+        background=plugin_jobs,
         metrics=metrics,
         http=http,
         plugin_metrics=plugin_metrics,
@@ -318,7 +319,7 @@ def assemble(
         bind_pool=bind_pool,
         hook_scopes=hook_scopes,
         status_patch_pool=status_patch_pool,
-        plugin_job_pool=plugin_job_pool,
+        plugin_jobs=plugin_jobs,
         preemption_executor=preemption_executor,
         binding=binding,
         schedule_one=schedule_one,
@@ -346,7 +347,7 @@ def assemble(
                 "binding": bind_pool,
                 "pod_status_patch": status_patch_pool,
                 "preemption": preemption_executor.pool,
-                "plugin_jobs": plugin_job_pool,
+                "plugin_jobs": plugin_jobs,
             },
             binding=lambda: binding.under_way,
             unsent_events=lambda: recorder.unfinished,

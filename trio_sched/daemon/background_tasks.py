@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import trio
 from attrs import define, field
 
+from trio_sched.daemon.failure_log import exception_to_log
 from trio_sched.daemon.hook_calls import run_in_background
+from trio_sched.daemon.limits import RESTART_TASK_SECONDS
 from trio_sched.engine.bound_hooks import BoundHook
 from trio_sched.engine.hook_failure import describe_error
 from trio_sched.errors import TrioSchedError
+
+log = logging.getLogger(__name__)
 
 
 class PluginTaskFailed(TrioSchedError):
@@ -26,7 +31,7 @@ class PluginTaskFailed(TrioSchedError):
 
 @define(eq=False)
 class BackgroundTasks:
-    """Those of the plugins of one configuration."""
+    """Those of the plugins of one configuration; a plugin that does not fail closed has its own started again."""
 
     hooks: Sequence[BoundHook]
     leader_hooks: Sequence[BoundHook] = ()
@@ -66,11 +71,19 @@ class BackgroundTasks:
         self._leader_scope.cancel()
 
     async def _run(self, hook: BoundHook) -> None:
-        error = (await run_in_background(hook)).error
-        if error is None:
-            return
-        failure = PluginTaskFailed(hook.plugin, error)
-        if not self.is_on_trial:
-            raise failure from error
-        self.failure = self.failure or failure
-        self.cancel()
+        while (error := (await run_in_background(hook)).error) is not None:
+            failure = PluginTaskFailed(hook.plugin, error)
+            if self.is_on_trial:
+                self.failure = self.failure or failure
+                self.cancel()
+                return
+            if hook.guard is None:
+                raise failure from error
+            log.error(
+                "%s; it is started again in %.0f s",
+                failure,
+                RESTART_TASK_SECONDS,
+                extra={"plugin": hook.plugin, "hook": hook.hook, "distribution": hook.source},
+                exc_info=exception_to_log(error),
+            )
+            await trio.sleep(RESTART_TASK_SECONDS)

@@ -25,6 +25,7 @@ from trio_sched.daemon.limits import (
     MAX_NAME_LENGTH,
     MAX_PARALLEL_EVENTS,
     MAX_UNSENT_EVENTS,
+    MAX_UNSENT_PLUGIN_EVENTS,
     SERIES_QUIET_SECONDS,
     SERIES_REFRESH_SECONDS,
 )
@@ -129,15 +130,25 @@ class EventRecorder:
                 log.warning("cannot ask for the API version of events, trying again: %s", problem)
                 await trio.sleep(EVENT_RETRY_SECONDS)
 
+    def record_of_plugin(self, event: PodEvent) -> None:
+        """The same as `record` for an event of a plugin, which must leave room for those of the scheduler."""
+        if not self._is_full(MAX_UNSENT_PLUGIN_EVENTS):
+            self.record(event)
+
+    def _is_full(self, limit: int) -> bool:
+        if self.unfinished < limit:
+            return False
+        self.dropped += 1
+        if self.dropped % 1000 == 1:
+            log.warning("too many events wait to be sent; dropped so far: %d", self.dropped)
+        return True
+
     def record(self, event: PodEvent) -> None:
         """Record *event*; a repetition for the same version of the pod is counted in a series.
 
         Events of a series differ in their text at most; the text of the first one stays.
         """
-        if self.unfinished >= MAX_UNSENT_EVENTS:
-            self.dropped += 1
-            if self.dropped % 1000 == 1:
-                log.warning("too many events wait to be sent; dropped so far: %d", self.dropped)
+        if self._is_full(MAX_UNSENT_EVENTS):
             return
         if event.once:
             moment = self.wall_clock()

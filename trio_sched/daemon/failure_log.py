@@ -33,13 +33,18 @@ def log_plugin_failures(plugin_failures: PluginFailures) -> None:
         if reported.count > 1:
             fields["times"] = reported.count
         cause = failed.__cause__
-        if cause is not None and not has_plain_text(cause):  # the traceback would fail, or be as long as the text
-            cause = RuntimeError(describe_error(cause)).with_traceback(cause.__traceback__)
         log.error(
             "plugin %s failed at %s: %s",
             failed.hook.plugin,
             failed.hook.hook,
             failed.problem,
             extra=fields,
-            exc_info=None if cause is None else (type(cause), cause, cause.__traceback__),
+            exc_info=None if cause is None else exception_to_log(cause),
         )
+
+
+def exception_to_log(cause: BaseException) -> BaseException:
+    """*cause*, or in its place one whose traceback can be printed, and is not as long as its text."""
+    if has_plain_text(cause):
+        return cause
+    return RuntimeError(describe_error(cause)).with_traceback(cause.__traceback__)

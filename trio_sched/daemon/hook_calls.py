@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import logging
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from types import FrameType
 from typing import TypeVar
 
@@ -17,8 +17,7 @@ from trio_sched.engine.hook_failure import HookTimedOut
 from trio_sched.engine.hook_steps import HookSteps
 from trio_sched.engine.measurements import ERROR, ObserveCall, label_or_error
 from trio_sched.engine.plugin_calls import HookCall, HookResult
-
-log = logging.getLogger(__name__)
+from trio_sched.interrupts import is_interrupt
 
 T = TypeVar("T")
 
@@ -92,16 +91,12 @@ async def _make_call(call: HookCall) -> HookResult:
     try:
         value = call.hook.function(*call.args)
         if inspect.isawaitable(value):
-            nurseries = trio.lowlevel.current_task().child_nurseries
-            before = len(nurseries)
-            value = await value
-            if len(nurseries) > before:
-                _log_open_nursery(call)
+            value = await (value if call.hook.built_in else _contained(value))
     except Exception as error:
         return HookResult(error=error)
     except BaseException as error:
         inside = list(_leaves(error))
-        if any(issubclass(type(one), KeyboardInterrupt) for one in inside):
+        if any(is_interrupt(one) for one in inside):
             raise
         if any(type(one) is trio.Cancelled for one in inside):
             await trio.lowlevel.checkpoint_if_cancelled()
@@ -109,13 +104,55 @@ async def _make_call(call: HookCall) -> HookResult:
     return HookResult(value)
 
 
-def _log_open_nursery(call: HookCall) -> None:
-    log.error(
-        "plugin %s leaves a nursery open: %s has returned inside of it, and trio is about to fail because of that",
-        call.hook.plugin,
-        call.hook.hook,
-        extra={"plugin": call.hook.plugin, "hook": call.hook.hook, "distribution": call.hook.source},
-    )
+class LeftOpen(Exception):
+    """A hook has returned inside of a nursery or a cancel scope of its own, which has been ended."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return (
+            f"it has returned inside of {self.what} that it has opened; use `async with` or `with`, and `aclosing` "
+            "around asynchronous generators"
+        )
+
+
+async def _contained(awaitable: Awaitable[T]) -> T:
+    """What *awaitable* gives; nurseries and cancel scopes that it leaves open are ended: this task is not its own.
+
+    Raises:
+        LeftOpen: it has left one open.
+    """
+    task = trio.lowlevel.current_task()
+    before = len(task.child_nurseries)
+    has_returned = False
+    try:
+        with trio.CancelScope():
+            try:
+                value = await awaitable
+                has_returned = True
+            finally:
+                left = task.child_nurseries[before:]
+                for nursery in reversed(left):
+                    await _end_nursery(nursery)
+    except RuntimeError:
+        if has_returned:  # then the scope has raised it
+            raise LeftOpen("a cancel scope") from None
+        raise
+    if left:
+        raise LeftOpen("a nursery")
+    return value
+
+
+async def _end_nursery(nursery: trio.Nursery) -> None:
+    """Do what ``async with`` would have done; trio has no public way to close a nursery from outside."""
+    nursery.cancel_scope.cancel()
+    finish: Callable[[None], Awaitable[object]] | None = getattr(nursery, "_nested_child_finished", None)
+    if finish is not None:
+        await finish(None)
+    with suppress(RuntimeError):  # other scopes are open inside of it
+        nursery.cancel_scope.__exit__(None, None, None)
 
 
 async def run_in_background(hook: BoundHook) -> HookResult:

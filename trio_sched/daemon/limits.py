@@ -35,7 +35,8 @@ MAX_PARALLEL_PREEMPTORS: Final = 64
 
 # --- plugins
 MAX_PARALLEL_PLUGIN_JOBS: Final = 32
-"""What plugins do in the background, of all profiles."""
+"""What a plugin does in the background, in all profiles."""
+MAX_WAITING_PLUGIN_JOBS: Final = 100_000
 MAX_PLUGIN_METRICS: Final = 1000
 """Metrics of all plugins together."""
 MAX_PLUGIN_SERIES: Final = 1000
@@ -44,6 +45,7 @@ MAX_PLUGIN_LABEL_CHARACTERS: Final = 1000
 """Of the value of a label."""
 MAX_HTTP_BODY_BYTES: Final = 16 * 1024 * 1024
 """Of a response to a plugin, decompressed."""
+MAX_HTTP_SECONDS: Final = 10.0**9
 MAX_HTTP_REDIRECTS: Final = 10
 MAX_PARALLEL_HTTP: Final = 32
 """Requests of plugins at a time; each has a thread."""
@@ -51,12 +53,16 @@ HTTP_CLOSE_SECONDS: Final = 1.0
 """How long a stop waits for connections of plugins to be closed in order."""
 MAX_HTTP_CLIENTS: Final = 16
 """With different files of certificates; each has connections of its own."""
+RESTART_TASK_SECONDS: Final = 60.0
+"""How long after its failure the background task of a plugin is started again that does not fail closed."""
 MAX_PLUGIN_RETRY_SECONDS: Final = 10.0**9
 """Longer times are cut to this, so that they can be added to a time."""
 
 # --- events; source: the event broadcaster of Kubernetes, except for the two limits of this project
 MAX_UNSENT_EVENTS: Final = 100_000
 """Events that wait to be sent; further ones are dropped, and the log says so."""
+MAX_UNSENT_PLUGIN_EVENTS: Final = 20_000
+"""With so many that wait, those of plugins are dropped: there must be room for those of the scheduler."""
 MAX_PARALLEL_EVENTS: Final = 8
 EVENT_TRIES: Final = 12
 EVENT_RETRY_SECONDS: Final = 10.0

@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 from attrs import frozen
 
+from trio_sched.daemon.limits import MAX_NAME_LENGTH
 from trio_sched.daemon.watched_kinds import WATCHED_ANYWAY, Watched, kind_of
+from trio_sched.documents.errors import shortened
 from trio_sched.kube_client import verbs
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.errors import (
@@ -48,7 +50,8 @@ class ObjectWrites:
         """Create an object."""
         whole = {**type_fields(kind), **plain_object(kind, body)}
         metadata = whole.get("metadata")
-        namespace = namespace or (metadata.get("namespace") if isinstance(metadata, Mapping) else "") or ""
+        if isinstance(namespace, str) and not namespace and isinstance(metadata, Mapping):
+            namespace = metadata.get("namespace") or ""
         found = _place(kind, None, namespace)
         encoded = _encode(kind, whole)
         with _errors_of_the_api():
@@ -136,12 +139,18 @@ def _place(kind: Watched, name: str | None, namespace: str) -> Kind[Any]:
         LookupError: there cannot.
     """
     found = kind_to_write(kind)
-    if name is not None and (not isinstance(name, str) or name in ("", ".", "..")):
-        raise LookupError(f"no {kind} can be called {name!r}: give the name of the object")
+    if name is not None and (not _can_be_in_path(name) or name in ("", ".", "..")):
+        raise LookupError(f"no {kind} can be called {shortened(repr(name))}: give the name of the object")
+    if not _can_be_in_path(namespace):
+        raise LookupError(f"no namespace can be called {shortened(repr(namespace))}")
     is_scope_known = isinstance(kind, CustomResource) or "." not in kind
     if is_scope_known and found.namespaced and not namespace:
         raise LookupError(f"{kind} is in namespaces: give namespace=… as well")
     return found
+
+
+def _can_be_in_path(name: object) -> bool:
+    return isinstance(name, str) and len(name) <= MAX_NAME_LENGTH and name.isprintable()
 
 
 @contextmanager

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -23,13 +21,13 @@ from trio_sched.daemon.object_cache import ObjectCache
 from trio_sched.daemon.object_references import reference_to
 from trio_sched.daemon.object_writes import ObjectWrites
 from trio_sched.daemon.plugin_http import PluginHttp
+from trio_sched.daemon.plugin_jobs import PluginJobs
 from trio_sched.daemon.plugin_log import PluginLog, plugin_log
 from trio_sched.daemon.preemption_executor import PreemptionExecutor
 from trio_sched.daemon.scheduler_events import EventType, PodEvent
 from trio_sched.daemon.unassigned_pods import UnassignedPods
 from trio_sched.daemon.waiting_pods import WaitingPods
 from trio_sched.daemon.watched_kinds import Watched
-from trio_sched.daemon.work_pool import WorkPool
 from trio_sched.engine.pending_pods import pending_pods
 from trio_sched.engine.preemption import Evictable
 from trio_sched.engine.scheduler import Scheduler
@@ -65,7 +63,7 @@ class HandleParts:
     """Called when a pod is to be tried again at some time."""
     bind: Bind
     recorder: EventRecorder
-    background: WorkPool
+    background: PluginJobs
     metrics: MetricRecorder
     http: PluginHttp
     plugin_metrics: PluginMetricRegistry
@@ -207,6 +205,10 @@ class PluginHandle:
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Try these pods next."""
+        pods = list(pods)
+        for one in pods:
+            if not isinstance(one, Pod):
+                raise TypeError(f"handle.activate takes pods, not {type(one).__name__}")
         self._parts.activate(pods)
 
     def retry_after(self, pod: Pod, seconds: float) -> None:
@@ -231,7 +233,7 @@ class PluginHandle:
     def record_event(self, about: Any, type: EventType, reason: str, action: str, note: str) -> None:
         """Have an event sent."""
         check_event(type, reason, action, note)
-        self._parts.recorder.record(
+        self._parts.recorder.record_of_plugin(
             PodEvent(
                 pod=about,
                 type=type,
@@ -240,7 +242,7 @@ class PluginHandle:
                 note=note,
                 reporting_controller=self.profile_name,
                 regarding=None if isinstance(about, Pod) else reference_to(about, self._shared.custom_resources),
-            )
+            ),
         )
 
     def count(self, metric: str, *labels: str, seconds: float | None = None) -> None:
@@ -254,8 +256,8 @@ class PluginHandle:
             raise LookupError(f"{metric!r} is no metric in which plugins count{'' if seconds is None else ' seconds'}")
 
     def run_in_background(self, job: Callable[[], Awaitable[None]]) -> None:
-        """Run *job* in a task of the pool."""
-        self._parts.background.submit(partial(_run_logged, job, self.plugin_name, self.profile_name))
+        """Run *job* in a task of its own."""
+        self._parts.background.submit(self.plugin_name, self.profile_name, job)
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -337,7 +339,7 @@ def check_retry(pod: object, seconds: object) -> None:
     """
     if not isinstance(pod, Pod):
         raise TypeError(f"handle.retry_after takes a pod, not {type(pod).__name__}")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or math.isnan(seconds) or seconds < 0:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:  # NaN is not
         raise ValueError(f"handle.retry_after takes the seconds from now on, 0 or more, not {seconds!r}")
 
 
@@ -354,10 +356,3 @@ def check_event(type_: object, reason: object, action: object, note: object) -> 
             raise ValueError(f"handle.record_event: {name} must be a word of up to 128 characters, not {value!r}")
     if not isinstance(note, str):
         raise ValueError(f"handle.record_event: note must be a text, not {note!r}")
-
-
-async def _run_logged(job: Callable[[], Awaitable[None]], plugin: str, profile_name: str) -> None:
-    try:
-        await job()
-    except Exception:
-        log.exception("a background job of plugin %s failed", plugin, extra={"plugin": plugin, "profile": profile_name})

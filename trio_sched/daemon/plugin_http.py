@@ -7,7 +7,6 @@ but the servers are real; and in tests it is pretend endpoints.
 from __future__ import annotations
 
 import json
-import math
 import ssl
 import threading
 import time
@@ -24,12 +23,15 @@ from trio_sched.daemon.limits import (
     MAX_HTTP_BODY_BYTES,
     MAX_HTTP_CLIENTS,
     MAX_HTTP_REDIRECTS,
+    MAX_HTTP_SECONDS,
     MAX_PARALLEL_HTTP,
 )
 from trio_sched.plugin_api.http import HttpFailed, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
     import httpx
+
+    from trio_sched.daemon.bounded_http import Deadline
 
 DEFAULT_SECONDS: Final = 10.0
 _USER_AGENT: Final = "trio-sched"
@@ -94,7 +96,7 @@ class PluginHttp:
         return await self._send(request, ca_file, timeout_seconds)
 
     async def _send(self, request: HttpRequest, ca_file: str, timeout_seconds: float) -> HttpResponse:
-        if not isinstance(timeout_seconds, int | float) or not 0 < timeout_seconds < math.inf:
+        if type(timeout_seconds) not in (int, float) or not 0 < timeout_seconds <= MAX_HTTP_SECONDS:
             raise ValueError(f"handle.http: timeout_seconds must be a positive number of seconds: {timeout_seconds!r}")
         if not isinstance(ca_file, str):
             raise ValueError(f"handle.http: ca_file must be the path of a file, not {ca_file!r}")
@@ -127,11 +129,13 @@ def make_request(
         is_usable = False
     if not is_usable or not url.isprintable() or " " in url:
         raise ValueError(f"handle.http: {shown_url(url)!r} is no URL; write http://host/path or https://host/path")
-    if params:
+    if params is not None:
         if not isinstance(params, Mapping):
             raise ValueError("handle.http: params must be a dict of texts and numbers")
         query = "&".join(filter(None, (parts.query, urlencode({str(name): value for name, value in params.items()}))))
         parts = parts._replace(query=query)
+    if headers is not None and not isinstance(headers, Mapping):
+        raise ValueError("handle.http: headers must be a dict of texts")
     lower: dict[str, str] = {}
     for name, value in (headers or {}).items():
         if not isinstance(name, str) or not isinstance(value, str) or not (name + value).isprintable() or not name:
@@ -152,8 +156,10 @@ def _body(value: Any, content: bytes | str | None) -> tuple[bytes, dict[str, str
         raise ValueError("handle.http.post takes json or content, not both")
     if isinstance(content, str):
         return content.encode("utf-8", "replace"), {}
-    if content is not None:
+    if isinstance(content, bytes | bytearray | memoryview):
         return bytes(content), {}
+    if content is not None:
+        raise ValueError(f"handle.http.post: content must be bytes or a text, not {type(content).__name__}")
     if value is None:
         return b"", {}
     try:
@@ -184,6 +190,7 @@ class BlockingTransport:
     _clients: dict[str, httpx.Client] = field(factory=dict, init=False)
     """By the file of certificates."""
     _making: threading.Lock = field(factory=threading.Lock, init=False)
+    _deadline: Deadline = field(init=False)
 
     async def send(self, request: HttpRequest, ca_file: str, timeout_seconds: float) -> HttpResponse:
         """See `HttpTransport`."""
@@ -212,17 +219,21 @@ class BlockingTransport:
         """
         import httpx
 
+        from trio_sched.daemon.bounded_http import decompressed
+
         ends_at = time.monotonic() + timeout_seconds
         found = bytearray()
         try:
-            with self._client(ca_file).stream(
+            client = self._client(ca_file)
+            self._deadline.ends_at = ends_at
+            with client.stream(
                 request.method,
                 request.url,
                 headers=dict(request.headers),
                 content=request.body or None,
                 timeout=timeout_seconds,  # of every single wait
             ) as response:
-                for piece in response.iter_bytes():
+                for piece in decompressed(response):
                     found += piece
                     if len(found) > MAX_HTTP_BODY_BYTES:
                         raise body_too_large(request)
@@ -238,12 +249,17 @@ class BlockingTransport:
         return HttpResponse(status=response.status_code, headers=dict(response.headers), body=bytes(found), url=url)
 
     def _client(self, ca_file: str) -> httpx.Client:
+        from trio_sched.daemon.bounded_http import Deadline, limit_waits
+
         with self._making:
+            if not self._clients:
+                self._deadline = Deadline()
             client = self._clients.get(ca_file)
             if client is None:
                 if len(self._clients) >= MAX_HTTP_CLIENTS:
                     raise ValueError(f"more than {MAX_HTTP_CLIENTS} different ca_file are used")
                 client = self._clients[ca_file] = _make_client(ca_file)
+                limit_waits(client, self._deadline)
         return client
 
     async def close(self) -> None:
@@ -274,8 +290,10 @@ class NetworkTransport:
 def _make_client(ca_file: str) -> httpx.Client:
     import httpx
 
+    from trio_sched.daemon.bounded_http import ACCEPTED
+
     trusted: dict[str, Any] = {"verify": ssl.create_default_context(cafile=ca_file)} if ca_file else {}
-    headers = {"user-agent": _USER_AGENT}
+    headers = {"user-agent": _USER_AGENT, "accept-encoding": ACCEPTED}
     return httpx.Client(headers=headers, follow_redirects=True, max_redirects=MAX_HTTP_REDIRECTS, **trusted)
 
 

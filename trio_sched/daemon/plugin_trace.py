@@ -19,6 +19,7 @@ from trio_sched.documents.errors import shortened
 from trio_sched.engine.bound_hooks import BoundHook, HookFunction
 from trio_sched.engine.hook_failure import describe_error, describe_value, plain_text
 from trio_sched.engine.hook_times import HookTimes
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.pod_groups import PodGroupInfo
@@ -183,7 +184,7 @@ class PluginTrace:
         if len(args) > 1 and isinstance(args[1], NodeView | str):
             fields["node"] = args[1] if isinstance(args[1], str) else args[1].name
         if state is not None and (written := state.keys()[before:]):
-            fields["wrote"] = [shortened(_text(key)) for key in written[:_SHOWN]]
+            fields["wrote"] = [_key(key) for key in written[:_SHOWN]]
         log.info("Plugin called", extra=fields)
 
 
@@ -191,9 +192,8 @@ def describe_answer(hook: str, args: tuple[Any, ...], returned: Any) -> str:
     """What *hook* returned, in words; whatever it is."""
     try:
         return _described(hook, args, returned)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:  # explanations and __repr__ are the plugin's code
+        raise_interrupt(error)
         return f"{describe_value(returned)}, which cannot be shown: {describe_error(error)}"
 
 
@@ -231,6 +231,15 @@ def _verdicts(verdicts: Verdicts, nodes: NodeColumns) -> str:
     for code, count in list(zip(*np.unique(codes, return_counts=True), strict=True))[:_SHOWN]:
         parts.append(f"{count}: {_status(verdicts.explain(code.item()))}")
     return "; ".join(parts)
+
+
+def _key(key: Any) -> str:
+    """A key of the cycle state, whatever its ``__repr__`` does."""
+    try:
+        return shortened(_text(key))
+    except BaseException as error:
+        raise_interrupt(error)
+        return describe_value(key)
 
 
 def _first(texts: Iterable[str]) -> str:

@@ -212,7 +212,7 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
         writers.start_soon(assembly.hook_scopes.run)
         writers.start_soon(assembly.status_patch_pool.run)
         writers.start_soon(assembly.preemption_executor.pool.run)
-        writers.start_soon(assembly.plugin_job_pool.run)
+        writers.start_soon(assembly.plugin_jobs.run)
         writers.start_soon(assembly.tasks.run_as_leader)
         async with trio.open_nursery() as nursery:  # holds the pods that wait on permit or pre_bind
             with trio.CancelScope() as scheduling, _leading(assembly, writers):
@@ -222,7 +222,7 @@ async def _schedule_while_leading(assembly: Assembly, stop: trio.Event) -> None:
             nursery.cancel_scope.deadline = trio.current_time() + SHUTDOWN_GRACE_SECONDS
             assembly.binding.give_up_waiting()
             executor = assembly.preemption_executor
-            pools = (assembly.bind_pool, executor.pool, assembly.status_patch_pool, assembly.plugin_job_pool)
+            pools = (assembly.bind_pool, executor.pool, assembly.status_patch_pool, assembly.plugin_jobs)
             for pool in pools:
                 pool.discard_waiting()
             for pool in pools:

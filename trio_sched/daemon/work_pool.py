@@ -20,6 +20,25 @@ class CancelCalled(Protocol):
         ...
 
 
+class Jobs(Protocol):
+    """What is counted about jobs."""
+
+    @property
+    def submitted(self) -> int:
+        """Jobs so far."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs no task has started."""
+        ...
+
+    @property
+    def unfinished(self) -> int:
+        """How many jobs wait or run."""
+        ...
+
+
 @define(eq=False)
 class WorkPool:
     """Starts jobs in the order in which they are submitted, and runs as many at once as there are tasks.

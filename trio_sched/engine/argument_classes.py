@@ -23,7 +23,6 @@ from typing import Annotated, Any, Final
 import attrs
 import msgspec
 
-from trio_sched.engine.argument_descriptions import attribute_docstrings
 from trio_sched.engine.argument_records import Argument, Record, RecordUnion
 from trio_sched.engine.argument_types import (
     SCALARS,
@@ -36,8 +35,10 @@ from trio_sched.engine.argument_types import (
     Scalar,
     Union,
     Written,
+    shown,
 )
 from trio_sched.engine.hook_failure import describe_error
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.argument_types import NOTATIONS, WrittenAs
 
 _COLLECTIONS: Final[Mapping[Any, Callable[[list[Any]], Any]]] = {
@@ -96,7 +97,6 @@ def _record(cls: type[Any], path: str, made: dict[type[Any], Record]) -> Record:
     config = getattr(cls, "__struct_config__", None)
     tag = (config.tag_field, config.tag) if config is not None and config.tag is not None else None
     record = made[cls] = Record(cls, tag)
-    docstrings = attribute_docstrings(cls)
     hints = _hints(cls, path)
     for name, key, parameter, default, attribute in _attributes(cls):
         place = f"{path}.{key}"
@@ -104,7 +104,7 @@ def _record(cls: type[Any], path: str, made: dict[type[Any], Record]) -> Record:
         if name not in hints:
             raise UnreadableArgs(f"{place}: {cls.__name__}.{name} has no type annotation")
         wanted = hints[name]
-        description = metadata.get(DESCRIPTION) or _meta_description(wanted) or docstrings.get(name, "")
+        description = metadata.get(DESCRIPTION) or _meta_description(wanted)
         validator = attribute.validator if isinstance(attribute, attrs.Attribute) else None
         type_ = _type(wanted, place, made)
         record.arguments.append(Argument(key, name, parameter, type_, default, validator, attribute, description))
@@ -117,7 +117,8 @@ def _record(cls: type[Any], path: str, made: dict[type[Any], Record]) -> Record:
 def _hints(cls: type[Any], path: str) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls, include_extras=True)
-    except Exception as error:  # a name that only type checkers import, or a text that is no expression
+    except BaseException as error:  # a name that only type checkers import, or a text that is no expression
+        raise_interrupt(error)
         raise UnreadableArgs(
             f"{path}: the annotations of {cls.__name__} cannot be evaluated: {describe_error(error)}; import at run "
             "time what they name"
@@ -162,7 +163,8 @@ def _default_of_attrs(cls: type[Any], attribute: attrs.Attribute[Any]) -> Callab
 def _computed(cls: type[Any], name: str) -> Any:
     try:
         return getattr(cls(), name)
-    except Exception:
+    except BaseException as error:
+        raise_interrupt(error)
         return None
 
 
@@ -276,13 +278,16 @@ def _check_defaults(record: Record) -> None:
         place = f"{record.cls.__name__}.{argument.name}"
         try:
             value = argument.default()
-        except Exception as error:
+        except BaseException as error:
+            raise_interrupt(error)
             raise UnreadableArgs(f"{place}: its default cannot be made: {describe_error(error)}") from error
         attribute = argument.attribute
         if getattr(attribute, "converter", None) is not None or _is_computed(attribute):
             continue  # what is read is not what the attribute holds
         problems: list[str] = []
-        argument.type.read(argument.type.write(value), place, problems)
+        read = argument.type.read(argument.type.write(value), place, problems)
+        if isinstance(value, str) and not problems and not isinstance(read, str):
+            problems.append(f"{place}: write {read!r}, which is what {shown(value)} means")
         if not problems and argument.validator is not None:
             record.validate({argument.parameter: value}, record.cls.__name__, problems)
         if problems:

@@ -27,7 +27,7 @@ def attribute_docstrings(cls: type[Any]) -> dict[str, str]:
 def _of_one_class(cls: type[Any]) -> dict[str, str]:
     try:
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    except (OSError, TypeError, SyntaxError, ValueError, RecursionError):
+    except Exception:  # there is no source, or it has been changed meanwhile
         return {}
     body = tree.body if isinstance(tree, ast.ClassDef) else []
     found: dict[str, str] = {}

@@ -9,7 +9,7 @@ import attrs
 from attrs import define, field, frozen
 
 from trio_sched.engine.argument_checks import OBJECT_CHECKS
-from trio_sched.engine.argument_descriptions import class_description, constraints
+from trio_sched.engine.argument_descriptions import attribute_docstrings, class_description, constraints
 from trio_sched.engine.argument_types import (
     MAX_PROBLEMS,
     WRONG,
@@ -22,6 +22,7 @@ from trio_sched.engine.argument_types import (
 )
 from trio_sched.engine.hook_failure import describe_error, error_text
 from trio_sched.errors import nearest_name
+from trio_sched.interrupts import raise_interrupt
 
 
 @frozen
@@ -41,6 +42,7 @@ class Argument:
     attribute: Any = None
     """What its validator gets."""
     description: str = ""
+    """For the schema; if empty, the text below the attribute is used."""
 
 
 @define(eq=False)
@@ -99,7 +101,8 @@ class Record:
             return WRONG
         try:
             made = self.cls(**given)
-        except Exception as error:  # what converters, validators and __attrs_post_init__ raise
+        except BaseException as error:  # what converters, validators and __attrs_post_init__ raise
+            raise_interrupt(error)
             return wrong(text_of(error), path, problems)
         for problem in OBJECT_CHECKS[self.cls](made, path) if self.cls in OBJECT_CHECKS else ():
             problems.append(str(problem))
@@ -117,7 +120,8 @@ class Record:
                 argument.validator(partial, argument.attribute, getattr(partial, argument.name))
             except AttributeError:  # it looks at an attribute that could not be read; the constructor asks it again
                 continue
-            except Exception as error:
+            except BaseException as error:
+                raise_interrupt(error)
                 text = text_of(error).removeprefix(f"'{argument.name}' ")
                 wrong(text, f"{path}.{argument.key}", problems)
 
@@ -125,18 +129,19 @@ class Record:
         """An instance without any check, with what is *given* and defaults; attributes that are wrong are missing."""
         partial = object.__new__(self.cls)
         for argument in self.arguments:
-            if argument.parameter in given:
-                value = given[argument.parameter]
-            elif argument.default is not None:
-                value = argument.default()
-            else:
-                continue
             convert = getattr(argument.attribute, "converter", None)
-            if convert is not None and not isinstance(convert, attrs.Converter):
-                try:
-                    value = convert(value)
-                except Exception:  # the constructor says so
+            try:
+                if argument.parameter in given:
+                    value = given[argument.parameter]
+                elif argument.default is not None:
+                    value = argument.default()
+                else:
                     continue
+                if convert is not None and not isinstance(convert, attrs.Converter):
+                    value = convert(value)
+            except BaseException as error:  # the constructor says so
+                raise_interrupt(error)
+                continue
             object.__setattr__(partial, argument.name, value)
         return partial
 
@@ -165,18 +170,19 @@ class Record:
 
     def object_schema(self, definitions: Definitions) -> dict[str, Any]:
         """The definition itself."""
+        docstrings = attribute_docstrings(self.cls)
         properties: dict[str, Any] = {self.tag[0]: {"const": self.tag[1]}} if self.tag else {}
         for argument in self.arguments:
             described = argument.type.schema(definitions) | constraints(argument.validator)
-            if argument.description:
-                described["description"] = argument.description
+            if description := argument.description or docstrings.get(argument.name):
+                described["description"] = description
             if argument.default is not None:
                 described["default"] = argument.type.write(argument.default())
             properties[argument.key] = described
         required = [*((self.tag[0],) if self.tag else ()), *self.required]
-        description = class_description(self.cls)
+        of_class = class_description(self.cls)
         return {
-            **({"description": description} if description else {}),
+            **({"description": of_class} if of_class else {}),
             "type": "object",
             "properties": properties,
             **({"required": required} if required else {}),
@@ -254,8 +260,8 @@ def _distance(record: Record, value: Mapping[str, Any]) -> int:
     return len(set(value) - set(record.keys)) + len(set(record.required) - set(value))
 
 
-def text_of(error: Exception) -> str:
+def text_of(error: BaseException) -> str:
     """What a validator or a constructor says; attrs puts the attribute and the value behind its text."""
     if isinstance(error, TypeError | ValueError) and error.args and isinstance(error.args[0], str):
         return error.args[0]
-    return error_text(error) or describe_error(error)
+    return (isinstance(error, Exception) and error_text(error)) or describe_error(error)

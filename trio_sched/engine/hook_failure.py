@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from trio_sched.engine.bound_hooks import BoundHook
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.status import Code, Status
 
 _MAX_TEXT: Final = 4096
@@ -119,9 +120,8 @@ def error_text(error: BaseException) -> str:
     """``str(error)``, usable as `plain_text` says; a replacement where that fails."""
     try:
         return plain_text(str(error))
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:
+        raise_interrupt(problem)
         return f"<its __str__ raised {type_name(type(problem))}>"
 
 
@@ -136,9 +136,8 @@ def has_plain_text(error: BaseException) -> bool:
     """Whether ``str(error)`` can be used as it is."""
     try:
         text = str(error)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
+    except BaseException as problem:
+        raise_interrupt(problem)
         return False
     return type(text) is str and plain_text(text) == text
 
@@ -155,8 +154,7 @@ def raised(hook: BoundHook, error: BaseException) -> HookFailed:
     Raises:
         KeyboardInterrupt: *error* is one, which came to the process, not from the plugin.
     """
-    if issubclass(type(error), KeyboardInterrupt):
-        raise error
+    raise_interrupt(error)
     BaseException.with_traceback(error, _from_plugin_on(error.__traceback__))
     return HookFailed(hook, f"{hook.hook} raised {describe_error(error)}")
 

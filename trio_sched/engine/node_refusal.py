@@ -12,6 +12,7 @@ from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.plugin_calls import call_filter, call_pre_filter
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.snapshot.node_columns import NodeColumns
@@ -46,9 +47,10 @@ class NodeRefusals:
         key = (profile.name, plugin, node_name, pod.priority, pod.spec.preemption_policy, info.signature_epoch, part)
         try:
             known = self._kept.get(key)
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # the parts of a signature are objects of plugins, whose __hash__ can raise anything
+        except (
+            BaseException
+        ) as error:  # the parts of a signature are objects of plugins, whose __hash__ can raise anything
+            raise_interrupt(error)
             return is_refused_on_node(profile, plugin, pod, self.table, node_name, nominated)
         if known is not None and known[0][:2] == version[:2] and known[0][2] is beside:
             return known[1]

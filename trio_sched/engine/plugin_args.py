@@ -8,6 +8,7 @@ from typing import Any, Final
 from trio_sched.engine.argument_classes import UnreadableArgs, record_of
 from trio_sched.engine.hook_failure import describe_error
 from trio_sched.engine.plugin_errors import PluginArgsError
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.arguments import PluginArguments
 
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -48,9 +49,8 @@ def plugin_args(name: str, plugin: type[Any], given: Any) -> Any:
         )
     except UnreadableArgs as error:
         raise PluginArgsError(name, [str(error)]) from error
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:  # validators and converters are the plugin's code, which may raise anything
+        raise_interrupt(error)
         raise PluginArgsError(name, [f"args: {describe_error(error)}"]) from error
     if problems:
         raise PluginArgsError(name, problems)

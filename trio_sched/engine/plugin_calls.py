@@ -40,6 +40,7 @@ from trio_sched.engine.return_values import (
     read_status,
     read_verdicts,
 )
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cluster_events import EventRegistration, Hint
 from trio_sched.plugin_api.cycle_state import CycleState, ValueNotCloned
@@ -356,9 +357,8 @@ def call_sign(hooks: Iterable[BoundHook], pod: Pod) -> tuple[Hashable, ...]:
             raise raised(hook, error) from error
         try:
             hash(part)
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
+            raise_interrupt(error)
             raise wrong_return_value(hook, part, f"{describe_value(part)}, which is not hashable") from error
         if type(part) is CoroutineType:
             raise wrong_return_value(hook, part)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from trio_sched.documents.errors import shortened
 from trio_sched.engine.argument_classes import UnreadableArgs, record_of
 from trio_sched.engine.failure_policy import check_failure_policy, read_failure_policy
 from trio_sched.engine.likely_mistakes import close_attributes, unmarked_hooks
@@ -28,6 +29,7 @@ from trio_sched.engine.plugin_errors import (
     UnreadableDistribution,
 )
 from trio_sched.errors import nearest_name
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.api_version import API_VERSION, offers_api, read_api_version
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.extension_points import (
@@ -45,6 +47,7 @@ PluginClass = type[Any]
 Exclusion = Callable[[str, EntryPoint], str]
 """Says by which flag the plugin of a name and an entry point is excluded; empty if it is not."""
 
+_MAX_NAME: Final = 200
 _IMPL_MARK = f"{PROJECT}_impl"
 _MRO: Final[Any] = type.__dict__["__mro__"]
 _ATTRIBUTES: Final[Any] = type.__dict__["__dict__"]
@@ -168,9 +171,10 @@ class PluginRegistry:
             plugin = entry_point.load()
             if not is_built_in(plugin):
                 check_contract(name, source, plugin)
-        except (PluginError, KeyboardInterrupt):
+        except PluginError:
             raise
         except BaseException as exc:  # third-party code may raise anything, SystemExit too
+            raise_interrupt(exc)
             raise PluginLoadError(name, source, exc) from exc
         self._loaded[name], self._sources[name] = plugin, source
         return plugin  # type: ignore[no-any-return]  # an entry point may hold anything; check_contract looked
@@ -237,6 +241,9 @@ def check_contract(name: str, source: str, plugin: object) -> None:
     if not inspect.isclass(plugin):
         raise BadPlugin(name, source, f"the entry point must name a class, but it names a {type(plugin).__name__}")
     given = getattr(plugin, "name", None)
+    if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
+        rule = f"a name has 1 to {_MAX_NAME} printable characters"
+        raise BadPlugin(shortened(name), source, f"its name cannot be written to a log or a configuration: {rule}")
     if given != name:
         close = close_attributes(plugin, "name")
         missing = f"has no name, but {close[0]}" if close else "has no name"

@@ -21,6 +21,7 @@ from trio_sched.engine.kept_by_node import KeptByNode
 from trio_sched.engine.plugin_calls import clone_state
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.what_if_filters import WhatIfFilters, WhatIfNode
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.preemption import (
@@ -155,9 +156,10 @@ class DryRunCache:
         key = (profile, signature, priority)
         try:
             kept = self._kept.pop(key, None)
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # the parts of a signature are objects of plugins, whose __eq__ can raise anything
+        except (
+            BaseException
+        ) as error:  # the parts of a signature are objects of plugins, whose __eq__ can raise anything
+            raise_interrupt(error)
             self._kept.clear()
             kept = None
         if kept is None or kept.budgets is not budgets:

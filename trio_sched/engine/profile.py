@@ -24,6 +24,7 @@ from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_calls import call_sign
 from trio_sched.engine.plugin_errors import BadPlugin
 from trio_sched.engine.plugin_registry import PluginRegistry, check_attributes, hooks_of, is_built_in
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.extension_points import ASYNC_HOOKS, HOOK_NAMES, PROJECT, ExtensionPoints
@@ -177,9 +178,10 @@ def build_profile(
         try:
             instance = plugin_class(args, handle_of(plugin))
             check_attributes(plugin, sources[plugin], instance)
-        except (BadPlugin, KeyboardInterrupt):
+        except BadPlugin:
             raise
         except BaseException as exc:  # a plugin's constructor, or a property, may raise anything, SystemExit too
+            raise_interrupt(exc)
             problem = f"initializing failed: {describe_error(exc)}{place_in_plugin(exc)}"
             raise BadPlugin(plugin, sources[plugin], problem) from exc
         manager.register(instance, name=plugin)

@@ -16,6 +16,7 @@ from trio_sched.engine.hook_failure import (
     plain_text,
     wrong_return_value,
 )
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.plugin_api.cluster_events import Action, ClusterEvent, EventRegistration, Hint
 from trio_sched.plugin_api.custom_resources import CustomResource
 from trio_sched.plugin_api.status import REJECTED, Code, Status
@@ -116,9 +117,8 @@ def _fields(hook: BoundHook, returned: object, *names: str) -> list[Any]:
     for name in names:
         try:
             values.append(getattr(returned, name))
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
+            raise_interrupt(error)
             raise wrong_return_value(hook, returned, f"{describe_value(returned)} without {name}") from error
     return values
 
@@ -319,9 +319,8 @@ def read_sort_key(hook: BoundHook, key: Any) -> Any:
                 is_ordered = False
         if key < key:
             is_ordered = False
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # things without an order
+    except BaseException as error:  # things without an order
+        raise_interrupt(error)
         is_ordered = False
     if not is_ordered:
         raise wrong_return_value(hook, key, f"{describe_value(key)}, which has no order")

@@ -33,6 +33,7 @@ from trio_sched.engine.plugin_calls import call_filter, call_normalize_score, ch
 from trio_sched.engine.profile import Profile
 from trio_sched.engine.return_values import check_score_range
 from trio_sched.engine.scoring import run_pre_scores, run_scores
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.cycle_state import CycleState
 from trio_sched.plugin_api.verdicts import Input
@@ -271,9 +272,8 @@ class SignatureCache:
         try:
             found = self._evaluations.get(signature)
             is_uncached = signature in self._uncached
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # the parts are objects of plugins, whose __eq__ can raise anything
+        except BaseException as error:  # the parts are objects of plugins, whose __eq__ can raise anything
+            raise_interrupt(error)
             return None, True
         return (None if found is None or found.is_outdated else found), is_uncached
 

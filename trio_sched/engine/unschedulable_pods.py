@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, ValuesView
 
 from trio_sched.engine.queued_pod import QueuedPodInfo
+from trio_sched.interrupts import raise_interrupt
 
 
 class PodGroup:
@@ -91,9 +92,8 @@ class UnschedulablePods:
         key = (pod.scheduler_name, info.signature, info.signature_epoch, pod.priority, preempts, rejectors)
         try:
             _ = key in self._groups
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # the parts are objects of plugins, whose __eq__ can raise anything
+        except BaseException as error:  # the parts are objects of plugins, whose __eq__ can raise anything
+            raise_interrupt(error)
             return info.key
         return key
 

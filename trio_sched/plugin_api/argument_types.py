@@ -52,6 +52,8 @@ def _read_seconds(written: str | float) -> float:
 
 
 def _write_seconds(seconds: float) -> str:
+    if not isinstance(seconds, int | float):  # a text, multiplied, would be as long as memory goes
+        raise TypeError
     return format_duration(round(seconds * SECOND_NS))
 
 
@@ -64,6 +66,8 @@ def _read_milli(written: str | float) -> int:
 
 
 def _write_milli(milli: int) -> str:
+    if not isinstance(milli, int):
+        raise TypeError
     return format_nano(milli * NANO // 1000, QuantityStyle.DECIMAL)
 
 

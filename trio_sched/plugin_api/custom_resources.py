@@ -10,11 +10,13 @@ import msgspec
 from attrs import define, field, frozen
 from msgspec import Struct
 
+from trio_sched.interrupts import raise_interrupt
 from trio_sched.objects.metadata import ObjectMeta
 
 T = TypeVar("T")
 
-_is_group = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?").fullmatch
+_LABEL: Final = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_is_group = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*").fullmatch
 _is_version = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?").fullmatch
 _is_kind = re.compile(r"[A-Z][A-Za-z0-9]*").fullmatch
 _is_plural = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?").fullmatch
@@ -204,11 +206,21 @@ class CustomResource(Generic[T]):
             decoded = self._decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise
-        except (Exception, SystemExit) as problem:  # a __post_init__ or a converter of the type may raise anything
-            raise msgspec.ValidationError(f"{type(problem).__name__}: {problem}") from problem
+        except BaseException as problem:  # a __post_init__ or a converter of the type may raise anything
+            raise_interrupt(problem)
+            raise msgspec.ValidationError(_described(problem)) from problem
         if not isinstance(decoded.metadata, ObjectMeta):
             raise msgspec.ValidationError("its type has replaced the metadata")
         return decoded  # type: ignore[no-any-return]  # decoded as T
+
+
+def _described(problem: BaseException) -> str:
+    name = type(problem).__name__
+    try:
+        return f"{name}: {problem}"
+    except BaseException as another:  # its __str__ may raise anything, too
+        raise_interrupt(another)
+        return name
 
 
 def _decoder(of: Any) -> Any:
@@ -236,7 +248,8 @@ def differ(one: Any, other: Any) -> bool:
     """
     try:
         return bool(_comparable(one) != _comparable(other))
-    except Exception:  # nested too deep, or an __eq__ of the type raises what it likes
+    except BaseException as problem:  # nested too deep, or an __eq__ of the type raises what it likes
+        raise_interrupt(problem)
         return True
 
 

@@ -96,8 +96,6 @@ class CycleState:
         for key, value in self._values.items():
             try:
                 other._values[key] = _clone_value(value)
-            except KeyboardInterrupt:
-                raise
             except BaseException as error:
                 raise ValueNotCloned(key) from error
         other.skip_filter = self.skip_filter

@@ -346,6 +346,7 @@ class ExtensionPoints:
 
         When: started once by the supervisor, in its nursery, also if the plugin has no other hook. An exception stops
         the scheduler with an error that names the plugin: catch what can fail, `HttpFailed` and OSError for instance.
+        If the plugin does not fail closed, it is logged and the task is started again after a minute.
 
         Each profile has an instance of the plugin, and each of them runs, in every replica. Two attributes of the class
         change that: ``run_once_per_process = True`` has only the instance of the first profile run (`Handle.shared` is

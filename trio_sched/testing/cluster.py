@@ -49,7 +49,7 @@ from trio_sched.simulator import (
 )
 from trio_sched.testing.builders import node
 from trio_sched.testing.cluster_assertions import ClusterAssertions
-from trio_sched.testing.cluster_settings import cluster_settings
+from trio_sched.testing.cluster_settings import cluster_settings, with_plugin_flags
 from trio_sched.testing.custom_resources import custom_resource_definition
 from trio_sched.testing.endpoints import Endpoint, PretendEndpoints
 from trio_sched.testing.given_plugins import Plugin
@@ -95,13 +95,16 @@ class Refused(TrioSchedError):
 class NotSettled(TrioSchedError):
     """The cluster did not stop changing in time."""
 
-    def __init__(self, seconds: float, pending: Sequence[str]) -> None:
-        super().__init__(seconds, pending)
-        self.seconds, self.pending = seconds, pending
+    def __init__(self, seconds: float, pending: Sequence[str], last_event: str = "") -> None:
+        super().__init__(seconds, pending, last_event)
+        self.seconds, self.pending, self.last_event = seconds, pending, last_event
 
     def __str__(self) -> str:
         some = ", ".join(self.pending[:5]) + (", …" if len(self.pending) > 5 else "")
-        return f"things still move after {self.seconds:g} s; {len(self.pending)} pods have no node: {some or 'none'}"
+        last = f"; the last event: {self.last_event}" if self.last_event else ""
+        return (
+            f"things still move after {self.seconds:g} s; {len(self.pending)} pods have no node: {some or 'none'}{last}"
+        )
 
 
 @define(eq=False)
@@ -181,6 +184,8 @@ class VirtualCluster(ClusterAssertions):
         """
         election = self._settings.config.leader_election.leader_elect
         settings = cluster_settings(config, self._settings.gates, plugins, election)
+        kept = self._settings  # what flags set is not in the configuration
+        settings = evolve(settings, failure_policies=kept.failure_policies, trace_plugins=kept.trace_plugins)
         for process in self.schedulers:
             if process.running:
                 await process.reload(settings)
@@ -373,6 +378,9 @@ class VirtualCluster(ClusterAssertions):
     async def settle(self, *, quiet_seconds: float | None = None, within_seconds: float = 7200.0) -> None:
         """Wait until pods, nodes, events, volumes, claims, devices and pod groups have stopped changing.
 
+        Pods that wait on permit for longer than *quiet_seconds* may still do so then. Where such waits time out sooner
+        and begin anew, the cluster never settles.
+
         Args:
             quiet_seconds: how long nothing must change; by default longer than every pause between two attempts, so
                 that nothing would change later either.
@@ -394,7 +402,16 @@ class VirtualCluster(ClusterAssertions):
             if changes == self._changes:
                 return
             if trio.current_time() >= deadline:
-                raise NotSettled(within_seconds, [pod.key for pod in self.pods() if not pod.node_name])
+                pending = [pod.key for pod in self.pods() if not pod.node_name]
+                raise NotSettled(within_seconds, pending, self._last_event())
+
+    def _last_event(self) -> str:
+        """In words; empty if there is none."""
+        found = self.events()
+        if not found:
+            return ""
+        last = max(found, key=lambda event: int(event.metadata.resource_version or 0))
+        return f"{last.reason} about {last.involved_object.name}: {last.message}"
 
     # --- the API ----------------------------------------------------------------------------------------------------
 
@@ -442,6 +459,8 @@ async def virtual_cluster(
     real_seconds: float = REAL_SECONDS,
     real_clock: Callable[[], float] = time.perf_counter,
     tracer: Tracer | None = None,
+    failure_policies: Mapping[str, str] | None = None,
+    trace_plugins: str = "",
 ) -> AsyncGenerator[VirtualCluster, None]:
     """Run a cluster with a scheduler in it, until the block is left.
 
@@ -470,16 +489,20 @@ async def virtual_cluster(
             would never end a test on a clock that jumps.
         real_clock: the clock for that, in seconds.
         tracer: of OpenTelemetry; makes spans of the attempts that its sampler chooses.
+        failure_policies: by plugin, ``{"MyPlugin": "open"}``: what ``--plugin-failure-policy`` sets.
+        trace_plugins: the pods for which every call of plugins is logged, as ``--trace-plugins`` chooses them:
+            ``"*"`` for all of them.
 
     Raises:
         RealTimeExceeded: the cluster was busy for longer.
         PluginError: a plugin is missing or cannot be used.
         ConfigError: the configuration is not valid.
-        ValueError: *begins* has no time zone.
+        ValueError: *begins* has no time zone, a failure policy is none, or *trace_plugins* chooses no pods.
     """
     if begins.utcoffset() is None:
         raise ValueError(f"begins={begins!r} has no time zone; add tzinfo=UTC for instance")
     settings = cluster_settings(config, FeatureGates(overrides=dict(gates or {})), list(plugins), leader_elect)
+    settings = with_plugin_flags(settings, failure_policies or {}, trace_plugins)
     api = ApiServer(now=trio_clock(begins.astimezone(UTC)), seed=seed)
     if bind_latency_seconds:
         api.faults.set_latency(bind_latency_seconds, verb="bind", resource="pods")

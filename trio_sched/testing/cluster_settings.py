@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import evolve
@@ -13,8 +13,12 @@ from trio_sched.config.known_plugins import KNOWN_PLUGINS
 from trio_sched.config.load import load_configuration
 from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.config.schema import MULTI_POINT, PluginRef, PluginSet, Profile, SchedulerConfig
+from trio_sched.daemon.plugin_trace import TraceSelector
 from trio_sched.daemon.settings import DaemonSettings
-from trio_sched.engine.plugin_registry import points_of
+from trio_sched.engine.failure_policy import FailurePolicy, check_failure_policy, read_failure_policy
+from trio_sched.engine.plugin_errors import UnknownPlugin
+from trio_sched.engine.plugin_registry import hooks_of, points_of
+from trio_sched.errors import nearest_name
 from trio_sched.testing.given_plugins import name_of, registry_with
 
 
@@ -50,6 +54,27 @@ def cluster_settings(
         registry=registry,
         identity="",
     )
+
+
+def with_plugin_flags(
+    settings: DaemonSettings, failure_policies: Mapping[str, str], trace_plugins: str
+) -> DaemonSettings:
+    """*settings* with what the flags ``--plugin-failure-policy`` and ``--trace-plugins`` set.
+
+    Raises:
+        ValueError: a policy is none, or *trace_plugins* chooses no pods.
+        PluginError: a policy is that of a plugin that no profile enables, or that can only fail closed.
+    """
+    enabled = {name for profile in settings.profiles for name in profile.plugins}
+    policies: dict[str, FailurePolicy] = {}
+    for name, text in failure_policies.items():
+        if name not in enabled:
+            raise UnknownPlugin(name, nearest_name(name, enabled))
+        policies[name] = read_failure_policy(text)
+        plugin = settings.registry.load(name)
+        check_failure_policy(name, settings.registry.source(name), policies[name], hooks_of(plugin))
+    traced = TraceSelector.read(trace_plugins) if trace_plugins else None
+    return evolve(settings, failure_policies=policies, trace_plugins=traced)
 
 
 def _all_refs(chosen: PluginSet) -> tuple[PluginRef, ...]:

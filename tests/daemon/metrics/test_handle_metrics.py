@@ -110,7 +110,9 @@ class Wrong:
     """What can be wrong with a metric."""
 
     CASES: ClassVar[list[tuple[str, tuple[Any, ...], dict[str, Any], str]]] = [
-        ("counter", ("a-b", "X."), {}, "metric 'a-b' must be of letters, digits and _, a letter first; write 'a_b'"),
+        ("counter", ("a-b", "X."), {}, "metric 'a-b' must be of .* letters, digits and _, a letter first; write 'a_b'"),
+        ("counter", ("a" * 10**6, "X."), {}, "must be of at most 200 letters"),
+        ("histogram", ("a", "X."), {"buckets": range(10**9)}, "has more than 200 buckets"),
         ("counter", ("", "X."), {}, "metric '' must be"),
         ("counter", (7, "X."), {}, "metric 7 must be"),
         ("gauge", ("a", ""), {}, "metric a needs a help"),
@@ -146,6 +148,9 @@ def test_values_and_labels_that_cannot_be_meant() -> None:
     counter, histogram = metrics.counter("c", "C.", labels=("b", "a")), metrics.histogram("h", "H.")
     with pytest.raises(ValueError, match="only grows, so it cannot count -1; use a gauge"):
         counter.inc(-1, a=1, b=2)
+    for forever in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"cannot count {forever}"):
+            counter.inc(forever, a=1, b=2)
     with pytest.raises(ValueError, match="takes the labels b, a, not a"):
         counter.inc(a=1)
     with pytest.raises(ValueError, match="takes no labels, not a"):

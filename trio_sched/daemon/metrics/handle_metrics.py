@@ -6,6 +6,7 @@ import logging
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from attrs import define, evolve, field
@@ -15,15 +16,18 @@ from trio_sched.daemon.metrics.exposed import Exposed, Series, Value
 from trio_sched.daemon.metrics.families import Family, Type
 from trio_sched.daemon.metrics.own_families import OWN_FAMILIES
 from trio_sched.daemon.metrics.recorder import ATTEMPT_BUCKETS
+from trio_sched.documents.errors import shortened
 from trio_sched.engine.histogram import Histogram
 
 log = logging.getLogger(__name__)
 
 PREFIX: Final = "trio_sched_plugin_"
+MAX_BUCKETS: Final = 200
+"""Of a histogram; each of its series has them."""
 OTHER: Final = "other"
 """The value of all labels of what is counted beyond `MAX_PLUGIN_SERIES`."""
 _TAKEN: Final = frozenset(family.name for family in OWN_FAMILIES)
-_is_name = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*").fullmatch
+_is_name = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,199}").fullmatch
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 M = TypeVar("M", bound="PluginMetric")
@@ -84,7 +88,7 @@ class PluginCounter(PluginMetric):
     def inc(self, amount: float = 1.0, /, **labels: object) -> None:
         """Count."""
         number = _number(self.family, amount)
-        if number < 0:
+        if not 0 <= number < math.inf:  # also NaN, from which it would never come back
             raise ValueError(f"counter {self.family.name} only grows, so it cannot count {amount!r}; use a gauge")
         key = self.key(labels)
         key = self._others() if key is None else key
@@ -228,16 +232,19 @@ def _snake(plugin: str) -> str:
 
 def _check_name(what: str, name: Any) -> None:
     if not isinstance(name, str) or not _is_name(name):
-        fix = re.sub(r"[^a-zA-Z0-9_]", "_", name) if isinstance(name, str) and name else ""
+        fix = re.sub(r"[^a-zA-Z0-9_]", "_", name[:200]) if isinstance(name, str) and name else ""
         meant = f"; write {fix!r}" if fix and _is_name(fix) else ""
-        raise ValueError(f"{what} {name!r} must be of letters, digits and _, a letter first{meant}")
+        shown = shortened(repr(name))
+        raise ValueError(f"{what} {shown} must be of at most 200 letters, digits and _, a letter first{meant}")
 
 
 def _bounds(name: str, buckets: Sequence[float]) -> tuple[float, ...]:
     try:
-        bounds = tuple(float(bound) for bound in buckets)
+        bounds = tuple(float(bound) for bound in islice(buckets, MAX_BUCKETS + 1))
     except (TypeError, ValueError, OverflowError) as problem:
         raise ValueError(f"buckets of metric {name} must be numbers: {problem}") from None
+    if len(bounds) > MAX_BUCKETS:
+        raise ValueError(f"metric {name} has more than {MAX_BUCKETS} buckets")
     if not bounds or any(not math.isfinite(bound) for bound in bounds) or list(bounds) != sorted(set(bounds)):
         raise ValueError(f"buckets of metric {name} must be finite and rise, not {buckets!r}")
     return bounds

@@ -11,7 +11,7 @@ import trio
 from trio_sched.daemon.metrics.exposed import Series, Value
 from trio_sched.daemon.metrics.options import add_values
 from trio_sched.daemon.metrics.recorder import MetricRecorder
-from trio_sched.daemon.work_pool import WorkPool
+from trio_sched.daemon.work_pool import Jobs
 from trio_sched.engine.measurements import Measurements
 from trio_sched.engine.queue import SchedulingQueue
 from trio_sched.engine.scheduler import Scheduler
@@ -184,7 +184,7 @@ def cache(scheduler: Scheduler, recorder: MetricRecorder) -> Collected:
     yield "trio_sched_signature_cache_entries", [((profile,), float(n)) for profile, n in signatures.items()]
 
 
-def tasks(binding: Callable[[], int], pools: Mapping[str, WorkPool]) -> Collected:
+def tasks(binding: Callable[[], int], pools: Mapping[str, Jobs]) -> Collected:
     """Tasks at work, and jobs that wait for one."""
     running: list[Series] = [(("binding",), float(binding()))]
     if "preemption" in pools:

@@ -13,7 +13,7 @@ from trio_sched.daemon.metrics.options import MetricsOptions
 from trio_sched.daemon.metrics.recorder import MetricRecorder
 from trio_sched.daemon.metrics.requests import RequestLog
 from trio_sched.daemon.metrics.serving import HealthChecks, ServingMetrics
-from trio_sched.daemon.work_pool import WorkPool
+from trio_sched.daemon.work_pool import Jobs
 from trio_sched.engine.scheduler import Scheduler
 from trio_sched.kube_client.connection import KubeClient
 from trio_sched.kube_client.watch import Reflector
@@ -29,7 +29,7 @@ class Sources:
     scheduler: Scheduler
     clients: Mapping[str, KubeClient]
     """By their names in metrics."""
-    pools: Mapping[str, WorkPool]
+    pools: Mapping[str, Jobs]
     """Likewise."""
     binding: Callable[[], int]
     """Returns how many pods are in their binding cycle."""

@@ -39,10 +39,19 @@ _AUDITED: Final = {
     "os.system": "starts a process",
     "os.posix_spawn": "starts a process",
     "os.fork": "starts a process",
+    "open": "opens a file",
+    "os.listdir": "lists a folder",
+    "os.scandir": "lists a folder",
 }
+_OF_FILES: Final = ("open", "os.listdir", "os.scandir")
+"""Also done by whoever imports a module or logs a traceback, so they count in the code of the plugin only."""
+_OPENERS: Final = frozenset({"pathlib", "os", "io", "codecs", "tempfile", "shutil", "glob", "posixpath", "genericpath"})
 _SUSPECT_SECONDS: Final = 0.005
 _COMPUTING_SECONDS: Final = 0.1
 """What the scheduler names in its log."""
+_COMPUTING_SECONDS_PER_NODE: Final = 0.01
+"""Of hooks that are called for every node."""
+_PER_NODE: Final = ("filter_node", "score_node")
 _TIMES: Final = 3
 _ASYNC: Final = "await it, with trio.to_thread.run_sync if it cannot be awaited"
 _SYNC: Final = "do it in run and keep the result, or in a hook that may be async"
@@ -76,11 +85,15 @@ class _Watch:
     _slow: dict[str, int] = field(factory=dict, init=False)
     """By hook: how often in a row a call took long."""
     _computing: dict[str, int] = field(factory=dict, init=False)
+    _of_plugin: set[int] = field(factory=set, init=False)
+    """The ids of the namespaces of its modules."""
 
     @contextmanager
     def watching(self, namespaces: Iterable[Namespace]) -> Iterator[None]:
         """Listen to what Python audits inside the block; *namespaces* are those of the plugin."""
         sleep = time.sleep
+        namespaces = list(namespaces)
+        self._of_plugin = set(map(id, namespaces))
 
         def audited_sleep(seconds: Any) -> None:
             is_in_hook = self.saw("time.sleep")
@@ -102,42 +115,61 @@ class _Watch:
     def call(self, hook: BoundHook, function: Callable[..., Any], *args: Any) -> Any:
         """Call *hook* and see what it does."""
         self._running.append((hook, threading.get_ident()))
-        before = _measure()
+        before, answer = _measure(), None
         try:
             answer = function(*args)
-            if isawaitable(answer):
-                return self._watched(hook, answer)
-            return answer
+            return self._watched(hook, answer) if isawaitable(answer) else answer
         finally:
-            self._judge(hook, before)
+            if not isawaitable(answer):
+                self._judge(hook, before)
             self._running.pop()
 
     async def _watched(self, hook: BoundHook, answer: Any) -> Any:
         self._running.append((hook, threading.get_ident()))
+        before = time.thread_time()
         try:
             return await answer
         finally:
             self._running.pop()
+            self._judge_computing(hook, time.thread_time() - before)
 
     def _judge(self, hook: BoundHook, before: tuple[float, float, int]) -> None:
         wall, computed, waits = (now - then for now, then in zip(_measure(), before, strict=True))
         name = hook.hook
         self._slow[name] = self._slow.get(name, 0) + 1 if wall - computed > _SUSPECT_SECONDS and waits else 0
-        self._computing[name] = self._computing.get(name, 0) + 1 if computed > _COMPUTING_SECONDS else 0
         if self._slow[name] == _TIMES:
             self._note(hook, f"waits, {wall:.3f} s in one call, and nothing else runs meanwhile")
-        elif self._computing[name] == _TIMES:
-            self._note(hook, f"computes for {computed:.2f} s in one call, and nothing else runs meanwhile")
+        else:
+            self._judge_computing(hook, computed)
+
+    def _judge_computing(self, hook: BoundHook, computed: float) -> None:
+        name = hook.hook
+        limit = _COMPUTING_SECONDS_PER_NODE if name in _PER_NODE else _COMPUTING_SECONDS
+        self._computing[name] = self._computing.get(name, 0) + 1 if computed > limit else 0
+        if self._computing[name] == _TIMES:
+            which = "each node" if name in _PER_NODE else "one call"
+            self._note(hook, f"computes for {computed:.2f} s in {which}, and nothing else runs meanwhile")
 
     def saw(self, event: str) -> bool:
         """Something that blocks has happened; returns whether it was in a hook."""
         if not self._running or self._running[-1][1] != threading.get_ident():
             return False
         hook, _thread = self._running[-1]
-        frame = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)
+        if event in _OF_FILES and not self._is_of_plugin(frame):
+            return True
         if not _is_inside_of_trio(frame):
             self._note(hook, f"{_AUDITED[event]}{_place(frame)}, and nothing else runs meanwhile")
         return True
+
+    def _is_of_plugin(self, frame: FrameType | None) -> bool:
+        """Whether the plugin itself does it, through modules for files at most."""
+        while frame is not None:
+            name = str(frame.f_globals.get("__name__", ""))
+            if name != __name__ and name.partition(".")[0] not in _OPENERS:
+                return id(frame.f_globals) in self._of_plugin
+            frame = frame.f_back
+        return False
 
     def _note(self, hook: BoundHook, what: str) -> None:
         fix = _ASYNC if hook.hook in ("post_filter", "pre_bind", "bind", "post_bind") else _SYNC

@@ -26,6 +26,7 @@ from trio_sched.testing.conformance.registrations import registration_problems
 from trio_sched.testing.conformance.signatures import signature_problems
 from trio_sched.testing.conformance.subject import Cluster, Subject, add_pod_group, copy_of
 from trio_sched.testing.conformance.subsets import subset_problems
+from trio_sched.testing.conformance.undone import undone_problems
 from trio_sched.testing.fake_handle import FakeHandle
 from trio_sched.testing.given_plugins import Plugin, class_of, is_instance, name_of, registry_with
 
@@ -56,6 +57,7 @@ CHECKS: Mapping[str, Callable[[Subject], Iterator[str]]] = {
     "answers": answer_problems,
     "hooks": hook_problems,
     "hidden_state": hidden_state_problems,
+    "undone": undone_problems,
     "subsets": subset_problems,
     "dependencies": dependency_problems,
     "signatures": signature_problems,
@@ -63,7 +65,7 @@ CHECKS: Mapping[str, Callable[[Subject], Iterator[str]]] = {
     "events": event_problems,
 }
 """By name; in an order in which a problem is found first where its text is most precise."""
-_COMPARING: Final = ("subsets", "dependencies", "signatures", "caching", "events")
+_COMPARING: Final = ("undone", "subsets", "dependencies", "signatures", "caching", "events")
 """Checks that ask more than once, and mean nothing if the same question gets different answers."""
 _CALLED_ONCE: Final = ("definition", "registrations", "blocking")
 """Checks that call hooks a few times at most; the others take too long for a plugin that blocks."""
