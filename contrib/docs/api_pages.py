@@ -41,6 +41,8 @@ class Group:
     """Whether defaults of attributes are shown."""
     has_table: bool = False
     """Whether the attributes are in a table of its text already."""
+    is_elsewhere: bool = False
+    """Whether attributes and methods are described on another page, which its text names."""
 
     def definitions(self) -> list[Definition]:
         """Those of its names."""
@@ -72,6 +74,7 @@ class ApiPage:
             match definition:
                 case Class():
                     shown = evolve(definition, attributes=()) if group.has_table else definition
+                    shown = evolve(shown, attributes=(), methods=()) if group.is_elsewhere else shown
                     yield from _class(shown, partial(link_to, self.name, definition), group.with_values)
                 case Method():
                     yield from _method(definition, partial(link_to, self.name, None))

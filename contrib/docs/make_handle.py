@@ -49,9 +49,9 @@ What a class may declare besides its hooks:
 | `run_once_per_process: bool` | `False` | whether [`run`](hooks.md#run) runs for the first profile only |
 | `run_on_leader_only: bool` | `False` | whether [`run`](hooks.md#run) runs only while this replica leads |
 
-`trio-sched rbac` makes the roles from `watches`, `writes` and the registered events. A write that is not declared works in
-tests, with a warning, and is refused by a cluster with these roles. For linters that ask for a type, that of `writes` is
-`ClassVar[Mapping[str, tuple[str, ...]]]`; its keys are `str | CustomResource[Any]` if one is a custom resource.
+`trio-sched rbac` makes the roles from `watches`, `writes` and the registered events. A write that is not declared
+works in tests, with a warning, and is refused by a cluster with these roles. For linters that ask for the type of
+`writes`: `ClassVar[Mapping[str | CustomResource[Any], tuple[str, ...]]]`.
 """
 GROUPS: Final = (
     Group("What a plugin declares", ("API_VERSION",), CLASS_ATTRIBUTES),
@@ -60,7 +60,9 @@ GROUPS: Final = (
     Group("Log and metrics", ("Log", "Metrics", "Counter", "Gauge", "Histogram")),
     Group("HTTP", ("Http", "HttpRequest", "HttpResponse", "HttpFailed")),
     Group("Pods without a node", ("PendingPod", "QueueState", "WaitingPod", "PodGroupState")),
-    Group("Preemption", ("DryRun", "Victims", "BudgetsByNamespace", "budgets_of", "started_at", "NOT_STARTED")),
+    Group(
+        "Preemption", ("DryRun", "Victims", "Budget", "BudgetsByNamespace", "budgets_of", "started_at", "NOT_STARTED")
+    ),
     Group("Errors", ("KindNotWatched", "NotLeading", "ObjectGone", "WriteConflict", "OutcomeUnknown")),
 )
 API_PAGE: Final = ApiPage("handle.md", HEADER, GROUPS)

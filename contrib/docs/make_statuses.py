@@ -65,7 +65,12 @@ GROUPS: Final = (
     Group("Other answers", ("Wait", "PostFilterResult", "PreFlight")),
     Group("What hooks get", ("CycleState", "Diagnosis", "NodeStatuses", "fit_error", "QueuedPod")),
     Group("Pod groups", ("PodGroupInfo", "Placement", "PlacementAssignments", "PodGroupTrial")),
-    Group("Hooks", ("hookimpl", "ExtensionPoints")),
+    Group(
+        "Hooks",
+        ("hookimpl", "ExtensionPoints"),
+        "[The page about hooks](hooks.md) has what each of them gets and returns.\n",
+        is_elsewhere=True,
+    ),
 )
 API_PAGE: Final = ApiPage("statuses.md", HEADER, GROUPS)
 

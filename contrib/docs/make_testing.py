@@ -38,7 +38,7 @@ _CHECKED: Final = {
     "registrations": "events are registered in a form that can be used; the kinds that the class names exist",
     "mutation": "hooks change neither objects nor columns nor what they are given",
     "answers": "each hook returns what it may, for all kinds of pods and nodes",
-    "hooks": "reserve and unreserve, permit, bind and the like can be called as a scheduler calls them; what they write is declared",
+    "hooks": "reserve, permit, bind and the like can be called as a scheduler does; what they write is declared",
     "blocking": "no hook sleeps, reads files or opens sockets while everything waits for it",
     "hidden_state": "equal questions get equal answers: no time of day, no chance, no former calls, no identities",
     "subsets": "the answer about a node does not depend on which other nodes are shown",

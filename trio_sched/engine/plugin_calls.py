@@ -123,10 +123,19 @@ def explain(hook: BoundHook, verdicts: Verdicts, code: int) -> Status:
         returned = verdicts.explain(code)
     except BaseException as error:
         raise raised(hook, error) from error
+    if not issubclass(type(returned), Status):
+        raise _wrong_reason(hook, returned, code, describe_value(returned))
+    if returned is SKIP:
+        raise _wrong_reason(hook, returned, code, "SKIP")
     status = read_status(hook, returned)
     if status is None:
         raise wrong_return_value(hook, returned, f"Success for the code {code}", "nodes that pass must have the code 0")
     return status
+
+
+def _wrong_reason(hook: BoundHook, returned: object, code: int, what: str) -> HookFailed:
+    problem = f"Verdicts that explain the code {code} by {what}"
+    return wrong_return_value(hook, returned, problem, 'give a rejecting Status: unschedulable("why") for instance')
 
 
 def check_nodes(hook: FilterHook, verdicts: Verdicts, reached: BoolArray) -> None:
@@ -387,7 +396,7 @@ def call_events_to_register(hook: BoundHook) -> list[EventRegistration]:
     """
     try:
         returned = hook.function()
-        unusable = type(returned) in (str, bytes, CoroutineType)
+        unusable = type(returned) in (str, bytes, CoroutineType, EventRegistration)
         registrations = None if unusable else list(islice(returned, _MAX_REGISTRATIONS + 1))
     except BaseException as error:
         raise raised(hook, error) from error

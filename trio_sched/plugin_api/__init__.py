@@ -128,6 +128,7 @@ from trio_sched.plugin_api.pod_groups import PodGroupInfo as PodGroupInfo
 from trio_sched.plugin_api.pod_groups import PodGroupState as PodGroupState
 from trio_sched.plugin_api.pod_groups import PodGroupTrial as PodGroupTrial
 from trio_sched.plugin_api.preemption import NOT_STARTED as NOT_STARTED
+from trio_sched.plugin_api.preemption import Budget as Budget
 from trio_sched.plugin_api.preemption import BudgetsByNamespace as BudgetsByNamespace
 from trio_sched.plugin_api.preemption import DryRun as DryRun
 from trio_sched.plugin_api.preemption import Victims as Victims
@@ -214,6 +215,7 @@ __all__ = [
     "AllocationResult",
     "BadNodeSelector",
     "BoolArray",
+    "Budget",
     "BudgetsByNamespace",
     "CSIDriver",
     "CSINode",

@@ -198,7 +198,8 @@ class Handle(Protocol):
         """Say that this plugin may return other values now, for a reason that neither pods, nodes nor objects show.
 
         For data of other sources, which ``run`` fetches: results that were cached because of ``sign`` and
-        ``depends_on`` are computed anew. Pods that it has rejected are not tried again by that alone: see `activate`.
+        ``depends_on`` are computed anew, in all profiles. Pods that it has rejected are not tried again by that alone:
+        see `activate`.
         Called from a hook whose result is just being computed to be cached, it takes effect after that pod.
         """
         ...

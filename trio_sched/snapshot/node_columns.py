@@ -155,7 +155,8 @@ class NodeColumns:
         """Shape (nodes,): a number for the node object and its pods, for plugins that keep what they computed of them.
 
         A node has another version than before as soon as it, the set of its pods, or one of these pods has changed; no
-        two versions of a node have one number, those in the copies that preemption works on included.
+        two versions of a node have one number, those in the copies that preemption works on included. Two nodes may:
+        keep what you computed by the name of the node.
         """
         views = self._table.views
         column: Int64Array = np.maximum(views.node_generation, views.pod_objects_generation)
@@ -355,6 +356,11 @@ class NodeView:
     def labels(self) -> Mapping[str, str]:
         """Its labels."""
         return self._table.nodes[self._row].labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Its annotations."""
+        return self._table.nodes[self._row].annotations
 
     @property
     def taints(self) -> tuple[Taint, ...]:
