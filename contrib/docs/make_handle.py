@@ -63,7 +63,9 @@ GROUPS: Final = (
     Group(
         "Preemption", ("DryRun", "Victims", "Budget", "BudgetsByNamespace", "budgets_of", "started_at", "NOT_STARTED")
     ),
-    Group("Errors", ("KindNotWatched", "NotLeading", "ObjectGone", "WriteConflict", "OutcomeUnknown")),
+    Group(
+        "Errors", ("KindNotWatched", "ApiRequestFailed", "NotLeading", "ObjectGone", "WriteConflict", "OutcomeUnknown")
+    ),
 )
 API_PAGE: Final = ApiPage("handle.md", HEADER, GROUPS)
 

@@ -104,6 +104,7 @@ from trio_sched.plugin_api.cycle_state import CycleState as CycleState
 from trio_sched.plugin_api.extension_points import ExtensionPoints as ExtensionPoints
 from trio_sched.plugin_api.extension_points import hookimpl as hookimpl
 from trio_sched.plugin_api.fit_error import fit_error as fit_error
+from trio_sched.plugin_api.handle import ApiRequestFailed as ApiRequestFailed
 from trio_sched.plugin_api.handle import Handle as Handle
 from trio_sched.plugin_api.handle import KindNotWatched as KindNotWatched
 from trio_sched.plugin_api.handle import NotLeading as NotLeading
@@ -213,6 +214,7 @@ __all__ = [
     "AllocatedDeviceStatus",
     "AllocatedDevices",
     "AllocationResult",
+    "ApiRequestFailed",
     "BadNodeSelector",
     "BoolArray",
     "Budget",

@@ -344,7 +344,8 @@ class ExtensionPoints:
         """Work in the background for as long as the scheduler runs. Must be ``async``.
 
         When: started once by the supervisor, in its nursery, also if the plugin has no other hook. An exception stops
-        the scheduler with an error that names the plugin: catch what a request or a write may raise, and go on.
+        the scheduler with an error that names the plugin: catch `ApiRequestFailed` and
+        `HttpFailed`, and go on.
 
         Each profile has an instance of the plugin, and each of them runs, in every replica. Two attributes of the class
         change that: ``run_once_per_process = True`` has only the instance of the first profile run (`Handle.shared` is
