@@ -201,6 +201,9 @@ def _plugin_findings(given: Mapping[str, Any], registry: PluginRegistry) -> Iter
             if name not in enabled:
                 yield from _name_findings(f"{path}.name", name, registry, is_enabled=False)
             if name in registry and name not in KNOWN_PLUGINS:
+                if name not in enabled:
+                    hint = f"plugin {name!r} is not enabled in this profile, so its arguments have no effect"
+                    yield Warned(f"{path}.name", hint)
                 yield from _argument_findings(path, name, entry.get("args"), registry)
 
 

@@ -117,8 +117,24 @@ class NodeColumns:
         return self._table.resources.values
 
     def resource_row(self, name: str) -> int | None:
-        """The row of resource *name*; None if no node offers any of it."""
+        """The row of resource *name*; None if no node offers any of it: for extended ones, see `allocatable_of`."""
         return self._table.resources.get(name)
+
+    def allocatable_of(self, resource: str) -> Int64Array:
+        """Shape (nodes,): how much of *resource* pods may use; 0 where it is not offered."""
+        return self._row_of(resource, self._table.views.allocatable)
+
+    def requested_of(self, resource: str) -> Int64Array:
+        """Shape (nodes,): how much of *resource* the pods on the node request; 0 if no node offers it."""
+        return self._row_of(resource, self._table.views.requested)
+
+    def _row_of(self, resource: str, columns: Int64Array) -> Int64Array:
+        row = self._table.resources.get(resource)
+        if row is None:
+            nothing = np.zeros(len(self), dtype=np.int64)
+            nothing.setflags(write=False)
+            return nothing
+        return columns[row] if self.rows is None else columns[row, self.rows]
 
     @property
     def allocatable(self) -> Int64Array:
