@@ -304,8 +304,8 @@ class PluginHandle:
     def _place(self) -> dict[str, str]:
         return {"plugin": self.plugin_name, "profile": self.profile_name}
 
-    async def changed(self, kind: Watched, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
-        """Wait for the next version of an object."""
+    async def changed(self, kind: Watched, name: str = "", *, timeout_seconds: float, namespace: str = "") -> bool:
+        """Wait for the next version of an object, or of any of its kind."""
         return await self._parts.object_cache.wait_changed(kind, name, namespace, timeout_seconds)
 
     # --- preemption -------------------------------------------------------------------------------------------------

@@ -438,8 +438,10 @@ class Handle(Protocol):
         """
         ...
 
-    async def changed(self, kind: AnyKind, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+    async def changed(self, kind: AnyKind, name: str = "", *, timeout_seconds: float, namespace: str = "") -> bool:
         """Wait until a watch shows that an object has changed or was deleted; False after *timeout_seconds*.
+
+        Without *name*, any object of *kind* that was added, changed or deleted.
 
         Raises:
             KindNotWatched: no plugin watches it.

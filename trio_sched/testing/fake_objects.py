@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import msgspec
+import trio
 from attrs import define, field
 
 from trio_sched.daemon.kind_mistakes import write_key
@@ -163,13 +164,14 @@ class FakeObjects:
             raise ObjectGone(f"no {kind} is called {name}")
         return old
 
-    async def changed(self, kind: Any, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+    async def changed(self, kind: Any, name: str = "", *, timeout_seconds: float, namespace: str = "") -> bool:
         """Advance *clock* by *timeout_seconds* and call *while_waiting*.
 
         Raises:
             KindNotWatched: as by `objects`.
         """
         self.objects(kind)
+        await trio.lowlevel.checkpoint()  # a test may cancel a task that waits again and again
         self.clock += timeout_seconds
         self.while_waiting()
         return True
