@@ -202,8 +202,6 @@ def populate(server: ApiServer, manifests: Sequence[Json]) -> int:
         what = shortened(f"{kind} {name}")
         if resource is None:
             problem = f"no resource of kind {shortened(kind)} in {shortened(api_version)} is served"
-            if "." in api_version:
-                problem += "; if it is a custom resource, give its CustomResourceDefinition too"
             raise ManifestError(what, 0, 0, problem)
         if type_error := type_problem(manifest):
             raise ManifestError(what, 0, 0, type_error)
