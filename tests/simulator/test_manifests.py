@@ -10,6 +10,7 @@ from trio_sched.simulator.manifests import ManifestError
 from trio_sched.simulator.scenario import load_manifests
 
 NODE: Json = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+POD_SPEC: Json = {"containers": [{"name": "main", "image": "i"}]}
 POD = """\
 apiVersion: v1
 kind: Pod
@@ -161,3 +162,12 @@ def test_a_definition_in_the_files_makes_its_kind_known() -> None:
     assert names(loaded) == ["things.example.com", "t"]
     del definition["spec"]["group"]  # type: ignore[attr-defined]
     assert "spec.group: Required value" in problems_of(json.dumps(definition))[0]
+
+
+def test_pods_of_one_template_share_what_is_equal() -> None:
+    pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": n}, "spec": POD_SPEC} for n in ("a", "b")]
+    pods.append({**pods[0], "metadata": {"name": "c"}, "spec": {"containers": [{"name": "other", "image": "i"}]}})
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
+    first, second, third = (one.fields["spec"]["containers"] for one in load_manifests([StringIO(text)]).manifests)
+    assert first is second
+    assert third[0]["name"] == "other"
