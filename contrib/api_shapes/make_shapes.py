@@ -110,7 +110,9 @@ def make_table(messages: Table, definitions: dict[str, dict[str, Any]]) -> Table
     Returns:
         Message → field in JSON → number, type, and for fields that patches merge: the key of their items, the strategy.
     """
-    waiting = [message_of_kind(resource.api_version, resource.kind) for resource in BUILT_IN_TYPES]
+    waiting = [
+        message_of_kind(resource.api_version, resource.kind) for resource in BUILT_IN_TYPES if not resource.computed
+    ]
     waiting += _BESIDE_KINDS
     table: Table = {}
     while waiting:

@@ -171,3 +171,26 @@ def test_pods_of_one_template_share_what_is_equal() -> None:
     first, second, third = (one.fields["spec"]["containers"] for one in load_manifests([StringIO(text)]).manifests)
     assert first is second
     assert third[0]["name"] == "other"
+
+
+def test_objects_of_other_versions_are_checked_as_they_are_stored() -> None:
+    autoscaler = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "a"},
+        "spec": {
+            "maxReplicas": 3,
+            "targetCPUUtilizationPercentage": 0,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+        },
+    }
+    (problem,) = problems_of(json.dumps(autoscaler))
+    assert "spec.metrics[0].resource.target.averageUtilization: Invalid value: 0: must be greater than 0" in problem
+    event = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "default"},
+        "regarding": {"kind": "Pod", "name": "p", "namespace": "default"},
+        "eventTime": None,
+    }
+    assert names(load_manifests([StringIO(json.dumps(event))])) == ["e"]

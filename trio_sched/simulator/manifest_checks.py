@@ -12,6 +12,7 @@ from trio_sched.documents.errors import shortened
 from trio_sched.errors import nearest_name
 from trio_sched.simulator.kind_rules import rules_of
 from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem
+from trio_sched.simulator.other_versions import to_stored
 from trio_sched.simulator.resource_types import ResourceType, TypeRegistry, custom_types
 from trio_sched.simulator.shared_parts import part_sharer
 from trio_sched.simulator.validation.decoding import decode, decode_custom
@@ -157,6 +158,7 @@ class _Checker:
             metadata.pop("namespace", None)
         elif not metadata.get("namespace"):
             metadata["namespace"] = "default"
+        manifest.fields = to_stored(resource, manifest.fields)
         rules = rules_of(resource)
         named = metadata if metadata.get("name") else {**metadata, "name": f"{metadata.get('generateName') or ''}xxxxx"}
         found = metadata_problems(resource.plural, named)

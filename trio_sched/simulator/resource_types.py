@@ -104,7 +104,7 @@ apps v1
   deployments                     Deployment                     n deploy   status,scale            ag
   replicasets                     ReplicaSet                     n rs       status,scale            agr
   statefulsets                    StatefulSet                    n sts      status,scale            agr
-autoscaling v2
+autoscaling v2,v1
   horizontalpodautoscalers        HorizontalPodAutoscaler        n hpa      status                  a
 batch v1
   cronjobs                        CronJob                        n cj       status                  ag
