@@ -28,6 +28,7 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 _MOST_ENTRIES: Final = 50_000
 """More than the dump of any cluster has; a folder with more is the wrong one."""
 _SHOWN_PROBLEMS: Final = 100
+_SHOWN_TEXT: Final = 600
 
 
 @frozen(kw_only=True)
@@ -139,7 +140,8 @@ class Manifest:
         return shortened(printable(f"{self.fields.get('kind')} {name}".strip()))
 
     def problem(self, text: str, path: str = "") -> ManifestProblem:
-        """*text* about the field at *path*."""
+        """*text* about the field at *path*; what a mistake of 10,000 characters says is cut."""
+        text, path = shortened(text, _SHOWN_TEXT), shortened(path)
         if self.source is None:
             return ManifestProblem(text=text, what=self.what, path=path)
         root = self.source.root(self.document, self.items)
