@@ -42,19 +42,19 @@ def test_every_problem_of_all_files_has_its_place(tmp_path: Path) -> None:
     (tmp_path / "c.yml").write_text("kind: Pod\n")
     problems = problems_of(tmp_path)
     assert [problem.replace(str(tmp_path), "") for problem in problems] == [
-        "/b.json, line 12 (document 1): expected an object, found a number",
-        "/c.yml, line 1 (document 1): apiVersion is missing",
+        "/a.yaml, line 6 (document 1): Pod a: spec.nodeSelecter: unknown field; did you mean 'nodeSelector'?",
         "/a.yaml, line 11 (document 1): Pod a: spec.containers[0].resources.requests[cpu]: "
         "must be a quantity such as 500m or 2Gi, not 'lots'",
-        "/a.yaml, line 6 (document 1): Pod a: spec.nodeSelecter: unknown field; did you mean 'nodeSelector'?",
         "/a.yaml, line 18 (document 2): Pod b: spec.nodeSelecter: unknown field; did you mean 'nodeSelector'?",
+        "/b.json, line 12 (document 1): expected an object, found a number",
+        "/c.yml, line 1 (document 1): apiVersion is missing",
     ]
 
 
 def test_the_error_counts_problems_and_files(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(POD.format(name="a", cpu="lots"))
-    with pytest.raises(ManifestError, match=r"^2 problems in 1 file:\n  .*a\.yaml, line 11 .*\n  .*a\.yaml, line 6 "):
+    with pytest.raises(ManifestError, match=r"^2 problems in 1 file:\n  .*a\.yaml, line 6 .*\n  .*a\.yaml, line 11 "):
         load_manifests([path])
 
 

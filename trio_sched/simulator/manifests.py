@@ -62,10 +62,10 @@ class ManifestProblem:
 
 
 class ManifestError(TrioSchedError):
-    """Manifests that cannot be read or stored; everything that is wrong with them."""
+    """Manifests that cannot be read or stored; everything that is wrong with them, file by file and line by line."""
 
     def __init__(self, problems: Iterable[ManifestProblem]) -> None:
-        self.problems = tuple(problems)
+        self.problems = tuple(sorted(problems, key=lambda one: (one.source, one.document, one.line)))
         super().__init__(self.problems)
 
     def __str__(self) -> str:
@@ -207,7 +207,11 @@ def _files_in(path: Path, problems: list[ManifestProblem]) -> list[Path]:
     """The files with manifests in a folder and those in it, but for hidden ones."""
     files: list[Path] = []
     entries = 0
-    for folder, folders, names in os.walk(path, onerror=lambda error: problems.append(_unreadable(str(path), error))):
+
+    def note(error: OSError) -> None:
+        problems.append(_unreadable(str(error.filename or path), error))
+
+    for folder, folders, names in os.walk(path, onerror=note):
         folders[:] = sorted(one for one in folders if not one.startswith("."))
         files += (Path(folder, one) for one in sorted(names) if one.endswith(SUFFIXES) and not one.startswith("."))
         entries += len(names) + len(folders)
