@@ -1,14 +1,30 @@
 """All simulated controllers of a cluster, run together."""
 
+from typing import Protocol
+
 import trio
 from attrs import define, field
 
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.controllers.claims import ClaimController
+from trio_sched.simulator.controllers.controlled_objects import ControlledObjects
+from trio_sched.simulator.controllers.deployments import DeploymentController
 from trio_sched.simulator.controllers.device_eviction import DeviceTaintEviction
 from trio_sched.simulator.controllers.devices import DeviceDrivers
 from trio_sched.simulator.controllers.pod_groups import PodGroupController
+from trio_sched.simulator.controllers.replica_sets import ReplicaSetController, ReplicationControllerController
 from trio_sched.simulator.controllers.volumes import VolumeController, VolumePace
+
+
+class Controller(Protocol):
+    """One of them."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it has something to do, now or later."""
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run it; never returns."""
 
 
 @define(eq=False)
@@ -22,9 +38,7 @@ class Controllers:
 
     server: ApiServer
     volume_pace: VolumePace | None = field(factory=VolumePace)
-    _all: list[VolumeController | ClaimController | DeviceDrivers | DeviceTaintEviction | PodGroupController] = field(
-        init=False
-    )
+    _all: list[Controller] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         server = self.server
@@ -36,6 +50,7 @@ class Controllers:
         ]
         if self.volume_pace is not None:
             self._all.append(VolumeController(server, self.volume_pace))
+        self._all += _of_workloads(server)
 
     @property
     def is_busy(self) -> bool:
@@ -48,3 +63,16 @@ class Controllers:
             for one in self._all:
                 await nursery.start(one.run)
             task_status.started()
+
+
+def _of_workloads(server: ApiServer) -> list[Controller]:
+    """The controllers of workloads, after the indexes that they share."""
+    pods = ControlledObjects(server.store, "pods")
+    sets = ControlledObjects(server.store, "replicasets.apps")
+    return [
+        pods,
+        sets,
+        ReplicaSetController(server, pods, sets),
+        ReplicationControllerController(server, pods),
+        DeploymentController(server, pods, sets),
+    ]
