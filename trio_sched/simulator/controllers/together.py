@@ -8,11 +8,13 @@ from attrs import define, field
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.controllers.claims import ClaimController
 from trio_sched.simulator.controllers.controlled_objects import ControlledObjects
+from trio_sched.simulator.controllers.daemon_sets import DaemonSetController
 from trio_sched.simulator.controllers.deployments import DeploymentController
 from trio_sched.simulator.controllers.device_eviction import DeviceTaintEviction
 from trio_sched.simulator.controllers.devices import DeviceDrivers
 from trio_sched.simulator.controllers.pod_groups import PodGroupController
 from trio_sched.simulator.controllers.replica_sets import ReplicaSetController, ReplicationControllerController
+from trio_sched.simulator.controllers.stateful_sets import StatefulSetController
 from trio_sched.simulator.controllers.volumes import VolumeController, VolumePace
 
 
@@ -69,10 +71,14 @@ def _of_workloads(server: ApiServer) -> list[Controller]:
     """The controllers of workloads, after the indexes that they share."""
     pods = ControlledObjects(server.store, "pods")
     sets = ControlledObjects(server.store, "replicasets.apps")
+    revisions = ControlledObjects(server.store, "controllerrevisions.apps")
     return [
         pods,
         sets,
+        revisions,
         ReplicaSetController(server, pods, sets),
         ReplicationControllerController(server, pods),
         DeploymentController(server, pods, sets),
+        StatefulSetController(server, pods, revisions),
+        DaemonSetController(server, pods, revisions),
     ]
