@@ -26,6 +26,10 @@ Json = dict[str, Any]
 
 PROTECTED_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+_PROPAGATION_FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
+
 _SERVER_METADATA = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
@@ -38,11 +42,13 @@ class DeleteOptions:
         grace_seconds: instead of the pod's own; ``None``: the pod's own.
         uid: the object must have this uid.
         version: the object must be at this version.
+        propagation: ``Foreground``: it goes after its dependents, ``Orphan``: they stay; else they go after it.
     """
 
     grace_seconds: int | None = None
     uid: str | None = None
     version: str | None = None
+    propagation: str | None = None
     dry_run: bool = False
 
 
@@ -243,6 +249,18 @@ def write_fields(state: ClusterState, resource: ResourceType, stored: StoredObje
     return state.store.replace(resource.collection, stored, fields)
 
 
+def drop_finalizer(state: ClusterState, resource: ResourceType, stored: StoredObject, finalizer: str) -> StoredObject:
+    """Take *finalizer* off an object; one that only waited for that is removed."""
+    metadata = dict(stored.fields["metadata"])
+    metadata["finalizers"] = [one for one in metadata.get("finalizers") or () if one != finalizer]
+    if not metadata["finalizers"]:
+        del metadata["finalizers"]
+    written = write_fields(state, resource, stored, metadata=metadata)
+    if "deletionTimestamp" in metadata and "finalizers" not in metadata and _no_grace_left(metadata):
+        return _remove(state, resource, written)
+    return written
+
+
 def delete(state: ClusterState, resource: ResourceType, stored: StoredObject, options: DeleteOptions) -> StoredObject:
     """Remove *stored*, or mark it as terminating: for the kubelet, for finalizers, until a namespace is empty.
 
@@ -266,6 +284,11 @@ def delete(state: ClusterState, resource: ResourceType, stored: StoredObject, op
         return stored
     if resource.collection == "namespaces":
         return _terminate_namespace(state, resource, stored)
+    finalizer = _PROPAGATION_FINALIZERS.get(options.propagation or "")
+    if finalizer is not None and finalizer not in (metadata.get("finalizers") or ()):
+        kept = [*(metadata.get("finalizers") or ()), finalizer]
+        stored = write_fields(state, resource, stored, metadata={**metadata, "finalizers": kept})
+        metadata = stored.fields["metadata"]
     if grace == 0 and not metadata.get("finalizers"):
         return _remove(state, resource, stored)
     return _mark(state, resource, stored, grace)

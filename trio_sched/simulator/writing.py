@@ -212,8 +212,29 @@ def delete_options(body: Any, request: Request) -> DeleteOptions:
         grace_seconds=seconds,
         uid=preconditions.get("uid"),
         version=preconditions.get("resourceVersion"),
+        propagation=_propagation(given, request),
         dry_run=request.dry_run or given.get("dryRun") == ["All"],
     )
+
+
+_PROPAGATIONS = ("Background", "Foreground", "Orphan")
+
+
+def _propagation(given: Json, request: Request) -> str | None:
+    policy = given.get("propagationPolicy") or request.parameters.get("propagationPolicy")
+    orphans = given.get("orphanDependents")
+    if orphans is None and "orphanDependents" in request.parameters:
+        orphans = request.flag("orphanDependents")
+    if policy is None:
+        return None if orphans is None else "Orphan" if orphans else "Background"
+    if policy in _PROPAGATIONS:
+        return str(policy)
+    supported = ", ".join(f'"{one}"' for one in (*_PROPAGATIONS, "nil"))
+    detail = f"Unsupported value: {policy!r}: supported values: {supported}"
+    problem = FieldProblem("FieldValueNotSupported", "propagationPolicy", detail)
+    details = {"group": "meta.k8s.io", "kind": "DeleteOptions", "causes": [problem.as_cause()]}
+    message = f'DeleteOptions.meta.k8s.io "" is invalid: {problem.field}: {problem.message}'
+    raise ApiError(422, "Invalid", message, details)
 
 
 def read_delete_options(request: Request) -> DeleteOptions:

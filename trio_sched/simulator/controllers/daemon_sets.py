@@ -143,9 +143,9 @@ class DaemonSetController(WorkloadController):
         found = NodePods.of(running, digest)
         for pod in found.others:
             self.delete_pod(pod)
-        if found.new is not None and found.old is not None:
-            if not is_ready(found.old.fields) or self._is_available(stored, found.new):
-                self.delete_pod(found.old)
+        new, old = found.new, found.old
+        if new is not None and old is not None and (not is_ready(old.fields) or self._is_available(stored, new)):
+            self.delete_pod(old)
         return []
 
     def _delete_failed(self, stored: StoredObject, node: str, pod: StoredObject) -> None:

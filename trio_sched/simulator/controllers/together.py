@@ -8,11 +8,15 @@ from attrs import define, field
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.controllers.claims import ClaimController
 from trio_sched.simulator.controllers.controlled_objects import ControlledObjects
+from trio_sched.simulator.controllers.cron_jobs import CronJobController
 from trio_sched.simulator.controllers.daemon_sets import DaemonSetController
 from trio_sched.simulator.controllers.deployments import DeploymentController
 from trio_sched.simulator.controllers.device_eviction import DeviceTaintEviction
 from trio_sched.simulator.controllers.devices import DeviceDrivers
+from trio_sched.simulator.controllers.garbage import GarbageCollector
+from trio_sched.simulator.controllers.jobs import JobController
 from trio_sched.simulator.controllers.pod_groups import PodGroupController
+from trio_sched.simulator.controllers.pods_of_lost_nodes import PodsOfLostNodes
 from trio_sched.simulator.controllers.replica_sets import ReplicaSetController, ReplicationControllerController
 from trio_sched.simulator.controllers.stateful_sets import StatefulSetController
 from trio_sched.simulator.controllers.volumes import VolumeController, VolumePace
@@ -72,13 +76,19 @@ def _of_workloads(server: ApiServer) -> list[Controller]:
     pods = ControlledObjects(server.store, "pods")
     sets = ControlledObjects(server.store, "replicasets.apps")
     revisions = ControlledObjects(server.store, "controllerrevisions.apps")
+    jobs = ControlledObjects(server.store, "jobs.batch")
     return [
         pods,
         sets,
         revisions,
+        jobs,
         ReplicaSetController(server, pods, sets),
         ReplicationControllerController(server, pods),
         DeploymentController(server, pods, sets),
         StatefulSetController(server, pods, revisions),
         DaemonSetController(server, pods, revisions),
+        JobController(server, pods),
+        CronJobController(server, pods, jobs),
+        GarbageCollector(server),
+        PodsOfLostNodes(server),
     ]

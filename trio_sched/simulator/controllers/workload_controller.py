@@ -152,13 +152,16 @@ class WorkloadController(ABC):
                 mine.append(self._set_owners(objects, one, [*_owners(one), owner_reference(self.resource, owner)]))
         return mine
 
-    def create_pod(self, owner: StoredObject, template: Json, *, name: str = "", checked: bool = False) -> StoredObject:
+    def create_pod(
+        self, owner: StoredObject, template: Json, *, name: str = "", stem: str = "", checked: bool = False
+    ) -> StoredObject:
         """Create a pod of *owner*.
 
         Args:
             owner: its controller.
             template: the pod template, whose metadata and spec become the pod's.
             name: of the pod; one is made up without it.
+            stem: how a name that is made up begins; without it, as the owner's.
             checked: a pod of this template was created already.
 
         Raises:
@@ -167,7 +170,7 @@ class WorkloadController(ABC):
         metadata = owner.fields["metadata"]
         given = template.get("metadata") or {}
         made: Json = {part: given[part] for part in ("labels", "annotations", "finalizers") if given.get(part)}
-        made |= {"name": name} if name else {"generateName": f"{metadata['name'][:_LONGEST_POD_STEM]}-"}
+        made |= {"name": name} if name else {"generateName": f"{(stem or metadata['name'])[:_LONGEST_POD_STEM]}-"}
         made["ownerReferences"] = [owner_reference(self.resource, owner)]
         fields = copied({"metadata": made, "spec": template.get("spec") or {}})
         state = self.server.state
