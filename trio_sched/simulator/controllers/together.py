@@ -13,12 +13,15 @@ from trio_sched.simulator.controllers.daemon_sets import DaemonSetController
 from trio_sched.simulator.controllers.deployments import DeploymentController
 from trio_sched.simulator.controllers.device_eviction import DeviceTaintEviction
 from trio_sched.simulator.controllers.devices import DeviceDrivers
+from trio_sched.simulator.controllers.disruption_budgets import DisruptionController
 from trio_sched.simulator.controllers.garbage import GarbageCollector
 from trio_sched.simulator.controllers.jobs import JobController
+from trio_sched.simulator.controllers.node_taints import NodeTaints
 from trio_sched.simulator.controllers.pod_groups import PodGroupController
 from trio_sched.simulator.controllers.pods_of_lost_nodes import PodsOfLostNodes
 from trio_sched.simulator.controllers.replica_sets import ReplicaSetController, ReplicationControllerController
 from trio_sched.simulator.controllers.stateful_sets import StatefulSetController
+from trio_sched.simulator.controllers.taint_eviction import TaintEviction
 from trio_sched.simulator.controllers.volumes import VolumeController, VolumePace
 
 
@@ -89,6 +92,9 @@ def _of_workloads(server: ApiServer) -> list[Controller]:
         DaemonSetController(server, pods, revisions),
         JobController(server, pods),
         CronJobController(server, pods, jobs),
+        DisruptionController(server, pods),
         GarbageCollector(server),
+        NodeTaints(server),
+        TaintEviction(server),
         PodsOfLostNodes(server),
     ]
