@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from trio_sched.simulator.cluster_state import ClusterState
+from trio_sched.simulator.limit_ranges import apply_defaults
 from trio_sched.simulator.pod_defaults import add_default_tolerations, admit_service_account, quality_of_service
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import forbidden
@@ -21,6 +22,7 @@ def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None
     _admit_priority(state, resource, fields, spec)
     admit_service_account(spec)
     add_default_tolerations(spec)
+    apply_defaults(state, fields)
     status: Json = {"phase": "Pending"}
     if spec.get("schedulingGates"):
         status["conditions"] = [

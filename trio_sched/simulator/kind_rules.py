@@ -20,6 +20,7 @@ from trio_sched.simulator.device_rules import (
     claim_template_defaults,
     slice_changes,
 )
+from trio_sched.simulator.limit_ranges import check_limits
 from trio_sched.simulator.pod_group_rules import (
     admit_pod_group,
     pod_group_changes,
@@ -55,6 +56,7 @@ class Rules:
         defaults: fills in the defaults of a new object's fields, in place; doing it twice changes nothing.
         admit: what admission plugins and the server itself set in a new object, in place.
         problems: what is wrong with a new object.
+        check: refuses a new object that breaks no rule of its kind, because of others.
         change_problems: what is wrong with (old fields → new fields).
         status_problems: what is wrong with a new status (old fields → new fields).
         status_keeps_metadata: whether a change of the status changes no labels, annotations, owners or finalizers.
@@ -63,6 +65,7 @@ class Rules:
     defaults: Callable[[Json], None] = lambda _fields: None
     admit: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
     problems: Callable[[Json], Iterable[FieldProblem]] = lambda _fields: ()
+    check: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
     change_problems: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: ()
     status_problems: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: ()
     status_keeps_metadata: bool = False
@@ -92,7 +95,11 @@ def _with(
 
 _RULES: dict[str, Rules] = {
     "pods": Rules(
-        defaults=defaults.pod_defaults, admit=admission.admit_pod, problems=pod_problems, change_problems=_pod_changes
+        defaults=defaults.pod_defaults,
+        admit=admission.admit_pod,
+        problems=pod_problems,
+        check=check_limits,
+        change_problems=_pod_changes,
     ),
     "namespaces": Rules(admit=admission.admit_namespace),
     "nodes": Rules(
@@ -112,6 +119,7 @@ _RULES: dict[str, Rules] = {
         defaults=defaults.volume_defaults,
         admit=admission.admit_volume,
         problems=volume_claim_problems,
+        check=check_limits,
         change_problems=storage.claim_changes,
     ),
     "storageclasses.storage.k8s.io": Rules(

@@ -8,7 +8,8 @@ from trio_sched.objects.timestamps import format_time
 from trio_sched.simulator.clock import parse_timestamp
 from trio_sched.simulator.cluster_state import ClusterState, object_key
 from trio_sched.simulator.kind_rules import rules_of
-from trio_sched.simulator.object_store import KeyTaken, StoredObject, encode_object
+from trio_sched.simulator.object_store import StoredObject, encode_object
+from trio_sched.simulator.resource_quotas import charge
 from trio_sched.simulator.resource_types import ResourceType, custom_types
 from trio_sched.simulator.status_errors import (
     already_exists,
@@ -98,15 +99,15 @@ def create(
         raise invalid(resource, name, problems)
     if namespace:
         _check_namespace(state, resource, namespace, name)
+    rules.check(state, resource, fields)
     key = object_key(resource, namespace, name)
+    if state.store.get(resource.collection, key) is not None:
+        raise already_exists(resource, name)
+    if namespace:
+        charge(state, resource, namespace, fields, dry_run=dry_run)
     if dry_run:
-        if state.store.get(resource.collection, key) is not None:
-            raise already_exists(resource, name)
         return encode_object(key, 0, fields)
-    try:
-        stored = state.store.create(resource.collection, key, fields)
-    except KeyTaken:
-        raise already_exists(resource, name) from None
+    stored = state.store.create(resource.collection, key, fields)
     if resource.collection == _DEFINITIONS:
         serve_definition(state, stored)
     return stored

@@ -242,7 +242,8 @@ class DeploymentController(WorkloadController):
         active = _active(old)
         missing = replicas_of(new) - status_of(new).get("availableReplicas", 0)
         spare = sum(map(replicas_of, [new, *old])) - least - missing
-        if not active or spare <= 0:
+        stale = any(status_of(one).get("availableReplicas", 0) > replicas_of(one) for one in active)
+        if not active or spare <= 0 or stale:
             return False
         sizes = {one.key: replicas_of(one) for one in active}
         for one in active:

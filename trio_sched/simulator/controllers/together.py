@@ -19,6 +19,7 @@ from trio_sched.simulator.controllers.jobs import JobController
 from trio_sched.simulator.controllers.node_taints import NodeTaints
 from trio_sched.simulator.controllers.pod_groups import PodGroupController
 from trio_sched.simulator.controllers.pods_of_lost_nodes import PodsOfLostNodes
+from trio_sched.simulator.controllers.quotas import QuotaController
 from trio_sched.simulator.controllers.replica_sets import ReplicaSetController, ReplicationControllerController
 from trio_sched.simulator.controllers.stateful_sets import StatefulSetController
 from trio_sched.simulator.controllers.taint_eviction import TaintEviction
@@ -95,6 +96,7 @@ def _of_workloads(server: ApiServer) -> list[Controller]:
         DisruptionController(server, pods),
         GarbageCollector(server),
         NodeTaints(server),
+        QuotaController(server),
         TaintEviction(server),
         PodsOfLostNodes(server),
     ]
