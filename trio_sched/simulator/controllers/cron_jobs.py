@@ -81,9 +81,9 @@ class CronJobController(WorkloadController):
             for job in active:
                 self.delete(self.resource_of("batch/v1", "Job"), job)
             active = []
-        job = self._create(stored, due)
+        made = self._create(stored, due)
         status["lastScheduleTime"] = format_time(due)
-        return [*active, job] if job is not None else active
+        return [*active, made] if made is not None else active
 
     def _due(self, stored: StoredObject, schedule: Schedule, now: datetime) -> tuple[datetime | None, datetime | None]:
         """The last moment at which a Job was due and has not been created, and the next one."""

@@ -375,4 +375,4 @@ def _sizes(deployment: StoredObject) -> Json:
 def _is_saturated(deployment: StoredObject, new: StoredObject) -> bool:
     wanted = replicas_of(deployment)
     desired = number_in(annotations_of(new).get(DESIRED_REPLICAS))
-    return replicas_of(new) == wanted == desired == status_of(new).get("availableReplicas", 0)
+    return bool(replicas_of(new) == wanted == desired == status_of(new).get("availableReplicas", 0))

@@ -32,17 +32,16 @@ def first_to_delete(pods: list[StoredObject], related: Iterable[StoredObject], n
 
 
 def _compare(one: Json, other: Json, per_node: Counter[str], now: float) -> int:
-    for first, second in zip(_standing(one, per_node), _standing(other, per_node), strict=True):
-        if first != second:
-            return -1 if first < second else 1
-    ages = (ready_since(one), ready_since(other)) if is_ready(one) else (None, None)
-    by_age = _compare_ages(*ages, one, other, now)
+    standing, other_standing = _standing(one, per_node), _standing(other, per_node)
+    if standing != other_standing:
+        return -1 if standing < other_standing else 1
+    by_age = _compare_ages(ready_since(one), ready_since(other), one, other, now)
     if by_age is not None:
         return by_age
     if _restarts(one) != _restarts(other):
         return -1 if _restarts(one) > _restarts(other) else 1
-    created = (unix_time(fields["metadata"].get("creationTimestamp")) for fields in (one, other))
-    return _compare_ages(*created, one, other, now) or 0
+    first, second = (unix_time(fields["metadata"].get("creationTimestamp")) for fields in (one, other))
+    return _compare_ages(first, second, one, other, now) or 0
 
 
 def _standing(fields: Json, per_node: Counter[str]) -> tuple[float, ...]:
