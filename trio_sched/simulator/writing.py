@@ -10,6 +10,7 @@ from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.lifecycle import DeleteOptions, change, create, delete, require
 from trio_sched.simulator.messages import Request
 from trio_sched.simulator.negotiation import media_type, read_body, read_object
+from trio_sched.simulator.not_simulated import notice
 from trio_sched.simulator.object_store import StoredObject
 from trio_sched.simulator.patches import (
     APPLY_PATCH,
@@ -90,6 +91,9 @@ def understood(resource: ResourceType, fields: Json, request: Request) -> Json:
 def create_object(state: ClusterState, target: Target, request: Request) -> StoredObject:
     """Carry out a POST to a collection."""
     fields = read_fields(target.resource, request)
+    told = notice(target.resource.kind)
+    if told is not None:
+        request.warnings.append(told)
     return create(state, target.resource, target.namespace, fields, dry_run=request.dry_run)
 
 

@@ -139,7 +139,10 @@ async def test_scaling_through_the_subresource(cluster: Cluster, autojump_clock:
     assert condition(await cluster.status("deployments"), "Available")[0] == "True"
 
 
-async def test_a_dump_is_as_it_was(cluster: Cluster, nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize("left_out", ["", "replicasets.apps"])
+async def test_a_dump_is_as_it_was(
+    cluster: Cluster, nursery: trio.Nursery, autojump_clock: MockClock, left_out: str
+) -> None:
     await deploy(cluster)
     await cluster.patch("deployments", "app", {"spec": {"template": template("app:2")}})
     await trio.sleep(30)
@@ -152,6 +155,7 @@ async def test_a_dump_is_as_it_was(cluster: Cluster, nursery: trio.Nursery, auto
     dump = [
         {"apiVersion": version, "kind": kind, **fields}
         for plural, (version, kind) in kinds.items()
+        if plural != left_out
         for fields in cluster.stored(plural)
     ]
     other = Cluster(ApiServer(now=trio_clock()))
@@ -160,4 +164,4 @@ async def test_a_dump_is_as_it_was(cluster: Cluster, nursery: trio.Nursery, auto
     await nursery.start(Controllers(other.server).run)
     await trio.sleep(60)
     assert other.names() == cluster.names()
-    assert sizes(other) == {"app:1": 0, "app:2": 4}
+    assert sizes(other) == ({"app:2": 4} if left_out else {"app:1": 0, "app:2": 4})

@@ -16,6 +16,7 @@ from trio_sched.simulator.controllers.devices import DeviceDrivers
 from trio_sched.simulator.controllers.disruption_budgets import DisruptionController
 from trio_sched.simulator.controllers.garbage import GarbageCollector
 from trio_sched.simulator.controllers.jobs import JobController
+from trio_sched.simulator.controllers.lost_replica_sets import restore_replica_sets
 from trio_sched.simulator.controllers.node_taints import NodeTaints
 from trio_sched.simulator.controllers.pod_groups import PodGroupController
 from trio_sched.simulator.controllers.pods_of_lost_nodes import PodsOfLostNodes
@@ -69,6 +70,7 @@ class Controllers:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run them; never returns."""
+        restore_replica_sets(self.server.state)
         async with trio.open_nursery() as nursery:
             for one in self._all:
                 await nursery.start(one.run)
