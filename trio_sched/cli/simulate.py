@@ -41,6 +41,7 @@ from trio_sched.kube_client.files import describe_os_error
 from trio_sched.objects.timestamps import SECOND_NS, parse_time
 from trio_sched.simulator import jumping_clock, load_manifests
 from trio_sched.simulator.manifest_checks import CheckedManifests
+from trio_sched.simulator.not_simulated import notices
 
 _LATEST: Final = 221_845_392_000.0
 """The beginning of the year 9000: enough is left for a simulation."""
@@ -231,6 +232,8 @@ def _say_what_is_left_out(loaded: CheckedManifests) -> None:
     for kind, count in sorted(loaded.skipped.items()):
         objects = "1 object" if count == 1 else f"{count} objects"
         click.echo(f"Left out: {objects} of {kind}, which nothing here knows", err=True)
+    for text in notices(str(manifest.fields.get("kind")) for manifest in loaded.manifests):
+        click.echo(f"Note: {text}", err=True)
 
 
 def _settings(

@@ -32,6 +32,7 @@ from trio_sched.simulator import (
     trio_clock,
 )
 from trio_sched.simulator.arrivals import Arrivals, split_arrivals
+from trio_sched.simulator.controllers.node_registration import NodeRegistration
 from trio_sched.simulator.kubelet import RUN_SECONDS, annotated_number
 from trio_sched.simulator.manifests import Manifest
 from trio_sched.simulator.object_store import Change, StoredObject
@@ -80,6 +81,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
     schedulers = frozenset(profile.scheduler_name for profile in plan.settings.config.profiles)
     activity = Activity(server, schedulers, others, arrivals)
     async with trio.open_nursery() as controllers:
+        await controllers.start(NodeRegistration(server).run)
         await controllers.start(run_kubelets, server)
         await controllers.start(others.run)
         controllers.start_soon(arrivals.run, server)
@@ -130,6 +132,7 @@ async def serve_until_signal(
     async with trio.open_nursery() as cluster:
         await cluster.start(stop_on_signal, stop)
         url = await cluster.start(partial(serve, server, host=host, port=port))
+        await cluster.start(NodeRegistration(server).run)
         await cluster.start(run_kubelets, server)
         await cluster.start(Controllers(server).run)
         cluster.start_soon(arrivals.run, server)

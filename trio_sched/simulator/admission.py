@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from trio_sched.simulator.cluster_state import ClusterState
+from trio_sched.simulator.limit_ranges import apply_defaults
 from trio_sched.simulator.pod_defaults import add_default_tolerations, admit_service_account, quality_of_service
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import forbidden
 
 Json = dict[str, Any]
+
+_JOB_NAME_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
+_JOB_UID_LABELS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
 
 def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None:
@@ -18,6 +22,7 @@ def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None
     _admit_priority(state, resource, fields, spec)
     admit_service_account(spec)
     add_default_tolerations(spec)
+    apply_defaults(state, fields)
     status: Json = {"phase": "Pending"}
     if spec.get("schedulingGates"):
         status["conditions"] = [
@@ -141,8 +146,21 @@ def admit_workload(state: ClusterState, resource: ResourceType, fields: Json) ->
 
 
 def admit_job(state: ClusterState, resource: ResourceType, fields: Json) -> None:
-    """A new job."""
+    """A new job: its pods are told apart by its uid, unless it has a selector of its own."""
     fields["status"] = {}
+    spec, metadata = fields["spec"], fields["metadata"]
+    if spec.get("manualSelector"):
+        return
+    template = spec.setdefault("template", {})
+    own = {name: metadata.get("name") or "" for name in _JOB_NAME_LABELS}
+    own |= {name: metadata["uid"] for name in _JOB_UID_LABELS}
+    given = template.get("metadata") or {}
+    template["metadata"] = {**given, "labels": own | (given.get("labels") or {})}
+    selector = spec.get("selector") or {}
+    spec["selector"] = {
+        **selector,
+        "matchLabels": {_JOB_UID_LABELS[0]: own[_JOB_UID_LABELS[0]]} | (selector.get("matchLabels") or {}),
+    }
 
 
 def admit_budget(state: ClusterState, resource: ResourceType, fields: Json) -> None:

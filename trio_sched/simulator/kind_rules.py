@@ -21,6 +21,7 @@ from trio_sched.simulator.device_rules import (
     claim_template_defaults,
     slice_changes,
 )
+from trio_sched.simulator.limit_ranges import check_limits
 from trio_sched.simulator.pod_group_rules import (
     admit_pod_group,
     pod_group_changes,
@@ -57,6 +58,7 @@ class Rules:
         admit: what admission plugins and the server itself set in a new object, in place.
         admit_change: what they set in a changed object (old fields, new fields), in place.
         problems: what is wrong with a new object.
+        check: refuses a new object that breaks no rule of its kind, because of others.
         change_problems: what is wrong with (old fields → new fields), besides what is wrong with the new fields.
         status_problems: what is wrong with a new status (old fields → new fields).
         status_keeps_metadata: whether a change of the status changes no labels, annotations, owners or finalizers.
@@ -66,6 +68,7 @@ class Rules:
     admit: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
     admit_change: Callable[[ClusterState, Json, Json], None] = lambda _state, _old, _new: None
     problems: Callable[[Json], Iterable[FieldProblem]] = lambda _fields: ()
+    check: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
     change_problems: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: ()
     status_problems: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: ()
     status_keeps_metadata: bool = False
@@ -87,6 +90,7 @@ _RULES: dict[str, Rules] = {
         admit=admission.admit_pod,
         admit_change=admission.admit_pod_change,
         problems=pod_problems,
+        check=check_limits,
         change_problems=pod_changes,
     ),
     "namespaces": Rules(admit=admission.admit_namespace, admit_change=admission.admit_namespace_change),
@@ -107,6 +111,7 @@ _RULES: dict[str, Rules] = {
         defaults=defaults.volume_defaults,
         admit=admission.admit_volume,
         problems=volume_claim_problems,
+        check=check_limits,
         change_problems=storage.claim_changes,
     ),
     "storageclasses.storage.k8s.io": Rules(

@@ -199,6 +199,11 @@ class _Kubelets:
     def _stop(self, pod: StoredObject) -> None:
         pods = self.server.state.types.core("pods")
         if pod.fields["metadata"].get("deletionGracePeriodSeconds"):
+            if pod.fields["metadata"].get("finalizers"):  # who has to see how it ended
+                self._write(pod, {**(pod.fields.get("status") or {}), "phase": "Failed"})
+                current = self.server.store.get("pods", pod.key)
+                assert current is not None, "it was just written"
+                pod = current
             delete(self.server.state, pods, pod, DeleteOptions(grace_seconds=0))
 
     def _write(self, pod: StoredObject, status: Json) -> None:

@@ -8,7 +8,8 @@ from trio_sched.objects.timestamps import format_time
 from trio_sched.simulator.clock import parse_timestamp
 from trio_sched.simulator.cluster_state import ClusterState, object_key
 from trio_sched.simulator.kind_rules import rules_of
-from trio_sched.simulator.object_store import KeyTaken, StoredObject, encode_object
+from trio_sched.simulator.object_store import StoredObject, encode_object
+from trio_sched.simulator.resource_quotas import charge
 from trio_sched.simulator.resource_types import ResourceType, custom_types
 from trio_sched.simulator.status_errors import (
     already_exists,
@@ -26,6 +27,10 @@ Json = dict[str, Any]
 
 PROTECTED_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+_PROPAGATION_FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
+
 _SERVER_METADATA = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
@@ -38,11 +43,13 @@ class DeleteOptions:
         grace_seconds: instead of the pod's own; ``None``: the pod's own.
         uid: the object must have this uid.
         version: the object must be at this version.
+        propagation: ``Foreground``: it goes after its dependents, ``Orphan``: they stay; else they go after it.
     """
 
     grace_seconds: int | None = None
     uid: str | None = None
     version: str | None = None
+    propagation: str | None = None
     dry_run: bool = False
 
 
@@ -92,15 +99,15 @@ def create(
         raise invalid(resource, name, problems)
     if namespace:
         _check_namespace(state, resource, namespace, name)
+    rules.check(state, resource, fields)
     key = object_key(resource, namespace, name)
+    if state.store.get(resource.collection, key) is not None:
+        raise already_exists(resource, name)
+    if namespace:
+        charge(state, resource, namespace, fields, dry_run=dry_run)
     if dry_run:
-        if state.store.get(resource.collection, key) is not None:
-            raise already_exists(resource, name)
         return encode_object(key, 0, fields)
-    try:
-        stored = state.store.create(resource.collection, key, fields)
-    except KeyTaken:
-        raise already_exists(resource, name) from None
+    stored = state.store.create(resource.collection, key, fields)
     if resource.collection == _DEFINITIONS:
         serve_definition(state, stored)
     return stored
@@ -248,6 +255,18 @@ def write_fields(state: ClusterState, resource: ResourceType, stored: StoredObje
     return state.store.replace(resource.collection, stored, fields)
 
 
+def drop_finalizer(state: ClusterState, resource: ResourceType, stored: StoredObject, finalizer: str) -> StoredObject:
+    """Take *finalizer* off an object; one that only waited for that is removed."""
+    metadata = dict(stored.fields["metadata"])
+    metadata["finalizers"] = [one for one in metadata.get("finalizers") or () if one != finalizer]
+    if not metadata["finalizers"]:
+        del metadata["finalizers"]
+    written = write_fields(state, resource, stored, metadata=metadata)
+    if "deletionTimestamp" in metadata and "finalizers" not in metadata and _no_grace_left(metadata):
+        return _remove(state, resource, written)
+    return written
+
+
 def delete(state: ClusterState, resource: ResourceType, stored: StoredObject, options: DeleteOptions) -> StoredObject:
     """Remove *stored*, or mark it as terminating: for the kubelet, for finalizers, until a namespace is empty.
 
@@ -271,6 +290,11 @@ def delete(state: ClusterState, resource: ResourceType, stored: StoredObject, op
         return stored
     if resource.collection == "namespaces":
         return _terminate_namespace(state, resource, stored)
+    finalizer = _PROPAGATION_FINALIZERS.get(options.propagation or "")
+    if finalizer is not None and finalizer not in (metadata.get("finalizers") or ()):
+        kept = [*(metadata.get("finalizers") or ()), finalizer]
+        stored = write_fields(state, resource, stored, metadata={**metadata, "finalizers": kept})
+        metadata = stored.fields["metadata"]
     if grace == 0 and not metadata.get("finalizers"):
         return _remove(state, resource, stored)
     return _mark(state, resource, stored, grace)

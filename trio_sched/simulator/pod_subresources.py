@@ -150,6 +150,10 @@ def _check_budget(state: ClusterState, namespace: str, name: str, fields: Json, 
         raise ApiError(500, "InternalError", message)
     budget = budgets[0]
     left: Allowance = allowance(state, budget)
+    if _is_unhealthy(fields):
+        policy = budget.fields["spec"].get("unhealthyPodEvictionPolicy")
+        if policy == "AlwaysAllow" or 0 < left.desired_healthy <= left.current_healthy:
+            return
     if left.disruptions <= 0:
         cause = {
             "reason": "DisruptionBudget",
@@ -160,3 +164,8 @@ def _check_budget(state: ClusterState, namespace: str, name: str, fields: Json, 
         raise ApiError(429, "TooManyRequests", message, {"causes": [cause]})
     if not dry_run:
         note_eviction(state, budget, left, name)
+
+
+def _is_unhealthy(fields: Json) -> bool:
+    conditions = (fields.get("status") or {}).get("conditions") or ()
+    return not any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)

@@ -9,6 +9,7 @@ from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.lifecycle import DeleteOptions, change, create, delete, require
 from trio_sched.simulator.messages import Request
 from trio_sched.simulator.negotiation import media_type, read_body, read_object
+from trio_sched.simulator.not_simulated import notice
 from trio_sched.simulator.object_store import StoredObject
 from trio_sched.simulator.other_versions import from_stored, to_stored
 from trio_sched.simulator.patches import (
@@ -90,6 +91,9 @@ def understood(resource: ResourceType, fields: Json, request: Request) -> Json:
 def create_object(state: ClusterState, target: Target, request: Request) -> StoredObject:
     """Carry out a POST to a collection."""
     fields = read_fields(target.resource, request)
+    told = notice(target.resource.kind)
+    if told is not None:
+        request.warnings.append(told)
     return create(state, target.resource, target.namespace, fields, dry_run=request.dry_run)
 
 
@@ -211,8 +215,29 @@ def delete_options(body: Any, request: Request) -> DeleteOptions:
         grace_seconds=seconds,
         uid=preconditions.get("uid"),
         version=preconditions.get("resourceVersion"),
+        propagation=_propagation(given, request),
         dry_run=request.dry_run or given.get("dryRun") == ["All"],
     )
+
+
+_PROPAGATIONS = ("Background", "Foreground", "Orphan")
+
+
+def _propagation(given: Json, request: Request) -> str | None:
+    policy = given.get("propagationPolicy") or request.parameters.get("propagationPolicy")
+    orphans = given.get("orphanDependents")
+    if orphans is None and "orphanDependents" in request.parameters:
+        orphans = request.flag("orphanDependents")
+    if policy is None:
+        return None if orphans is None else "Orphan" if orphans else "Background"
+    if policy in _PROPAGATIONS:
+        return str(policy)
+    supported = ", ".join(f'"{one}"' for one in (*_PROPAGATIONS, "nil"))
+    detail = f"Unsupported value: {policy!r}: supported values: {supported}"
+    problem = FieldProblem("FieldValueNotSupported", "propagationPolicy", detail)
+    details = {"group": "meta.k8s.io", "kind": "DeleteOptions", "causes": [problem.as_cause()]}
+    message = f'DeleteOptions.meta.k8s.io "" is invalid: {problem.field}: {problem.message}'
+    raise ApiError(422, "Invalid", message, details)
 
 
 def read_delete_options(request: Request) -> DeleteOptions:

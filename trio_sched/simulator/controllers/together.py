@@ -1,14 +1,41 @@
 """All simulated controllers of a cluster, run together."""
 
+from typing import Protocol
+
 import trio
 from attrs import define, field
 
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.controllers.claims import ClaimController
+from trio_sched.simulator.controllers.controlled_objects import ControlledObjects
+from trio_sched.simulator.controllers.cron_jobs import CronJobController
+from trio_sched.simulator.controllers.daemon_sets import DaemonSetController
+from trio_sched.simulator.controllers.deployments import DeploymentController
 from trio_sched.simulator.controllers.device_eviction import DeviceTaintEviction
 from trio_sched.simulator.controllers.devices import DeviceDrivers
+from trio_sched.simulator.controllers.disruption_budgets import DisruptionController
+from trio_sched.simulator.controllers.garbage import GarbageCollector
+from trio_sched.simulator.controllers.jobs import JobController
+from trio_sched.simulator.controllers.lost_replica_sets import restore_replica_sets
+from trio_sched.simulator.controllers.node_taints import NodeTaints
 from trio_sched.simulator.controllers.pod_groups import PodGroupController
+from trio_sched.simulator.controllers.pods_of_lost_nodes import PodsOfLostNodes
+from trio_sched.simulator.controllers.quotas import QuotaController
+from trio_sched.simulator.controllers.replica_sets import ReplicaSetController, ReplicationControllerController
+from trio_sched.simulator.controllers.stateful_sets import StatefulSetController
+from trio_sched.simulator.controllers.taint_eviction import TaintEviction
 from trio_sched.simulator.controllers.volumes import VolumeController, VolumePace
+
+
+class Controller(Protocol):
+    """One of them."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it has something to do, now or later."""
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run it; never returns."""
 
 
 @define(eq=False)
@@ -22,9 +49,7 @@ class Controllers:
 
     server: ApiServer
     volume_pace: VolumePace | None = field(factory=VolumePace)
-    _all: list[VolumeController | ClaimController | DeviceDrivers | DeviceTaintEviction | PodGroupController] = field(
-        init=False
-    )
+    _all: list[Controller] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         server = self.server
@@ -36,6 +61,7 @@ class Controllers:
         ]
         if self.volume_pace is not None:
             self._all.append(VolumeController(server, self.volume_pace))
+        self._all += _of_workloads(server)
 
     @property
     def is_busy(self) -> bool:
@@ -44,7 +70,35 @@ class Controllers:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run them; never returns."""
+        restore_replica_sets(self.server.state)
         async with trio.open_nursery() as nursery:
             for one in self._all:
                 await nursery.start(one.run)
             task_status.started()
+
+
+def _of_workloads(server: ApiServer) -> list[Controller]:
+    """The controllers of workloads, after the indexes that they share."""
+    pods = ControlledObjects(server.store, "pods")
+    sets = ControlledObjects(server.store, "replicasets.apps")
+    revisions = ControlledObjects(server.store, "controllerrevisions.apps")
+    jobs = ControlledObjects(server.store, "jobs.batch")
+    return [
+        pods,
+        sets,
+        revisions,
+        jobs,
+        ReplicaSetController(server, pods, sets),
+        ReplicationControllerController(server, pods),
+        DeploymentController(server, pods, sets),
+        StatefulSetController(server, pods, revisions),
+        DaemonSetController(server, pods, revisions),
+        JobController(server, pods),
+        CronJobController(server, pods, jobs),
+        DisruptionController(server, pods),
+        GarbageCollector(server),
+        NodeTaints(server),
+        QuotaController(server),
+        TaintEviction(server),
+        PodsOfLostNodes(server),
+    ]

@@ -1,0 +1,148 @@
+"""A simulated disruption controller: how many pods of a PodDisruptionBudget may be disrupted now."""
+
+from typing import Any, ClassVar, Final
+
+from attrs import define
+
+from trio_sched.simulator.controllers.controlled_objects import controller_of
+from trio_sched.simulator.controllers.pod_states import is_ready, is_terminating, unix_time
+from trio_sched.simulator.controllers.rollout_sizes import scaled, status_of
+from trio_sched.simulator.controllers.workload_controller import WorkloadController
+from trio_sched.simulator.object_store import Change, StoredObject
+from trio_sched.simulator.selectors import matches_label_selector
+
+Json = dict[str, Any]
+
+_SCALABLE: Final = {
+    ("apps/v1", "ReplicaSet"): "replicasets.apps",
+    ("apps/v1", "Deployment"): "deployments.apps",
+    ("apps/v1", "StatefulSet"): "statefulsets.apps",
+    ("v1", "ReplicationController"): "replicationcontrollers",
+}
+_NOT_SCALABLE: Final = ("Job", "DaemonSet", "Node")
+_EVICTION_SECONDS: Final = 120.0
+"""How long a pod counts as evicted that is not being deleted."""
+
+
+@define(eq=False)
+class DisruptionController(WorkloadController):
+    """Keeps the status of budgets.
+
+    A budget without ``minAvailable`` and ``maxUnavailable`` keeps the status that it was given.
+    """
+
+    api_version: ClassVar[str] = "policy/v1"
+    kind: ClassVar[str] = "PodDisruptionBudget"
+
+    def __attrs_post_init__(self) -> None:
+        """Budgets control no pods: all pods are listened to."""
+        self.server.store.collection("pods").listen(self._on_pod)
+
+    def _on_pod(self, change: Change) -> None:
+        metadata = change.current.fields["metadata"]
+        before = change.previous.fields["metadata"].get("labels") if change.previous is not None else None
+        for budget in self.server.store.collection(self.resource.collection).in_order(metadata["namespace"]):
+            selector = budget.fields["spec"].get("selector")
+            if any(matches_label_selector(selector, labels or {}) for labels in (metadata.get("labels"), before)):
+                self.plan(budget.key)
+
+    def sync(self, key: str) -> None:
+        """Count the pods of a budget."""
+        stored = self.stored(key)
+        if stored is None:
+            return
+        spec, metadata = stored.fields["spec"], stored.fields["metadata"]
+        most, least = spec.get("maxUnavailable"), spec.get("minAvailable")
+        if most is None and least is None:
+            return
+        pods = [
+            pod
+            for pod in self.server.store.collection("pods").in_order(metadata["namespace"])
+            if matches_label_selector(spec.get("selector"), pod.fields["metadata"].get("labels") or {})
+        ]
+        disrupted = self._disrupted(stored)
+        healthy = sum(
+            is_ready(pod.fields) and not is_terminating(pod.fields) and pod.fields["metadata"]["name"] not in disrupted
+            for pod in pods
+        )
+        expected: int | None = len(pods)
+        if most is not None or isinstance(least, str):
+            expected = self._expected(pods)
+        if expected is None:
+            self._fail(stored)
+            return
+        if most is not None:
+            desired = max(expected - scaled(most, expected, up=True), 0)
+        else:
+            desired = scaled(least, expected, up=True)
+        allowed = max(healthy - desired, 0) if expected > 0 else 0
+        status: Json = {
+            "observedGeneration": metadata.get("generation", 0),
+            "disruptionsAllowed": allowed,
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "expectedPods": expected,
+        }
+        if disrupted:
+            status["disruptedPods"] = disrupted
+        reason = "SufficientPods" if allowed else "InsufficientPods"
+        status["conditions"] = self._condition(stored, "True" if allowed else "False", reason, "")
+        self.write_status(stored, status)
+
+    def _disrupted(self, stored: StoredObject) -> Json:
+        """The pods that were evicted and are still to be deleted, and when each was."""
+        kept: Json = {}
+        for name, moment in (status_of(stored).get("disruptedPods") or {}).items():
+            pod = self.server.store.get("pods", f"{stored.fields['metadata']['namespace']}/{name}")
+            left = (unix_time(moment) or 0.0) + _EVICTION_SECONDS - self.now()
+            if pod is not None and not is_terminating(pod.fields) and left > 0:
+                kept[name] = moment
+                self.plan_after(stored.key, left)
+        return kept
+
+    def _expected(self, pods: list[StoredObject]) -> int | None:
+        """How many pods their controllers are to have; None if one of them has no scale."""
+        sizes: dict[str, int] = {}
+        for pod in pods:
+            reference = controller_of(pod.fields)
+            if reference is None:
+                continue
+            if reference.get("kind") in _NOT_SCALABLE:
+                return None
+            owner = self._owner(pod, reference)
+            if owner is None:  # one that is not simulated, or was not dumped: what there is is what there is to be
+                uid = str(reference.get("uid"))
+                sizes[uid] = sizes.get(uid, 0) + 1
+                continue
+            above = controller_of(owner.fields)
+            top = owner if above is None else self._owner(owner, above) or owner
+            sizes[top.fields["metadata"]["uid"]] = int(top.fields["spec"].get("replicas", 1))
+        return sum(sizes.values())
+
+    def _owner(self, stored: StoredObject, reference: Json) -> StoredObject | None:
+        collection = _SCALABLE.get((reference.get("apiVersion") or "", reference.get("kind") or ""))
+        if collection is None:
+            return None
+        found = self.server.store.get(collection, f"{stored.fields['metadata']['namespace']}/{reference.get('name')}")
+        return found if found is not None and found.fields["metadata"]["uid"] == reference.get("uid") else None
+
+    def _fail(self, stored: StoredObject) -> None:
+        why = "found no controllers with a scale for all pods"
+        conditions = self._condition(stored, "False", "SyncFailed", why)
+        self.write_status(stored, {**status_of(stored), "disruptionsAllowed": 0, "conditions": conditions})
+
+    def _condition(self, stored: StoredObject, status: str, reason: str, message: str) -> list[Json]:
+        conditions = list(status_of(stored).get("conditions") or ())
+        old = next((one for one in conditions if one.get("type") == "DisruptionAllowed"), None)
+        generation = stored.fields["metadata"].get("generation", 0)
+        same = old is not None and old.get("status") == status
+        since = old.get("lastTransitionTime") if old is not None and same else self.server.state.timestamp()
+        fresh: Json = {
+            "type": "DisruptionAllowed",
+            "status": status,
+            "observedGeneration": generation,
+            "lastTransitionTime": since,
+            "reason": reason,
+            "message": message,
+        }
+        return [*(one for one in conditions if one is not old), fresh]

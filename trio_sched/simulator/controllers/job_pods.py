@@ -1,0 +1,157 @@
+"""What the pods of a Job say: which indexes are done, what a failure means, how long to wait after it."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from attrs import frozen
+
+from trio_sched.simulator.controllers.pod_states import is_terminating, phase_of, unix_time
+from trio_sched.simulator.controllers.rollout_sizes import number_in
+from trio_sched.simulator.object_store import StoredObject
+
+Json = dict[str, Any]
+
+TRACKING: Final = "batch.kubernetes.io/job-tracking"
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
+INDEX_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
+_FIRST_BACKOFF_SECONDS: Final = 10.0
+_LAST_BACKOFF_SECONDS: Final = 600.0
+
+
+def is_uncounted(pod: StoredObject) -> bool:
+    """Whether a pod has not been counted as succeeded or failed."""
+    return TRACKING in (pod.fields["metadata"].get("finalizers") or ())
+
+
+def has_failed(spec: Json, pod: StoredObject) -> bool:
+    """Whether a pod counts as failed for the Job of *spec*: a deleted one does, at once or when it is gone."""
+    if phase_of(pod.fields) == "Succeeded":
+        return False
+    if phase_of(pod.fields) == "Failed":
+        return True
+    if not is_terminating(pod.fields):
+        return False
+    at_once = spec.get("podReplacementPolicy") != "Failed" and "podFailurePolicy" not in spec
+    return at_once or not pod.fields["metadata"].get("deletionGracePeriodSeconds")
+
+
+def index_of(pod: StoredObject) -> int | None:
+    """The index of a pod of an indexed Job."""
+    return number_in((pod.fields["metadata"].get("annotations") or {}).get(INDEX))
+
+
+def failures_of_index(pod: StoredObject) -> int:
+    """How many pods of its index had failed before this one."""
+    return number_in((pod.fields["metadata"].get("annotations") or {}).get(INDEX_FAILURES)) or 0
+
+
+def read_indexes(text: Any) -> set[int]:
+    """The indexes in a text such as ``0-2,5``."""
+    found: set[int] = set()
+    for part in text.split(",") if isinstance(text, str) and text else ():
+        first, _dash, last = part.partition("-")
+        low, high = number_in(first), number_in(last or first)
+        if low is not None and high is not None:
+            found.update(range(low, high + 1))
+    return found
+
+
+def written_indexes(indexes: Iterable[int]) -> str:
+    """*indexes* as a text such as ``0-2,5``."""
+    spans: list[list[int]] = []
+    for index in sorted(indexes):
+        if spans and spans[-1][1] == index - 1:
+            spans[-1][1] = index
+        else:
+            spans.append([index, index])
+    return ",".join(
+        str(low) if low == high else f"{low},{high}" if high == low + 1 else f"{low}-{high}" for low, high in spans
+    )
+
+
+@frozen
+class FailureVerdict:
+    """What the policy says about a failed pod.
+
+    Attributes:
+        action: ``Count``, ``Ignore``, ``FailJob`` or ``FailIndex``.
+        message: why the Job fails.
+    """
+
+    action: str = "Count"
+    message: str = ""
+
+
+def failure_verdict(spec: Json, pod: StoredObject) -> FailureVerdict:
+    """What the pod failure policy of the Job of *spec* says about a failed pod."""
+    metadata = pod.fields["metadata"]
+    who = f"{metadata['namespace']}/{metadata['name']}"
+    for number, rule in enumerate((spec.get("podFailurePolicy") or {}).get("rules") or ()):
+        action = rule.get("action") or "Count"
+        ended = _matching_container(rule.get("onExitCodes"), pod.fields)
+        if ended is not None:
+            name, code = ended
+            why = (
+                f"Container {name} for pod {who} failed with exit code {code} matching {action} rule at index {number}"
+            )
+            return FailureVerdict(action, why)
+        condition = _matching_condition(rule.get("onPodConditions") or (), pod.fields)
+        if condition is not None:
+            why = f"Pod {who} has condition {condition} matching {action} rule at index {number}"
+            return FailureVerdict(action, why)
+    return FailureVerdict()
+
+
+def _matching_container(rule: Json | None, fields: Json) -> tuple[str, int] | None:
+    if rule is None:
+        return None
+    status, values = fields.get("status") or {}, rule.get("values") or ()
+    for one in [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]:
+        ended = (one.get("state") or {}).get("terminated")
+        if ended is None or rule.get("containerName") not in (None, "", one.get("name")):
+            continue
+        code = ended.get("exitCode", 0)
+        if code and (code in values) is (rule.get("operator") == "In"):
+            return one.get("name") or "", code
+    return None
+
+
+def _matching_condition(rules: Iterable[Json], fields: Json) -> str | None:
+    for rule in rules:
+        for one in (fields.get("status") or {}).get("conditions") or ():
+            if one.get("type") == rule.get("type") and one.get("status") == (rule.get("status") or "True"):
+                return str(rule.get("type"))
+    return None
+
+
+def finished_at(pod: StoredObject) -> float:
+    """When a pod ended, as a Unix time."""
+    status = pod.fields.get("status") or {}
+    ends = [
+        unix_time(((one.get("state") or {}).get("terminated") or {}).get("finishedAt"))
+        for one in status.get("containerStatuses") or ()
+    ]
+    known = [moment for moment in ends if moment is not None]
+    deleted = unix_time(pod.fields["metadata"].get("deletionTimestamp"))
+    if deleted is not None and not known:
+        known = [deleted - (pod.fields["metadata"].get("deletionGracePeriodSeconds") or 0)]
+    return max(known, default=unix_time(pod.fields["metadata"].get("creationTimestamp")) or 0.0)
+
+
+def backoff_until(last_failure: float, failures: int) -> float:
+    """When the next pod may be created after so many *failures* in a row, the last of them at a Unix time."""
+    if not failures:
+        return 0.0
+    return last_failure + min(_FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 30), _LAST_BACKOFF_SECONDS)
+
+
+def succeeds_by_policy(spec: Json, succeeded: set[int]) -> str | None:
+    """Why the success policy of an indexed Job is met; None if it is not."""
+    for number, rule in enumerate((spec.get("successPolicy") or {}).get("rules") or ()):
+        counted = succeeded
+        if rule.get("succeededIndexes"):
+            counted = succeeded & read_indexes(rule["succeededIndexes"])
+        needed = rule.get("succeededCount") or len(read_indexes(rule.get("succeededIndexes")))
+        if needed and len(counted) >= needed:
+            return f"Matched rules at index {number}"
+    return None

@@ -1,0 +1,74 @@
+"""A simulated resource quota controller: counts anew what is used when something is gone or has ended."""
+
+from collections.abc import Callable
+from typing import Any
+
+import trio
+from attrs import define, field
+
+from trio_sched.simulator.api_server import ApiServer
+from trio_sched.simulator.controllers.pod_states import FINISHED, phase_of
+from trio_sched.simulator.controllers.steps import Steps
+from trio_sched.simulator.object_store import Change
+from trio_sched.simulator.resource_quotas import QUOTAS, counted, write_status
+
+Json = dict[str, Any]
+
+_REACT_SECONDS = 0.1
+
+
+@define(eq=False)
+class QuotaController:
+    """Keeps the status of ResourceQuotas."""
+
+    server: ApiServer
+    _steps: Steps = field(factory=Steps, init=False)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is to be counted."""
+        return self._steps.is_busy
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run the controller; never returns."""
+        store = self.server.store
+        quotas = store.collection(QUOTAS)
+        for key in quotas.objects:
+            self._steps.plan(self._count, key, _REACT_SECONDS)
+        stops: list[Callable[[], None]] = [quotas.listen(self._on_quota)]
+        for resource in self.server.state.types.storages():
+            if resource.namespaced and resource.collection not in ("events", QUOTAS):
+                stops.append(store.collection(resource.collection).listen(self._on_object))
+        task_status.started()
+        try:
+            await self._steps.run()
+        finally:
+            for stop in stops:
+                stop()
+
+    def _on_quota(self, change: Change) -> None:
+        if change.type == "DELETED":
+            return
+        before = change.previous.fields["spec"] if change.previous is not None else None
+        if change.current.fields["spec"] != before:
+            self._steps.plan(self._count, change.current.key, _REACT_SECONDS)
+
+    def _on_object(self, change: Change) -> None:
+        if not self.server.store.collection(QUOTAS).objects:
+            return
+        before = change.previous
+        ended = (
+            before is not None
+            and phase_of(change.current.fields) in FINISHED
+            and phase_of(before.fields) not in FINISHED
+        )
+        if change.type == "DELETED" or ended:
+            namespace = change.current.fields["metadata"]["namespace"]
+            for quota in self.server.store.collection(QUOTAS).in_order(namespace):
+                self._steps.plan(self._count, quota.key, _REACT_SECONDS)
+
+    def _count(self, key: str) -> None:
+        quota = self.server.store.get(QUOTAS, key)
+        if quota is not None:
+            hard = dict(quota.fields["spec"].get("hard") or {})
+            write_status(self.server.state, quota, {"hard": hard, "used": counted(self.server.state, quota)})

@@ -1,0 +1,120 @@
+"""Simulated eviction by taints: pods leave nodes whose NoExecute taints they do not tolerate, or not for long."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import trio
+from attrs import define, field
+
+from trio_sched.simulator.api_server import ApiServer
+from trio_sched.simulator.controllers.node_matching import tolerates
+from trio_sched.simulator.controllers.pod_states import is_active
+from trio_sched.simulator.controllers.steps import Steps
+from trio_sched.simulator.lifecycle import DeleteOptions, delete, write_fields
+from trio_sched.simulator.object_store import Change, StoredObject
+from trio_sched.simulator.pod_subresources import with_condition
+
+Json = dict[str, Any]
+
+_REACT_SECONDS: Final = 0.1
+
+
+def taints_that_evict(node: StoredObject | None) -> list[Json]:
+    """The NoExecute taints of a node."""
+    taints = (node.fields.get("spec") or {}).get("taints") if node is not None else None
+    return [taint for taint in taints or () if taint.get("effect") == "NoExecute"]
+
+
+def tolerated_seconds(tolerations: list[Json], taints: list[Json]) -> float | None:
+    """How long a pod may stay; None for ever."""
+    seconds = []
+    for taint in taints:
+        toleration = tolerates(tolerations, taint)
+        if toleration is None:
+            return 0.0
+        if toleration.get("tolerationSeconds") is not None:
+            seconds.append(max(float(toleration["tolerationSeconds"]), 0.0))
+    return min(seconds, default=None)
+
+
+@define(eq=False)
+class TaintEviction:
+    """Deletes pods in time, unless the taints are gone before."""
+
+    server: ApiServer
+    _steps: Steps = field(factory=Steps, init=False)
+    _due: dict[str, tuple[str, float]] = field(factory=dict, init=False)
+    """Key of a pod → its uid, and when it is deleted, in trio's time."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether pods are to be deleted, now or later."""
+        return self._steps.is_busy
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run the controller; never returns."""
+        nodes, pods = self.server.store.collection("nodes"), self.server.store.collection("pods")
+        for node in nodes.objects.values():
+            if taints_that_evict(node):
+                self._steps.plan(self._look_at_node, node.key, _REACT_SECONDS)
+        stops: list[Callable[[], None]] = [nodes.listen(self._on_node), pods.listen(self._on_pod)]
+        task_status.started()
+        try:
+            await self._steps.run()
+        finally:
+            for stop in stops:
+                stop()
+
+    def _on_node(self, change: Change) -> None:
+        if change.type != "DELETED" and taints_that_evict(change.current) != taints_that_evict(change.previous):
+            self._steps.plan(self._look_at_node, change.current.key, _REACT_SECONDS)
+
+    def _on_pod(self, change: Change) -> None:
+        if change.type == "DELETED":
+            self._due.pop(change.current.key, None)
+            return
+        spec, before = change.current.fields["spec"], change.previous and change.previous.fields["spec"]
+        if spec.get("nodeName") and (before is None or before is not spec):
+            node = self.server.store.get("nodes", spec["nodeName"])
+            if taints_that_evict(node):
+                self._steps.plan(self._look_at_pod, change.current.key, _REACT_SECONDS)
+
+    def _look_at_node(self, key: str) -> None:
+        for pod in list(self.server.store.collection("pods").objects.values()):
+            if pod.fields["spec"].get("nodeName") == key:
+                self._look_at_pod(pod.key)
+
+    def _look_at_pod(self, key: str) -> None:
+        """Find out until when a pod may stay, and delete it if that is over."""
+        pod = self.server.store.get("pods", key)
+        if pod is None or not is_active(pod.fields):
+            self._due.pop(key, None)
+            return
+        spec, uid, now = pod.fields["spec"], pod.fields["metadata"]["uid"], trio.current_time()
+        taints = taints_that_evict(self.server.store.get("nodes", spec.get("nodeName") or ""))
+        seconds = tolerated_seconds(list(spec.get("tolerations") or ()), taints)
+        if seconds is None:
+            self._due.pop(key, None)
+            return
+        noted, due = self._due.get(key, ("", 0.0))
+        if noted != uid or due > now + seconds:
+            due = now + seconds
+            self._due[key] = (uid, due)
+        if due <= now:
+            self._evict(pod)
+        else:
+            self._steps.plan(self._look_at_pod, key, due - now)
+
+    def _evict(self, pod: StoredObject) -> None:
+        self._due.pop(pod.key, None)
+        state, pods = self.server.state, self.server.state.types.core("pods")
+        status: Json = dict(pod.fields.get("status") or {})
+        status["conditions"] = with_condition(
+            status.get("conditions"),
+            state.timestamp(),
+            type="DisruptionTarget",
+            status="True",
+            reason="DeletionByTaintManager",
+            message="Taint manager: deleting due to NoExecute taint",
+        )
+        delete(state, pods, write_fields(state, pods, pod, status=status), DeleteOptions())

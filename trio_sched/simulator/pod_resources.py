@@ -1,0 +1,50 @@
+"""What a pod requests and is limited to, as a whole."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from trio_sched.objects.quantity import parse_nano
+
+Json = dict[str, Any]
+
+
+def pod_total(spec: Json, kind: str) -> dict[str, int]:
+    """The ``requests`` or ``limits`` of a pod that broke no rule, in nano units by resource."""
+    running: dict[str, int] = {}
+    starting: dict[str, int] = {}
+    for container in spec.get("initContainers") or ():
+        amounts = _amounts(container, kind)
+        if container.get("restartPolicy") == "Always":  # it goes on running beside those after it
+            _add(running, amounts)
+            amounts = dict(running)
+        else:
+            amounts = {name: amounts.get(name, 0) + running.get(name, 0) for name in {*amounts, *running}}
+        _raise(starting, amounts)
+    for container in spec.get("containers") or ():
+        _add(running, _amounts(container, kind))
+    _raise(running, starting)
+    running |= _amounts(spec, kind)
+    for name, quantity in (spec.get("overhead") or {}).items():
+        if kind == "requests" or name in running:
+            running[name] = running.get(name, 0) + parse_nano(quantity)
+    return running
+
+
+def containers_of(spec: Json) -> Iterable[Json]:
+    """All containers of a pod that are counted."""
+    return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+
+
+def _amounts(holder: Json, kind: str) -> dict[str, int]:
+    listed = (holder.get("resources") or {}).get(kind) or {}
+    return {name: parse_nano(quantity) for name, quantity in listed.items()}
+
+
+def _add(to: dict[str, int], amounts: dict[str, int]) -> None:
+    for name, amount in amounts.items():
+        to[name] = to.get(name, 0) + amount
+
+
+def _raise(to: dict[str, int], amounts: dict[str, int]) -> None:
+    for name, amount in amounts.items():
+        to[name] = max(to.get(name, 0), amount)
