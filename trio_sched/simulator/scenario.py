@@ -53,9 +53,11 @@ def populate(server: ApiServer, manifests: Sequence[Manifest] | Sequence[Json]) 
         checked = check_manifests(checked, known_definitions=known, strict=True).manifests
     problems: list[ManifestProblem] = []
     for manifest in checked:
+        kind = manifest.fields["kind"]
         try:
             _store(server, manifest)
         except ApiError as error:
+            manifest.fields["kind"] = kind  # the store takes it off
             problems.append(manifest.problem(shortened(error.message, 2_000)))
     if problems:
         raise ManifestError(problems)
