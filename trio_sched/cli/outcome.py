@@ -310,11 +310,11 @@ def _workload(pod: Pod) -> str:
 
 
 def _why(pod: Pod, ours: frozenset[str], gated: Mapping[str, str]) -> tuple[str, str]:
+    if pod.scheduler_name not in ours:
+        return "OtherScheduler", f"waits for the scheduler {pod.scheduler_name!r}, which does not run here"
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled":
             return condition.reason, condition.message
-    if pod.scheduler_name not in ours:
-        return "OtherScheduler", f"waits for the scheduler {pod.scheduler_name!r}, which does not run here"
     if pod.metadata.deletion_timestamp is not None:
         return "Terminating", "is being deleted"
     if pod.key in gated:

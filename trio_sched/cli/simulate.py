@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as ProgressBar
 
 from trio_sched.cli.chosen_plugins import PointsByPlugin
+from trio_sched.cli.cluster_files import ClusterFiles, FileName, cluster_options
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import MissingFeatureError, parse_flags
 from trio_sched.cli.outcome import Outcome
@@ -28,7 +29,14 @@ from trio_sched.cli.outcome_text import outcome_as_data, outcome_as_tables
 from trio_sched.cli.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.prepare import prepare
 from trio_sched.cli.run import daemon_settings
-from trio_sched.cli.simulated_run import EMBEDDED, Plan, Progress, run_simulation, serve_until_signal
+from trio_sched.cli.simulated_run import (
+    EMBEDDED,
+    Plan,
+    Progress,
+    run_simulation,
+    scheduler_names,
+    serve_until_signal,
+)
 from trio_sched.cli.terminal import answer_console
 from trio_sched.config.errors import ConfigError
 from trio_sched.daemon.log_setup import LogSettings, set_up_logging
@@ -39,12 +47,10 @@ from trio_sched.documents.durations import parse_duration
 from trio_sched.errors import TrioSchedError, first_leaf
 from trio_sched.kube_client.files import describe_os_error
 from trio_sched.objects.timestamps import SECOND_NS, parse_time
-from trio_sched.simulator import jumping_clock, load_manifests
-from trio_sched.simulator.manifest_checks import CheckedManifests
+from trio_sched.simulator import jumping_clock
 
 _LATEST: Final = 221_845_392_000.0
 """The beginning of the year 9000: enough is left for a simulation."""
-_SHOWN_WARNINGS: Final = 20
 _OUTCOMES: Final = 2
 """The verbosity of the daemon from which on its log says what becomes of pods."""
 
@@ -86,30 +92,11 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-class _FileName(click.Path):
-    """The name of a file or folder; not empty, which would be the current folder."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not value:
-            self.fail("the name of a file is empty", param, ctx)
-        return super().convert(value, param, ctx)
-
-
 @click.command(short_help="Schedule a cluster from files on an embedded API server.")
+@cluster_options
 @click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    required=True,
-    type=_FileName(path_type=Path),
-    help="Manifests in YAML or JSON: a file, a folder, or - for stdin. May be repeated.",
+    "--config", type=FileName(path_type=Path), help="A KubeSchedulerConfiguration; the defaults if not given."
 )
-@click.option(
-    "--config", type=_FileName(path_type=Path), help="A KubeSchedulerConfiguration; the defaults if not given."
-)
-@click.option("--lenient", is_flag=True, help="Leave out fields that no API server knows, with a warning.")
-@click.option("--strict", is_flag=True, help="Refuse custom resources without their CustomResourceDefinition.")
 @click.option("--feature-gates", default="", help="Features to switch: Gate=true|false,...")
 @click.option(
     "-o",
@@ -167,9 +154,11 @@ class _FileName(click.Path):
 )
 def simulate(
     files: tuple[Path, ...],
-    config: Path | None,
     lenient: bool,
     strict: bool,
+    patterns: tuple[str, ...],
+    taken_over: tuple[str, ...],
+    config: Path | None,
     feature_gates: str,
     output: str,
     every_pod: bool,
@@ -194,8 +183,7 @@ def simulate(
     set_up_logging(LogSettings(verbosity=max(verbosity, _OUTCOMES) if verbosity else 0))
     if not verbosity:
         logging.getLogger("trio_sched").setLevel(logging.WARNING)
-    if sys.stdin is None and Path("-") in files:
-        raise click.UsageError("there is no standard input to read '-' from; it is closed")
+    cluster = ClusterFiles(files=files, lenient=lenient, strict=strict, patterns=patterns, taken_over=taken_over)
     with _one_error():
         own_flags = [f"--plugin-failure-policy={failure_policies}"] if failure_policies else []
         if trace_plugins:
@@ -203,12 +191,9 @@ def simulate(
             logging.getLogger("trio_sched.daemon.plugin_trace").setLevel(logging.INFO)
         read_settings = partial(_settings, config, feature_gates, selection_of(plugins), own_flags)
         settings = read_settings()
-        sources = [sys.stdin if str(file) == "-" else file for file in files]
-        loaded = load_manifests(sources, lenient=lenient, strict=strict)
-        _say_what_is_left_out(loaded)
         plan = Plan(
             settings=settings,
-            manifests=loaded.manifests,
+            manifests=cluster.load(scheduler_names(settings)),
             seed=seed,
             begins=begins or datetime.now(UTC),
             for_seconds=for_seconds,
@@ -220,17 +205,6 @@ def simulate(
             watched = partial(_watched, config, selection_of(plugins))
             _serve(plan, *address, ReloadRequests(_Files(str(config or ""), read_settings), WakeUp(), watched=watched))
     return ExitCode.OK
-
-
-def _say_what_is_left_out(loaded: CheckedManifests) -> None:
-    """On stderr: the fields and the objects of *loaded* that are not simulated."""
-    for problem in loaded.warnings[:_SHOWN_WARNINGS]:
-        click.echo(f"Warning: {problem}", err=True)
-    if (more := len(loaded.warnings) - _SHOWN_WARNINGS) > 0:
-        click.echo(f"Warning: and {more} more", err=True)
-    for kind, count in sorted(loaded.skipped.items()):
-        objects = "1 object" if count == 1 else f"{count} objects"
-        click.echo(f"Left out: {objects} of {kind}, which nothing here knows", err=True)
 
 
 def _settings(

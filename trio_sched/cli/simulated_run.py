@@ -62,6 +62,11 @@ class Plan:
     """How long, in the cluster's time; None for until it is idle."""
 
 
+def scheduler_names(settings: DaemonSettings) -> list[str]:
+    """The schedulers whose pods a daemon with *settings* places, in the order of its profiles."""
+    return [profile.scheduler_name for profile in settings.config.profiles]
+
+
 async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
     """Schedule the cluster of *plan* on trio's clock and read the outcome.
 
@@ -75,8 +80,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
     populate(server, first)
     began, stop = trio.current_time(), trio.Event()
     others = Controllers(server)
-    schedulers = frozenset(profile.scheduler_name for profile in plan.settings.config.profiles)
-    activity = Activity(server, schedulers, others, arrivals)
+    activity = Activity(server, frozenset(scheduler_names(plan.settings)), others, arrivals)
     async with trio.open_nursery() as controllers:
         await controllers.start(run_kubelets, server)
         await controllers.start(others.run)
