@@ -84,13 +84,13 @@ def test_a_count_that_is_none_is_named_with_its_place(text: str) -> None:
 
 
 def test_only_nodes_and_pods_are_counted() -> None:
-    with pytest.raises(ManifestError, match="Service s: .*: only nodes and pods can have a count"):
+    with pytest.raises(ManifestError, match=r"Service s: .*: only nodes and pods can have a count"):
         multiply([manifest("Service", "s", metadata={"annotations": {COUNT: "2"}})])
 
 
 def test_copies_take_no_names_of_others() -> None:
     template = manifest("Node", "n", metadata={"annotations": {COUNT: "3"}})
-    with pytest.raises(ManifestError, match="Node n: .*: makes n-2, which exists already"):
+    with pytest.raises(ManifestError, match=r"Node n: .*: makes n-2, which exists already"):
         multiply([template, manifest("Node", "n-2")])
 
 
@@ -101,7 +101,7 @@ def test_names_stay_valid() -> None:
 
 def test_all_templates_together_are_bounded() -> None:
     templates = [manifest("Node", f"n{i}", metadata={"annotations": {COUNT: str(MOST_COPIES)}}) for i in range(6)]
-    with pytest.raises(ManifestError, match="Node n5: .*all templates together make more than"):
+    with pytest.raises(ManifestError, match=r"Node n5: .*all templates together make more than"):
         multiply(templates)
 
 

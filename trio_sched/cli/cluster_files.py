@@ -23,6 +23,11 @@ class FileName(click.Path):
     """The name of a file or folder; not empty, which would be the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty name.
+
+        Raises:
+            click.BadParameter: the name is empty, or not one of a file.
+        """
         if not value:
             self.fail("the name of a file is empty", param, ctx)
         return super().convert(value, param, ctx)
@@ -37,7 +42,8 @@ def _read_patterns(_context: click.Context, _option: click.Parameter, texts: tup
     for text in texts:
         namespace, slash, name = text.partition("/")
         if text not in ("all", "pending") and not (namespace and slash and name and "/" not in name):
-            raise click.BadParameter(f"{text!r} is none of all, pending and NAMESPACE/NAME; write for example shop/web-*")
+            what = "is none of all, pending and NAMESPACE/NAME; write for example shop/web-*"
+            raise click.BadParameter(f"{text!r} {what}")
     return texts
 
 

@@ -25,7 +25,8 @@ from trio_sched.cli.cluster_files import ClusterFiles, FileName, cluster_options
 from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import MissingFeatureError, parse_flags
 from trio_sched.cli.outcome import Outcome
-from trio_sched.cli.outcome_text import outcome_as_data, outcome_as_tables
+from trio_sched.cli.outcome_data import outcome_as_data
+from trio_sched.cli.outcome_text import outcome_as_tables
 from trio_sched.cli.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.prepare import prepare
 from trio_sched.cli.run import daemon_settings
@@ -107,6 +108,7 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
     help="How to show it.",
 )
 @click.option("--pods", "every_pod", is_flag=True, help="In the table, list every pod instead of every workload.")
+@click.option("--nodes", "every_node", is_flag=True, help="In the table, list every node of a large cluster.")
 @click.option(
     "--seed",
     type=int,
@@ -162,6 +164,7 @@ def simulate(
     feature_gates: str,
     output: str,
     every_pod: bool,
+    every_node: bool,
     seed: int,
     for_seconds: float | None,
     begins: datetime | None,
@@ -176,8 +179,8 @@ def simulate(
     The real daemon runs on an API server in memory, and pretend kubelets start what it places. Time is simulated, so
     minutes pass at once; with --serve it is real, and kubectl can look on and interfere.
     """
-    if address is not None and (for_seconds is not None or output != "table" or every_pod):
-        raise click.UsageError("--serve shows nothing by itself; leave out --for, --output and --pods")
+    if address is not None and (for_seconds is not None or output != "table" or every_pod or every_node):
+        raise click.UsageError("--serve shows nothing by itself; leave out --for, --output, --pods and --nodes")
     if address is not None and begins is not None:
         raise click.UsageError("--serve runs in real time; leave out --begin")
     set_up_logging(LogSettings(verbosity=max(verbosity, _OUTCOMES) if verbosity else 0))
@@ -200,7 +203,7 @@ def simulate(
         )
         if address is None:
             _refuse_extenders(plan.settings)
-            _show(_simulate(plan), output, every_pod=every_pod)
+            _show(_simulate(plan), output, every_pod=every_pod, every_node=every_node)
         else:
             watched = partial(_watched, config, selection_of(plugins))
             _serve(plan, *address, ReloadRequests(_Files(str(config or ""), read_settings), WakeUp(), watched=watched))
@@ -260,14 +263,14 @@ def _simulate(plan: Plan) -> Outcome:
         return trio.run(run_simulation, plan, progress, clock=jumping_clock())
 
 
-def _show(outcome: Outcome, output: str, *, every_pod: bool) -> None:
+def _show(outcome: Outcome, output: str, *, every_pod: bool, every_node: bool) -> None:
     if output == "json":
         click.echo(json.dumps(outcome_as_data(outcome), indent=2))
     elif output == "yaml":
         click.echo(yaml.safe_dump(outcome_as_data(outcome), sort_keys=False), nl=False)
     else:
         console = answer_console()
-        for part in outcome_as_tables(outcome, every_pod=every_pod):
+        for part in outcome_as_tables(outcome, every_pod=every_pod, every_node=every_node):
             console.print(part)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import trio
 from attrs import define, evolve, field, frozen
 
+from trio_sched.cli.history import History
 from trio_sched.cli.outcome import Outcome, is_decided, read_outcome
 from trio_sched.cli.standstill import Standstill
 from trio_sched.config.schema import ClientConnection
@@ -79,6 +80,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
     first, arrivals = split_arrivals(plan.manifests)
     populate(server, first)
     began, stop = trio.current_time(), trio.Event()
+    history = History(server.store)
     others = Controllers(server)
     activity = Activity(server, frozenset(scheduler_names(plan.settings)), others, arrivals)
     async with trio.open_nursery() as controllers:
@@ -94,7 +96,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
             trio.lowlevel.add_instrument(
                 Standstill(lambda: activity.undecided, lambda: assembly.scheduler.queue.counters.incoming)
             )
-            with activity.followed(progress):
+            with activity.followed(progress), history.followed():
                 if plan.for_seconds is None:
                     settled = await activity.wait_until_idle()
                 else:
@@ -102,7 +104,9 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
                     settled = activity.is_idle
             simulated_seconds = (activity.changed_at if plan.for_seconds is None else trio.current_time()) - began
             gated = {key: f"{one.gating_plugin}: {one.gating_message}" for key, one in activity.gated().items()}
-            outcome = read_outcome(server.store, activity.schedulers, simulated_seconds, settled=settled, gated=gated)
+            outcome = read_outcome(
+                server.store, activity.schedulers, simulated_seconds, settled=settled, gated=gated, history=history
+            )
             stop.set()
         controllers.cancel_scope.cancel()
     return outcome

@@ -218,7 +218,8 @@ def _node(fields: Json) -> str:
 
 
 def _is_over(fields: Json) -> bool:
-    return (fields.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    phase = (fields.get("status") or {}).get("phase")
+    return isinstance(phase, str) and phase in ("Succeeded", "Failed")
 
 
 def _pod_specs(fields: Json) -> Iterator[Json]:
