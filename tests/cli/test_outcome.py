@@ -152,3 +152,103 @@ def test_many_workloads_are_cut_short(tmp_path: Path, capsys: Capture) -> None:
     pods = [pod(f"p{number}", on="a") for number in range(60)]
     printed = simulated(tmp_path, capsys, node("a"), *pods, output="table")
     assert "and 10 smaller workloads; --pods shows every pod" in printed
+
+
+# --- explanations ---
+
+
+def explained(tmp_path: Path, capsys: Capture, name: str, *objects: dict) -> dict:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    assert main(["simulate", "-f", str(path), "-o", "json", "--explain", name]) == ExitCode.OK
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(closed(json.loads(SCHEMA.read_text()))).validate(found)
+    (one,) = found["explanations"]
+    return one
+
+
+def tainted(name: str) -> dict:
+    found = node(name)
+    found["spec"] = {"taints": [{"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}]}
+    return found
+
+
+def rejections(explanation: dict) -> dict[str, dict[str, list[str]]]:
+    """Plugin → reason → nodes."""
+    return {
+        one["plugin"]: {", ".join(group["reasons"]): sorted(group["nodes"]) for group in one["rejected"]}
+        for one in explanation["filters"]
+        if one["rejected"]
+    }
+
+
+def test_every_filter_says_what_it_thinks_of_every_node(tmp_path: Path, capsys: Capture) -> None:
+    # The scheduler stops at the first reason of a node; here b has both of its own.
+    one = explained(tmp_path, capsys, "default/p", node("a", cpu="1"), tainted("b"), pod("p", cpu="5"))
+    assert one["node"] is None
+    found = rejections(one)
+    assert list(found["TaintToleration"].values()) == [["b"]]
+    assert found["NodeResourcesFit"] == {"Insufficient cpu": ["a", "b"]}
+    assert (one["feasible"], one["best"]) == (0, [])
+
+
+def test_a_placed_pod_is_explained_on_the_nodes_without_it(tmp_path: Path, capsys: Capture) -> None:
+    # It takes all of its node, where there would be no room for it a second time.
+    one = explained(tmp_path, capsys, "p", node("a"), node("b", cpu="1"), pod("p", cpu="4"))
+    assert one["node"] == "a"
+    assert rejections(one) == {"NodeResourcesFit": {"Insufficient cpu": ["b"]}}
+    (best,) = one["best"]
+    assert best["node"] == "a"
+    assert best["total"] == sum(part["score"] * part["weight"] for part in best["scores"])
+    assert {part["plugin"]: part["weight"] for part in best["scores"]}["TaintToleration"] == 3
+
+
+def test_the_best_of_many_nodes_are_shown_in_order(tmp_path: Path, capsys: Capture) -> None:
+    nodes = [node(f"n{number}", cpu=str(number)) for number in range(2, 32)]
+    one = explained(tmp_path, capsys, "p", *nodes, pod("p", cpu="1"))
+    totals = [best["total"] for best in one["best"]]
+    assert (one["feasible"], len(totals)) == (30, 20)
+    assert totals == sorted(totals, reverse=True)
+    assert one["node"] in [best["node"] for best in one["best"] if best["total"] == totals[0]]
+
+
+def test_a_gated_pod_is_rejected_before_any_node(tmp_path: Path, capsys: Capture) -> None:
+    gated = pod("p")
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+    one = explained(tmp_path, capsys, "p", node("a"), gated)
+    assert (one["rejected"]["plugin"], one["rejected"]["extensionPoint"]) == ("SchedulingGates", "PreEnqueue")
+    assert one["filters"] == []
+
+
+def test_a_pre_filter_leaves_nodes_out(tmp_path: Path, capsys: Capture) -> None:
+    pinned = pod("p")
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    pinned["spec"]["affinity"] = {"nodeAffinity": required}
+    one = explained(tmp_path, capsys, "p", node("a"), node("b"), pinned)
+    assert one["leftOut"] == {"plugins": ["NodeAffinity"], "nodes": ["b"]}
+    assert [best["node"] for best in one["best"]] == ["a"]
+
+
+def test_explanations_are_tables_for_people(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all([node("a"), tainted("b"), pod("p", cpu="1")]))
+    assert main(["simulate", "-f", str(path), "--explain", "p"]) == ExitCode.OK
+    printed = capsys.readouterr().out
+    assert "Pod default/p is on node a" in printed
+    assert "Filters (1 of 2 nodes pass all)" in printed
+    assert re.search(r"TaintToleration\s+1\s+1 node\(s\) had untolerated taint", printed)
+    assert re.search(r"a \*\s+\d+\s", printed)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("default/q", "there is no pod 'default/q' to explain"), ("foreign", "is of the scheduler 'volcano', which is")],
+)
+def test_what_cannot_be_explained_is_said(name: str, said: str, tmp_path: Path, capsys: Capture) -> None:
+    foreign = pod("foreign")
+    foreign["spec"]["schedulerName"] = "volcano"
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all([node("a"), pod("p"), foreign]))
+    assert main(["simulate", "-f", str(path), "--explain", name]) == ExitCode.FAILURE
+    assert said in capsys.readouterr().err

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 from attrs import field, frozen
 
+from trio_sched.cli.explanations import Explanation
 from trio_sched.cli.history import History, Timeline
 from trio_sched.cli.node_usage import NodeGroup, NodeReport, TypicalPods, group_nodes, report_node
 from trio_sched.objects.node import Node
@@ -134,6 +135,8 @@ class Outcome:
     """From the beginning to the last change of a pod."""
     settled: bool
     """False if the cluster was still changing at the end."""
+    explanations: tuple[Explanation, ...] = ()
+    """Of the pods that were asked about."""
     resources: tuple[str, ...] = field(init=False)
     """What nodes offer besides pods: cpu, memory, then the extended resources."""
 

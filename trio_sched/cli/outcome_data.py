@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from attrs import asdict
 
+from trio_sched.cli.explanations import explanation_as_data
 from trio_sched.cli.node_usage import NodeGroup, Usage
 from trio_sched.cli.outcome import Outcome, Placement
 
@@ -62,6 +63,7 @@ def outcome_as_data(outcome: Outcome) -> Json:
         "nodes": [
             {"name": node.name, "pool": node.pool, "zone": node.zone, **_usage(node.usage)} for node in outcome.nodes
         ],
+        "explanations": [explanation_as_data(one) for one in outcome.explanations],
     }
 
 

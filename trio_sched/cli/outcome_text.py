@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sized
 from typing import Final
 
-from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from trio_sched.cli.explanations import explanation_as_tables
 from trio_sched.cli.node_usage import NodeGroup, Usage
 from trio_sched.cli.outcome import Outcome, Placement
+from trio_sched.cli.tables import table
 
 _EXAMPLES: Final = 3
 _ALL_NODES: Final = 100
@@ -47,18 +48,13 @@ def outcome_as_tables(outcome: Outcome, *, every_pod: bool, every_node: bool) ->
         yield from _evictions(outcome)
     if outcome.waiting:
         yield from _waiting(outcome)
+    for one in outcome.explanations:
+        yield from explanation_as_tables(one, every_node=every_node)
     yield _summary(outcome)
 
 
-def _table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    return table
-
-
 def _placements_by_workload(outcome: Outcome) -> Iterator[RenderableType]:
-    table = _table("Placements", "NAMESPACE", "WORKLOAD", "PODS", "NODES", "WHERE", "ZONES", right=("PODS", "NODES"))
+    rows = table("Placements", "NAMESPACE", "WORKLOAD", "PODS", "NODES", "WHERE", "ZONES", right=("PODS", "NODES"))
     pool_of = {node.name: node.pool for node in outcome.nodes}
     zone_of = {node.name: node.zone for node in outcome.nodes}
     workloads: dict[tuple[str, str], list[Placement]] = {}
@@ -76,17 +72,17 @@ def _placements_by_workload(outcome: Outcome) -> Iterator[RenderableType]:
             count = len(nodes)
         zones = Counter(zone_of.get(placement.node, "-") for placement in placements)
         spread = ", ".join(f"{zone} {number}" for zone, number in sorted(zones.items()))
-        table.add_row(namespace, workload, str(len(placements)), str(count), where, spread)
-    yield table
+        rows.add_row(namespace, workload, str(len(placements)), str(count), where, spread)
+    yield rows
     if more := len(workloads) - len(largest):
         yield Text(f"and {more} smaller workloads; --pods shows every pod")
 
 
 def _placements_by_pod(outcome: Outcome) -> Table:
-    table = _table("Placements", "NAMESPACE", "POD", "NODE", "PHASE")
+    rows = table("Placements", "NAMESPACE", "POD", "NODE", "PHASE")
     for one in outcome.placements:
-        table.add_row(one.namespace, one.pod, one.node, one.phase)
-    return table
+        rows.add_row(one.namespace, one.pod, one.node, one.phase)
+    return rows
 
 
 def _nodes(outcome: Outcome, *, every_node: bool) -> Iterator[RenderableType]:
@@ -98,10 +94,10 @@ def _nodes(outcome: Outcome, *, every_node: bool) -> Iterator[RenderableType]:
     else:
         title = "Nodes (requested of allocatable)"
         shown = sorted(outcome.nodes, key=lambda node: (node.pool, node.name))
-    table = _table(title, "NODE", "POOL", "ZONE", *numbers, right=numbers)
+    rows = table(title, "NODE", "POOL", "ZONE", *numbers, right=numbers)
     for node in shown:
-        table.add_row(node.name, node.pool, node.zone, *_shares(node.usage, outcome.resources))
-    yield table
+        rows.add_row(node.name, node.pool, node.zone, *_shares(node.usage, outcome.resources))
+    yield rows
     if is_summary:
         yield Text("--nodes shows all of them")
 
@@ -109,55 +105,55 @@ def _nodes(outcome: Outcome, *, every_node: bool) -> Iterator[RenderableType]:
 def _node_groups(title: str, heading: str, groups: Iterable[NodeGroup], resources: tuple[str, ...]) -> Table:
     """With the share of the free resources that no typical pod can use."""
     numbers = ("NODES", "PODS", *map(_heading, resources))
-    table = _table(title, heading, *numbers, "FRAGMENTED", right=numbers)
+    rows = table(title, heading, *numbers, "FRAGMENTED", right=numbers)
     for group in groups:
         known = ((name, group.fragmentation.get(name)) for name in resources)
         fragmented = ", ".join(f"{name} {100 * share:.0f}%" for name, share in known if share is not None)
-        table.add_row(group.name, str(group.nodes), *_shares(group.usage, resources), fragmented or "-")
-    return table
+        rows.add_row(group.name, str(group.nodes), *_shares(group.usage, resources), fragmented or "-")
+    return rows
 
 
 def _claims(outcome: Outcome) -> Table:
     numbers = ("BOUND", "PENDING")
-    table = _table("Claims for volumes", "NAMESPACE", "CLASS", *numbers, right=numbers)
+    rows = table("Claims for volumes", "NAMESPACE", "CLASS", *numbers, right=numbers)
     for one in outcome.claims:
-        table.add_row(one.namespace, one.storage_class, str(one.bound), str(one.pending))
-    return table
+        rows.add_row(one.namespace, one.storage_class, str(one.bound), str(one.pending))
+    return rows
 
 
 def _devices(outcome: Outcome) -> Table:
     numbers = ("DEVICES", "ALLOCATED", "TAINTED")
-    table = _table("Devices", "DRIVER", "POOL", *numbers, right=numbers)
+    rows = table("Devices", "DRIVER", "POOL", *numbers, right=numbers)
     for one in outcome.devices:
-        table.add_row(one.driver, one.pool, str(one.count), str(one.allocated), str(one.tainted))
-    return table
+        rows.add_row(one.driver, one.pool, str(one.count), str(one.allocated), str(one.tainted))
+    return rows
 
 
 def _groups(outcome: Outcome) -> Table:
     numbers = ("MIN", "PLACED", "PENDING")
-    table = _table("Pod groups", "NAMESPACE", "GROUP", *numbers, "WHY PENDING", right=numbers)
+    rows = table("Pod groups", "NAMESPACE", "GROUP", *numbers, "WHY PENDING", right=numbers)
     for one in outcome.groups:
         least = str(one.min_count) if one.min_count else "-"
-        table.add_row(one.namespace, one.name, least, str(one.placed), str(one.pending), one.message)
-    return table
+        rows.add_row(one.namespace, one.name, least, str(one.placed), str(one.pending), one.message)
+    return rows
 
 
 def _evictions(outcome: Outcome) -> Iterator[RenderableType]:
-    table = _table("Preempted", "AFTER", "POD", "MADE ROOM FOR", "ON NODE", right=("AFTER",))
+    rows = table("Preempted", "AFTER", "POD", "MADE ROOM FOR", "ON NODE", right=("AFTER",))
     for eviction in outcome.evictions[:_ROWS]:
-        table.add_row(_seconds(eviction.at_seconds), eviction.pod, eviction.by, eviction.node)
-    yield table
+        rows.add_row(_seconds(eviction.at_seconds), eviction.pod, eviction.by, eviction.node)
+    yield rows
     yield from _more(outcome.evictions, "pods that made room")
 
 
 def _waiting(outcome: Outcome) -> Iterator[RenderableType]:
-    table = _table("Pending", "PODS", "REASON", "WHY", "FOR EXAMPLE", right=("PODS",))
+    rows = table("Pending", "PODS", "REASON", "WHY", "FOR EXAMPLE", right=("PODS",))
     for group in outcome.waiting[:_ROWS]:
         examples = list(group.pods[:_EXAMPLES])
         if len(group.pods) > _EXAMPLES:
             examples.append("…")
-        table.add_row(str(len(group.pods)), group.reason, group.message, "\n".join(examples))
-    yield table
+        rows.add_row(str(len(group.pods)), group.reason, group.message, "\n".join(examples))
+    yield rows
     yield from _more(outcome.waiting, "reasons")
 
 

@@ -110,6 +110,13 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
 @click.option("--pods", "every_pod", is_flag=True, help="In the table, list every pod instead of every workload.")
 @click.option("--nodes", "every_node", is_flag=True, help="In the table, list every node of a large cluster.")
 @click.option(
+    "--explain",
+    "explained",
+    metavar="POD",
+    multiple=True,
+    help="Show what every plugin says of every node for this pod, NAMESPACE/NAME. May be repeated.",
+)
+@click.option(
     "--seed",
     type=int,
     default=0,
@@ -165,6 +172,7 @@ def simulate(
     output: str,
     every_pod: bool,
     every_node: bool,
+    explained: tuple[str, ...],
     seed: int,
     for_seconds: float | None,
     begins: datetime | None,
@@ -179,8 +187,10 @@ def simulate(
     The real daemon runs on an API server in memory, and pretend kubelets start what it places. Time is simulated, so
     minutes pass at once; with --serve it is real, and kubectl can look on and interfere.
     """
-    if address is not None and (for_seconds is not None or output != "table" or every_pod or every_node):
-        raise click.UsageError("--serve shows nothing by itself; leave out --for, --output, --pods and --nodes")
+    if address is not None and (for_seconds is not None or output != "table" or every_pod or every_node or explained):
+        raise click.UsageError(
+            "--serve shows nothing by itself; leave out --for, --output, --pods, --nodes and --explain"
+        )
     if address is not None and begins is not None:
         raise click.UsageError("--serve runs in real time; leave out --begin")
     set_up_logging(LogSettings(verbosity=max(verbosity, _OUTCOMES) if verbosity else 0))
@@ -200,6 +210,7 @@ def simulate(
             seed=seed,
             begins=begins or datetime.now(UTC),
             for_seconds=for_seconds,
+            explained=explained,
         )
         if address is None:
             _refuse_extenders(plan.settings)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import trio
 from attrs import define, evolve, field, frozen
 
+from trio_sched.cli.explanations import explain_pods
 from trio_sched.cli.history import History
 from trio_sched.cli.outcome import Outcome, is_decided, read_outcome
 from trio_sched.cli.standstill import Standstill
@@ -61,6 +62,8 @@ class Plan:
     """The cluster's time at the beginning."""
     for_seconds: float | None = None
     """How long, in the cluster's time; None for until it is idle."""
+    explained: Sequence[str] = ()
+    """The pods that are explained at the end, ``namespace/name``."""
 
 
 def scheduler_names(settings: DaemonSettings) -> list[str]:
@@ -73,7 +76,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
 
     Raises:
         ManifestError: an object is refused.
-        TrioSchedError: the daemon cannot run so, possibly in an exception group.
+        TrioSchedError: the daemon cannot run so, or a pod cannot be explained; possibly in an exception group.
     """
     clock = trio_clock(plan.begins)
     server = ApiServer(clock, plan.seed)
@@ -107,6 +110,8 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
             outcome = read_outcome(
                 server.store, activity.schedulers, simulated_seconds, settled=settled, gated=gated, history=history
             )
+            explanations = explain_pods(server.store, assembly.scheduler, plan.explained)
+            outcome = evolve(outcome, explanations=explanations)
             stop.set()
         controllers.cancel_scope.cancel()
     return outcome
