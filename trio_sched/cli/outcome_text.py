@@ -12,6 +12,7 @@ from trio_sched.cli.explanations import explanation_as_tables
 from trio_sched.cli.node_usage import NodeGroup, Usage
 from trio_sched.cli.outcome import Outcome, Placement
 from trio_sched.cli.tables import table
+from trio_sched.cli.units import amount, duration, heading
 
 _EXAMPLES: Final = 3
 _ALL_NODES: Final = 100
@@ -19,7 +20,6 @@ _ALL_NODES: Final = 100
 _MOST_USED: Final = 20
 _ROWS: Final = 50
 """Of workloads, reasons and preemptions."""
-_GIB: Final = 1024**3
 
 
 def outcome_as_tables(outcome: Outcome, *, every_pod: bool, every_node: bool) -> Iterator[RenderableType]:
@@ -86,7 +86,7 @@ def _placements_by_pod(outcome: Outcome) -> Table:
 
 
 def _nodes(outcome: Outcome, *, every_node: bool) -> Iterator[RenderableType]:
-    numbers = ("PODS", *map(_heading, outcome.resources))
+    numbers = ("PODS", *map(heading, outcome.resources))
     is_summary = len(outcome.nodes) > _ALL_NODES and not every_node
     if is_summary:
         title = f"The {_MOST_USED} most used of {len(outcome.nodes)} nodes (requested of allocatable)"
@@ -102,10 +102,10 @@ def _nodes(outcome: Outcome, *, every_node: bool) -> Iterator[RenderableType]:
         yield Text("--nodes shows all of them")
 
 
-def _node_groups(title: str, heading: str, groups: Iterable[NodeGroup], resources: tuple[str, ...]) -> Table:
+def _node_groups(title: str, column: str, groups: Iterable[NodeGroup], resources: tuple[str, ...]) -> Table:
     """With the share of the free resources that no typical pod can use."""
-    numbers = ("NODES", "PODS", *map(_heading, resources))
-    rows = table(title, heading, *numbers, "FRAGMENTED", right=numbers)
+    numbers = ("NODES", "PODS", *map(heading, resources))
+    rows = table(title, column, *numbers, "FRAGMENTED", right=numbers)
     for group in groups:
         known = ((name, group.fragmentation.get(name)) for name in resources)
         fragmented = ", ".join(f"{name} {100 * share:.0f}%" for name, share in known if share is not None)
@@ -141,7 +141,7 @@ def _groups(outcome: Outcome) -> Table:
 def _evictions(outcome: Outcome) -> Iterator[RenderableType]:
     rows = table("Preempted", "AFTER", "POD", "MADE ROOM FOR", "ON NODE", right=("AFTER",))
     for eviction in outcome.evictions[:_ROWS]:
-        rows.add_row(_seconds(eviction.at_seconds), eviction.pod, eviction.by, eviction.node)
+        rows.add_row(duration(eviction.at_seconds), eviction.pod, eviction.by, eviction.node)
     yield rows
     yield from _more(outcome.evictions, "pods that made room")
 
@@ -170,17 +170,9 @@ def _summary(outcome: Outcome) -> Text:
     )
     lines = [text if outcome.settled else f"{text}; it had not come to rest"]
     if (time := outcome.time_to_schedule) is not None:
-        p50, p99, longest = map(_seconds, (time.p50, time.p99, time.longest))
+        p50, p99, longest = map(duration, (time.p50, time.p99, time.longest))
         lines.append(f"from creation to binding: p50 {p50}, p99 {p99}, at most {longest}")
     return Text("\n".join(lines))
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.3f} s" if seconds < 1 else f"{seconds:.1f} s"
-
-
-def _heading(resource: str) -> str:
-    return resource.upper() if "/" not in resource else resource
 
 
 def _shares(usage: Usage, resources: tuple[str, ...]) -> Iterator[str]:
@@ -192,13 +184,4 @@ def _shares(usage: Usage, resources: tuple[str, ...]) -> Iterator[str]:
             continue
         requested = usage.requested.get(resource, 0)
         percent = 100 * requested // allocatable
-        yield f"{_amount(resource, requested)}/{_amount(resource, allocatable)} {percent:>3}%"
-
-
-def _amount(resource: str, amount: int) -> str:
-    match resource:
-        case "cpu":
-            return f"{amount / 1000:.1f}"
-        case "memory":
-            return f"{amount / _GIB:.1f}Gi"
-    return str(amount)
+        yield f"{amount(resource, requested)}/{amount(resource, allocatable)} {percent:>3}%"

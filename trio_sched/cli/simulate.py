@@ -26,6 +26,7 @@ from trio_sched.cli.exit_code import ExitCode
 from trio_sched.cli.flags import MissingFeatureError, parse_flags
 from trio_sched.cli.outcome import Outcome
 from trio_sched.cli.outcome_data import outcome_as_data
+from trio_sched.cli.outcome_page import outcome_as_page
 from trio_sched.cli.outcome_text import outcome_as_tables
 from trio_sched.cli.plugin_selection import PluginSelection, plugin_options, selection_of
 from trio_sched.cli.prepare import prepare
@@ -102,7 +103,7 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["table", "json", "yaml"]),
+    type=click.Choice(["table", "json", "yaml", "html"]),
     default="table",
     show_default=True,
     help="How to show it.",
@@ -279,6 +280,8 @@ def _show(outcome: Outcome, output: str, *, every_pod: bool, every_node: bool) -
         click.echo(json.dumps(outcome_as_data(outcome), indent=2))
     elif output == "yaml":
         click.echo(yaml.safe_dump(outcome_as_data(outcome), sort_keys=False), nl=False)
+    elif output == "html":
+        click.echo(outcome_as_page(outcome), nl=False)
     else:
         console = answer_console()
         for part in outcome_as_tables(outcome, every_pod=every_pod, every_node=every_node):
