@@ -1,7 +1,8 @@
 """The options of commands that read a cluster from files, and the cluster as they want it."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -9,7 +10,7 @@ import click
 from attrs import frozen
 
 from trio_sched.simulator import load_manifests
-from trio_sched.simulator.dumps import multiply, pods_of_other_schedulers, reschedule, take_over
+from trio_sched.simulator.dumps import Rescheduled, multiply, pods_of_other_schedulers, reschedule, take_over
 from trio_sched.simulator.manifest_checks import CheckedManifests
 from trio_sched.simulator.manifests import Manifest
 
@@ -84,6 +85,10 @@ def cluster_options(command: F) -> F:
     return command
 
 
+def _say_on_stderr(line: str) -> None:
+    click.echo(line, err=True)
+
+
 @frozen(kw_only=True)
 class ClusterFiles:
     """What to read, and what to change of it."""
@@ -96,57 +101,55 @@ class ClusterFiles:
     taken_over: tuple[str, ...] = ()
     """The schedulers whose pods are scheduled too."""
 
-    def load(self, schedulers: Sequence[str], *, more_files: Iterable[Path] = ()) -> list[Manifest]:
-        """Read the cluster; what is left out of it is said on stderr.
+    def load(self, schedulers: Sequence[str], say: Callable[[str], None] = _say_on_stderr) -> list[Manifest]:
+        """Read the cluster.
 
         Args:
             schedulers: the names of those that are simulated.
-            more_files: to read besides.
+            say: takes a line for each thing that is left out or changed.
 
         Raises:
             click.UsageError: standard input is to be read, and is closed.
             TrioSchedError: something is wrong with the files, or the options select nothing.
         """
-        names = [*self.files, *more_files]
-        if sys.stdin is None and Path("-") in names:
+        if sys.stdin is None and Path("-") in self.files:
             raise click.UsageError("there is no standard input to read '-' from; it is closed")
-        sources = [sys.stdin if str(file) == "-" else file for file in names]
+        sources = [sys.stdin if str(file) == "-" else file for file in self.files]
         loaded = load_manifests(sources, lenient=self.lenient, strict=self.strict)
-        _say_what_is_left_out(loaded)
+        for line in _left_out(loaded):
+            say(line)
         manifests = multiply(loaded.manifests)
         if self.taken_over:
             take_over(manifests, self.taken_over, schedulers)
         if self.patterns:
-            self._reschedule(manifests, schedulers)
-        _say_who_waits_for_others(manifests, schedulers)
+            say(_placed_anew(reschedule(manifests, self.patterns, schedulers)))
+        if others := pods_of_other_schedulers(manifests, schedulers):
+            say(_not_simulated(others))
         return manifests
 
-    def _reschedule(self, manifests: Sequence[Manifest], schedulers: Sequence[str]) -> None:
-        done = reschedule(manifests, self.patterns, schedulers)
-        stayed = ", ".join(f"{count} {why}" for why, count in sorted(done.stayed.items()))
-        said = f"Placed anew: {_count(done.moved, 'pod')}"
-        click.echo(f"{said}; on their nodes stay: {stayed}" if stayed else said, err=True)
 
-
-def _say_what_is_left_out(loaded: CheckedManifests) -> None:
-    """On stderr: the fields and the objects of *loaded* that are not simulated."""
+def _left_out(loaded: CheckedManifests) -> Iterator[str]:
+    """The fields and the objects of *loaded* that are not simulated."""
     for problem in loaded.warnings[:_SHOWN_WARNINGS]:
-        click.echo(f"Warning: {problem}", err=True)
+        yield f"Warning: {problem}"
     if (more := len(loaded.warnings) - _SHOWN_WARNINGS) > 0:
-        click.echo(f"Warning: and {more} more", err=True)
+        yield f"Warning: and {more} more"
     for kind, count in sorted(loaded.skipped.items()):
-        click.echo(f"Left out: {_count(count, 'object')} of {kind}, which nothing here knows", err=True)
+        yield f"Left out: {_count(count, 'object')} of {kind}, which nothing here knows"
 
 
-def _say_who_waits_for_others(manifests: Sequence[Manifest], schedulers: Sequence[str]) -> None:
-    """On stderr: pods without a node that no scheduler of the simulation places."""
-    others = pods_of_other_schedulers(manifests, schedulers)
-    if not others:
-        return
+def _placed_anew(done: Rescheduled) -> str:
+    stayed = ", ".join(f"{count} {why}" for why, count in sorted(done.stayed.items()))
+    text = f"Placed anew: {_count(done.moved, 'pod')}"
+    return f"{text}; on their nodes stay: {stayed}" if stayed else text
+
+
+def _not_simulated(others: Counter[str]) -> str:
+    """The pods without a node that no scheduler of the simulation places."""
     named = [f"{_count(count, 'pod')} of {name}" for name, count in others.most_common(_SHOWN_SCHEDULERS)]
     more = len(others) - len(named)
     text = ", ".join([*named, f"and of {more} more"] if more else named)
-    click.echo(f"Not simulated: {text}; --as-scheduler NAME schedules them, too", err=True)
+    return f"Not simulated: {text}; --as-scheduler NAME schedules them, too"
 
 
 def _count(number: int, what: str) -> str:

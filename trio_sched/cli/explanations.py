@@ -1,6 +1,6 @@
 """Why pods are where they are: what each plugin says of each node, as tables and as plain data."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -36,16 +36,25 @@ class Explanation:
     of: PodExplanation
 
 
-def explain_pods(store: ObjectStore, scheduler: Scheduler, names: Sequence[str]) -> tuple[Explanation, ...]:
-    """Explain the pods *names* (``namespace/name``, or names in the namespace default) as things stand.
+def explain_pods(
+    store: ObjectStore, scheduler: Scheduler, names: Mapping[str, Collection[str]]
+) -> tuple[Explanation, ...]:
+    """Explain pods as things stand.
+
+    Args:
+        store: the objects.
+        scheduler: with the same objects.
+        names: ``namespace/name``, or names in the namespace default → nodes whose scores are of interest in any case.
 
     Raises:
         CannotExplain: there is no such pod, or its scheduler is not simulated.
     """
-    return tuple(_explain(store, scheduler, name if "/" in name else f"default/{name}") for name in names)
+    return tuple(
+        _explain(store, scheduler, name if "/" in name else f"default/{name}", nodes) for name, nodes in names.items()
+    )
 
 
-def _explain(store: ObjectStore, scheduler: Scheduler, key: str) -> Explanation:
+def _explain(store: ObjectStore, scheduler: Scheduler, key: str, nodes: Collection[str]) -> Explanation:
     pods = store.collection("pods")
     stored = pods.objects.get(key)
     if stored is None:
@@ -54,7 +63,7 @@ def _explain(store: ObjectStore, scheduler: Scheduler, key: str) -> Explanation:
     pod = _decode_pod(stored.encoded(b"{"))
     if pod.scheduler_name not in scheduler.profiles:
         raise CannotExplain(f"pod {key} is of the scheduler {pod.scheduler_name!r}, which is not simulated")
-    return Explanation(pod=key, node=pod.node_name, of=scheduler.explain(pod))
+    return Explanation(pod=key, node=pod.node_name, of=scheduler.explain(pod, scores_of=nodes))
 
 
 def explanation_as_tables(one: Explanation, *, every_node: bool) -> Iterator[RenderableType]:

@@ -1,6 +1,6 @@
 """The real daemon on the embedded API server, with simulated kubelets."""
 
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import partial
@@ -62,8 +62,8 @@ class Plan:
     """The cluster's time at the beginning."""
     for_seconds: float | None = None
     """How long, in the cluster's time; None for until it is idle."""
-    explained: Sequence[str] = ()
-    """The pods that are explained at the end, ``namespace/name``."""
+    explained: Callable[[Outcome], Mapping[str, Collection[str]]] = lambda _outcome: {}
+    """The pods to explain at the end, and nodes whose scores are of interest; see `explain_pods`."""
 
 
 def scheduler_names(settings: DaemonSettings) -> list[str]:
@@ -110,7 +110,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
             outcome = read_outcome(
                 server.store, activity.schedulers, simulated_seconds, settled=settled, gated=gated, history=history
             )
-            explanations = explain_pods(server.store, assembly.scheduler, plan.explained)
+            explanations = explain_pods(server.store, assembly.scheduler, plan.explained(outcome))
             outcome = evolve(outcome, explanations=explanations)
             stop.set()
         controllers.cancel_scope.cancel()

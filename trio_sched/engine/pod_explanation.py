@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -79,12 +79,24 @@ class PodExplanation:
     """Plugin → the weight of its score; those that skipped the pod are missing."""
     best: tuple[NodeScore, ...] = ()
     """The `BEST` nodes with the highest total."""
+    others: tuple[NodeScore, ...] = ()
+    """Likewise of nodes that were asked about, if they passed."""
     error: str = ""
     """How a plugin failed, if that was the end of it."""
 
 
-def explain_pod(profile: Profile, table: NodeTable, pod: Pod, nominated: NominatedPods) -> PodExplanation:
-    """Call the plugins of *profile* about *pod*, which must not be on a node of *table*."""
+def explain_pod(
+    profile: Profile, table: NodeTable, pod: Pod, nominated: NominatedPods, *, scores_of: Collection[str] = ()
+) -> PodExplanation:
+    """Call the plugins of *profile* about *pod*, which must not be on a node of *table*.
+
+    Args:
+        profile: of the pod's scheduler.
+        table: the nodes.
+        pod: the pod.
+        nominated: pods that are nominated to nodes, as for a decision.
+        scores_of: names of nodes whose scores are told besides those of the best.
+    """
     nodes = NodeColumns(table)
     found = PodExplanation(nodes=len(nodes))
     try:
@@ -94,14 +106,20 @@ def explain_pod(profile: Profile, table: NodeTable, pod: Pod, nominated: Nominat
                 found.rejected_at = "PreEnqueue"
                 return found
         if len(nodes):
-            _evaluate(profile, table, pod, nominated, nodes, found)
+            _evaluate(profile, table, pod, nominated, nodes, found, scores_of)
     except HookFailed as failed:
         found.error = str(failed)
     return found
 
 
 def _evaluate(
-    profile: Profile, table: NodeTable, pod: Pod, nominated: NominatedPods, nodes: NodeColumns, found: PodExplanation
+    profile: Profile,
+    table: NodeTable,
+    pod: Pod,
+    nominated: NominatedPods,
+    nodes: NodeColumns,
+    found: PodExplanation,
+    scores_of: Collection[str],
 ) -> None:
     state = CycleState()
     narrowed = run_pre_filters(profile.pre_filter, pod, nodes, state)
@@ -126,7 +144,7 @@ def _evaluate(
     positions = np.flatnonzero(passes)
     found.feasible = len(positions)
     if len(positions):
-        _score(profile, pod, nodes.take(positions), state, found)
+        _score(profile, pod, nodes.take(positions), state, found, scores_of)
 
 
 def _ask(
@@ -176,16 +194,23 @@ def _without_nominated(
     return outcome.passes & passes
 
 
-def _score(profile: Profile, pod: Pod, nodes: NodeColumns, state: CycleState, found: PodExplanation) -> None:
+def _score(
+    profile: Profile,
+    pod: Pod,
+    nodes: NodeColumns,
+    state: CycleState,
+    found: PodExplanation,
+    scores_of: Collection[str],
+) -> None:
     if profile.score:
         run_pre_scores(profile.pre_score, pod, nodes, state)
     scores = run_scores(profile.score, pod, nodes, state)
+
+    def told(position: int) -> NodeScore:
+        of_plugins = {plugin: int(of[position]) for plugin, of in scores.normalized.items()}
+        return NodeScore(node=nodes.name(position), total=int(scores.totals[position]), scores=of_plugins)
+
     found.weights = scores.weights
-    found.best = tuple(
-        NodeScore(
-            node=nodes.name(position),
-            total=int(scores.totals[position]),
-            scores={plugin: int(of[position]) for plugin, of in scores.normalized.items()},
-        )
-        for position in np.argsort(-scores.totals, kind="stable")[:BEST].tolist()
-    )
+    found.best = tuple(map(told, np.argsort(-scores.totals, kind="stable")[:BEST].tolist()))
+    asked = (nodes.position(name) for name in scores_of)
+    found.others = tuple(told(position) for position in asked if position is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import Random
 from typing import Final
@@ -288,20 +288,22 @@ class Scheduler:
             return nullcontext()
         return self.profiles[info.pod.scheduler_name].measured.in_decision.timing(info.trace)
 
-    def explain(self, pod: Pod) -> PodExplanation:
-        """What the plugins say about *pod* as things stand, on the nodes without it.
+    def explain(self, pod: Pod, *, scores_of: Collection[str] = ()) -> PodExplanation:
+        """What the plugins say about *pod* as things stand, on the nodes without it; see `explain_pod`.
 
         Args:
             pod: of a scheduler that has a profile; it may be on a node.
+            scores_of: names of nodes whose scores are told besides those of the best.
         """
         cached = self.cache.get(pod.uid)
         if cached is None:
-            return explain_pod(self.profiles[pod.scheduler_name], self.cache.table, pod, self._nominated.for_pod(pod))
+            profile, nominated = self.profiles[pod.scheduler_name], self._nominated.for_pod(pod)
+            return explain_pod(profile, self.cache.table, pod, nominated, scores_of=scores_of)
         as_pending = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
         known, node_name, assumed = cached.pod, cached.node_name, cached.assumed
         self.cache.remove(pod.uid)
         try:
-            return self.explain(as_pending)
+            return self.explain(as_pending, scores_of=scores_of)
         finally:
             if assumed:
                 self.cache.assume(known, node_name)
