@@ -14,7 +14,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     """A usage error of a command other than the daemon; nothing was done."""
     NOT_COMPARED = 3
-    """``compare`` could not compare: something is wrong with the files or the command line."""
+    """Nothing was compared by ``compare``: something is wrong with the files or the command line."""
     HUNG_UP = 129
     """Ended by SIGHUP before or without a daemon that stops in order; as shells count, 128 and the signal's number."""
     INTERRUPTED = 130
