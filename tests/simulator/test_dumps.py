@@ -175,6 +175,14 @@ def test_pending_forgets_what_was_said_about_pods_without_a_node() -> None:
     assert pods[1].fields["status"] == {"phase": "Pending", "qosClass": "Burstable"}
 
 
+def test_what_the_api_server_said_of_a_gated_pod_stays() -> None:
+    gated = pod("gated", phase="Pending")
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
+    gated.fields["status"]["conditions"] = [*conditions, {"type": "Ready", "status": "False"}]
+    reschedule([gated], ["all"], OURS)
+    assert gated.fields["status"]["conditions"] == conditions
+
+
 def test_a_pattern_selects_by_namespace_and_name() -> None:
     pods = [pod("web-1", node="n"), pod("web-2", node="n"), pod("db", node="n")]
     other = pod("web-3", node="n", namespace="else")

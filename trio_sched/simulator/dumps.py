@@ -192,6 +192,9 @@ def _forget_placement(fields: Json) -> None:
     status = fields.get("status") or {}
     # The names of claims that were made for it; without them they would be made twice.
     kept = {name: status[name] for name in ("qosClass", "resourceClaimStatuses") if name in status}
+    conditions = [one for one in status.get("conditions") or () if one.get("reason") == "SchedulingGated"]
+    if conditions:  # of the API server, at its creation
+        kept["conditions"] = conditions
     fields["status"] = {"phase": "Pending", **kept}
 
 
@@ -210,11 +213,12 @@ def _release(claim: Json, uids: Collection[str]) -> None:
 
 
 def _is_pod(manifest: Manifest) -> bool:
-    return manifest.fields["kind"] == "Pod" and manifest.fields["apiVersion"] == "v1"
+    return (manifest.fields["apiVersion"], manifest.fields["kind"]) == ("v1", "Pod")
 
 
 def _node(fields: Json) -> str:
-    return fields["spec"].get("nodeName") or ""
+    name: str = fields["spec"].get("nodeName") or ""
+    return name
 
 
 def _is_over(fields: Json) -> bool:
