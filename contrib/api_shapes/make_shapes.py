@@ -27,8 +27,13 @@ _BESIDE_KINDS: Final = (
     "meta.v1.DeleteOptions",
     "policy.v1.Eviction",
     "autoscaling.v1.Scale",
+    "authentication.v1.SelfSubjectReview",
     "authentication.v1.TokenRequest",
+    "authentication.v1.TokenReview",
+    "authorization.v1.LocalSubjectAccessReview",
     "authorization.v1.SelfSubjectAccessReview",
+    "authorization.v1.SelfSubjectRulesReview",
+    "authorization.v1.SubjectAccessReview",
 )
 """Objects that only requests have."""
 _SPECIAL: Final = {
@@ -100,8 +105,14 @@ def read_definitions(tree: Path) -> dict[str, dict[str, Any]]:
 
 
 def make_table(messages: Table, definitions: dict[str, dict[str, Any]]) -> Table:
-    """What is reachable from the kinds that are served: message → field in JSON → number, type, merge key if any."""
-    waiting = [message_of_kind(resource.api_version, resource.kind) for resource in BUILT_IN_TYPES]
+    """What is reachable from the kinds that are served.
+
+    Returns:
+        Message → field in JSON → number, type, and for fields that patches merge: the key of their items, the strategy.
+    """
+    waiting = [
+        message_of_kind(resource.api_version, resource.kind) for resource in BUILT_IN_TYPES if not resource.computed
+    ]
     waiting += _BESIDE_KINDS
     table: Table = {}
     while waiting:
@@ -123,10 +134,8 @@ def make_table(messages: Table, definitions: dict[str, dict[str, Any]]) -> Table
                 assert type_ in messages, (message, name, type_)
                 type_ = f"inline {type_}"
             fields[name] = [number, type_]
-            if shown is not None and (key := shown.get("x-kubernetes-patch-merge-key")):
-                fields[name].append(key)
-            elif shown is not None and type_ == "list string" and shown.get("x-kubernetes-patch-strategy") == "merge":
-                fields[name].append("")
+            if strategy := (shown or {}).get("x-kubernetes-patch-strategy"):
+                fields[name] += [(shown or {}).get("x-kubernetes-patch-merge-key", ""), strategy]
     return dict(sorted(table.items()))
 
 

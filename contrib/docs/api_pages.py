@@ -77,6 +77,7 @@ class ApiPage:
             match definition:
                 case Class():
                     shown = evolve(definition, attributes=()) if group.has_table else definition
+
                     yield from _class(shown, partial(link_to, self.name, definition), group.with_values)
                 case Method():
                     yield from _method(definition, partial(link_to, self.name, None))
@@ -91,7 +92,7 @@ class ApiPage:
 
 def _class(one: Class, link: partial[str], with_values: bool) -> Iterator[str]:
     bases = [base for base in one.bases if base.partition("[")[0] not in _SILENT_BASES]
-    if any(base == "TrioSchedError" or base.endswith("Error") for base in one.bases):
+    if any(base == "TrioSchedError" or base.endswith(("Error", "Failed")) for base in one.bases):
         others = ", ".join(f"`{base}`" for base in bases)
         yield f"An exception, also a {others}.\n" if others else "An exception.\n"
     yield f"{to_markdown(one.text, link)}\n"

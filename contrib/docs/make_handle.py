@@ -43,11 +43,15 @@ What a class may declare besides its hooks:
 | `Args: type` | no arguments | the class of its [arguments](arguments.md) |
 | `requires_api: str` | any | the `API_VERSION` that it needs, `"1.0"`: that minor version or a later one |
 | `watches: tuple` | `()` | the kinds that it reads through the handle, and has not registered events for |
-| `writes: dict` | `{}` | the kinds that it writes: verbs by kind, `{"ResourceClaim/status": ("patch",)}` |
+| `writes: dict` | `{}` | all that it writes: verbs by kind, `{"ResourceClaim/status": ("patch",)}` |
 | `depends_on: frozenset` | not cached | the [`Input`](statuses.md#input)s of its answers, for [`sign`](hooks.md#sign) |
 | `on_failure: str` | `"closed"` | what becomes of pods when it fails: `"closed"`, `"open"` or `"skip:3"` |
 | `run_once_per_process: bool` | `False` | whether [`run`](hooks.md#run) runs for the first profile only |
 | `run_on_leader_only: bool` | `False` | whether [`run`](hooks.md#run) runs only while this replica leads |
+
+`trio-sched rbac` makes the roles from `watches`, `writes` and the registered events. A write that is not declared
+works in tests, with a warning, and is refused by a cluster with these roles. For linters that ask for the type of
+`writes`: `ClassVar[Mapping[str | CustomResource[Any], tuple[str, ...]]]`.
 """
 GROUPS: Final = (
     Group("What a plugin declares", ("API_VERSION",), CLASS_ATTRIBUTES),
@@ -56,8 +60,12 @@ GROUPS: Final = (
     Group("Log and metrics", ("Log", "Metrics", "Counter", "Gauge", "Histogram")),
     Group("HTTP", ("Http", "HttpRequest", "HttpResponse", "HttpFailed")),
     Group("Pods without a node", ("PendingPod", "QueueState", "WaitingPod", "PodGroupState")),
-    Group("Preemption", ("DryRun", "Victims", "BudgetsByNamespace", "budgets_of", "started_at", "NOT_STARTED")),
-    Group("Errors", ("KindNotWatched", "NotLeading", "ObjectGone", "WriteConflict", "OutcomeUnknown")),
+    Group(
+        "Preemption", ("DryRun", "Victims", "Budget", "BudgetsByNamespace", "budgets_of", "started_at", "NOT_STARTED")
+    ),
+    Group(
+        "Errors", ("KindNotWatched", "ApiRequestFailed", "NotLeading", "ObjectGone", "WriteConflict", "OutcomeUnknown")
+    ),
 )
 API_PAGE: Final = ApiPage("handle.md", HEADER, GROUPS)
 

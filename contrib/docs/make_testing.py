@@ -35,10 +35,10 @@ This page is made from the docstrings: change `trio_sched/testing/` and run `mak
 """
 _CHECKED: Final = {
     "definition": "the class has nothing that its author hardly meant; its arguments are read and written",
-    "registrations": "events are registered in a form that can be used",
+    "registrations": "events are registered in a form that can be used; the kinds that the class names exist",
     "mutation": "hooks change neither objects nor columns nor what they are given",
     "answers": "each hook returns what it may, for all kinds of pods and nodes",
-    "hooks": "reserve and unreserve, permit, bind and the like can be called as a scheduler calls them",
+    "hooks": "reserve, permit, bind and the like can be called as a scheduler does; what they write is declared",
     "blocking": "no hook sleeps, reads files or opens sockets while everything waits for it",
     "hidden_state": "equal questions get equal answers: no time of day, no chance, no former calls, no identities",
     "undone": "`unreserve` takes back what `reserve` did; what is done to a clone of the state stays in the clone",

@@ -83,13 +83,15 @@ def _pods(number: int, size: Size, rng: Random, claims: list[Json]) -> Iterator[
         unique, host = f"{number}-{i}", f"{number}-{rng.randrange(size.nodes_per_wave)}"
         namespace = f"wave-{number}-{i - i % PODS_PER_NAMESPACE}"
         labels = {"app": f"app-{unique}", f"soak.test/label-{unique}": "x"}
+        none = {f"soak.test/zero-{unique}": "0"}
         spec: Json = {
             "containers": [
                 {
                     "name": "main",
                     "image": f"registry.test/image-{host}:1",
                     "resources": {
-                        "requests": {"cpu": rng.choice(["10m", "50m", "100m"]), f"soak.test/zero-{unique}": "0"},
+                        "requests": {"cpu": rng.choice(["10m", "50m", "100m"]), **none},
+                        "limits": none,
                     },
                 }
             ],
@@ -117,8 +119,9 @@ def _pods(number: int, size: Size, rng: Random, claims: list[Json]) -> Iterator[
         match rng.randrange(8):
             case 0:
                 spec["nodeSelector"] = {f"soak.test/key-{host}": f"value-{host}"}
-                spec["containers"][0]["resources"]["requests"][f"soak.test/resource-{host}"] = "1"
-                spec["containers"][0]["resources"]["limits"] = {f"soak.test/resource-{host}": "1"}
+                extended = {f"soak.test/resource-{host}": "1"}
+                resources = spec["containers"][0]["resources"]
+                spec["containers"][0]["resources"] = {kind: {**resources[kind], **extended} for kind in resources}
             case 1:
                 affinity["podAntiAffinity"] = {
                     "requiredDuringSchedulingIgnoredDuringExecution": [

@@ -163,6 +163,30 @@ def test_the_arguments_of_installed_plugins_are_checked(
     assert "must be <= 9" in problem["message"]
 
 
+def test_arguments_of_a_plugin_that_is_not_enabled_are_a_warning(
+    write: Callable[..., str], capsys: Capture, install_plugin: InstallPlugin
+) -> None:
+    install_plugin("Picky", PICKY)
+    file = write("profiles:\n- pluginConfig:\n  - name: Picky\n    args: {limit: 3}\n")
+    code, problems = found(capsys, file)
+    assert code == ExitCode.OK
+    [problem] = problems[file]
+    assert (problem["severity"], problem["line"]) == ("warning", 5)
+    assert problem["message"] == "plugin 'Picky' is not enabled in this profile, so its arguments have no effect"
+
+
+def test_what_the_author_of_a_plugin_hardly_meant_is_a_warning(
+    write: Callable[..., str], capsys: Capture, install_plugin: InstallPlugin
+) -> None:
+    install_plugin("Picky", PICKY + "    watches = ('Namspace',)\n    on_failur = 'open'\n")
+    code, problems = found(capsys, write("profiles:\n- plugins: {multiPoint: {enabled: [{name: Picky}]}}\n"))
+    [near, kind] = next(iter(problems.values()))
+    assert code == ExitCode.OK
+    assert near["severity"] == kind["severity"] == "warning"
+    assert near["message"] == "plugin 'Picky': Picky.on_failur means nothing; did you mean 'on_failure'?"
+    assert "its watches name 'Namspace'" in kind["message"]
+
+
 @pytest.mark.parametrize(
     ("body", "path"),
     [

@@ -247,6 +247,23 @@ async def test_waiting_for_a_change_of_one_object(
     assert seen[-1] == (15.0, True)
 
 
+async def test_waiting_for_a_change_of_any_object_of_a_kind(
+    assembly: Assembly, handle: Handle, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    seen: list[tuple[str, float, bool]] = []
+
+    async def wait(kind: str, timeout_seconds: float) -> None:
+        came = await handle.changed(kind, timeout_seconds=timeout_seconds)
+        seen.append((kind, trio.current_time(), came))
+
+    nursery.start_soon(wait, "PersistentVolumeClaim", 100.0)
+    nursery.start_soon(wait, "PersistentVolume", 10.0)
+    await trio.sleep(5)
+    show(assembly, "ADDED", msgspec.convert(CLAIM, PersistentVolumeClaim))
+    await trio.sleep(10)
+    assert seen == [("PersistentVolumeClaim", 5.0, True), ("PersistentVolume", 10.0, False)]
+
+
 async def test_the_version_of_a_kind_changes_with_every_change(
     assembly: Assembly, handle: Handle, autojump_clock: MockClock
 ) -> None:

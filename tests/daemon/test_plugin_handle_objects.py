@@ -9,6 +9,7 @@ from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.plugin_api import (
+    ApiRequestFailed,
     CustomResource,
     EventRegistration,
     Handle,
@@ -16,6 +17,7 @@ from trio_sched.plugin_api import (
     NodeView,
     ObjectGone,
     ObjectMeta,
+    OutcomeUnknown,
     Pod,
     QueueState,
     Status,
@@ -281,6 +283,31 @@ async def test_events_are_about_anything(autojump_clock: MockClock) -> None:
         (event,) = cluster.events("Noted", about="w")
         assert event.series is not None
         assert event.series.count == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [(403, ApiRequestFailed), (422, ApiRequestFailed), (404, ObjectGone), (503, OutcomeUnknown)]
+)
+async def test_whatever_the_api_server_refuses_is_one_kind_of_error(
+    code: int, error: type[ApiRequestFailed], autojump_clock: MockClock
+) -> None:
+    async with virtual_cluster(nodes=1, plugins=[Curious]) as cluster:
+        handle = cluster.plugin("Curious").handle
+        one = pod("p")
+        await cluster.create(one)
+        requests = [
+            lambda: handle.read("Pod", "p", namespace="default"),
+            lambda: handle.patch("Pod", "p", {}, namespace="default"),
+            lambda: handle.create("Pod", {"metadata": {"name": "q"}}, namespace="default"),
+            lambda: handle.delete("Pod", "p", namespace="default"),
+            lambda: handle.evict(one),
+        ]
+        for request in requests:
+            cluster.api.faults.fail_next(20, resource="pods", code=code, message="not this time")
+            with pytest.raises(ApiRequestFailed, match="not this time") as caught:
+                await request()
+            assert type(caught.value) is error
+            cluster.api.faults.clear()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,11 @@ list:
   c:
     d: 2
 - *anchor
+zones:
+  eu-1a:
+    size: 1
+  gpu.example.com/[x]: 2
+  it's: 3
 """
 
 
@@ -24,6 +29,10 @@ list:
         ("list[1].deep", 3),
         ("list[7].x", 2),
         ("list[99999999999999999999]", 2),
+        ("zones['eu-1a'].size", 9),
+        ("zones['gpu.example.com/[x]']", 10),
+        ('zones["it\'s"]', 11),
+        ("zones['us'].size", 7),
         ("nothing", None),
         ("", None),
     ],

@@ -51,6 +51,18 @@ def test_a_base_is_named_as_the_place() -> None:
     assert likely_mistakes(Derived)[0].startswith("Base.permit has the name")
 
 
+def test_inputs_without_a_signature_are_said() -> None:
+    class Unsigned(Marked):
+        depends_on = frozenset({Input.NODE})
+
+    class Signed(Unsigned):
+        @hookimpl
+        def sign(self, pod: Pod) -> None: ...
+
+    assert likely_mistakes(Unsigned)[0].startswith("Unsigned.depends_on has no effect without the hook sign")
+    assert likely_mistakes(Signed) == []
+
+
 @frozen
 class SomeArgs:
     seats: int = 1

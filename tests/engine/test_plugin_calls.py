@@ -210,12 +210,13 @@ def test_other_verdicts_are_failures(answer: Any, problem: str) -> None:
 
 def test_a_code_that_cannot_be_explained_is_a_failure() -> None:
     asked = hook("filter", None, FilterHook)
-    wrong: list[Any] = [None, lambda _code: "no", lambda _code: None, {}.__getitem__]
+    wrong: list[Any] = [None, lambda _code: "no", lambda _code: None, {}.__getitem__, lambda _code: SKIP]
     texts = [str(failed(explain, asked, Verdicts(np.ones(2), each), 1)) for each in wrong]
     assert "filter raised TypeError: 'NoneType' object is not callable" in texts[0]
-    assert "filter returned str" in texts[1]
-    assert "filter returned NoneType" in texts[2]
+    assert "filter returned Verdicts that explain the code 1 by str; give a rejecting Status" in texts[1]
+    assert "filter returned Verdicts that explain the code 1 by NoneType" in texts[2]
     assert "filter raised KeyError: 1" in texts[3]
+    assert "filter returned Verdicts that explain the code 1 by SKIP" in texts[4]
 
 
 def test_a_filter_that_fails_on_a_node_fails_if_it_was_to_judge_that_node() -> None:
@@ -368,6 +369,7 @@ def test_a_value_that_cannot_be_cloned_names_its_key(error: BaseException) -> No
         count(),
         (on(Resource.NODE, Action.ADD) for _ in count()),
         [EventRegistration.__new__(EventRegistration)],
+        on(Resource.NODE, Action.ADD),
     ],
 )
 def test_registrations_are_a_bounded_number_of_events(registrations: Any) -> None:

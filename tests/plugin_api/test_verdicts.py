@@ -1,4 +1,7 @@
+from typing import Any
+
 import numpy as np
+import pytest
 
 from trio_sched.plugin_api import NodeStatuses, Verdicts, int_scores, unresolvable, unschedulable
 
@@ -9,6 +12,20 @@ def test_a_mask_is_enough_for_one_reason() -> None:
     assert verdicts.passes.tolist() == [True, False, True]
     assert verdicts.codes.tolist() == [0, 1, 0]
     assert verdicts.explain(1) is full
+
+
+@pytest.mark.parametrize(
+    ("passes", "got"),
+    [([True], "list"), (np.array([1, 0]), "an array of int64"), (np.True_, "bool")],
+)
+def test_a_mask_is_an_array_of_booleans(passes: Any, got: str) -> None:
+    with pytest.raises(TypeError, match=f"passes as an array of booleans, one for each node, not as {got}"):
+        Verdicts.where(passes, unschedulable("full"))
+
+
+def test_the_reason_of_a_mask_is_a_status() -> None:
+    with pytest.raises(TypeError, match=r"otherwise as a Status, .* for instance, not str"):
+        Verdicts.where(np.array([True]), "full")  # type: ignore[arg-type]
 
 
 def test_statuses_are_grouped_and_found_by_name() -> None:

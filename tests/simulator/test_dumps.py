@@ -116,7 +116,18 @@ def test_pods_and_templates_of_a_scheduler_are_taken_by_the_first_profile() -> N
     take_over([taken, left, deployment, cron], ["volcano"], ["first", "second"])
     assert taken.fields["spec"]["schedulerName"] == "first"
     assert left.fields["spec"]["schedulerName"] == "yunikorn"
-    assert template["template"]["spec"]["schedulerName"] == "first"
+    assert deployment.fields["spec"]["template"]["spec"]["schedulerName"] == "first"
+    made = cron.fields["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert made["schedulerName"] == "first"
+
+
+def test_parts_that_manifests_share_are_not_changed_in_others() -> None:
+    moved, finished = pod("a", node="n"), pod("b", node="n", phase="Succeeded")
+    finished.fields["spec"] = moved.fields["spec"]
+    take_over([moved], ["default-scheduler"], ["first"])
+    reschedule([moved], ["all"], ["first"])
+    assert moved.fields["spec"] == {"containers": [], "schedulerName": "first"}
+    assert finished.fields["spec"] == {"containers": [], "nodeName": "n"}
 
 
 def test_all_leaves_the_pods_of_the_other_profiles() -> None:

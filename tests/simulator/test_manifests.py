@@ -10,6 +10,7 @@ from trio_sched.simulator.manifests import ManifestError
 from trio_sched.simulator.scenario import load_manifests
 
 NODE: Json = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+POD_SPEC: Json = {"containers": [{"name": "main", "image": "i"}]}
 POD = """\
 apiVersion: v1
 kind: Pod
@@ -41,19 +42,19 @@ def test_every_problem_of_all_files_has_its_place(tmp_path: Path) -> None:
     (tmp_path / "c.yml").write_text("kind: Pod\n")
     problems = problems_of(tmp_path)
     assert [problem.replace(str(tmp_path), "") for problem in problems] == [
-        "/b.json, line 12 (document 1): expected an object, found a number",
-        "/c.yml, line 1 (document 1): apiVersion is missing",
+        "/a.yaml, line 6 (document 1): Pod a: spec.nodeSelecter: unknown field; did you mean 'nodeSelector'?",
         "/a.yaml, line 11 (document 1): Pod a: spec.containers[0].resources.requests[cpu]: "
         "must be a quantity such as 500m or 2Gi, not 'lots'",
-        "/a.yaml, line 6 (document 1): Pod a: spec.nodeSelecter: unknown field; did you mean 'nodeSelector'?",
         "/a.yaml, line 18 (document 2): Pod b: spec.nodeSelecter: unknown field; did you mean 'nodeSelector'?",
+        "/b.json, line 12 (document 1): expected an object, found a number",
+        "/c.yml, line 1 (document 1): apiVersion is missing",
     ]
 
 
 def test_the_error_counts_problems_and_files(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(POD.format(name="a", cpu="lots"))
-    with pytest.raises(ManifestError, match=r"^2 problems in 1 file:\n  .*a\.yaml, line 11 .*\n  .*a\.yaml, line 6 "):
+    with pytest.raises(ManifestError, match=r"^2 problems in 1 file:\n  .*a\.yaml, line 6 .*\n  .*a\.yaml, line 11 "):
         load_manifests([path])
 
 
@@ -161,3 +162,35 @@ def test_a_definition_in_the_files_makes_its_kind_known() -> None:
     assert names(loaded) == ["things.example.com", "t"]
     del definition["spec"]["group"]  # type: ignore[attr-defined]
     assert "spec.group: Required value" in problems_of(json.dumps(definition))[0]
+
+
+def test_pods_of_one_template_share_what_is_equal() -> None:
+    pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": n}, "spec": POD_SPEC} for n in ("a", "b")]
+    pods.append({**pods[0], "metadata": {"name": "c"}, "spec": {"containers": [{"name": "other", "image": "i"}]}})
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
+    first, second, third = (one.fields["spec"]["containers"] for one in load_manifests([StringIO(text)]).manifests)
+    assert first is second
+    assert third[0]["name"] == "other"
+
+
+def test_objects_of_other_versions_are_checked_as_they_are_stored() -> None:
+    autoscaler = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "a"},
+        "spec": {
+            "maxReplicas": 3,
+            "targetCPUUtilizationPercentage": 0,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+        },
+    }
+    (problem,) = problems_of(json.dumps(autoscaler))
+    assert "spec.metrics[0].resource.target.averageUtilization: Invalid value: 0: must be greater than 0" in problem
+    event = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "default"},
+        "regarding": {"kind": "Pod", "name": "p", "namespace": "default"},
+        "eventTime": None,
+    }
+    assert names(load_manifests([StringIO(json.dumps(event))])) == ["e"]

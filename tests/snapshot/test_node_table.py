@@ -229,12 +229,19 @@ def test_a_resource_has_a_row_while_some_node_offers_it() -> None:
     table.add_pod(0, pod_info(pod("p", requests={GPU: 1})))
     columns = NodeColumns(table)
     assert columns.resource_row(GPU) is None
+    assert (columns.requested_of(GPU).tolist(), columns.allocatable_of(GPU).tolist()) == ([0], [0])
     assert (columns.node(0).requested(GPU), columns.node(0).allocatable(GPU)) == (1, 0)
     table.add_node(node("b", allocatable={GPU: 4}))
     table.add_pod(1, pod_info(pod("q", requests={GPU: 3})))
     row = columns.resource_row(GPU)
     assert row is not None
     assert (columns.requested[row].tolist(), columns.allocatable[row].tolist()) == ([1, 3], [0, 4])
+    assert (columns.requested_of(GPU).tolist(), columns.allocatable_of(GPU).tolist()) == ([1, 3], [0, 4])
+    second = columns.take(np.array([1]))
+    assert (second.requested_of(GPU).tolist(), second.allocatable_of(GPU).tolist()) == ([3], [4])
+    for column in (columns.requested_of(GPU), columns.allocatable_of("other.example/one")):
+        with pytest.raises(ValueError, match="read-only"):
+            column[...] = 0
     table.remove_pod(0, pod("p").uid)
     assert columns.requested[row].tolist() == [0, 3]
     table.update_node(node("b"))

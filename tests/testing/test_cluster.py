@@ -4,6 +4,7 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 import trio.lowlevel
@@ -11,8 +12,8 @@ from attrs import define
 from plugin_base import PluginBase
 from trio.testing import MockClock
 
-from trio_sched.plugin_api import Pod, Wait, hookimpl
-from trio_sched.testing import UnknownNode, node, pod
+from trio_sched.plugin_api import CustomResource, ObjectMeta, Pod, Wait, hookimpl
+from trio_sched.testing import Refused, UnknownNode, custom_resource_definition, metadata, namespace, node, pod
 from trio_sched.testing.cluster import NotSettled, virtual_cluster
 from trio_sched.testing.real_time_limit import RealTimeExceeded
 
@@ -24,6 +25,61 @@ async def test_a_pod_on_a_node_that_does_not_exist_is_an_error_that_names_both(a
         await cluster.create(pod("p", node_name="node-11"), check_node=False)
         await cluster.create(node("node-3"))
         await cluster.create(pod("q", node_name="node-3"))
+
+
+async def test_a_namespace_that_is_missing_is_named_with_the_mend(autojump_clock: MockClock) -> None:
+    async with virtual_cluster(scheduler=False) as cluster:
+        with pytest.raises(Refused, match=r'namespaces "b" not found; make it first: .*create\(namespace\(\'b\'\)\)'):
+            await cluster.create(pod("p", namespace="b"))
+        await cluster.create(namespace("b"))
+        await cluster.create(pod("p", namespace="b"))
+
+
+class Seat(msgspec.Struct, frozen=True):
+    """A custom resource."""
+
+    row: int = 0
+    metadata: ObjectMeta = ObjectMeta()
+
+
+SEAT = CustomResource("example.com", "v1", "Seat", type=Seat)
+
+
+async def test_objects_of_what_plugins_declare_are_created_once_it_is_defined(autojump_clock: MockClock) -> None:
+    class Seats(PluginBase):
+        watches = (SEAT,)
+
+        @hookimpl
+        def reserve(self) -> None: ...
+
+    one = Seat(row=3, metadata=metadata("one", "default"))
+    async with virtual_cluster(plugins=[Seats]) as cluster:
+        with pytest.raises(Refused, match="no resource of kind Seat"):
+            await cluster.create(one)
+        await cluster.create(custom_resource_definition(SEAT))
+        assert (await cluster.create(one)).row == 3
+    async with virtual_cluster(scheduler=False) as cluster:
+        with pytest.raises(TypeError, match=r"what kind Seat is of is not known: .* name it in custom_resources="):
+            await cluster.create(one)
+
+
+async def test_why_the_scheduler_has_ended_is_told_where_a_pod_is_looked_for(autojump_clock: MockClock) -> None:
+    class Ending(PluginBase):
+        @hookimpl
+        async def run(self) -> None:
+            await trio.sleep(1)
+            raise ValueError("no more seats")
+
+    ended = "no scheduler runs: .* has ended with: background task of plugin 'Ending' failed: ValueError: no more seats"
+
+    async def look() -> None:
+        async with virtual_cluster(nodes=1, plugins=[Ending]) as cluster:
+            await trio.sleep(2)
+            await cluster.create(pod("p"))
+            cluster.assert_scheduled("p")
+
+    with pytest.raises(AssertionError, match=ended):
+        await look()
 
 
 @define

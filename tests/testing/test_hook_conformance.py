@@ -79,7 +79,7 @@ def test_codes_without_an_explanation_are_found() -> None:
     def explained_wrongly(self: Any, nodes: NodeColumns) -> Verdicts:
         return Verdicts(np.ones(len(nodes), dtype=np.int64), lambda _code: "no")  # type: ignore[arg-type,return-value]
 
-    assert "filter returned str" in problems_of(filter=explained_wrongly)[0]
+    assert "that explain the code 1 by str" in problems_of(filter=explained_wrongly)[0]
 
 
 def test_a_plugin_that_keeps_to_its_hooks_is_fine() -> None:

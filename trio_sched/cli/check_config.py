@@ -22,13 +22,15 @@ from trio_sched.config.load import check_configuration
 from trio_sched.config.parse import parse_with_findings
 from trio_sched.config.resolved_profile import resolve_profiles
 from trio_sched.config.schema import SchedulerConfig
+from trio_sched.daemon.kind_mistakes import kind_mistakes
 from trio_sched.documents.errors import DocumentError, shortened
 from trio_sched.documents.files import MAX_BYTES, decode_text, read_stream
 from trio_sched.documents.lines import FieldLines
 from trio_sched.documents.tree import plain
+from trio_sched.engine.likely_mistakes import likely_mistakes
 from trio_sched.engine.plugin_args import plugin_args
 from trio_sched.engine.plugin_errors import PluginArgsError, PluginError
-from trio_sched.engine.plugin_registry import PluginRegistry
+from trio_sched.engine.plugin_registry import PluginRegistry, is_built_in
 from trio_sched.errors import TrioSchedError, nearest_name
 
 _HELP: Final = """\
@@ -199,15 +201,31 @@ def _plugin_findings(given: Mapping[str, Any], registry: PluginRegistry) -> Iter
             if name not in enabled:
                 yield from _name_findings(f"{path}.name", name, registry, is_enabled=False)
             if name in registry and name not in KNOWN_PLUGINS:
+                if name not in enabled:
+                    hint = f"plugin {name!r} is not enabled in this profile, so its arguments have no effect"
+                    yield Warned(f"{path}.name", hint)
                 yield from _argument_findings(path, name, entry.get("args"), registry)
 
 
 def _name_findings(path: str, name: str, registry: PluginRegistry, *, is_enabled: bool) -> Iterator[Finding]:
+    if name in registry and is_enabled:
+        yield from _mistakes(path, name, registry)
     if not name or name in registry or (name == "*" and not is_enabled):
         return
     near = nearest_name(name, registry.names) or ""
     kind = Finding if is_enabled else Warned
     yield kind(path, f"no installed distribution offers a plugin named {shortened(name)!r}", near)
+
+
+def _mistakes(path: str, name: str, registry: PluginRegistry) -> Iterator[Finding]:
+    """What the class of an enabled plugin has that its author hardly meant; what cannot be loaded is said elsewhere."""
+    try:
+        plugin = registry.load(name)
+    except PluginError:
+        return
+    if not is_built_in(plugin):
+        for mistake in (*likely_mistakes(plugin), *kind_mistakes(plugin, ())):
+            yield Warned(path, f"plugin {name!r}: {mistake}")
 
 
 def _argument_findings(path: str, name: str, given: Any, registry: PluginRegistry) -> Iterator[Finding]:

@@ -42,6 +42,8 @@ Json = dict[str, Any]
 
 EMBEDDED: Final = ConnectionSettings(server="http://trio-sched.simulator")
 """The address of the embedded server for clients in this process."""
+_HISTORY: Final = 2_000
+"""How many changes are kept for watches that resume: nothing interrupts them in a simulation, and each costs memory."""
 QUIET_SECONDS: Final = 30.0
 """A cluster that has not changed for this long is idle: three times as long as a pod backs off at most."""
 LONGEST_SECONDS: Final = 24 * 3600.0
@@ -79,7 +81,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
         TrioSchedError: the daemon cannot run so, or a pod cannot be explained; possibly in an exception group.
     """
     clock = trio_clock(plan.begins)
-    server = ApiServer(clock, plan.seed)
+    server = ApiServer(clock, plan.seed, history_limit=_HISTORY)
     first, arrivals = split_arrivals(plan.manifests)
     populate(server, first)
     began, stop = trio.current_time(), trio.Event()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 import trio
 from attrs import define, frozen
 
+from trio_sched.daemon.kind_mistakes import declared_writes, kind_mistakes
 from trio_sched.daemon.plugin_handle import HandleParts, PluginHandle, SharedObjects
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.watched_kinds import Watched, declared_resources, wanted_kinds
@@ -78,6 +79,11 @@ class ProfileLoader:
         prepared = self.scheduler.prepare_profiles(profiles, extenders=self.parts.extenders is not None)
         tables = {name: queueing.hints for name, queueing in prepared.queueing.items()}
         shared.custom_resources, shared.is_loading = declared_resources(profiles, tables), False
+        for name, profile in profiles.items():
+            for plugin, instance in profile.plugins.items():
+                if plugin not in shared.writes and not is_built_in(type(instance)):
+                    _log(plugin, profile.sources[plugin], kind_mistakes(instance, tables[name].events_of(plugin)))
+                shared.writes[plugin] = declared_writes(instance)
         others = ("PodGroup",) if settings.gates.enabled("GenericWorkload") else ()
         return LoadedProfiles(settings, prepared, wanted_kinds(profiles, tables, others))
 
@@ -99,6 +105,10 @@ class ProfileLoader:
 def _log_likely_mistakes(registry: PluginRegistry, plugins: Iterable[str]) -> None:
     for name in sorted(plugins):
         plugin = registry.load(name)
-        for mistake in [] if is_built_in(plugin) else likely_mistakes(plugin):
-            source = registry.source(name)
-            log.warning("plugin %s from %s: %s", name, source, mistake, extra={"plugin": name, "distribution": source})
+        if not is_built_in(plugin):
+            _log(name, registry.source(name), likely_mistakes(plugin))
+
+
+def _log(plugin: str, source: str, mistakes: Iterable[str]) -> None:
+    for mistake in mistakes:
+        log.warning("plugin %s from %s: %s", plugin, source, mistake, extra={"plugin": plugin, "distribution": source})

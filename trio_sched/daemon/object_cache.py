@@ -28,7 +28,7 @@ class ObjectCache:
     _objects: dict[Watched, dict[tuple[str, str], Any]] = field(factory=dict)
     _versions: Counter[Watched] = field(factory=Counter)
     _awaited: dict[tuple[Watched, str, str], trio.Event] = field(factory=dict)
-    """Set at the next change of the object (kind, namespace, name)."""
+    """Set at the next change of the object (kind, namespace, name); (kind, "", ""): of any of the kind."""
 
     # --- plugins read -----------------------------------------------------------------------------------------------
 
@@ -69,13 +69,13 @@ class ObjectCache:
         return found
 
     async def wait_changed(self, kind: Watched, name: str, namespace: str, timeout_seconds: float) -> bool:
-        """Wait for the next change of one object; False if that took too long.
+        """Wait for the next change of one object, or without *name* of any; False if that took too long.
 
         Raises:
             KindNotWatched: no plugin watches it.
         """
         self._of_kind(kind)
-        key = kind, namespace, name
+        key = (kind, namespace, name) if name else (kind, "", "")
         event = self._awaited.setdefault(key, trio.Event())
         try:
             with trio.move_on_after(timeout_seconds):
@@ -122,6 +122,7 @@ class ObjectCache:
 
     def changed(self, kind: Watched, name: str, namespace: str) -> None:
         """Wake the tasks that wait for a change of this object."""
-        event = self._awaited.pop((kind, namespace, name), None)
-        if event is not None:
-            event.set()
+        for key in ((kind, namespace, name), (kind, "", "")):
+            event = self._awaited.pop(key, None)
+            if event is not None:
+                event.set()

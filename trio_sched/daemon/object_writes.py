@@ -19,6 +19,7 @@ from trio_sched.kube_client.errors import (
     AlreadyExists,
     Conflict,
     ConnectionFailed,
+    KubeClientError,
     NotFound,
     ServerError,
     TooManyRequests,
@@ -29,7 +30,7 @@ from trio_sched.kube_client.kinds import Kind
 from trio_sched.kube_client.pods import evict_pod
 from trio_sched.objects.pod import Pod
 from trio_sched.plugin_api.custom_resources import CustomObject, CustomResource
-from trio_sched.plugin_api.handle import NotLeading, ObjectGone, OutcomeUnknown, WriteConflict
+from trio_sched.plugin_api.handle import ApiRequestFailed, NotLeading, ObjectGone, OutcomeUnknown, WriteConflict
 
 _is_subresource = re.compile(r"[a-z]*").fullmatch
 
@@ -167,6 +168,8 @@ def _errors_of_the_api() -> Iterator[None]:
     except ConnectionFailed as error:
         if error.may_have_reached_server:
             raise OutcomeUnknown(str(error)) from error
-        raise
+        raise ApiRequestFailed(str(error)) from error
     except (ServerError, UndecodableObject) as error:  # a proxy, or a server at its limits, may answer too early
         raise OutcomeUnknown(str(error)) from error
+    except KubeClientError as error:
+        raise ApiRequestFailed(str(error)) from error

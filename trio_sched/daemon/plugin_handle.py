@@ -14,6 +14,7 @@ from trio_sched.daemon.binder import Bind
 from trio_sched.daemon.event_recorder import EventRecorder
 from trio_sched.daemon.extenders import Extenders
 from trio_sched.daemon.hook_time_limit import time_does_not_count
+from trio_sched.daemon.kind_mistakes import undeclared_write, write_key
 from trio_sched.daemon.limits import MAX_PLUGIN_RETRY_SECONDS
 from trio_sched.daemon.metrics.handle_metrics import PluginMetricRegistry, PluginMetrics
 from trio_sched.daemon.metrics.recorder import MetricRecorder
@@ -88,6 +89,8 @@ class SharedObjects:
     """Those that plugins have declared."""
     is_loading: bool = True
     """Whether plugins are still being made."""
+    writes: dict[str, frozenset[tuple[str, str]]] = field(factory=dict)
+    """What each plugin says that it writes; see `trio_sched.daemon.kind_mistakes.declared_writes`."""
     _of_plugins: dict[str, Any] = field(factory=dict, init=False)
 
     def of_plugin(self, plugin: str, factory: Callable[[], T]) -> T:
@@ -96,6 +99,14 @@ class SharedObjects:
             self._of_plugins[plugin] = factory()
         found: T = self._of_plugins[plugin]
         return found
+
+    def is_undeclared(self, plugin: str, written: str, verb: str) -> bool:
+        """Whether *plugin* writes what it has not declared; False from the second time on."""
+        declared = self.writes.get(plugin)
+        if declared is None or (written, verb) in declared:
+            return False
+        self.writes[plugin] = declared | {(written, verb)}
+        return True
 
 
 @define(eq=False, kw_only=True)
@@ -267,24 +278,36 @@ class PluginHandle:
 
     async def create(self, kind: Watched, body: Any, *, namespace: str = "") -> Any:
         """Create an object."""
+        self._note_write(write_key(kind), "create")
         return await self._parts.writes.create(kind, body, namespace=namespace)
 
     async def patch(
         self, kind: Watched, name: str, patch: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
     ) -> Any:
         """Merge *patch* into an object."""
+        self._note_write(write_key(kind, subresource), "patch")
         return await self._parts.writes.patch(kind, name, patch, namespace=namespace, subresource=subresource)
 
     async def delete(self, kind: Watched, name: str, *, namespace: str = "", uid: str = "") -> None:
         """Delete an object."""
+        self._note_write(write_key(kind), "delete")
         await self._parts.writes.delete(kind, name, namespace=namespace, uid=uid)
 
     async def evict(self, pod: Pod) -> None:
         """Delete a pod unless a disruption budget protects it."""
+        self._note_write("Pod/eviction", "create")
         await self._parts.writes.evict(pod)
 
-    async def changed(self, kind: Watched, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
-        """Wait for the next version of an object."""
+    def _note_write(self, written: str, verb: str) -> None:
+        if self._shared.is_undeclared(self.plugin_name, written, verb):
+            log.warning("plugin %s: %s", self.plugin_name, undeclared_write(written, verb), extra=self._place)
+
+    @property
+    def _place(self) -> dict[str, str]:
+        return {"plugin": self.plugin_name, "profile": self.profile_name}
+
+    async def changed(self, kind: Watched, name: str = "", *, timeout_seconds: float, namespace: str = "") -> bool:
+        """Wait for the next version of an object, or of any of its kind."""
         return await self._parts.object_cache.wait_changed(kind, name, namespace, timeout_seconds)
 
     # --- preemption -------------------------------------------------------------------------------------------------
@@ -316,6 +339,7 @@ class PluginHandle:
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
         """Delete the victims through the API server."""
+        self._note_write("Pod", "delete")
         with time_does_not_count():
             return await self._parts.preemption_executor.preempt(
                 preemptor, victims, node_name, plugin, in_background=in_background

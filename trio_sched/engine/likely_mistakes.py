@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from collections.abc import Iterator
 from typing import Any, Final
 
 from trio_sched.plugin_api.extension_points import HOOK_NAMES, PROJECT
@@ -36,7 +37,15 @@ def likely_mistakes(plugin: type[Any]) -> list[str]:
         if inspect.getattr_static(plugin, wanted, None) is None
         for found in close_attributes(plugin, wanted)
     ]
-    return unmarked + misspelt
+    return unmarked + misspelt + list(_uncached(plugin))
+
+
+def _uncached(plugin: type[Any]) -> Iterator[str]:
+    if getattr(plugin, "depends_on", None) is not None and not hasattr(plugin, "sign"):
+        yield (
+            f"{_definer(plugin, 'depends_on')}.depends_on has no effect without the hook sign, because answers are "
+            f"kept for pods with equal signatures; add sign, or take depends_on away"
+        )
 
 
 def unmarked_hooks(plugin: type[Any]) -> list[str]:

@@ -126,10 +126,19 @@ def explain(hook: BoundHook, verdicts: Verdicts, code: int) -> Status:
         returned = verdicts.explain(code)
     except BaseException as error:
         raise raised(hook, error) from error
+    if not issubclass(type(returned), Status):
+        raise _wrong_reason(hook, returned, code, describe_value(returned))
+    if returned is SKIP:
+        raise _wrong_reason(hook, returned, code, "SKIP")
     status = read_status(hook, returned)
     if status is None:
         raise wrong_return_value(hook, returned, f"Success for the code {code}", "nodes that pass must have the code 0")
     return status
+
+
+def _wrong_reason(hook: BoundHook, returned: object, code: int, what: str) -> HookFailed:
+    problem = f"Verdicts that explain the code {code} by {what}"
+    return wrong_return_value(hook, returned, problem, 'give a rejecting Status: unschedulable("why") for instance')
 
 
 def check_nodes(hook: FilterHook, verdicts: Verdicts, reached: BoolArray) -> None:

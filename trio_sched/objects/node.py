@@ -54,3 +54,8 @@ class Node(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
     def labels(self) -> dict[str, str]:
         """``metadata.labels``; empty if there are none. Read-only."""
         return self.metadata.labels or {}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """``metadata.annotations``; likewise."""
+        return self.metadata.annotations or {}

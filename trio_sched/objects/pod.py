@@ -201,6 +201,11 @@ class Pod(Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
         return self.metadata.labels or {}
 
     @property
+    def annotations(self) -> dict[str, str]:
+        """``metadata.annotations``; likewise."""
+        return self.metadata.annotations or {}
+
+    @property
     def node_name(self) -> str:
         """``spec.nodeName``; empty until the pod is bound."""
         return self.spec.node_name

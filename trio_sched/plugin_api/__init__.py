@@ -104,6 +104,7 @@ from trio_sched.plugin_api.cycle_state import CycleState as CycleState
 from trio_sched.plugin_api.extension_points import ExtensionPoints as ExtensionPoints
 from trio_sched.plugin_api.extension_points import hookimpl as hookimpl
 from trio_sched.plugin_api.fit_error import fit_error as fit_error
+from trio_sched.plugin_api.handle import ApiRequestFailed as ApiRequestFailed
 from trio_sched.plugin_api.handle import Handle as Handle
 from trio_sched.plugin_api.handle import KindNotWatched as KindNotWatched
 from trio_sched.plugin_api.handle import NotLeading as NotLeading
@@ -128,6 +129,7 @@ from trio_sched.plugin_api.pod_groups import PodGroupInfo as PodGroupInfo
 from trio_sched.plugin_api.pod_groups import PodGroupState as PodGroupState
 from trio_sched.plugin_api.pod_groups import PodGroupTrial as PodGroupTrial
 from trio_sched.plugin_api.preemption import NOT_STARTED as NOT_STARTED
+from trio_sched.plugin_api.preemption import Budget as Budget
 from trio_sched.plugin_api.preemption import BudgetsByNamespace as BudgetsByNamespace
 from trio_sched.plugin_api.preemption import DryRun as DryRun
 from trio_sched.plugin_api.preemption import Victims as Victims
@@ -212,8 +214,10 @@ __all__ = [
     "AllocatedDeviceStatus",
     "AllocatedDevices",
     "AllocationResult",
+    "ApiRequestFailed",
     "BadNodeSelector",
     "BoolArray",
+    "Budget",
     "BudgetsByNamespace",
     "CSIDriver",
     "CSINode",

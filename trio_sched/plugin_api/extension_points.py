@@ -172,7 +172,8 @@ class ExtensionPoints:
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> PostFilterResult | None:
         """Make room for a pod that fits on no node. May be ``async``.
 
-        When: no node passed the filters; in the order of the profile, until one plugin ends the phase.
+        When: no node passed the filters, or a pre_filter rejected the pod; in the order of the profile, until one
+        plugin ends the phase.
         Return: None if there is nothing that you can do; else a `PostFilterResult`. Its status None (success),
         ``unresolvable`` and Error end the phase, ``unschedulable`` and ``pending`` go on to the next plugin.
         """
@@ -345,8 +346,8 @@ class ExtensionPoints:
         """Work in the background for as long as the scheduler runs. Must be ``async``.
 
         When: started once by the supervisor, in its nursery, also if the plugin has no other hook. An exception stops
-        the scheduler with an error that names the plugin: catch what can fail, `HttpFailed` and OSError for instance.
-        If the plugin does not fail closed, it is logged and the task is started again after a minute.
+        the scheduler with an error that names the plugin: catch `ApiRequestFailed` and `HttpFailed`, and go on. If the
+        plugin does not fail closed, it is logged and the task is started again after a minute.
 
         Each profile has an instance of the plugin, and each of them runs, in every replica. Two attributes of the class
         change that: ``run_once_per_process = True`` has only the instance of the first profile run (`Handle.shared` is

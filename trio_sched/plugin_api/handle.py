@@ -41,19 +41,27 @@ class KindNotWatched(TrioSchedError, LookupError):
         return f"kind {self.kind!r} is not watched, so its objects are not known; {self.fix}"
 
 
-class WriteConflict(TrioSchedError):
+class ApiRequestFailed(TrioSchedError):
+    """The API server refused a request, or there was no response; the text is the API server's.
+
+    `NotLeading`, `WriteConflict`, `ObjectGone` and `OutcomeUnknown` are such errors, so ``except ApiRequestFailed``
+    catches all that reading and writing objects raises in a correct plugin.
+    """
+
+
+class WriteConflict(ApiRequestFailed):
     """The object is not, or no longer, at the version that a write asks for; the text is the API server's."""
 
 
-class ObjectGone(TrioSchedError, LookupError):
+class ObjectGone(ApiRequestFailed, LookupError):
     """There is no such object; the text is the API server's."""
 
 
-class NotLeading(TrioSchedError):
+class NotLeading(ApiRequestFailed):
     """This replica does not lead, so it must not write; ``run_on_leader_only`` is for tasks that write."""
 
 
-class OutcomeUnknown(TrioSchedError):
+class OutcomeUnknown(ApiRequestFailed):
     """A write got no response: the API server may have made it, or may still make it."""
 
 
@@ -201,7 +209,8 @@ class Handle(Protocol):
         """Say that this plugin may return other values now, for a reason that neither pods, nodes nor objects show.
 
         For data of other sources, which ``run`` fetches: results that were cached because of ``sign`` and
-        ``depends_on`` are computed anew. Pods that it has rejected are not tried again by that alone: see `activate`.
+        ``depends_on`` are computed anew, in all profiles. Pods that it has rejected are not tried again by that alone:
+        see `activate`.
         Called from a hook whose result is just being computed to be cached, it takes effect after that pod.
         """
         ...
@@ -351,7 +360,7 @@ class Handle(Protocol):
 
         Raises:
             ObjectGone: there is none.
-            Exception: the API server refused, with its text, or did not respond.
+            ApiRequestFailed: the API server refused, with its text, or did not respond.
         """
         ...
 
@@ -372,7 +381,7 @@ class Handle(Protocol):
             NotLeading: this replica does not lead.
             WriteConflict: the name is taken.
             OutcomeUnknown: there was no response.
-            Exception: the API server refused, with its text.
+            ApiRequestFailed: the API server refused, with its text.
         """
         ...
 
@@ -411,7 +420,7 @@ class Handle(Protocol):
             WriteConflict: a precondition does not hold.
             ObjectGone: there is no such object.
             OutcomeUnknown: there was no response.
-            Exception: the API server refused, with its text.
+            ApiRequestFailed: the API server refused, with its text.
         """
         ...
 
@@ -423,7 +432,7 @@ class Handle(Protocol):
             WriteConflict: it has another UID.
             ObjectGone: there is no such object.
             OutcomeUnknown: there was no response.
-            Exception: the API server refused, with its text.
+            ApiRequestFailed: the API server refused, with its text.
         """
         ...
 
@@ -435,12 +444,14 @@ class Handle(Protocol):
             WriteConflict: a disruption budget protects it now, or it is another pod by that name.
             ObjectGone: there is no such pod.
             OutcomeUnknown: there was no response.
-            Exception: the API server refused, with its text.
+            ApiRequestFailed: the API server refused, with its text.
         """
         ...
 
-    async def changed(self, kind: AnyKind, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+    async def changed(self, kind: AnyKind, name: str = "", *, timeout_seconds: float, namespace: str = "") -> bool:
         """Wait until a watch shows that an object has changed or was deleted; False after *timeout_seconds*.
+
+        Without *name*, any object of *kind* that was added, changed or deleted.
 
         Raises:
             KindNotWatched: no plugin watches it.

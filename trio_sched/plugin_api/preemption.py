@@ -75,7 +75,13 @@ BudgetsByNamespace = Mapping[str, Sequence[tuple[int, Budget]]]
 
 
 def budgets_of(objects: Iterable[PodDisruptionBudget]) -> BudgetsByNamespace:
-    """The budgets by namespace; without those that match no pod: with an empty selector, or one that does not parse."""
+    """The budgets by namespace; without those that match no pod: with an empty selector, or one that does not parse.
+
+    Whether one of them protects a pod::
+
+        found = budgets_of(handle.objects("PodDisruptionBudget")).get(pod.namespace, ())
+        is_protected = any(budget.concerns(pod) and budget.allowed <= 0 for _, budget in found)
+    """
     found: dict[str, list[tuple[int, Budget]]] = {}
     for i, budget in enumerate(objects):
         try:

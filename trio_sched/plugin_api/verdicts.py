@@ -21,7 +21,7 @@ class Input(Enum):
     """What a plugin's result for one node depends on, besides the pod."""
 
     NODE = "node"
-    """The node object: labels, taints, allocatable, features."""
+    """The node object: labels, annotations, taints, allocatable, features."""
     PODS = "pods"
     """The pods on that node: their requests, number, host ports."""
     AMOUNTS = "amounts"
@@ -48,7 +48,17 @@ class Verdicts:
 
     @classmethod
     def where(cls, passes: NDArray[np.bool_], otherwise: Status) -> Verdicts:
-        """Nodes for which *passes* is false get the status *otherwise*."""
+        """Nodes for which *passes* is false get the status *otherwise*.
+
+        Raises:
+            TypeError: *passes* is no array of booleans, or *otherwise* no Status.
+        """
+        if not isinstance(passes, np.ndarray) or passes.dtype != np.bool_:
+            got = f"an array of {passes.dtype}" if isinstance(passes, np.ndarray) else type(passes).__name__
+            raise TypeError(f"Verdicts.where takes passes as an array of booleans, one for each node, not as {got}")
+        if not isinstance(otherwise, Status):
+            got = type(otherwise).__name__
+            raise TypeError(f'Verdicts.where takes otherwise as a Status, unschedulable("why") for instance, not {got}')
         return cls(~passes, lambda _code: otherwise)
 
     @property

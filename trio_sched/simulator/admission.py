@@ -34,6 +34,15 @@ def admit_pod(state: ClusterState, resource: ResourceType, fields: Json) -> None
     fields["status"] = status
 
 
+def admit_pod_change(state: ClusterState, old: Json, new: Json) -> None:
+    """A changed pod: it keeps its priority, and what an update leaves out of its tolerations is added again."""
+    before, after = old["spec"], new["spec"]
+    add_default_tolerations(after)
+    for field in ("priority", "preemptionPolicy"):
+        if after.get(field) is None and field in before:
+            after[field] = before[field]
+
+
 def _admit_priority(state: ClusterState, resource: ResourceType, fields: Json, spec: Json) -> None:
     """Turn ``priorityClassName`` into ``priority`` and ``preemptionPolicy``, as the admission plugin does."""
     classes = state.store.collection("priorityclasses.scheduling.k8s.io").objects
@@ -71,10 +80,19 @@ def _admit_priority(state: ClusterState, resource: ResourceType, fields: Json, s
 
 def admit_namespace(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     """A new namespace."""
-    metadata = fields["metadata"]
-    metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata.get("name")}
+    _label_with_name(fields["metadata"])
     fields["spec"] = {"finalizers": ["kubernetes"]}
     fields["status"] = {"phase": "Active"}
+
+
+def admit_namespace_change(state: ClusterState, old: Json, new: Json) -> None:
+    """A changed namespace: its finalizers and the label with its name are the API server's."""
+    _label_with_name(new["metadata"])
+    new["spec"] = old["spec"]
+
+
+def _label_with_name(metadata: Json) -> None:
+    metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata.get("name")}
 
 
 def admit_node(state: ClusterState, resource: ResourceType, fields: Json) -> None:
@@ -105,6 +123,16 @@ def admit_service(state: ClusterState, resource: ResourceType, fields: Json) -> 
     if spec.get("clusterIP"):
         spec.setdefault("clusterIPs", [spec["clusterIP"]])
     fields["status"] = {"loadBalancer": {}}
+
+
+def admit_service_change(state: ClusterState, old: Json, new: Json) -> None:
+    """A changed service: it keeps the addresses that were allocated, unless it says otherwise."""
+    before, after = old.get("spec") or {}, new["spec"]
+    if "ExternalName" in (before.get("type"), after["type"]):
+        return
+    for field in ("clusterIP", "clusterIPs"):
+        if not after.get(field) and before.get(field):
+            after[field] = before[field]
 
 
 def admit_workload(state: ClusterState, resource: ResourceType, fields: Json) -> None:

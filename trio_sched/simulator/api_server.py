@@ -26,6 +26,7 @@ from trio_sched.simulator.routing import resolve
 from trio_sched.simulator.status_errors import ApiError, path_not_found
 from trio_sched.simulator.subresources import SUBRESOURCES
 from trio_sched.simulator.targets import Target
+from trio_sched.simulator.usage_metrics import serve_metrics
 from trio_sched.simulator.views import as_yaml
 from trio_sched.simulator.watching import WatchStream
 from trio_sched.simulator.writing import (
@@ -209,6 +210,8 @@ class ApiServer:
                 body = read_object(request.body, request.headers.get("content-type", ""))
                 return Response(201, _encode(self._access.answer(review, body)))
         target = resolve(self.state.types, request.method, request.path)
+        if target.resource.computed:
+            return serve_metrics(self.state, target, request)
         accepted = accepted_form(request.headers.get("accept", ""))
         serve = SUBRESOURCES[target.subresource].serve if target.subresource else None
         response = serve(self.state, target, request) if serve else self._serve(target, request, accepted)

@@ -34,6 +34,11 @@ def persistent_volume_defaults(fields: Json) -> None:
     fields["spec"].setdefault("persistentVolumeReclaimPolicy", "Retain")
 
 
+def secret_defaults(fields: Json) -> None:
+    """A secret."""
+    fields["type"] = fields.get("type") or "Opaque"
+
+
 def storage_class_defaults(fields: Json) -> None:
     """A storage class."""
     fields.setdefault("reclaimPolicy", "Delete")

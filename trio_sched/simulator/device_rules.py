@@ -17,7 +17,6 @@ from trio_sched.simulator.status_errors import (
     forbidden_field,
     required,
 )
-from trio_sched.simulator.validation import devices
 
 Json = dict[str, Any]
 
@@ -52,6 +51,15 @@ def _fill_claim_spec(spec: Json) -> None:
 
 def admit_slice(state: ClusterState, resource: ResourceType, fields: Json) -> None:
     """A new resource slice."""
+    _date_taints(state, fields)
+
+
+def admit_slice_change(state: ClusterState, old: Json, new: Json) -> None:
+    """A changed resource slice: taints keep the time that they were sent with, and others begin now."""
+    _date_taints(state, new)
+
+
+def _date_taints(state: ClusterState, fields: Json) -> None:
     for device in _dicts((fields.get("spec") or {}).get("devices")):
         for taint in _dicts(device.get("taints")):
             taint.setdefault("timeAdded", state.timestamp())
@@ -81,7 +89,7 @@ def slice_changes(old: Json, new: Json) -> list[FieldProblem]:
     ]
     if (before.get("pool") or {}).get("name") != (after.get("pool") or {}).get("name"):
         problems.append(bad_value("spec.pool.name", (after.get("pool") or {}).get("name"), "field is immutable"))
-    return [*problems, *devices.slice_problems(new)]
+    return problems
 
 
 # --- the status of claims -------------------------------------------------------------------------------------------

@@ -105,11 +105,14 @@ def take_over(manifests: Iterable[Manifest], names: Collection[str], schedulers:
     """
     found: set[str] = set()
     for manifest in manifests:
-        for spec in _pod_specs(manifest.fields):
-            name = spec.get("schedulerName") or _DEFAULT_SCHEDULER
-            found.add(name)
-            if name in names or (ALL in names and name not in schedulers):
-                spec["schedulerName"] = schedulers[0]
+        path = _path_of_pod_spec(manifest.fields)
+        spec = _at(manifest.fields, path)
+        if not path or spec is None:
+            continue
+        name = spec.get("schedulerName") or _DEFAULT_SCHEDULER
+        found.add(name)
+        if name in names or (ALL in names and name not in schedulers):
+            _set_scheduler(manifest.fields, path, schedulers[0])
     for name in names:
         if name != ALL and name not in found:
             near = nearest_name(name, found)
@@ -188,7 +191,8 @@ def _why_it_stays(fields: Json, schedulers: Collection[str]) -> str:
 
 
 def _forget_placement(fields: Json) -> None:
-    fields["spec"].pop("nodeName", None)
+    # Equal parts may be shared with other manifests, so they are replaced and not changed.
+    fields["spec"] = {name: value for name, value in fields["spec"].items() if name != "nodeName"}
     status = fields.get("status") or {}
     # The names of claims that were made for it; without them they would be made twice.
     kept = {name: status[name] for name in ("qosClass", "resourceClaimStatuses") if name in status}
@@ -205,11 +209,9 @@ def _release(claim: Json, uids: Collection[str]) -> None:
     left = [one for one in reserved if one.get("uid") not in uids]
     if len(left) == len(reserved):
         return
-    if left:
-        status["reservedFor"] = left
-    else:
-        for name in ("reservedFor", "allocation", "devices"):
-            status.pop(name, None)
+    dropped = ("reservedFor",) if left else ("reservedFor", "allocation", "devices")
+    kept = {name: value for name, value in status.items() if name not in dropped}
+    claim["status"] = {**kept, "reservedFor": left} if left else kept
 
 
 def _is_pod(manifest: Manifest) -> bool:
@@ -226,19 +228,30 @@ def _is_over(fields: Json) -> bool:
     return isinstance(phase, str) and phase in ("Succeeded", "Failed")
 
 
-def _pod_specs(fields: Json) -> Iterator[Json]:
-    """The spec of a pod, or of the pods that a workload makes."""
+def _path_of_pod_spec(fields: Json) -> tuple[str, ...]:
+    """Where the spec of a pod is, or of the pods that a workload makes; empty for other kinds."""
     kind, group = fields["kind"], fields["apiVersion"].rpartition("/")[0]
-    spec = fields.get("spec") or {}
     if (kind, group) == ("Pod", ""):
-        yield spec
-        return
+        return ("spec",)
     if group not in ("", "apps", "batch"):
-        return
-    template = ((spec.get("jobTemplate") or {}).get("spec") if kind == "CronJob" else spec) or {}
-    found = (template.get("template") or {}).get("spec") if isinstance(template.get("template"), dict) else None
-    if isinstance(found, dict):
-        yield found
+        return ()
+    return ("spec", "jobTemplate", "spec", "template", "spec") if kind == "CronJob" else ("spec", "template", "spec")
+
+
+def _at(fields: Json, path: Sequence[str]) -> Json | None:
+    """The mapping at *path*, if there is one."""
+    found: Any = fields
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else None
+
+
+def _set_scheduler(fields: Json, path: Sequence[str], name: str) -> None:
+    """Every mapping on the way is copied: manifests may share equal parts."""
+    for step in path:
+        fields[step] = {**fields[step]}
+        fields = fields[step]
+    fields["schedulerName"] = name
 
 
 def _annotation_path(name: str) -> str:

@@ -14,6 +14,7 @@ from trio_sched.simulator import admission, defaults
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.device_rules import (
     admit_slice,
+    admit_slice_change,
     claim_changes,
     claim_defaults,
     claim_status_changes,
@@ -40,7 +41,7 @@ from trio_sched.simulator.validation import (
     workloads,
 )
 from trio_sched.simulator.validation.definitions import definition_problems
-from trio_sched.simulator.validation.pod_changes import update_problems
+from trio_sched.simulator.validation.pod_changes import pod_changes
 from trio_sched.simulator.validation.pods import pod_problems
 from trio_sched.simulator.validation.volume_claims import claim_problems as volume_claim_problems
 
@@ -54,22 +55,20 @@ class Rules:
     Attributes:
         defaults: fills in the defaults of a new object's fields, in place; doing it twice changes nothing.
         admit: what admission plugins and the server itself set in a new object, in place.
+        admit_change: what they set in a changed object (old fields, new fields), in place.
         problems: what is wrong with a new object.
-        change_problems: what is wrong with (old fields → new fields).
+        change_problems: what is wrong with (old fields → new fields), besides what is wrong with the new fields.
         status_problems: what is wrong with a new status (old fields → new fields).
         status_keeps_metadata: whether a change of the status changes no labels, annotations, owners or finalizers.
     """
 
     defaults: Callable[[Json], None] = lambda _fields: None
     admit: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
+    admit_change: Callable[[ClusterState, Json, Json], None] = lambda _state, _old, _new: None
     problems: Callable[[Json], Iterable[FieldProblem]] = lambda _fields: ()
     change_problems: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: ()
     status_problems: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: ()
     status_keeps_metadata: bool = False
-
-
-def _pod_changes(old: Json, new: Json) -> list[FieldProblem]:
-    return update_problems(old["spec"], new.get("spec") or {})
 
 
 def _event_problems(fields: Json) -> list[FieldProblem]:
@@ -82,19 +81,15 @@ def _event_problems(fields: Json) -> list[FieldProblem]:
     return []
 
 
-def _with(
-    problems: Callable[[Json], Iterable[FieldProblem]],
-    changes: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: (),
-) -> Callable[[Json, Json], Iterable[FieldProblem]]:
-    """What is wrong with the new object, and with the change."""
-    return lambda old, new: (*problems(new), *changes(old, new))
-
-
 _RULES: dict[str, Rules] = {
     "pods": Rules(
-        defaults=defaults.pod_defaults, admit=admission.admit_pod, problems=pod_problems, change_problems=_pod_changes
+        defaults=defaults.pod_defaults,
+        admit=admission.admit_pod,
+        admit_change=admission.admit_pod_change,
+        problems=pod_problems,
+        change_problems=pod_changes,
     ),
-    "namespaces": Rules(admit=admission.admit_namespace),
+    "namespaces": Rules(admit=admission.admit_namespace, admit_change=admission.admit_namespace_change),
     "nodes": Rules(
         defaults=defaults.node_defaults,
         admit=admission.admit_node,
@@ -119,76 +114,82 @@ _RULES: dict[str, Rules] = {
         problems=storage.storage_class_problems,
         change_problems=storage.storage_class_changes,
     ),
-    "csidrivers.storage.k8s.io": Rules(defaults=defaults.csi_driver_defaults, problems=storage.csi_driver_problems),
-    "csinodes.storage.k8s.io": Rules(problems=storage.csi_node_problems),
-    "csistoragecapacities.storage.k8s.io": Rules(problems=storage.capacity_problems),
-    "volumeattachments.storage.k8s.io": Rules(problems=storage.attachment_problems),
+    "csidrivers.storage.k8s.io": Rules(
+        defaults=defaults.csi_driver_defaults,
+        problems=storage.csi_driver_problems,
+        change_problems=storage.csi_driver_changes,
+    ),
+    "csinodes.storage.k8s.io": Rules(problems=storage.csi_node_problems, change_problems=storage.csi_node_changes),
+    "csistoragecapacities.storage.k8s.io": Rules(
+        problems=storage.capacity_problems, change_problems=storage.capacity_changes
+    ),
+    "volumeattachments.storage.k8s.io": Rules(
+        problems=storage.attachment_problems, change_problems=storage.attachment_changes
+    ),
     "services": Rules(
-        defaults=defaults.service_defaults, admit=admission.admit_service, problems=services.service_problems
+        defaults=defaults.service_defaults,
+        admit=admission.admit_service,
+        admit_change=admission.admit_service_change,
+        problems=services.service_problems,
     ),
     "configmaps": Rules(
         problems=configuration.config_map_problems,
-        change_problems=_with(configuration.config_map_problems, configuration.frozen_changes),
+        change_problems=configuration.frozen_changes,
     ),
     "secrets": Rules(
+        defaults=defaults.secret_defaults,
         problems=configuration.secret_problems,
-        change_problems=_with(configuration.secret_problems, configuration.frozen_changes),
+        change_problems=configuration.secret_changes,
     ),
-    "resourcequotas": Rules(problems=quotas.quota_problems, change_problems=_with(quotas.quota_problems)),
+    "resourcequotas": Rules(problems=quotas.quota_problems, change_problems=quotas.quota_changes),
     "limitranges": Rules(
         defaults=defaults.limit_range_defaults,
         problems=quotas.limit_range_problems,
-        change_problems=_with(quotas.limit_range_problems),
     ),
     "customresourcedefinitions.apiextensions.k8s.io": Rules(problems=definition_problems),
     "deployments.apps": Rules(
         defaults=defaults.deployment_defaults,
         admit=admission.admit_workload,
         problems=workloads.deployment_problems,
-        change_problems=_with(workloads.deployment_problems, workloads.selector_changes),
+        change_problems=workloads.selector_changes,
     ),
     "replicasets.apps": Rules(
         defaults=defaults.replica_set_defaults,
         admit=admission.admit_workload,
         problems=workloads.replica_set_problems,
-        change_problems=_with(workloads.replica_set_problems, workloads.selector_changes),
+        change_problems=workloads.selector_changes,
     ),
     "statefulsets.apps": Rules(
         defaults=defaults.stateful_set_defaults,
         admit=admission.admit_workload,
         problems=workloads.stateful_set_problems,
-        change_problems=_with(workloads.stateful_set_problems, workloads.stateful_set_changes),
+        change_problems=workloads.stateful_set_changes,
     ),
     "daemonsets.apps": Rules(
         defaults=defaults.daemon_set_defaults,
         problems=workloads.daemon_set_problems,
-        change_problems=_with(workloads.daemon_set_problems, workloads.selector_changes),
+        change_problems=workloads.selector_changes,
     ),
     "replicationcontrollers": Rules(
         defaults=defaults.replication_controller_defaults,
         admit=admission.admit_workload,
         problems=workloads.replication_controller_problems,
-        change_problems=_with(workloads.replication_controller_problems),
     ),
     "jobs.batch": Rules(
         defaults=defaults.job_defaults,
         admit=admission.admit_job,
         problems=jobs.job_problems,
-        change_problems=_with(jobs.job_problems, jobs.job_changes),
+        change_problems=jobs.job_changes,
     ),
     "cronjobs.batch": Rules(
         defaults=defaults.cron_job_defaults,
         problems=jobs.cron_job_problems,
-        change_problems=_with(jobs.cron_job_problems),
     ),
     "horizontalpodautoscalers.autoscaling": Rules(
         defaults=defaults.autoscaler_defaults,
         problems=policies.autoscaler_problems,
-        change_problems=_with(policies.autoscaler_problems),
     ),
-    "leases.coordination.k8s.io": Rules(
-        problems=policies.lease_problems, change_problems=_with(policies.lease_problems)
-    ),
+    "leases.coordination.k8s.io": Rules(problems=policies.lease_problems),
     "runtimeclasses.node.k8s.io": Rules(
         problems=policies.runtime_class_problems, change_problems=policies.runtime_class_changes
     ),
@@ -199,12 +200,8 @@ _RULES: dict[str, Rules] = {
         problems=pod_group_problems,
         change_problems=pod_group_changes,
     ),
-    "deviceclasses.resource.k8s.io": Rules(
-        problems=devices.class_problems, change_problems=_with(devices.class_problems)
-    ),
-    "devicetaintrules.resource.k8s.io": Rules(
-        problems=devices.taint_rule_problems, change_problems=_with(devices.taint_rule_problems)
-    ),
+    "deviceclasses.resource.k8s.io": Rules(problems=devices.class_problems),
+    "devicetaintrules.resource.k8s.io": Rules(problems=devices.taint_rule_problems),
     "resourceclaims.resource.k8s.io": Rules(
         defaults=claim_defaults,
         problems=devices.claim_problems,
@@ -216,12 +213,14 @@ _RULES: dict[str, Rules] = {
         defaults=claim_template_defaults, problems=devices.template_problems, change_problems=claim_changes
     ),
     "resourceslices.resource.k8s.io": Rules(
-        admit=admit_slice, problems=devices.slice_problems, change_problems=slice_changes
+        admit=admit_slice,
+        admit_change=admit_slice_change,
+        problems=devices.slice_problems,
+        change_problems=slice_changes,
     ),
     "poddisruptionbudgets.policy": Rules(
         admit=admission.admit_budget,
         problems=policies.budget_problems,
-        change_problems=_with(policies.budget_problems),
     ),
     "priorityclasses.scheduling.k8s.io": Rules(
         defaults=defaults.priority_class_defaults,

@@ -194,10 +194,15 @@ def change(
         new.update((k, v) for k, v in fields.items() if k not in ("metadata", "kind", "apiVersion"))
         if resource.has_status:
             _take(new, old, "status")
+        rules.defaults(new)
+        rules.admit_change(state, old, new)
     if {**new, "metadata": None} == {**old, "metadata": None} and metadata == _unversioned(old_metadata):
         return stored
     problems = metadata_problems(resource.plural, metadata)
-    problems += (rules.status_problems if subresource == "status" else rules.change_problems)(old, new)
+    if subresource == "status":
+        problems += rules.status_problems(old, new)
+    else:
+        problems += [*rules.problems(new), *rules.change_problems(old, new)]
     if problems:
         raise invalid(resource, name, problems)
     if resource.counts_generations and _spec_changed(resource, old, new):

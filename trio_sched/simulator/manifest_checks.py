@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from attrs import define, field
@@ -12,7 +12,9 @@ from trio_sched.documents.errors import shortened
 from trio_sched.errors import nearest_name
 from trio_sched.simulator.kind_rules import rules_of
 from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem
+from trio_sched.simulator.other_versions import to_stored
 from trio_sched.simulator.resource_types import ResourceType, TypeRegistry, custom_types
+from trio_sched.simulator.shared_parts import part_sharer
 from trio_sched.simulator.validation.decoding import decode, decode_custom
 from trio_sched.simulator.validation.metadata import metadata_problems
 from trio_sched.simulator.validation.shapes import fields_of, message_of_kind
@@ -131,6 +133,7 @@ class _Checker:
     checked: CheckedManifests = field(factory=CheckedManifests)
     _types: TypeRegistry = field(factory=TypeRegistry)
     _seen: dict[tuple[str, str, str], Manifest] = field(factory=dict)
+    _share_parts: Callable[[Json], None] = field(factory=part_sharer)
 
     def note_definition(self, fields: Json) -> None:
         """Know the kinds that *fields* define, if they are a definition."""
@@ -155,6 +158,7 @@ class _Checker:
             metadata.pop("namespace", None)
         elif not metadata.get("namespace"):
             metadata["namespace"] = "default"
+        manifest.fields = to_stored(resource, manifest.fields)
         rules = rules_of(resource)
         named = metadata if metadata.get("name") else {**metadata, "name": f"{metadata.get('generateName') or ''}xxxxx"}
         found = metadata_problems(resource.plural, named)
@@ -162,6 +166,9 @@ class _Checker:
         found += rules.problems(manifest.fields)
         self.problems += (manifest.problem(one.message, one.field) for one in found)
         if not found and self._is_new(manifest, resource):
+            if resource.collection == "pods":
+                self._share_parts(manifest.fields)
+            metadata.pop("managedFields", None)  # much of a dump, and nobody's here
             self.checked.manifests.append(manifest)
 
     def _unknown(self, manifest: Manifest) -> None:

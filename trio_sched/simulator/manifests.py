@@ -28,6 +28,7 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 _MOST_ENTRIES: Final = 50_000
 """More than the dump of any cluster has; a folder with more is the wrong one."""
 _SHOWN_PROBLEMS: Final = 100
+_SHOWN_TEXT: Final = 600
 
 
 @frozen(kw_only=True)
@@ -61,10 +62,10 @@ class ManifestProblem:
 
 
 class ManifestError(TrioSchedError):
-    """Manifests that cannot be read or stored; everything that is wrong with them."""
+    """Manifests that cannot be read or stored; everything that is wrong with them, file by file and line by line."""
 
     def __init__(self, problems: Iterable[ManifestProblem]) -> None:
-        self.problems = tuple(problems)
+        self.problems = tuple(sorted(problems, key=lambda one: (one.source, one.document, one.line)))
         super().__init__(self.problems)
 
     def __str__(self) -> str:
@@ -139,7 +140,8 @@ class Manifest:
         return shortened(printable(f"{self.fields.get('kind')} {name}".strip()))
 
     def problem(self, text: str, path: str = "") -> ManifestProblem:
-        """*text* about the field at *path*."""
+        """*text* about the field at *path*; what a mistake of 10,000 characters says is cut."""
+        text, path = shortened(text, _SHOWN_TEXT), shortened(path)
         if self.source is None:
             return ManifestProblem(text=text, what=self.what, path=path)
         root = self.source.root(self.document, self.items)
@@ -205,7 +207,11 @@ def _files_in(path: Path, problems: list[ManifestProblem]) -> list[Path]:
     """The files with manifests in a folder and those in it, but for hidden ones."""
     files: list[Path] = []
     entries = 0
-    for folder, folders, names in os.walk(path, onerror=lambda error: problems.append(_unreadable(str(path), error))):
+
+    def note(error: OSError) -> None:
+        problems.append(_unreadable(str(error.filename or path), error))
+
+    for folder, folders, names in os.walk(path, onerror=note):
         folders[:] = sorted(one for one in folders if not one.startswith("."))
         files += (Path(folder, one) for one in sorted(names) if one.endswith(SUFFIXES) and not one.startswith("."))
         entries += len(names) + len(folders)

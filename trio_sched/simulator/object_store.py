@@ -18,6 +18,9 @@ from trio_sched.errors import TrioSchedError
 Json = dict[str, Any]
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
+_CHANGES_WITH_LINES = 64
+"""How many changes keep the lines that watchers are given; encoding one anew copies the object."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -98,6 +101,10 @@ class Change:
             self._lines[key] = line
         return line
 
+    def forget_lines(self) -> None:
+        """Free what was encoded for watchers, all of whom have it by now; it is encoded anew for one that has not."""
+        self._lines = {}
+
 
 Listener = Callable[[Change], None]
 
@@ -148,6 +155,8 @@ class Collection:
             self.objects[current.key] = current
         history = self.history
         history.append(change)
+        if len(history) > _CHANGES_WITH_LINES:
+            history[-_CHANGES_WITH_LINES - 1].forget_lines()
         if len(history) > self.history_limit:
             self.oldest = history.popleft().current.version
         for listener in list(self.listeners.values()):

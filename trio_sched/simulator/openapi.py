@@ -1,11 +1,13 @@
-"""Just enough OpenAPI for kubectl: which operations take ``fieldValidation``.
+"""OpenAPI for kubectl: which operations take ``fieldValidation``, and the fields of every kind.
 
-kubectl reads it before it creates or applies. There are no schemas, so it builds patches from those compiled in.
+kubectl reads it before it creates or applies, and for ``explain``; there are no descriptions.
 """
 
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 from trio_sched.simulator.resource_types import ResourceType, TypeRegistry
+from trio_sched.simulator.validation.shapes import fields_of, message_of_kind, raw_table
 
 Json = dict[str, Any]
 
@@ -39,7 +41,71 @@ def openapi_document(types: TypeRegistry, group: str, version: str) -> Json | No
             "put": _operation(resource, "put"),
             "patch": _operation(resource, "patch"),
         }
-    return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": {}}}
+    return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": _schemas(resources)}}
+
+
+_SCALARS: Final[dict[str, Json]] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "double": {"type": "number", "format": "double"},
+    "bytes": {"type": "string", "format": "byte"},
+    "time": {"type": "string", "format": "date-time"},
+    "micro_time": {"type": "string", "format": "date-time"},
+    "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    "int_or_string": {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"},
+    "raw": {"type": "object"},
+}
+
+
+def _schemas(resources: list[ResourceType]) -> Json:
+    """The schemas of *resources* and of all that they are made of, by name."""
+    schemas: Json = {}
+    for resource in resources:
+        message = message_of_kind(resource.api_version, resource.kind)
+        kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+        for needed in _reachable(message):
+            schemas.setdefault(needed, _schema(needed))
+        schemas[message] = {**_schema(message), "x-kubernetes-group-version-kind": [kind]}
+    return schemas
+
+
+@cache
+def _reachable(message: str) -> frozenset[str]:
+    found: set[str] = set()
+    waiting = [message]
+    while waiting:
+        one = waiting.pop()
+        if one in raw_table() and one not in found:
+            found.add(one)
+            waiting += (field.type.split()[-1] for field in fields_of(one).values())
+    return frozenset(found)
+
+
+@cache
+def _schema(message: str) -> Json:
+    fields = fields_of(message)
+    if not fields:  # a custom resource
+        return {"type": "object"}
+    properties = {}
+    for name, field in fields.items():
+        shown = dict(_type(field.type))
+        if field.patch_strategy:
+            shown["x-kubernetes-patch-strategy"] = field.patch_strategy
+        if field.merge_key:
+            shown["x-kubernetes-patch-merge-key"] = field.merge_key
+        properties[name] = shown
+    return {"type": "object", "properties": properties}
+
+
+def _type(type_: str) -> Json:
+    container, _, inner = type_.partition(" ")
+    if container == "list":
+        return {"type": "array", "items": _type(inner)}
+    if container == "map":
+        return {"type": "object", "additionalProperties": _type(inner)}
+    return _SCALARS.get(type_) or {"allOf": [{"$ref": f"#/components/schemas/{type_}"}]}
 
 
 def _operation(resource: ResourceType, action: str) -> Json:

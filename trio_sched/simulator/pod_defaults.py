@@ -33,6 +33,9 @@ def fill_pod(spec: Json) -> None:
 
 def fill_spec(spec: Json) -> None:
     """Give the *spec* of a pod or of a template the defaults that both have; it must be the caller's own."""
+    # serviceAccount is the old name of serviceAccountName; both are shown.
+    if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
     fill(spec, "restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     fill(spec, "dnsPolicy", "ClusterFirst")
@@ -117,7 +120,7 @@ def _fill_volume(volume: Json) -> None:
 
 def admit_service_account(spec: Json) -> None:
     """What the admission plugin ServiceAccount sets in a pod."""
-    fill(spec, "serviceAccountName", spec.get("serviceAccount") or "default")
+    fill(spec, "serviceAccountName", "default")
     spec["serviceAccount"] = spec["serviceAccountName"]
 
 

@@ -12,6 +12,7 @@ from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.messages import Request
 from trio_sched.simulator.negotiation import Accepted
 from trio_sched.simulator.object_store import Collection, HistoryLost, StoredObject
+from trio_sched.simulator.other_versions import shape_of
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.selectors import Predicate, SelectorError, both, field_selector, label_selector
 from trio_sched.simulator.status_errors import (
@@ -24,7 +25,7 @@ from trio_sched.simulator.status_errors import (
     unsupported,
 )
 from trio_sched.simulator.targets import Target
-from trio_sched.simulator.views import EventsView, MetadataView, PlainView, TableView, View
+from trio_sched.simulator.views import MetadataView, OtherVersionView, PlainView, TableView, View
 from trio_sched.simulator.watching import WatchStream
 
 Json = dict[str, Any]
@@ -49,8 +50,8 @@ def view_of(state: ClusterState, resource: ResourceType, accepted: Accepted, req
         return TableView(resource, request.parameters.get("includeObject") or "Metadata", state.now())
     if accepted.form == "metadata":
         return MetadataView()
-    if resource.group == "events.k8s.io":
-        return EventsView()
+    if shape_of(resource) is not None:
+        return OtherVersionView(resource)
     return PlainView(resource)
 
 

@@ -19,6 +19,7 @@ class ResourceType:
         counts_generations: ``metadata.generation`` is kept, rising when the spec changes.
         blind_updates: a PUT without ``resourceVersion`` is accepted.
         keeps_status_on_create: a creator may set ``status`` (kubelets create their node so).
+        computed: objects are made of others when they are asked for; nobody writes them.
     """
 
     group: str
@@ -34,6 +35,7 @@ class ResourceType:
     blind_updates: bool = True
     keeps_status_on_create: bool = False
     custom: bool = False
+    computed: bool = False
     api_version: str = field(init=False)
     qualified: str = field(init=False)
     prefix: bytes = field(init=False)
@@ -68,8 +70,9 @@ class ResourceType:
 
 # A line per group ("-": the core group) with its versions, preferred first; below it one per resource: plural, kind,
 # n(amespaced) or c(luster-wide), short names, subresources (see `subresources`), flags.
+# CONTAINERS: what would need a container.
 # Flags: g = counts generations, r = PUT needs a resourceVersion, a = in kubectl's category "all",
-# k = status may be set at creation.
+# k = status may be set at creation, c = computed.
 _TABLE = """
 - v1
   bindings                        Binding                        n -        -                       -
@@ -78,15 +81,15 @@ _TABLE = """
   events                          Event                          n ev       -                       -
   limitranges                     LimitRange                     n limits   -                       -
   namespaces                      Namespace                      c ns       status,finalize         -
-  nodes                           Node                           c no       status                  k
+  nodes                           Node                           c no       status,proxy            k
   persistentvolumeclaims          PersistentVolumeClaim          n pvc      status                  -
   persistentvolumes               PersistentVolume               c pv       status                  -
-  pods                            Pod                            n po       status,binding,eviction ag
+  pods                            Pod                            n po       status,binding,eviction,CONTAINERS ag
   podtemplates                    PodTemplate                    n -        -                       g
   replicationcontrollers          ReplicationController          n rc       status,scale            ag
   resourcequotas                  ResourceQuota                  n quota    status                  -
   secrets                         Secret                         n -        -                       -
-  serviceaccounts                 ServiceAccount                 n sa       -                       -
+  serviceaccounts                 ServiceAccount                 n sa       token                   -
   services                        Service                        n svc      status                  a
 admissionregistration.k8s.io v1
   mutatingwebhookconfigurations   MutatingWebhookConfiguration   c -        -                       g
@@ -101,7 +104,7 @@ apps v1
   deployments                     Deployment                     n deploy   status,scale            ag
   replicasets                     ReplicaSet                     n rs       status,scale            agr
   statefulsets                    StatefulSet                    n sts      status,scale            agr
-autoscaling v2
+autoscaling v2,v1
   horizontalpodautoscalers        HorizontalPodAutoscaler        n hpa      status                  a
 batch v1
   cronjobs                        CronJob                        n cj       status                  ag
@@ -121,6 +124,9 @@ networking.k8s.io v1
   ingressclasses                  IngressClass                   c -        -                       g
   ingresses                       Ingress                        n ing      status                  g
   networkpolicies                 NetworkPolicy                  n netpol   -                       g
+metrics.k8s.io v1beta1
+  nodes                           NodeMetrics                    c -        -                       c
+  pods                            PodMetrics                     n -        -                       c
 node.k8s.io v1
   runtimeclasses                  RuntimeClass                   c -        -                       -
 policy v1
@@ -152,6 +158,9 @@ storage.k8s.io v1
 """
 
 
+_OF_CONTAINERS = "attach,ephemeralcontainers,exec,log,portforward,proxy"
+
+
 def _read_table() -> Iterator[ResourceType]:
     group = versions = ""
     for line in _TABLE.strip().split("\n"):
@@ -169,11 +178,12 @@ def _read_table() -> Iterator[ResourceType]:
                 namespaced=scope == "n",
                 short_names=_listed(short_names),
                 categories=("all",) if "a" in flags else (),
-                subresources=_listed(subresources),
+                subresources=_listed(subresources.replace("CONTAINERS", _OF_CONTAINERS)),
                 storage="events" if plural == "events" else "",
                 counts_generations="g" in flags,
                 blind_updates="r" not in flags,
                 keeps_status_on_create="k" in flags,
+                computed="c" in flags,
             )
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from trio_sched.documents.errors import shortened
-from trio_sched.simulator import event_shapes
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.cluster_state import object_key
 from trio_sched.simulator.lifecycle import create, serve_definition, write_fields
 from trio_sched.simulator.manifest_checks import CheckedManifests, check_manifests
 from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem, Source, read_manifests
+from trio_sched.simulator.other_versions import to_stored
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import ApiError
 
@@ -75,8 +75,7 @@ def _store(server: ApiServer, manifest: Manifest) -> None:
     namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
     if namespace:
         _ensure_namespace(server, namespace)
-    if resource.group == "events.k8s.io":
-        fields = event_shapes.to_core(fields)
+    fields = to_stored(resource, fields)
     if metadata.get("uid") and metadata.get("name"):
         _restore(server, resource, namespace, fields)
     else:

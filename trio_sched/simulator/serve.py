@@ -13,6 +13,8 @@ from hypercorn.typing import Framework
 
 from trio_sched.simulator.api_server import ApiServer, ServerStopped
 from trio_sched.simulator.faults import ReplyDropped
+from trio_sched.simulator.messages import Response
+from trio_sched.simulator.status_errors import internal_error, no_containers
 from trio_sched.simulator.watching import StreamCut
 
 Scope = MutableMapping[str, Any]
@@ -89,9 +91,12 @@ async def _application(server: ApiServer, scope: Scope, receive: Receive, send: 
     if scope["type"] == "lifespan":
         await live(receive, send)
         return
+    if scope["type"] == "websocket":
+        await _refuse_websocket(scope, send)
+        return
     body = await read_body(receive)
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-    query = scope["query_string"].decode("ascii")
+    query = scope["query_string"].decode("latin-1")
     try:
         response = await server.handle(scope["method"], scope["path"], query, headers, body)
     except (ServerStopped, ReplyDropped):
@@ -99,7 +104,11 @@ async def _application(server: ApiServer, scope: Scope, receive: Receive, send: 
         promised = [(b"content-length", b"1")]
         await send({"type": "http.response.start", "status": 200, "headers": promised})
         return
-    answered = [(name.encode("ascii"), value.encode("ascii")) for name, value in response.headers.items()]
+    except Exception as error:  # a fault of this server must not look like the user's
+        details = log.isEnabledFor(logging.DEBUG)
+        log.error("%s %s failed: %s: %s", scope["method"], scope["path"], type(error).__name__, error, exc_info=details)
+        response = Response(500, internal_error(error).body())
+    answered = [(name.encode("ascii"), value.encode("latin-1", "replace")) for name, value in response.headers.items()]
     if isinstance(response.body, bytes):
         answered.append((b"content-length", str(len(response.body)).encode("ascii")))
         await send({"type": "http.response.start", "status": response.status, "headers": answered})
@@ -117,6 +126,17 @@ async def _application(server: ApiServer, scope: Scope, receive: Receive, send: 
         finally:
             response.body.close()
         nursery.cancel_scope.cancel()
+
+
+async def _refuse_websocket(scope: Scope, send: Send) -> None:
+    """What clients of exec, attach and port-forward ask with first; they ask without a websocket next."""
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": 1000})
+        return
+    body = no_containers().body()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode("ascii"))]
+    await send({"type": "websocket.http.response.start", "status": 400, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": body})
 
 
 async def live(receive: Receive, send: Send) -> None:

@@ -174,6 +174,19 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
+def no_containers() -> ApiError:
+    """The request needs a container, and the pods of a simulated cluster have none."""
+    return bad_request(
+        "the pods of this cluster are pretended: no container runs, so there is none to log, attach to or connect with"
+    )
+
+
+def internal_error(error: Exception) -> ApiError:
+    """The server has failed."""
+    message = f"Internal error occurred: {type(error).__name__}: {error}"
+    return ApiError(500, "InternalError", message)
+
+
 def expired(message: str) -> ApiError:
     """The requested version is older than the history that is kept."""
     return ApiError(410, "Expired", message)

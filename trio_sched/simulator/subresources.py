@@ -12,6 +12,7 @@ from attrs import frozen
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.messages import Request, Response
 from trio_sched.simulator.pod_subresources import serve_binding, serve_eviction
+from trio_sched.simulator.pretended import serve_token, serve_without_container
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.scaling import serve_scale
 from trio_sched.simulator.targets import Target
@@ -50,5 +51,14 @@ SUBRESOURCES: Final[Mapping[str, Subresource]] = {
     "finalize": Subresource(verbs={"PUT": "update"}),
     "binding": Subresource(verbs={"POST": "bind"}, kind=("", "v1", "Binding"), serve=serve_binding),
     "eviction": Subresource(verbs={"POST": "evict"}, kind=("policy", "v1", "Eviction"), serve=serve_eviction),
+    "token": Subresource(
+        verbs={"POST": "create"}, kind=("authentication.k8s.io", "v1", "TokenRequest"), serve=serve_token
+    ),
+    "log": Subresource(verbs={"GET": "get"}, serve=serve_without_container),
+    "ephemeralcontainers": Subresource(verbs=_READ_WRITE, serve=serve_without_container),
+    **{
+        name: Subresource(verbs={"GET": "get", "POST": "create"}, serve=serve_without_container)
+        for name in ("exec", "attach", "portforward", "proxy")
+    },
 }
 """Every subresource by its name in paths."""

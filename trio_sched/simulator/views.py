@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import msgspec
 import yaml
 
-from trio_sched.simulator import event_shapes
 from trio_sched.simulator.object_store import Change, ChangeType, StoredObject
+from trio_sched.simulator.other_versions import from_stored
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.tables import table_columns, table_row
 
@@ -84,15 +84,17 @@ class ReshapedView(ABC):
         return _encode({"type": kind, "object": self.shape(stored)}) + b"\n"
 
 
-class EventsView(ReshapedView):
-    """Events as events.k8s.io/v1 shows them."""
+class OtherVersionView(ReshapedView):
+    """Objects as *resource*, a version with another shape than the stored one, shows them."""
 
-    list_kind = "EventList"
-    list_api_version = "events.k8s.io/v1"
+    def __init__(self, resource: ResourceType) -> None:
+        self._resource = resource
+        self.list_kind, self.list_api_version = f"{resource.kind}List", resource.api_version
 
     def shape(self, stored: StoredObject) -> Json:
-        """The form of one event."""
-        return {"kind": "Event", "apiVersion": "events.k8s.io/v1", **event_shapes.from_core(stored.fields)}
+        """The form of one object."""
+        shown = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
+        return {**shown, **from_stored(self._resource, stored.fields)}
 
 
 class MetadataView(ReshapedView):

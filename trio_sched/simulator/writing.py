@@ -4,13 +4,13 @@ from typing import Any
 
 import msgspec
 
-from trio_sched.simulator import event_shapes
 from trio_sched.simulator.applying import apply_configuration
 from trio_sched.simulator.cluster_state import ClusterState
 from trio_sched.simulator.lifecycle import DeleteOptions, change, create, delete, require
 from trio_sched.simulator.messages import Request
 from trio_sched.simulator.negotiation import media_type, read_body, read_object
 from trio_sched.simulator.object_store import StoredObject
+from trio_sched.simulator.other_versions import from_stored, to_stored
 from trio_sched.simulator.patches import (
     APPLY_PATCH,
     JSON_PATCH,
@@ -62,7 +62,7 @@ def read_fields(resource: ResourceType, request: Request) -> Json:
         )
         raise bad_request(message)
     fields = understood(resource, fields, request)
-    return event_shapes.to_core(fields) if resource.group == "events.k8s.io" else fields
+    return to_stored(resource, fields)
 
 
 def understood(resource: ResourceType, fields: Json, request: Request) -> Json:
@@ -141,8 +141,7 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
     current = _shown(resource, stored)
     fields = patched(resource, target.name, current, patch, kind)
     fields = understood(resource, fields, request)
-    if resource.group == "events.k8s.io":
-        fields = event_shapes.to_core(fields)
+    fields = to_stored(resource, fields)
     _check_identity(resource, target.name, fields)
     # A patch without a version is applied to the stored version, which was read in this same step.
     fields["metadata"].setdefault("resourceVersion", str(stored.version))
@@ -152,7 +151,7 @@ def patch_object(state: ClusterState, target: Target, request: Request) -> tuple
 def _shown(resource: ResourceType, stored: StoredObject) -> Json:
     """A copy of an object's fields in the shape of *resource*'s version, for a patch to work on."""
     copied: Json = _decode(b"{" + stored.tail)
-    return event_shapes.from_core(copied) if resource.group == "events.k8s.io" else copied
+    return from_stored(resource, copied)
 
 
 def patched(resource: ResourceType, name: str, current: Json, patch: Any, kind: str) -> Json:

@@ -117,8 +117,24 @@ class NodeColumns:
         return self._table.resources.values
 
     def resource_row(self, name: str) -> int | None:
-        """The row of resource *name*; None if no node offers any of it."""
+        """The row of resource *name*; None if no node offers any of it: for extended ones, see `allocatable_of`."""
         return self._table.resources.get(name)
+
+    def allocatable_of(self, resource: str) -> Int64Array:
+        """Shape (nodes,): how much of *resource* pods may use; 0 where it is not offered."""
+        return self._row_of(resource, self._table.views.allocatable)
+
+    def requested_of(self, resource: str) -> Int64Array:
+        """Shape (nodes,): how much of *resource* the pods on the node request; 0 if no node offers it."""
+        return self._row_of(resource, self._table.views.requested)
+
+    def _row_of(self, resource: str, columns: Int64Array) -> Int64Array:
+        row = self._table.resources.get(resource)
+        if row is None:
+            nothing = np.zeros(len(self), dtype=np.int64)
+            nothing.setflags(write=False)
+            return nothing
+        return columns[row] if self.rows is None else columns[row, self.rows]
 
     @property
     def allocatable(self) -> Int64Array:
@@ -155,7 +171,8 @@ class NodeColumns:
         """Shape (nodes,): a number for the node object and its pods, for plugins that keep what they computed of them.
 
         A node has another version than before as soon as it, the set of its pods, or one of these pods has changed; no
-        two versions of a node have one number, those in the copies that preemption works on included.
+        two versions of a node have one number, those in the copies that preemption works on included. Two nodes may:
+        keep what you computed by the name of the node.
         """
         views = self._table.views
         column: Int64Array = np.maximum(views.node_generation, views.pod_objects_generation)
@@ -355,6 +372,11 @@ class NodeView:
     def labels(self) -> Mapping[str, str]:
         """Its labels."""
         return self._table.nodes[self._row].labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Its annotations."""
+        return self._table.nodes[self._row].annotations
 
     @property
     def taints(self) -> tuple[Taint, ...]:

@@ -13,13 +13,14 @@ plugin pytest-trio take its fixture ``autojump_clock``, outside of pytest `run_v
 from __future__ import annotations
 
 import gc
+import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import msgspec
 import trio
@@ -242,11 +243,11 @@ class VirtualCluster(ClusterAssertions):
             nodes = [stored.key for stored in self.api.store.collection("nodes").in_order()]
             if obj.node_name not in nodes:
                 raise UnknownNode(obj, nodes)
-        manifest = manifest_of(obj, self._custom_resources)
+        manifest = manifest_of(obj, self._known_resources)
         if isinstance(obj, Pod) and "priority" in manifest["spec"]:
             manifest["spec"]["priorityClassName"] = await self._priority_class(manifest["spec"].pop("priority"))
         body = await self._request("POST", self._path(manifest, in_collection=True), _without_uid(manifest))
-        return decode_like(body, obj, self._custom_resources)
+        return decode_like(body, obj, self._known_resources)
 
     async def _priority_class(self, value: int) -> str:
         name = f"priority-{value}" if value >= 0 else f"priority-minus-{-value}"
@@ -269,11 +270,11 @@ class VirtualCluster(ClusterAssertions):
         Raises:
             Refused: the server refused it.
         """
-        manifest = manifest_of(obj, self._custom_resources)
+        manifest = manifest_of(obj, self._known_resources)
         path = self._path(manifest) + (f"/{subresource}" if subresource else "")
         kind_of_patch = "strategic-merge-patch" if isinstance(obj, Pod | Node) else "merge-patch"
         body = await self._request("PATCH", path, changes, content_type=f"application/{kind_of_patch}+json")
-        return decode_like(body, obj, self._custom_resources)
+        return decode_like(body, obj, self._known_resources)
 
     async def delete(self, obj: KubeObject, *, grace_seconds: int | None = None) -> None:
         """Delete *obj*; a pod on a node goes when its grace period is over or its kubelet has stopped it.
@@ -282,7 +283,7 @@ class VirtualCluster(ClusterAssertions):
             Refused: the server refused it; the object does not exist, for instance.
         """
         options = {} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
-        await self._request("DELETE", self._path(manifest_of(obj, self._custom_resources)), options)
+        await self._request("DELETE", self._path(manifest_of(obj, self._known_resources)), options)
 
     async def replace(self, obj: _T) -> _T:
         """Replace the object of the same kind and name by *obj*, its status included; returns what was stored.
@@ -290,12 +291,12 @@ class VirtualCluster(ClusterAssertions):
         Raises:
             Refused: the server refused it.
         """
-        manifest = manifest_of(obj, self._custom_resources)
+        manifest = manifest_of(obj, self._known_resources)
         path = self._path(manifest)
         body = await self._request("PUT", path, _without_uid(manifest))
         if "status" in manifest:
             body = await self._request("PUT", f"{path}/status", _without_uid(manifest))
-        return decode_like(body, obj, self._custom_resources)
+        return decode_like(body, obj, self._known_resources)
 
     async def apply(self, change: ObjectChange) -> None:
         """Make one change of a history; what does not exist any more is left alone.
@@ -415,6 +416,16 @@ class VirtualCluster(ClusterAssertions):
 
     # --- the API ----------------------------------------------------------------------------------------------------
 
+    @property
+    def _known_resources(self) -> tuple[CustomResource[Any], ...]:
+        """Those of the test, and those that the plugins of its schedulers have declared."""
+        found = dict.fromkeys(self._custom_resources)
+        for process in self.schedulers:
+            if process.assembly is not None:
+                watched = process.assembly.loaded.wanted_kinds
+                found |= dict.fromkeys(kind for kind in watched if isinstance(kind, CustomResource))
+        return tuple(found)
+
     def _path(self, manifest: Json, *, in_collection: bool = False) -> str:
         api_version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
         resource = self.api.state.types.of_kind(api_version, kind)
@@ -430,8 +441,14 @@ class VirtualCluster(ClusterAssertions):
         response = await self.api.handle(method, path, "", {"content-type": content_type}, _encode(body))
         assert isinstance(response.body, bytes)  # only watches are streams
         if response.status >= 300:
-            raise Refused(f"{method} {path}", response.status, msgspec.json.decode(response.body)["message"])
+            message = msgspec.json.decode(response.body)["message"]
+            if missing := _no_namespace(message):
+                message += f"; make it first: await cluster.create(namespace({missing[1]!r}))"
+            raise Refused(f"{method} {path}", response.status, message)
         return response.body
+
+
+_no_namespace: Final = re.compile(r'namespaces "(.+)" not found').fullmatch
 
 
 def _without_uid(manifest: Json) -> Json:

@@ -196,6 +196,9 @@ def _where(cluster: _Cluster, pod: Pod) -> str:
         if pod.uid in process.assembly.waiting.by_uid:
             return "waits on permit"
         return "in no queue"
+    for process in cluster.schedulers:
+        if problem := process.problem:
+            return f"no scheduler runs: {process.identity} has ended with: {problem}"
     return "no scheduler runs"
 
 

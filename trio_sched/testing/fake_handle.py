@@ -277,6 +277,7 @@ class FakeHandle(FakeObjects):
         self, preemptor: Pod, victims: Sequence[Pod], node_name: str, plugin: str, *, in_background: bool
     ) -> Status | None:
         """Record the victims in *preempted* and return *preempt_status*."""
+        self._written.append(("Pod", "delete"))
         self.preempted.append((preemptor, tuple(victims), node_name))
         return self.preempt_status
 
@@ -323,6 +324,7 @@ class FakeHandle(FakeObjects):
 
     async def evict(self, pod: Pod) -> None:
         """Record the pod in *evicted*, or raise *refusal*."""
+        self._written.append(("Pod/eviction", "create"))
         if self.refusal is not None:
             raise self.refusal
         self.evicted.append(pod)

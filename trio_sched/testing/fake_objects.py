@@ -7,8 +7,10 @@ from itertools import count
 from typing import Any
 
 import msgspec
+import trio
 from attrs import define, field
 
+from trio_sched.daemon.kind_mistakes import write_key
 from trio_sched.daemon.object_writes import kind_to_write, plain_object, type_fields
 from trio_sched.daemon.watched_kinds import Watched, check_kind
 from trio_sched.plugin_api.custom_resources import CustomResource, as_json
@@ -39,6 +41,8 @@ class FakeObjects:
     """What `create`, `patch`, `delete` and `evict` raise, unless it is None."""
     while_waiting: Callable[[], None] = lambda: None
     """Called whenever a plugin waits in `changed`."""
+    _written: list[tuple[str, str]] = field(factory=list, init=False)
+    """What plugins have written, as in ``writes``, and the verb: for the conformance checks."""
     _versions: dict[Watched, tuple[int, tuple[Any, ...]]] = field(factory=dict, init=False)
     """By kind: its version, and the objects that it stands for."""
     _resource_versions: count[int] = field(factory=lambda: count(1000), init=False)
@@ -97,6 +101,7 @@ class FakeObjects:
 
     async def create(self, kind: Any, body: Any, *, namespace: str = "") -> Any:
         """Put the object into *known_objects*, or raise *refusal*; ``generateName`` gets a number."""
+        self._written.append((write_key(kind), "create"))
         if self.refusal is not None:
             raise self.refusal
         number = next(self._resource_versions)
@@ -121,6 +126,7 @@ class FakeObjects:
             ObjectGone: there is no such object.
             WriteConflict: it has another version than *patch*.
         """
+        self._written.append((write_key(kind, subresource), "patch"))
         if self.refusal is not None:
             raise self.refusal
         self.patched.append((kind, f"{namespace}/{name}".lstrip("/"), patch))
@@ -144,6 +150,7 @@ class FakeObjects:
         Raises:
             ObjectGone: there is no such object.
         """
+        self._written.append((write_key(kind), "delete"))
         if self.refusal is not None:
             raise self.refusal
         old = self._stored(kind, name, namespace)
@@ -157,13 +164,14 @@ class FakeObjects:
             raise ObjectGone(f"no {kind} is called {name}")
         return old
 
-    async def changed(self, kind: Any, name: str, *, timeout_seconds: float, namespace: str = "") -> bool:
+    async def changed(self, kind: Any, name: str = "", *, timeout_seconds: float, namespace: str = "") -> bool:
         """Advance *clock* by *timeout_seconds* and call *while_waiting*.
 
         Raises:
             KindNotWatched: as by `objects`.
         """
         self.objects(kind)
+        await trio.lowlevel.checkpoint()  # a test may cancel a task that waits again and again
         self.clock += timeout_seconds
         self.while_waiting()
         return True

@@ -34,7 +34,11 @@ _T = TypeVar("_T")
 
 
 def manifest_of(obj: Any, custom_resources: Iterable[CustomResource[Any]] = ()) -> Json:
-    """The manifest of *obj*, with what a server requires although no scheduler looks at it."""
+    """The manifest of *obj*, with what a server requires although no scheduler looks at it.
+
+    Raises:
+        TypeError: it is of no kind that is known.
+    """
     for resource in custom_resources:
         if isinstance(obj, resource.type):
             return {**type_fields(resource), **plain_object(resource, obj)}
@@ -56,6 +60,12 @@ def manifest_of(obj: Any, custom_resources: Iterable[CustomResource[Any]] = ()) 
         if type(obj) is kind.type and kind.type is not AnyObject:
             group = f"{kind.group}/{kind.version}" if kind.group else kind.version
             return {"apiVersion": group, "kind": name, **manifest}
+    if "apiVersion" not in manifest or "kind" not in manifest:
+        what = type(obj).__name__
+        raise TypeError(
+            f"what kind {what} is of is not known: no plugin watches a CustomResource of this type; name it "
+            "in custom_resources=, or give a manifest"
+        )
     return manifest
 
 

@@ -121,6 +121,11 @@ class SchedulerProcess:
         """Whether it has ended with an error that `failed` has not returned."""
         return self._failure is not None
 
+    @property
+    def problem(self) -> str:
+        """The text of that error; empty if there is none."""
+        return "" if self._failure is None else str(self._failure)
+
     async def failed(self) -> TrioSchedError:
         """Wait until it has ended with an error; returns it, after which `raise_failure` does not raise it.
 

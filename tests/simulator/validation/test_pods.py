@@ -6,7 +6,6 @@ from simulator_api import Json
 from trio_sched.simulator.pod_defaults import fill_spec
 from trio_sched.simulator.status_errors import FieldProblem
 from trio_sched.simulator.validation import pods
-from trio_sched.simulator.validation.pod_changes import update_problems
 
 
 def spec_of(**spec: Any) -> Json:
@@ -75,54 +74,3 @@ def test_violations_have_the_text_of_kube_apiserver(spec: Json, expected: str) -
     problems = [f"{problem.field}: {problem.message}" for problem in pod_problems(spec_of(**spec))]
     assert len(problems) == 1
     assert expected in problems[0]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"containers": container(image="app:2")},
-        {"activeDeadlineSeconds": 5},
-        {"terminationGracePeriodSeconds": 1},
-        {"tolerations": [{"key": "k", "operator": "Exists"}]},
-    ],
-)
-def test_some_fields_of_a_pod_may_change(change: Json) -> None:
-    assert update_problems(spec_of(), spec_of(**change)) == []
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"nodeName": "n"},
-        {"containers": container(name="other")},
-        {"priority": 7},
-        {"nodeSelector": {"a": "b"}},
-        {"schedulerName": "other"},
-    ],
-)
-def test_other_fields_of_a_pod_may_not_change(change: Json) -> None:
-    (problem,) = update_problems(spec_of(), spec_of(**change))
-    assert problem.field == "spec"
-    assert problem.message.startswith("Forbidden: pod updates may not change fields other than")
-
-
-def test_tolerations_can_be_added_but_not_taken_away() -> None:
-    have = [{"key": "k", "operator": "Exists"}]
-    (problem,) = update_problems(
-        spec_of(tolerations=have), spec_of(tolerations=[{"key": "other", "operator": "Exists"}])
-    )
-    assert problem.field == "spec.tolerations"
-
-
-def test_gates_can_be_removed_but_not_added() -> None:
-    gated, free = spec_of(schedulingGates=[{"name": "g"}]), spec_of()
-    assert update_problems(gated, free) == []
-    (problem,) = update_problems(free, gated)
-    assert problem.message == "Forbidden: only deletion is allowed, but found new scheduling gate 'g'"
-
-
-def test_a_gated_pod_may_still_choose_where_to_run() -> None:
-    gates = [{"name": "g"}]
-    assert (
-        update_problems(spec_of(schedulingGates=gates), spec_of(schedulingGates=gates, nodeSelector={"a": "b"})) == []
-    )

@@ -9,6 +9,7 @@ from typing import Final
 
 from trio_sched.simulator.status_errors import FieldProblem, bad_value, forbidden_field, required, too_long
 from trio_sched.simulator.validation import names
+from trio_sched.simulator.validation.metadata import immutable
 from trio_sched.simulator.validation.shapes import Json
 
 _MAX_BYTES: Final = 1 << 20
@@ -65,8 +66,14 @@ def _is_object(content: bytes) -> bool:
         return False
 
 
+def secret_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a Secret."""
+    yield from immutable(old, new, "type", path="")
+    yield from frozen_changes(old, new)
+
+
 def frozen_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
-    """What is wrong with a change of a ConfigMap or Secret, besides what is wrong with the new one."""
+    """What is wrong with a change of a ConfigMap or Secret."""
     detail = "field is immutable when `immutable` is set"
     if old.get("immutable"):
         if not new.get("immutable"):

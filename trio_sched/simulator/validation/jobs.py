@@ -247,7 +247,7 @@ def _time_zone_problems(zone: str | None, path: str) -> Iterator[FieldProblem]:
 
 
 def job_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
-    """What is wrong with a change of a Job, besides what is wrong with the new one."""
+    """What is wrong with a change of a Job."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     fixed = ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
     yield from immutable(before, after, *fixed)

@@ -105,8 +105,22 @@ def unique(values: list[str], path: str) -> Iterator[FieldProblem]:
 def immutable(old: Json, new: Json, *fields: str, path: str = "spec") -> Iterator[FieldProblem]:
     """Each of *fields* that differs between *old* and *new*, which are at *path*."""
     for field in fields:
-        if old.get(field) != new.get(field):
+        if not same(old.get(field), new.get(field)):
             yield bad_value(f"{path}.{field}" if path else field, new.get(field), "field is immutable")
+
+
+def same(left: object, right: object) -> bool:
+    """Whether two values are equal; what is empty equals what is left out."""
+    if left == right:
+        return True
+    if isinstance(left, dict) and isinstance(right, dict):
+        return all(same(left.get(name), right.get(name)) for name in {*left, *right})
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return left in _EMPTY and right in _EMPTY
+
+
+_EMPTY: Final[tuple[object, ...]] = (None, {}, [], "", 0, False)
 
 
 def forbidden_fields(value: Json, path: str, fields: tuple[str, ...], detail: str) -> Iterator[FieldProblem]:

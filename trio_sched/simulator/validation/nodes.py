@@ -60,8 +60,12 @@ def _resource_problems(status: Json) -> Iterator[FieldProblem]:
 
 def node_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
     """What is wrong with a change of a node."""
-    yield from node_problems(new)
-    before, after = old.get("spec") or {}, new.get("spec") or {}
+    before, after = old.get("spec") or {}, dict(new.get("spec") or {})
+    # One stands for the other where one is left out, and podCIDR is the one that counts.
+    if after.get("podCIDRs") and not after.get("podCIDR"):
+        after["podCIDR"] = after["podCIDRs"][0]
+    elif after.get("podCIDR") and after["podCIDR"] not in (after.get("podCIDRs") or ())[:1]:
+        after["podCIDRs"] = [after["podCIDR"]]
     for field in ("podCIDR", "podCIDRs", "providerID"):
         if before.get(field) and before.get(field) != after.get(field):
             detail = 'node updates may not change podCIDR except from "" to valid'

@@ -100,6 +100,13 @@ def _scope_requirement_problems(requirement: Json, hard: Json, path: str, select
             yield bad_value(f"{path}.operator", operator, "not a valid selector operator")
 
 
+def quota_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a ResourceQuota."""
+    before, after = ((fields.get("spec") or {}).get("scopes") or [] for fields in (old, new))
+    if set(before) != set(after):
+        yield bad_value("spec.scopes", after, "field is immutable")
+
+
 def limit_range_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new LimitRange."""
     seen: set[str] = set()

@@ -1,7 +1,7 @@
 """The fields of every kind and their types, and whether an object is made of them.
 
-``shapes.json`` says of each message which fields it has: name in JSON → number in protobuf, type, and the key by which
-the items of a list are merged. ``contrib/api_shapes`` writes it from a tree of Kubernetes.
+``shapes.json`` says of each message which fields it has: name in JSON → number in protobuf, type, and for fields that
+patches merge the key of their items and the strategy. ``contrib/api_shapes`` writes it from a tree of Kubernetes.
 
 Nearly all objects are right, so they are first converted to structs that msgspec makes of the table, in C; only what
 that refuses is walked through for messages.
@@ -49,15 +49,17 @@ class Field:
         type: ``string``, ``list core.v1.Container``, ``map quantity``…; a scalar's name or a message's, perhaps nested.
         merge_key: by what the items of the list are told apart in patches; empty for texts that are merged; None: the
             list is replaced.
+        patch_strategy: ``merge``, ``retainKeys``, both, or empty: as OpenAPI documents tell clients.
     """
 
     type: str
     merge_key: str | None = None
+    patch_strategy: str = ""
 
 
 @cache
 def raw_table() -> Mapping[str, Mapping[str, list[Any]]]:
-    """Message → name in JSON → number in protobuf, type, merge key if any; inlined messages as fields of their own."""
+    """Message → name in JSON → number in protobuf, type, perhaps merge key and strategy; inlined ones are fields."""
     table: Mapping[str, Mapping[str, list[Any]]] = json.loads(
         files("trio_sched.simulator.validation").joinpath("shapes.json").read_text(encoding="utf-8")
     )

@@ -17,7 +17,7 @@ from trio_sched.simulator.status_errors import (
     unsupported,
 )
 from trio_sched.simulator.validation import names
-from trio_sched.simulator.validation.metadata import immutable
+from trio_sched.simulator.validation.metadata import immutable, same
 from trio_sched.simulator.validation.numbers import negative_problems
 from trio_sched.simulator.validation.resources import quantity_problems
 from trio_sched.simulator.validation.selectors import (
@@ -138,7 +138,6 @@ def _source_problems(spec: Json, path: str, *, has_affinity: bool) -> Iterator[F
 
 def volume_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
     """What is wrong with a change of a PersistentVolume."""
-    yield from volume_problems(new)
     before, after = old.get("spec") or {}, new.get("spec") or {}
     for name in fields_of("core.v1.PersistentVolumeSource"):
         if before.get(name) != after.get(name):
@@ -196,8 +195,34 @@ def storage_class_problems(fields: Json) -> Iterator[FieldProblem]:
 
 def storage_class_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
     """What is wrong with a change of a storage class."""
-    yield from storage_class_problems(new)
     yield from immutable(old, new, "parameters", "provisioner", "reclaimPolicy", "volumeBindingMode", path="")
+
+
+def csi_driver_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a CSIDriver."""
+    yield from immutable(old.get("spec") or {}, new.get("spec") or {}, "attachRequired", "volumeLifecycleModes")
+
+
+def csi_node_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a CSINode: only the count of a driver's volumes may change."""
+    changed = {driver.get("name"): driver for driver in (new.get("spec") or {}).get("drivers") or ()}
+    for driver in (old.get("spec") or {}).get("drivers") or ():
+        after = changed.get(driver.get("name"), driver)
+        if any(not same(driver.get(field), after.get(field)) for field in ("nodeID", "topologyKeys")):
+            yield bad_value("spec.drivers", after, "field is immutable")
+
+
+def capacity_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a CSIStorageCapacity."""
+    for field in ("nodeTopology", "storageClassName"):
+        # An empty selector of nodes selects all, one that is left out none.
+        if old.get(field) != new.get(field):
+            yield bad_value(field, new.get(field), "field is immutable")
+
+
+def attachment_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a change of a VolumeAttachment."""
+    yield from immutable(old, new, "spec", path="")
 
 
 def csi_node_problems(fields: Json) -> Iterator[FieldProblem]:

@@ -171,12 +171,12 @@ def _running_for_ever(spec: Json, path: str, kind: str) -> Iterator[FieldProblem
 
 
 def selector_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
-    """What is wrong with a change of a Deployment, a ReplicaSet or a DaemonSet, besides what is wrong with the new."""
+    """What is wrong with a change of a Deployment, a ReplicaSet or a DaemonSet."""
     yield from immutable(old.get("spec") or {}, new.get("spec") or {}, "selector")
 
 
 def stateful_set_changes(old: Json, new: Json) -> Iterator[FieldProblem]:
-    """What is wrong with a change of a StatefulSet, besides what is wrong with the new one."""
+    """What is wrong with a change of a StatefulSet."""
     mutable = {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "minReadySeconds"}
     mutable.add("persistentVolumeClaimRetentionPolicy")
 

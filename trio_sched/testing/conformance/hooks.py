@@ -12,6 +12,7 @@ import trio
 from trio.testing import MockClock
 
 from trio_sched.daemon.hook_calls import make_call
+from trio_sched.daemon.kind_mistakes import declared_writes, undeclared_write
 from trio_sched.engine.bound_hooks import BoundHook, FilterHook
 from trio_sched.engine.filtering import run_pre_filters
 from trio_sched.engine.hook_failure import HookFailed, HookTimedOut
@@ -51,11 +52,18 @@ _LONGEST_WAIT_SECONDS: Final = 3600.0
 
 
 def hook_problems(subject: Subject) -> Iterator[str]:
-    """Failures and wrong answers of the hooks other than filter and score, and verdicts that cannot be explained."""
+    """Failures and wrong answers of the hooks other than filter and score, and verdicts that cannot be explained.
+
+    Also what they write without declaring it.
+    """
     trial = subject.fresh()
     columns = NodeColumns(trial.show(subject.cluster))
     for waiting in subject.pods:
         yield from call_hooks(trial.profile, columns, waiting)
+    declared = declared_writes(trial.plugin)
+    for written, verb in dict.fromkeys(trial.handle._written):
+        if (written, verb) not in declared:
+            yield undeclared_write(written, verb)
 
 
 def call_hooks(profile: Profile, columns: NodeColumns, waiting: Pod) -> Iterator[str]:

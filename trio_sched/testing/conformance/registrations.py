@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trio_sched.daemon.kind_mistakes import kind_mistakes
 from trio_sched.engine.hook_failure import HookFailed
 from trio_sched.engine.plugin_calls import call_hint
 from trio_sched.engine.plugin_errors import PluginError
@@ -15,12 +16,14 @@ from trio_sched.testing.conformance.subject import Subject
 
 def registration_problems(subject: Subject) -> Iterator[str]:
     """What is wrong with the registrations of a plugin, and with what its hint functions return."""
-    profile = subject.fresh().profile
+    trial = subject.fresh()
+    profile = trial.profile
     try:
         table = build_hint_table(profile)
     except PluginError as error:
         yield str(error)
         return
+    yield from kind_mistakes(trial.plugin, table.events_of(subject.name))
     waiting = pod("waiting")
     for entry in table.entries:
         changes = ((None, None), (None, waiting), (waiting, None)) if entry.event.resource == Resource.POD else ()
