@@ -39,6 +39,13 @@ DAEMON: Final = """\
 | --- | --- |
 | all plugins can be used | 0 |
 | at least one cannot: it is listed with its error | 1 |
+
+| `trio-sched compare` | code |
+| --- | --- |
+| every pod is on the same node | 0 |
+| pods are on other nodes, or others exist; no fewer are placed | 1 |
+| fewer pods are placed with the second | 2 |
+| something is wrong with the files or the command line | 3 |
 """
 
 

@@ -100,7 +100,7 @@ def test_a_misspelt_command_is_told_whatever_follows_it(word: str, capsys: Captu
 def test_an_argument_that_is_near_no_command_is_told_in_kube_schedulers_words(capsys: Capture) -> None:
     assert main(["foo", "bar"]) == ExitCode.FAILURE
     assert capsys.readouterr().err == (
-        "The commands are simulate, plugins, new-plugin, check-config, rbac, convert-config and completion; "
+        "The commands are simulate, compare, plugins, new-plugin, check-config, rbac, convert-config and completion; "
         "see trio-sched --help.\n"
         'Error: "kube-scheduler" does not take any arguments, got ["foo" "bar"]\n'
     )

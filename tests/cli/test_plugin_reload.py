@@ -11,7 +11,8 @@ import trio
 from trio.testing import MockClock
 
 from trio_sched.cli.plugin_selection import PluginSelection
-from trio_sched.cli.simulate import _Files, _settings, _watched
+from trio_sched.cli.simulate import _Files, _watched
+from trio_sched.cli.simulation import settings_of
 from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.wake_up import WakeUp
 from trio_sched.testing import VirtualCluster, pod, virtual_cluster
@@ -32,7 +33,7 @@ class NodeName:
 async def developing(folder: Path) -> AsyncIterator[tuple[VirtualCluster, SchedulerProcess]]:
     """A scheduler with the plugins of *folder*, which it reloads; there is no configuration file."""
     selection = PluginSelection(folders=[str(folder)])
-    read = partial(_settings, None, "", selection)
+    read = partial(settings_of, None, "", selection)
     async with virtual_cluster(nodes=1, scheduler=False) as cluster:
         cluster._settings = read()
         process = await cluster.start_scheduler(wait=False)

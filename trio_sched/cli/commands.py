@@ -29,6 +29,7 @@ class LazyCommand(NamedTuple):
 
 COMMANDS: Final = {
     "simulate": LazyCommand("simulate", "simulate", "Schedule a cluster from files on an embedded API server."),
+    "compare": LazyCommand("compare", "compare", "Schedule a cluster from files in two ways, and show what differs."),
     "plugins": LazyCommand("plugins", "plugins", "List the installed plugins."),
     "new-plugin": LazyCommand("new_plugin", "new_plugin", "Write a package with a plugin that works."),
     "check-config": LazyCommand(

@@ -1,6 +1,6 @@
 """The outcome of a simulation: placed and pending pods, evictions, and the usage of nodes."""
 
-import re
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -8,8 +8,10 @@ from typing import Any, Final
 import msgspec
 from attrs import field, frozen
 
+from trio_sched.cli.explanations import Explanation
+from trio_sched.cli.history import History, Timeline
+from trio_sched.cli.node_usage import NodeGroup, NodeReport, TypicalPods, group_nodes, report_node
 from trio_sched.objects.node import Node
-from trio_sched.objects.node_amounts import node_amounts
 from trio_sched.objects.pod import Pod
 from trio_sched.objects.pod_group import PodGroup
 from trio_sched.objects.pod_requests import is_extended, pod_resources
@@ -19,18 +21,7 @@ from trio_sched.simulator.object_store import ObjectStore
 
 Json = dict[str, Any]
 
-POOL_LABELS: Final = (
-    "trio-sched.dev/pool",
-    "cloud.google.com/gke-nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "kubernetes.azure.com/agentpool",
-    "karpenter.sh/nodepool",
-    "node.kubernetes.io/instance-type",
-)
-"""Labels that name the pool of a node; the first that a node has applies."""
-ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 _WORKLOAD_LABELS: Final = ("app.kubernetes.io/name", "app", "k8s-app")
-_PREEMPTED: Final = re.compile(r"Preempted by pod (?P<uid>\S+) on node (?P<node>\S+)")
 _decode_pod = msgspec.json.Decoder(Pod).decode
 _decode_node = msgspec.json.Decoder(Node).decode
 _decode_slice = msgspec.json.Decoder(ResourceSlice).decode
@@ -49,6 +40,8 @@ class Placement:
     workload: str
     node: str
     phase: str
+    seconds_to_schedule: float | None
+    """From its creation to its binding, in the cluster's time; None if it had its node at the beginning."""
 
 
 @frozen(kw_only=True)
@@ -70,6 +63,18 @@ class Eviction:
     by: str
     """Likewise, of the preemptor."""
     node: str
+    at_seconds: float
+    """After the beginning."""
+
+
+@frozen(kw_only=True)
+class TimeToSchedule:
+    """From the creation of pods to their binding, in seconds of the cluster's time."""
+
+    pods: int
+    p50: float
+    p99: float
+    longest: float
 
 
 @frozen(kw_only=True)
@@ -109,26 +114,6 @@ class Group:
 
 
 @frozen(kw_only=True)
-class Usage:
-    """The usage of one node, or of all nodes of a pool; milli-CPU, bytes, counts."""
-
-    pods: int
-    pods_allocatable: int
-    requested: Mapping[str, int]
-    allocatable: Mapping[str, int]
-
-
-@frozen(kw_only=True)
-class NodeReport:
-    """One node at the end."""
-
-    name: str
-    pool: str
-    zone: str
-    usage: Usage
-
-
-@frozen(kw_only=True)
 class Outcome:
     """The cluster at the end of a simulation."""
 
@@ -141,11 +126,17 @@ class Outcome:
     devices: tuple[Devices, ...]
     groups: tuple[Group, ...]
     nodes: tuple[NodeReport, ...]
-    pools: Mapping[str, Usage]
+    pools: tuple[NodeGroup, ...]
+    zones: tuple[NodeGroup, ...]
+    time_to_schedule: TimeToSchedule | None
+    """None if no pod was bound."""
+    timeline: Timeline
     simulated_seconds: float
     """From the beginning to the last change of a pod."""
     settled: bool
     """False if the cluster was still changing at the end."""
+    explanations: tuple[Explanation, ...] = ()
+    """Of the pods that were asked about."""
     resources: tuple[str, ...] = field(init=False)
     """What nodes offer besides pods: cpu, memory, then the extended resources."""
 
@@ -177,6 +168,7 @@ def read_outcome(
     *,
     settled: bool,
     gated: Mapping[str, str],
+    history: History,
 ) -> Outcome:
     """Read the pods and nodes of *store*.
 
@@ -186,6 +178,7 @@ def read_outcome(
         simulated_seconds: how long it took, in the cluster's time.
         settled: whether the cluster has stopped changing.
         gated: ``namespace/name`` of pods that wait before they are tried → why.
+        history: what has happened to the pods.
     """
     ours = frozenset(schedulers)
     pods = [_decode_pod(stored.encoded(b"{")) for stored in store.collection("pods").in_order()]
@@ -197,33 +190,37 @@ def read_outcome(
             by_node.setdefault(pod.node_name, []).append(pod)
         elif not pod.is_terminal:
             refused.setdefault(_why(pod, ours, gated), []).append(pod.key)
-    reports = tuple(_report(node, by_node.get(node.name, [])) for node in nodes)
+    requests = {pod.uid: pod_resources(pod).requested for pod in pods}
+    reports = tuple(report_node(node, by_node.get(node.name, ()), requests) for node in nodes)
+    typical = TypicalPods([requests[pod.uid] for pod in pods if not pod.is_terminal])
     waiting = (Waiting(reason=why[0], message=why[1], pods=tuple(keys)) for why, keys in refused.items())
     return Outcome(
-        placements=tuple(_placement(pod) for pod in pods if pod.node_name),
+        placements=tuple(_placement(pod, history) for pod in pods if pod.node_name),
         waiting=tuple(sorted(waiting, key=lambda group: -len(group.pods))),
         claims=tuple(_claims(store)),
         devices=tuple(_devices(store, {report.name: report.pool for report in reports})),
         groups=tuple(_groups(store, pods)),
-        evictions=tuple(_evictions(store, {pod.uid: pod.key for pod in pods})),
+        evictions=tuple(
+            Eviction(pod=one.victim, by=history.key_of(one.preemptor), node=one.node, at_seconds=one.seconds)
+            for one in history.preemptions
+        ),
         nodes=reports,
-        pools={
-            pool: _total(report.usage for report in reports if report.pool == pool)
-            for pool in sorted({report.pool for report in reports})
-        },
+        pools=tuple(group_nodes(reports, lambda report: report.pool, typical)),
+        zones=tuple(group_nodes(reports, lambda report: report.zone, typical)),
+        time_to_schedule=_time_to_schedule(history),
+        timeline=history.timeline(requests),
         simulated_seconds=simulated_seconds,
         settled=settled,
     )
 
 
-def _evictions(store: ObjectStore, keys: Mapping[str, str]) -> Iterator[Eviction]:
-    """The preemptions in the scheduler's events."""
-    for stored in store.collection("events").in_order():
-        told = _PREEMPTED.match(stored.fields.get("message") or "")
-        if stored.fields.get("reason") == "Preempted" and told is not None:
-            victim = stored.fields["involvedObject"]
-            by = keys.get(told["uid"], f"a pod that is gone ({told['uid']})")
-            yield Eviction(pod=f"{victim['namespace']}/{victim['name']}", by=by, node=told["node"])
+def _time_to_schedule(history: History) -> TimeToSchedule | None:
+    seconds = sorted(one.seconds_to_schedule for one in history.lives.values() if one.seconds_to_schedule is not None)
+    if not seconds:
+        return None
+    # The nearest rank: a duration that a pod really had.
+    p50, p99 = (seconds[math.ceil(share * len(seconds)) - 1] for share in (0.5, 0.99))
+    return TimeToSchedule(pods=len(seconds), p50=p50, p99=p99, longest=seconds[-1])
 
 
 def _claims(store: ObjectStore) -> Iterator[Claims]:
@@ -290,13 +287,15 @@ def _groups(store: ObjectStore, pods: Iterable[Pod]) -> Iterator[Group]:
         )
 
 
-def _placement(pod: Pod) -> Placement:
+def _placement(pod: Pod, history: History) -> Placement:
+    life = history.lives.get(pod.uid)
     return Placement(
         namespace=pod.namespace,
         pod=pod.name,
         workload=_workload(pod),
         node=pod.node_name,
         phase=pod.status.phase,
+        seconds_to_schedule=None if life is None else life.seconds_to_schedule,
     )
 
 
@@ -310,46 +309,13 @@ def _workload(pod: Pod) -> str:
 
 
 def _why(pod: Pod, ours: frozenset[str], gated: Mapping[str, str]) -> tuple[str, str]:
+    if pod.scheduler_name not in ours:
+        return "OtherScheduler", f"waits for the scheduler {pod.scheduler_name!r}, which does not run here"
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled":
             return condition.reason, condition.message
-    if pod.scheduler_name not in ours:
-        return "OtherScheduler", f"waits for the scheduler {pod.scheduler_name!r}, which does not run here"
     if pod.metadata.deletion_timestamp is not None:
         return "Terminating", "is being deleted"
     if pod.key in gated:
         return "Gated", gated[pod.key]
     return "Undecided", "has not been tried yet"
-
-
-def _report(node: Node, pods: list[Pod]) -> NodeReport:
-    amounts, pods_allocatable = node_amounts(node)
-    names = ("cpu", "memory", *(name for name, _amount in amounts.scalars if is_extended(name)))
-    present = [pod for pod in pods if not pod.is_terminal]
-    requested: Counter[str] = Counter()
-    for pod in present:
-        wanted = pod_resources(pod).requested
-        requested.update({name: wanted.amount(name) for name in names})
-    return NodeReport(
-        name=node.name,
-        pool=next((node.labels[label] for label in POOL_LABELS if label in node.labels), "-"),
-        zone=node.labels.get(ZONE_LABEL, "-"),
-        usage=Usage(
-            pods=len(present),
-            pods_allocatable=pods_allocatable,
-            requested={name: requested[name] for name in names},
-            allocatable={name: amounts.amount(name) for name in names},
-        ),
-    )
-
-
-def _total(usages: Iterable[Usage]) -> Usage:
-    pods = pods_allocatable = 0
-    requested: Counter[str] = Counter()
-    allocatable: Counter[str] = Counter()
-    for usage in usages:
-        pods += usage.pods
-        pods_allocatable += usage.pods_allocatable
-        requested.update(usage.requested)
-        allocatable.update(usage.allocatable)
-    return Usage(pods=pods, pods_allocatable=pods_allocatable, requested=requested, allocatable=allocatable)

@@ -1,77 +1,43 @@
-"""An `Outcome` as tables for the terminal, and as plain data for JSON and YAML."""
+"""An `Outcome` as tables for the terminal; large clusters are summarised."""
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sized
+from typing import Final
 
-from attrs import asdict
-from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from trio_sched.cli.outcome import Outcome, Placement, Usage
-
-Json = dict[str, Any]
+from trio_sched.cli.explanations import explanation_as_tables
+from trio_sched.cli.node_usage import NodeGroup, Usage
+from trio_sched.cli.outcome import Outcome, Placement
+from trio_sched.cli.tables import table
+from trio_sched.cli.units import amount, duration, heading
 
 _EXAMPLES: Final = 3
-_GIB: Final = 1024**3
+_ALL_NODES: Final = 100
+"""Clusters with more are summarised."""
+_MOST_USED: Final = 20
+_ROWS: Final = 50
+"""Of workloads, reasons and preemptions."""
 
 
-def outcome_as_data(outcome: Outcome) -> Json:
-    """*outcome* for JSON and YAML; CPU in milli-CPU, memory in bytes."""
-    return {
-        "summary": {
-            "nodes": len(outcome.nodes),
-            "placed": len(outcome.placements),
-            "pending": outcome.waiting_pods,
-            "settled": outcome.settled,
-            "simulatedSeconds": round(outcome.simulated_seconds, 3),
-        },
-        "placements": [asdict(placement) for placement in outcome.placements],
-        "pending": [
-            {"reason": group.reason, "message": group.message, "pods": list(group.pods)} for group in outcome.waiting
-        ],
-        "claims": [
-            {
-                "namespace": one.namespace,
-                "storageClass": one.storage_class,
-                "bound": one.bound,
-                "pending": one.pending,
-            }
-            for one in outcome.claims
-        ],
-        "devices": [asdict(one) for one in outcome.devices],
-        "podGroups": [
-            {
-                "namespace": one.namespace,
-                "name": one.name,
-                "minCount": one.min_count,
-                "placed": one.placed,
-                "pending": one.pending,
-                "message": one.message,
-            }
-            for one in outcome.groups
-        ],
-        "preempted": [asdict(eviction) for eviction in outcome.evictions],
-        "pools": [{"name": name, **_usage_as_data(usage)} for name, usage in outcome.pools.items()],
-        "nodes": [
-            {"name": node.name, "pool": node.pool, "zone": node.zone, **_usage_as_data(node.usage)}
-            for node in outcome.nodes
-        ],
-    }
-
-
-def outcome_as_tables(outcome: Outcome, *, every_pod: bool) -> Iterator[RenderableType]:
+def outcome_as_tables(outcome: Outcome, *, every_pod: bool, every_node: bool) -> Iterator[RenderableType]:
     """*outcome* as tables: nodes, placements, evictions and so on.
 
     Args:
         outcome: what to show.
         every_pod: also list where each pod is, instead of summing them up by workload only.
+        every_node: list all nodes, however many there are.
     """
-    yield _placements_by_pod(outcome) if every_pod else _placements_by_workload(outcome)
-    yield _nodes(outcome)
-    yield _pools(outcome)
+    if every_pod:
+        yield _placements_by_pod(outcome)
+    else:
+        yield from _placements_by_workload(outcome)
+    yield from _nodes(outcome, every_node=every_node)
+    yield _node_groups("Pools", "POOL", outcome.pools, outcome.resources)
+    if {zone.name for zone in outcome.zones} != {"-"}:
+        yield _node_groups("Zones", "ZONE", outcome.zones, outcome.resources)
     if outcome.claims:
         yield _claims(outcome)
     if outcome.devices:
@@ -79,36 +45,23 @@ def outcome_as_tables(outcome: Outcome, *, every_pod: bool) -> Iterator[Renderab
     if outcome.groups:
         yield _groups(outcome)
     if outcome.evictions:
-        yield _evictions(outcome)
+        yield from _evictions(outcome)
     if outcome.waiting:
-        yield _waiting(outcome)
+        yield from _waiting(outcome)
+    for one in outcome.explanations:
+        yield from explanation_as_tables(one, every_node=every_node)
     yield _summary(outcome)
 
 
-def _usage_as_data(usage: Usage) -> Json:
-    return {
-        "pods": usage.pods,
-        "podsAllocatable": usage.pods_allocatable,
-        "requested": dict(usage.requested),
-        "allocatable": dict(usage.allocatable),
-    }
-
-
-def _table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    return table
-
-
-def _placements_by_workload(outcome: Outcome) -> Table:
-    table = _table("Placements", "NAMESPACE", "WORKLOAD", "PODS", "NODES", "WHERE", "ZONES", right=("PODS", "NODES"))
+def _placements_by_workload(outcome: Outcome) -> Iterator[RenderableType]:
+    rows = table("Placements", "NAMESPACE", "WORKLOAD", "PODS", "NODES", "WHERE", "ZONES", right=("PODS", "NODES"))
     pool_of = {node.name: node.pool for node in outcome.nodes}
     zone_of = {node.name: node.zone for node in outcome.nodes}
     workloads: dict[tuple[str, str], list[Placement]] = {}
     for placement in outcome.placements:
         workloads.setdefault((placement.namespace, placement.workload), []).append(placement)
-    for (namespace, workload), placements in sorted(workloads.items()):
+    largest = sorted(workloads.items(), key=lambda item: -len(item[1]))[:_ROWS]
+    for (namespace, workload), placements in sorted(largest):
         nodes = {placement.node for placement in placements}
         if len(nodes) == 1:
             where = f"node {nodes.pop()}"
@@ -119,74 +72,94 @@ def _placements_by_workload(outcome: Outcome) -> Table:
             count = len(nodes)
         zones = Counter(zone_of.get(placement.node, "-") for placement in placements)
         spread = ", ".join(f"{zone} {number}" for zone, number in sorted(zones.items()))
-        table.add_row(namespace, workload, str(len(placements)), str(count), where, spread)
-    return table
+        rows.add_row(namespace, workload, str(len(placements)), str(count), where, spread)
+    yield rows
+    if more := len(workloads) - len(largest):
+        yield Text(f"and {more} smaller workloads; --pods shows every pod")
 
 
 def _placements_by_pod(outcome: Outcome) -> Table:
-    table = _table("Placements", "NAMESPACE", "POD", "NODE", "PHASE")
+    rows = table("Placements", "NAMESPACE", "POD", "NODE", "PHASE")
     for one in outcome.placements:
-        table.add_row(one.namespace, one.pod, one.node, one.phase)
-    return table
+        rows.add_row(one.namespace, one.pod, one.node, one.phase)
+    return rows
 
 
-def _nodes(outcome: Outcome) -> Table:
-    numbers = ("PODS", *map(_heading, outcome.resources))
-    table = _table("Nodes (requested of allocatable)", "NODE", "POOL", "ZONE", *numbers, right=numbers)
-    for node in sorted(outcome.nodes, key=lambda node: (node.pool, node.name)):
-        table.add_row(node.name, node.pool, node.zone, *_shares(node.usage, outcome.resources))
-    return table
+def _nodes(outcome: Outcome, *, every_node: bool) -> Iterator[RenderableType]:
+    numbers = ("PODS", *map(heading, outcome.resources))
+    is_summary = len(outcome.nodes) > _ALL_NODES and not every_node
+    if is_summary:
+        title = f"The {_MOST_USED} most used of {len(outcome.nodes)} nodes (requested of allocatable)"
+        shown = sorted(outcome.nodes, key=lambda node: (-node.use, node.pool, node.name))[:_MOST_USED]
+    else:
+        title = "Nodes (requested of allocatable)"
+        shown = sorted(outcome.nodes, key=lambda node: (node.pool, node.name))
+    rows = table(title, "NODE", "POOL", "ZONE", *numbers, right=numbers)
+    for node in shown:
+        rows.add_row(node.name, node.pool, node.zone, *_shares(node.usage, outcome.resources))
+    yield rows
+    if is_summary:
+        yield Text("--nodes shows all of them")
 
 
-def _pools(outcome: Outcome) -> Table:
-    numbers = ("NODES", "PODS", *map(_heading, outcome.resources))
-    table = _table("Pools", "POOL", *numbers, right=numbers)
-    sizes = Counter(node.pool for node in outcome.nodes)
-    for name, usage in outcome.pools.items():
-        table.add_row(name, str(sizes[name]), *_shares(usage, outcome.resources))
-    return table
+def _node_groups(title: str, column: str, groups: Iterable[NodeGroup], resources: tuple[str, ...]) -> Table:
+    """With the share of the free resources that no typical pod can use."""
+    numbers = ("NODES", "PODS", *map(heading, resources))
+    rows = table(title, column, *numbers, "FRAGMENTED", right=numbers)
+    for group in groups:
+        known = ((name, group.fragmentation.get(name)) for name in resources)
+        fragmented = ", ".join(f"{name} {100 * share:.0f}%" for name, share in known if share is not None)
+        rows.add_row(group.name, str(group.nodes), *_shares(group.usage, resources), fragmented or "-")
+    return rows
 
 
 def _claims(outcome: Outcome) -> Table:
     numbers = ("BOUND", "PENDING")
-    table = _table("Claims for volumes", "NAMESPACE", "CLASS", *numbers, right=numbers)
+    rows = table("Claims for volumes", "NAMESPACE", "CLASS", *numbers, right=numbers)
     for one in outcome.claims:
-        table.add_row(one.namespace, one.storage_class, str(one.bound), str(one.pending))
-    return table
+        rows.add_row(one.namespace, one.storage_class, str(one.bound), str(one.pending))
+    return rows
 
 
 def _devices(outcome: Outcome) -> Table:
     numbers = ("DEVICES", "ALLOCATED", "TAINTED")
-    table = _table("Devices", "DRIVER", "POOL", *numbers, right=numbers)
+    rows = table("Devices", "DRIVER", "POOL", *numbers, right=numbers)
     for one in outcome.devices:
-        table.add_row(one.driver, one.pool, str(one.count), str(one.allocated), str(one.tainted))
-    return table
+        rows.add_row(one.driver, one.pool, str(one.count), str(one.allocated), str(one.tainted))
+    return rows
 
 
 def _groups(outcome: Outcome) -> Table:
     numbers = ("MIN", "PLACED", "PENDING")
-    table = _table("Pod groups", "NAMESPACE", "GROUP", *numbers, "WHY PENDING", right=numbers)
+    rows = table("Pod groups", "NAMESPACE", "GROUP", *numbers, "WHY PENDING", right=numbers)
     for one in outcome.groups:
         least = str(one.min_count) if one.min_count else "-"
-        table.add_row(one.namespace, one.name, least, str(one.placed), str(one.pending), one.message)
-    return table
+        rows.add_row(one.namespace, one.name, least, str(one.placed), str(one.pending), one.message)
+    return rows
 
 
-def _evictions(outcome: Outcome) -> Table:
-    table = _table("Preempted", "POD", "MADE ROOM FOR", "ON NODE")
-    for eviction in outcome.evictions:
-        table.add_row(eviction.pod, eviction.by, eviction.node)
-    return table
+def _evictions(outcome: Outcome) -> Iterator[RenderableType]:
+    rows = table("Preempted", "AFTER", "POD", "MADE ROOM FOR", "ON NODE", right=("AFTER",))
+    for eviction in outcome.evictions[:_ROWS]:
+        rows.add_row(duration(eviction.at_seconds), eviction.pod, eviction.by, eviction.node)
+    yield rows
+    yield from _more(outcome.evictions, "pods that made room")
 
 
-def _waiting(outcome: Outcome) -> Table:
-    table = _table("Pending", "PODS", "REASON", "WHY", "FOR EXAMPLE", right=("PODS",))
-    for group in outcome.waiting:
+def _waiting(outcome: Outcome) -> Iterator[RenderableType]:
+    rows = table("Pending", "PODS", "REASON", "WHY", "FOR EXAMPLE", right=("PODS",))
+    for group in outcome.waiting[:_ROWS]:
         examples = list(group.pods[:_EXAMPLES])
         if len(group.pods) > _EXAMPLES:
             examples.append("…")
-        table.add_row(str(len(group.pods)), group.reason, group.message, "\n".join(examples))
-    return table
+        rows.add_row(str(len(group.pods)), group.reason, group.message, "\n".join(examples))
+    yield rows
+    yield from _more(outcome.waiting, "reasons")
+
+
+def _more(rows: Sized, what: str) -> Iterator[RenderableType]:
+    if (more := len(rows) - _ROWS) > 0:
+        yield Text(f"and {more} more {what}; --output json has all")
 
 
 def _summary(outcome: Outcome) -> Text:
@@ -195,11 +168,11 @@ def _summary(outcome: Outcome) -> Text:
         f"{pods} pods, {len(outcome.nodes)} nodes: {len(outcome.placements)} placed, "
         f"{outcome.waiting_pods} pending, after {outcome.simulated_seconds:.1f} s of the cluster's time"
     )
-    return Text(text if outcome.settled else f"{text}; it had not come to rest")
-
-
-def _heading(resource: str) -> str:
-    return resource.upper() if "/" not in resource else resource
+    lines = [text if outcome.settled else f"{text}; it had not come to rest"]
+    if (time := outcome.time_to_schedule) is not None:
+        p50, p99, longest = map(duration, (time.p50, time.p99, time.longest))
+        lines.append(f"from creation to binding: p50 {p50}, p99 {p99}, at most {longest}")
+    return Text("\n".join(lines))
 
 
 def _shares(usage: Usage, resources: tuple[str, ...]) -> Iterator[str]:
@@ -211,13 +184,4 @@ def _shares(usage: Usage, resources: tuple[str, ...]) -> Iterator[str]:
             continue
         requested = usage.requested.get(resource, 0)
         percent = 100 * requested // allocatable
-        yield f"{_amount(resource, requested)}/{_amount(resource, allocatable)} {percent:>3}%"
-
-
-def _amount(resource: str, amount: int) -> str:
-    match resource:
-        case "cpu":
-            return f"{amount / 1000:.1f}"
-        case "memory":
-            return f"{amount / _GIB:.1f}Gi"
-    return str(amount)
+        yield f"{amount(resource, requested)}/{amount(resource, allocatable)} {percent:>3}%"

@@ -3,78 +3,33 @@
 import json
 import logging
 import shutil
-import sys
 import tempfile
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 import trio
 import yaml
 from attrs import frozen
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
 
-from trio_sched.cli.chosen_plugins import PointsByPlugin
+from trio_sched.cli.cluster_files import ClusterFiles, FileName, cluster_options
 from trio_sched.cli.exit_code import ExitCode
-from trio_sched.cli.flags import MissingFeatureError, parse_flags
 from trio_sched.cli.outcome import Outcome
-from trio_sched.cli.outcome_text import outcome_as_data, outcome_as_tables
+from trio_sched.cli.outcome_data import outcome_as_data
+from trio_sched.cli.outcome_page import outcome_as_page
+from trio_sched.cli.outcome_text import outcome_as_tables
 from trio_sched.cli.plugin_selection import PluginSelection, plugin_options, selection_of
-from trio_sched.cli.prepare import prepare
-from trio_sched.cli.run import daemon_settings
-from trio_sched.cli.simulated_run import EMBEDDED, Plan, Progress, run_simulation, serve_until_signal
+from trio_sched.cli.simulated_run import Plan, scheduler_names, serve_until_signal
+from trio_sched.cli.simulation import one_error, refuse_extenders, run_plan, set_up_log, settings_of, simulation_options
 from trio_sched.cli.terminal import answer_console
-from trio_sched.config.errors import ConfigError
-from trio_sched.daemon.log_setup import LogSettings, set_up_logging
 from trio_sched.daemon.reload import ReloadRequests
 from trio_sched.daemon.settings import DaemonSettings
 from trio_sched.daemon.wake_up import WakeUp
-from trio_sched.documents.durations import parse_duration
-from trio_sched.errors import TrioSchedError, first_leaf
+from trio_sched.errors import first_leaf
 from trio_sched.kube_client.files import describe_os_error
-from trio_sched.objects.timestamps import SECOND_NS, parse_time
-from trio_sched.simulator import jumping_clock, load_manifests
-from trio_sched.simulator.manifest_checks import CheckedManifests
-from trio_sched.simulator.not_simulated import notices
-
-_LATEST: Final = 221_845_392_000.0
-"""The beginning of the year 9000: enough is left for a simulation."""
-_SHOWN_WARNINGS: Final = 20
-_OUTCOMES: Final = 2
-"""The verbosity of the daemon from which on its log says what becomes of pods."""
-
-
-def _read_time(_context: click.Context, _parameter: click.Parameter, text: str | None) -> datetime | None:
-    """The moment that *text* is; in UTC without a zone.
-
-    Raises:
-        click.BadParameter: it is none, or none that can be simulated.
-    """
-    if text is None:
-        return None
-    seconds = parse_time(text)
-    if seconds is None or not 0 <= seconds <= _LATEST:
-        raise click.BadParameter(f"{text!r} is no time from 1970 to 9000; write for example 2026-03-01T22:00:00Z")
-    return datetime.fromtimestamp(seconds, UTC)
-
-
-def _read_duration(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
-    """``90s``, ``5m``, ``1h30m`` in seconds."""
-    if text is None:
-        return None
-    try:
-        seconds = parse_duration(text) / SECOND_NS
-    except TrioSchedError as error:
-        raise click.BadParameter(f"{text!r} is no duration; write for example 90s, 5m or 1h30m") from error
-    if seconds <= 0:
-        raise click.BadParameter(f"{text!r} must be longer than nothing")
-    return seconds
 
 
 def _read_address(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, int] | None:
@@ -87,60 +42,27 @@ def _read_address(_context: click.Context, _option: click.Parameter, text: str |
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-class _FileName(click.Path):
-    """The name of a file or folder; not empty, which would be the current folder."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not value:
-            self.fail("the name of a file is empty", param, ctx)
-        return super().convert(value, param, ctx)
-
-
 @click.command(short_help="Schedule a cluster from files on an embedded API server.")
+@cluster_options
 @click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    required=True,
-    type=_FileName(path_type=Path),
-    help="Manifests in YAML or JSON: a file, a folder, or - for stdin. May be repeated.",
+    "--config", type=FileName(path_type=Path), help="A KubeSchedulerConfiguration; the defaults if not given."
 )
-@click.option(
-    "--config", type=_FileName(path_type=Path), help="A KubeSchedulerConfiguration; the defaults if not given."
-)
-@click.option("--lenient", is_flag=True, help="Leave out fields that no API server knows, with a warning.")
-@click.option("--strict", is_flag=True, help="Refuse custom resources without their CustomResourceDefinition.")
-@click.option("--feature-gates", default="", help="Features to switch: Gate=true|false,...")
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["table", "json", "yaml"]),
+    type=click.Choice(["table", "json", "yaml", "html"]),
     default="table",
     show_default=True,
     help="How to show it.",
 )
 @click.option("--pods", "every_pod", is_flag=True, help="In the table, list every pod instead of every workload.")
+@click.option("--nodes", "every_node", is_flag=True, help="In the table, list every node of a large cluster.")
 @click.option(
-    "--seed",
-    type=int,
-    default=0,
-    show_default=True,
-    help="Where chance comes from; the same seed, the same placements.",
-)
-@click.option(
-    "--for",
-    "for_seconds",
-    metavar="DURATION",
-    callback=_read_duration,
-    help="How long, in the cluster's time; until it is settled if not given.",
-)
-@click.option(
-    "--begin",
-    "begins",
-    metavar="TIME",
-    callback=_read_time,
-    help="The cluster's time at the beginning, as in 2026-03-01T22:00:00Z; now if not given.",
+    "--explain",
+    "explained",
+    metavar="POD",
+    multiple=True,
+    help="Show what every plugin says of every node for this pod, NAMESPACE/NAME. May be repeated.",
 )
 @click.option(
     "--serve",
@@ -149,14 +71,8 @@ class _FileName(click.Path):
     callback=_read_address,
     help="Keep the cluster alive at HOST:PORT for kubectl, in real time.",
 )
+@simulation_options
 @plugin_options
-@click.option(
-    "--plugin-failure-policy",
-    "failure_policies",
-    metavar="NAME=POLICY,...",
-    default="",
-    help="What becomes of pods when a plugin fails: closed, open or skip:N.",
-)
 @click.option(
     "--trace-plugins",
     metavar="PODS",
@@ -168,12 +84,16 @@ class _FileName(click.Path):
 )
 def simulate(
     files: tuple[Path, ...],
-    config: Path | None,
     lenient: bool,
     strict: bool,
+    patterns: tuple[str, ...],
+    taken_over: tuple[str, ...],
+    config: Path | None,
     feature_gates: str,
     output: str,
     every_pod: bool,
+    every_node: bool,
+    explained: tuple[str, ...],
     seed: int,
     for_seconds: float | None,
     begins: datetime | None,
@@ -188,75 +108,36 @@ def simulate(
     The real daemon runs on an API server in memory, and pretend kubelets start what it places. Time is simulated, so
     minutes pass at once; with --serve it is real, and kubectl can look on and interfere.
     """
-    if address is not None and (for_seconds is not None or output != "table" or every_pod):
-        raise click.UsageError("--serve shows nothing by itself; leave out --for, --output and --pods")
+    if address is not None and (for_seconds is not None or output != "table" or every_pod or every_node or explained):
+        raise click.UsageError(
+            "--serve shows nothing by itself; leave out --for, --output, --pods, --nodes and --explain"
+        )
     if address is not None and begins is not None:
         raise click.UsageError("--serve runs in real time; leave out --begin")
-    set_up_logging(LogSettings(verbosity=max(verbosity, _OUTCOMES) if verbosity else 0))
-    if not verbosity:
-        logging.getLogger("trio_sched").setLevel(logging.WARNING)
-    if sys.stdin is None and Path("-") in files:
-        raise click.UsageError("there is no standard input to read '-' from; it is closed")
-    with _one_error():
+    set_up_log(verbosity)
+    cluster = ClusterFiles(files=files, lenient=lenient, strict=strict, patterns=patterns, taken_over=taken_over)
+    with one_error():
         own_flags = [f"--plugin-failure-policy={failure_policies}"] if failure_policies else []
         if trace_plugins:
             own_flags.append(f"--trace-plugins={trace_plugins}")
             logging.getLogger("trio_sched.daemon.plugin_trace").setLevel(logging.INFO)
-        read_settings = partial(_settings, config, feature_gates, selection_of(plugins), own_flags)
+        read_settings = partial(settings_of, config, feature_gates, selection_of(plugins), own_flags)
         settings = read_settings()
-        sources = [sys.stdin if str(file) == "-" else file for file in files]
-        loaded = load_manifests(sources, lenient=lenient, strict=strict)
-        _say_what_is_left_out(loaded)
         plan = Plan(
             settings=settings,
-            manifests=loaded.manifests,
+            manifests=cluster.load(scheduler_names(settings)),
             seed=seed,
             begins=begins or datetime.now(UTC),
             for_seconds=for_seconds,
+            explained=lambda _outcome: dict.fromkeys(explained, ()),
         )
         if address is None:
-            _refuse_extenders(plan.settings)
-            _show(_simulate(plan), output, every_pod=every_pod)
+            refuse_extenders(plan.settings)
+            _show(run_plan(plan), output, every_pod=every_pod, every_node=every_node)
         else:
             watched = partial(_watched, config, selection_of(plugins))
             _serve(plan, *address, ReloadRequests(_Files(str(config or ""), read_settings), WakeUp(), watched=watched))
     return ExitCode.OK
-
-
-def _say_what_is_left_out(loaded: CheckedManifests) -> None:
-    """On stderr: the fields and the objects of *loaded* that are not simulated."""
-    for problem in loaded.warnings[:_SHOWN_WARNINGS]:
-        click.echo(f"Warning: {problem}", err=True)
-    if (more := len(loaded.warnings) - _SHOWN_WARNINGS) > 0:
-        click.echo(f"Warning: and {more} more", err=True)
-    for kind, count in sorted(loaded.skipped.items()):
-        objects = "1 object" if count == 1 else f"{count} objects"
-        click.echo(f"Left out: {objects} of {kind}, which nothing here knows", err=True)
-    for text in notices(str(manifest.fields.get("kind")) for manifest in loaded.manifests):
-        click.echo(f"Note: {text}", err=True)
-
-
-def _settings(
-    config: Path | None, feature_gates: str, selection: PluginSelection, own_flags: Sequence[str] = ()
-) -> DaemonSettings:
-    """The daemon as it is to run here: alone, and serving nothing.
-
-    Raises:
-        TrioSchedError: it cannot be run so.
-    """
-    arguments = ["--leader-elect=false", "--secure-port=0"]
-    if config is not None:
-        arguments.append(f"--config={config}")
-    if feature_gates:
-        arguments.append(f"--feature-gates={feature_gates}")
-    arguments += own_flags
-    registry = selection.registry()
-    try:
-        prepared = prepare(parse_flags(arguments), points_of=PointsByPlugin(registry), connection=EMBEDDED)
-    except ConfigError as error:
-        raise error.within(f"{config}: " if config else "") from error
-    prepared.source.warn()
-    return daemon_settings(prepared, registry)
 
 
 @frozen
@@ -272,31 +153,16 @@ def _watched(config: Path | None, selection: PluginSelection) -> list[str]:
     return [*([str(config)] if config else []), *selection.watched_files()]
 
 
-def _refuse_extenders(settings: DaemonSettings) -> None:
-    """Refuse extenders: simulated time jumps over every wait for the network, so that none could answer in time.
-
-    Raises:
-        MissingFeatureError: there are extenders.
-    """
-    if settings.config.extenders:
-        raise MissingFeatureError(
-            "extenders cannot be asked in simulated time; add --serve to run in real time, or leave them out"
-        )
-
-
-def _simulate(plan: Plan) -> Outcome:
-    with _progress() as progress:
-        return trio.run(run_simulation, plan, progress, clock=jumping_clock())
-
-
-def _show(outcome: Outcome, output: str, *, every_pod: bool) -> None:
+def _show(outcome: Outcome, output: str, *, every_pod: bool, every_node: bool) -> None:
     if output == "json":
         click.echo(json.dumps(outcome_as_data(outcome), indent=2))
     elif output == "yaml":
         click.echo(yaml.safe_dump(outcome_as_data(outcome), sort_keys=False), nl=False)
+    elif output == "html":
+        click.echo(outcome_as_page(outcome), nl=False)
     else:
         console = answer_console()
-        for part in outcome_as_tables(outcome, every_pod=every_pod):
+        for part in outcome_as_tables(outcome, every_pod=every_pod, every_node=every_node):
             console.print(part)
 
 
@@ -338,35 +204,3 @@ def _kubeconfig(url: str) -> dict[str, object]:
         "clusters": [{"name": name, "cluster": {"server": url}}],
         "users": [{"name": name, "user": {"token": "anybody"}}],
     }
-
-
-@contextmanager
-def _progress() -> Generator[Progress, None, None]:
-    """A bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda _decided, _pods: None
-        return
-    columns = (TextColumn("pods decided on"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with ProgressBar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda decided, pods: bar.update(task, completed=decided, total=pods)
-
-
-@contextmanager
-def _one_error() -> Generator[None, None, None]:
-    """Report the first error as the one that ends the command.
-
-    Raises:
-        click.ClickException: in place of a `TrioSchedError`, in a group or not.
-        click.Abort: in place of an interruption.
-    """
-    problem: BaseException | None = None
-    try:
-        yield
-    except* (TrioSchedError, KeyboardInterrupt) as group:
-        problem = first_leaf(group)
-    if isinstance(problem, KeyboardInterrupt):
-        raise click.Abort
-    if problem is not None:
-        hint = f"\n{problem.hint}" if isinstance(problem, TrioSchedError) and problem.hint else ""
-        raise click.ClickException(f"{problem}{hint}")

@@ -1,6 +1,6 @@
 """The real daemon on the embedded API server, with simulated kubelets."""
 
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import partial
@@ -10,6 +10,8 @@ from typing import Any, Final
 import trio
 from attrs import define, evolve, field, frozen
 
+from trio_sched.cli.explanations import explain_pods
+from trio_sched.cli.history import History
 from trio_sched.cli.outcome import Outcome, is_decided, read_outcome
 from trio_sched.cli.standstill import Standstill
 from trio_sched.config.schema import ClientConnection
@@ -63,6 +65,13 @@ class Plan:
     """The cluster's time at the beginning."""
     for_seconds: float | None = None
     """How long, in the cluster's time; None for until it is idle."""
+    explained: Callable[[Outcome], Mapping[str, Collection[str]]] = lambda _outcome: {}
+    """The pods to explain at the end, and nodes whose scores are of interest; see `explain_pods`."""
+
+
+def scheduler_names(settings: DaemonSettings) -> list[str]:
+    """The schedulers whose pods a daemon with *settings* places, in the order of its profiles."""
+    return [profile.scheduler_name for profile in settings.config.profiles]
 
 
 async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
@@ -70,16 +79,16 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
 
     Raises:
         ManifestError: an object is refused.
-        TrioSchedError: the daemon cannot run so, possibly in an exception group.
+        TrioSchedError: the daemon cannot run so, or a pod cannot be explained; possibly in an exception group.
     """
     clock = trio_clock(plan.begins)
     server = ApiServer(clock, plan.seed, history_limit=_HISTORY)
     first, arrivals = split_arrivals(plan.manifests)
     populate(server, first)
     began, stop = trio.current_time(), trio.Event()
+    history = History(server.store)
     others = Controllers(server)
-    schedulers = frozenset(profile.scheduler_name for profile in plan.settings.config.profiles)
-    activity = Activity(server, schedulers, others, arrivals)
+    activity = Activity(server, frozenset(scheduler_names(plan.settings)), others, arrivals)
     async with trio.open_nursery() as controllers:
         await controllers.start(NodeRegistration(server).run)
         await controllers.start(run_kubelets, server)
@@ -94,7 +103,7 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
             trio.lowlevel.add_instrument(
                 Standstill(lambda: activity.undecided, lambda: assembly.scheduler.queue.counters.incoming)
             )
-            with activity.followed(progress):
+            with activity.followed(progress), history.followed():
                 if plan.for_seconds is None:
                     settled = await activity.wait_until_idle()
                 else:
@@ -102,7 +111,11 @@ async def run_simulation(plan: Plan, progress: Progress) -> Outcome:
                     settled = activity.is_idle
             simulated_seconds = (activity.changed_at if plan.for_seconds is None else trio.current_time()) - began
             gated = {key: f"{one.gating_plugin}: {one.gating_message}" for key, one in activity.gated().items()}
-            outcome = read_outcome(server.store, activity.schedulers, simulated_seconds, settled=settled, gated=gated)
+            outcome = read_outcome(
+                server.store, activity.schedulers, simulated_seconds, settled=settled, gated=gated, history=history
+            )
+            explanations = explain_pods(server.store, assembly.scheduler, plan.explained(outcome))
+            outcome = evolve(outcome, explanations=explanations)
             stop.set()
         controllers.cancel_scope.cancel()
     return outcome

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import Random
 from typing import Final
 
 from attrs import define, field, frozen
+from msgspec import structs
 
 from trio_sched.engine.attempt_trace import AttemptTrace
 from trio_sched.engine.bound_hooks import BoundHook
@@ -31,6 +32,7 @@ from trio_sched.engine.node_refusal import NodeRefusals
 from trio_sched.engine.nominated_index import NominatedIndex
 from trio_sched.engine.nominated_pods import NominatedRows
 from trio_sched.engine.plugin_failures import PluginFailures
+from trio_sched.engine.pod_explanation import PodExplanation, explain_pod
 from trio_sched.engine.pre_enqueue import ProfileQueueing
 from trio_sched.engine.preemption import DryRunCache, Evictable, dry_run, is_judged_by_signature
 from trio_sched.engine.profile import Profile, measure
@@ -285,6 +287,28 @@ class Scheduler:
         if info.trace is None:
             return nullcontext()
         return self.profiles[info.pod.scheduler_name].measured.in_decision.timing(info.trace)
+
+    def explain(self, pod: Pod, *, scores_of: Collection[str] = ()) -> PodExplanation:
+        """What the plugins say about *pod* as things stand, on the nodes without it; see `explain_pod`.
+
+        Args:
+            pod: of a scheduler that has a profile; it may be on a node.
+            scores_of: names of nodes whose scores are told besides those of the best.
+        """
+        cached = self.cache.get(pod.uid)
+        if cached is None:
+            profile, nominated = self.profiles[pod.scheduler_name], self._nominated.for_pod(pod)
+            return explain_pod(profile, self.cache.table, pod, nominated, scores_of=scores_of)
+        as_pending = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
+        known, node_name, assumed = cached.pod, cached.node_name, cached.assumed
+        self.cache.remove(pod.uid)
+        try:
+            return self.explain(as_pending, scores_of=scores_of)
+        finally:
+            if assumed:
+                self.cache.assume(known, node_name)
+            else:
+                self.cache.add(known)
 
     def post_filter(self, info: QueuedPodInfo, unplaced: SchedulingFailure) -> HookSteps[SchedulingFailure] | None:
         """The calls of post_filter after *unplaced*; None if there is nothing to call."""

@@ -1,0 +1,159 @@
+"""The options of commands that read a cluster from files, and the cluster as they want it."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+from attrs import frozen
+
+from trio_sched.simulator import load_manifests
+from trio_sched.simulator.dumps import Rescheduled, multiply, pods_of_other_schedulers, reschedule, take_over
+from trio_sched.simulator.manifest_checks import CheckedManifests
+from trio_sched.simulator.manifests import Manifest
+from trio_sched.simulator.not_simulated import notices
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SHOWN_WARNINGS: Final = 20
+_SHOWN_SCHEDULERS: Final = 20
+
+
+class FileName(click.Path):
+    """The name of a file or folder; not empty, which would be the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty name.
+
+        Raises:
+            click.BadParameter: the name is empty, or not one of a file.
+        """
+        if not value:
+            self.fail("the name of a file is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _read_patterns(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """What `--reschedule` selects.
+
+    Raises:
+        click.BadParameter: a text is no pattern of pods.
+    """
+    for text in texts:
+        namespace, slash, name = text.partition("/")
+        if text not in ("all", "pending") and not (namespace and slash and name and "/" not in name):
+            what = "is none of all, pending and NAMESPACE/NAME; write for example shop/web-*"
+            raise click.BadParameter(f"{text!r} {what}")
+    return texts
+
+
+_OPTIONS: Final = (
+    click.option(
+        "-f",
+        "--filename",
+        "files",
+        multiple=True,
+        required=True,
+        type=FileName(path_type=Path),
+        help="Manifests in YAML or JSON: a file, a folder, or - for stdin. May be repeated.",
+    ),
+    click.option("--lenient", is_flag=True, help="Leave out fields that no API server knows, with a warning."),
+    click.option("--strict", is_flag=True, help="Refuse custom resources without their CustomResourceDefinition."),
+    click.option(
+        "--reschedule",
+        "patterns",
+        metavar="all|pending|NAMESPACE/NAME",
+        multiple=True,
+        callback=_read_patterns,
+        help="Place these pods anew, wherever they are; NAME may have *, as in shop/web-*. May be repeated.",
+    ),
+    click.option(
+        "--as-scheduler",
+        "taken_over",
+        metavar="NAME|all",
+        multiple=True,
+        help="Schedule the pods of the scheduler NAME, too, with the first profile. May be repeated.",
+    ),
+)
+
+
+def cluster_options(command: F) -> F:
+    """Add the options whose values `ClusterFiles.of` takes."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _say_on_stderr(line: str) -> None:
+    click.echo(line, err=True)
+
+
+@frozen(kw_only=True)
+class ClusterFiles:
+    """What to read, and what to change of it."""
+
+    files: tuple[Path, ...]
+    lenient: bool = False
+    strict: bool = False
+    patterns: tuple[str, ...] = ()
+    """Of the pods that are to be placed anew."""
+    taken_over: tuple[str, ...] = ()
+    """The schedulers whose pods are scheduled too."""
+
+    def load(self, schedulers: Sequence[str], say: Callable[[str], None] = _say_on_stderr) -> list[Manifest]:
+        """Read the cluster.
+
+        Args:
+            schedulers: the names of those that are simulated.
+            say: takes a line for each thing that is left out or changed.
+
+        Raises:
+            click.UsageError: standard input is to be read, and is closed.
+            TrioSchedError: something is wrong with the files, or the options select nothing.
+        """
+        if sys.stdin is None and Path("-") in self.files:
+            raise click.UsageError("there is no standard input to read '-' from; it is closed")
+        sources = [sys.stdin if str(file) == "-" else file for file in self.files]
+        loaded = load_manifests(sources, lenient=self.lenient, strict=self.strict)
+        for line in _left_out(loaded):
+            say(line)
+        manifests = multiply(loaded.manifests)
+        if self.taken_over:
+            take_over(manifests, self.taken_over, schedulers)
+        if self.patterns:
+            say(_placed_anew(reschedule(manifests, self.patterns, schedulers)))
+        if others := pods_of_other_schedulers(manifests, schedulers):
+            say(_not_simulated(others))
+        return manifests
+
+
+def _left_out(loaded: CheckedManifests) -> Iterator[str]:
+    """The fields and the objects of *loaded* that are not simulated."""
+    for problem in loaded.warnings[:_SHOWN_WARNINGS]:
+        yield f"Warning: {problem}"
+    if (more := len(loaded.warnings) - _SHOWN_WARNINGS) > 0:
+        yield f"Warning: and {more} more"
+    for kind, count in sorted(loaded.skipped.items()):
+        yield f"Left out: {_count(count, 'object')} of {kind}, which nothing here knows"
+    for text in notices(str(manifest.fields.get("kind")) for manifest in loaded.manifests):
+        yield f"Note: {text}"
+
+
+def _placed_anew(done: Rescheduled) -> str:
+    stayed = ", ".join(f"{count} {why}" for why, count in sorted(done.stayed.items()))
+    text = f"Placed anew: {_count(done.moved, 'pod')}"
+    return f"{text}; on their nodes stay: {stayed}" if stayed else text
+
+
+def _not_simulated(others: Counter[str]) -> str:
+    """The pods without a node that no scheduler of the simulation places."""
+    named = [f"{_count(count, 'pod')} of {name}" for name, count in others.most_common(_SHOWN_SCHEDULERS)]
+    more = len(others) - len(named)
+    text = ", ".join([*named, f"and of {more} more"] if more else named)
+    return f"Not simulated: {text}; --as-scheduler NAME schedules them, too"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

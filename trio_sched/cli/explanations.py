@@ -1,0 +1,162 @@
+"""Why pods are where they are: what each plugin says of each node, as tables and as plain data."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from attrs import frozen
+from rich.console import RenderableType
+from rich.text import Text
+
+from trio_sched.cli.tables import table
+from trio_sched.engine.pod_explanation import PodExplanation
+from trio_sched.engine.scheduler import Scheduler
+from trio_sched.errors import TrioSchedError, nearest_name
+from trio_sched.objects.pod import Pod
+from trio_sched.simulator.object_store import ObjectStore
+
+Json = dict[str, Any]
+
+_EXAMPLES: Final = 5
+_decode_pod = msgspec.json.Decoder(Pod).decode
+
+
+class CannotExplain(TrioSchedError):
+    """A pod that is not there at the end, or that no scheduler of the simulation places."""
+
+
+@frozen(kw_only=True)
+class Explanation:
+    """One pod."""
+
+    pod: str
+    """``namespace/name``."""
+    node: str
+    """Where it is; empty if it is pending."""
+    of: PodExplanation
+
+
+def explain_pods(
+    store: ObjectStore, scheduler: Scheduler, names: Mapping[str, Collection[str]]
+) -> tuple[Explanation, ...]:
+    """Explain pods as things stand.
+
+    Args:
+        store: the objects.
+        scheduler: with the same objects.
+        names: ``namespace/name``, or names in the namespace default → nodes whose scores are of interest in any case.
+
+    Raises:
+        CannotExplain: there is no such pod, or its scheduler is not simulated.
+    """
+    return tuple(
+        _explain(store, scheduler, name if "/" in name else f"default/{name}", nodes) for name, nodes in names.items()
+    )
+
+
+def _explain(store: ObjectStore, scheduler: Scheduler, key: str, nodes: Collection[str]) -> Explanation:
+    pods = store.collection("pods")
+    stored = pods.objects.get(key)
+    if stored is None:
+        near = nearest_name(key, pods.objects)
+        raise CannotExplain(f"there is no pod {key!r} to explain" + (f"; did you mean {near!r}?" if near else ""))
+    pod = _decode_pod(stored.encoded(b"{"))
+    if pod.scheduler_name not in scheduler.profiles:
+        raise CannotExplain(f"pod {key} is of the scheduler {pod.scheduler_name!r}, which is not simulated")
+    return Explanation(pod=key, node=pod.node_name, of=scheduler.explain(pod, scores_of=nodes))
+
+
+def explanation_as_tables(one: Explanation, *, every_node: bool) -> Iterator[RenderableType]:
+    """*one* as tables; with a few nodes for each reason, or *every_node*."""
+    where = f"is on node {one.node}; this is what plugins say without it there" if one.node else "is pending"
+    yield Text(f"\nPod {one.pod} {where}", style="bold")
+    of = one.of
+    if of.rejected is not None:
+        yield Text(f"{of.rejected.plugin} rejects it at {of.rejected_at}, for all nodes: {of.rejected.message}")
+    if of.narrowed_by and of.left_out:
+        yield Text(f"{', '.join(of.narrowed_by)} left out at PreFilter: {_some(of.left_out, every_node)}")
+    if of.verdicts:
+        yield _verdicts(of, every_node=every_node)
+    if of.nominated:
+        yield Text(f"Kept for pods that are nominated there: {_some(of.nominated, every_node)}")
+    if of.best:
+        yield _scores(one)
+    if of.error:
+        yield Text(f"A plugin failed: {of.error}")
+
+
+def _verdicts(of: PodExplanation, *, every_node: bool) -> RenderableType:
+    found = table(
+        f"Filters ({of.feasible} of {of.nodes} nodes pass all)", "PLUGIN", "PASS", "REJECTED", right=("PASS",)
+    )
+    for verdict in of.verdicts:
+        if verdict.is_skipped:
+            found.add_row(verdict.plugin, "all", "nothing to check for this pod")
+            continue
+        lines = [
+            f"{len(one.nodes)} {one.status.message or one.status.code.label}: {_some(one.nodes, every_node)}"
+            for one in verdict.rejections
+        ]
+        if verdict.error:
+            lines.append(f"failed: {verdict.error}")
+        found.add_row(verdict.plugin, str(verdict.passed), "\n".join(lines) or "-")
+    return found
+
+
+def _scores(one: Explanation) -> RenderableType:
+    of = one.of
+    title = f"Scores of the best {len(of.best)} of {of.feasible} nodes (score × weight)"
+    found = table(title, "NODE", "TOTAL", "SCORES", right=("TOTAL",))
+    for score in of.best:
+        parts = (f"{plugin} {points}×{of.weights[plugin]}" for plugin, points in score.scores.items())
+        found.add_row(f"{score.node} *" if score.node == one.node else score.node, str(score.total), ", ".join(parts))
+    return found
+
+
+def _some(nodes: Sequence[str], every_node: bool) -> str:
+    shown = nodes if every_node else nodes[:_EXAMPLES]
+    return ", ".join(shown) + (", …" if len(shown) < len(nodes) else "")
+
+
+def explanation_as_data(one: Explanation) -> Json:
+    """*one* for JSON and YAML."""
+    of = one.of
+    return {
+        "pod": one.pod,
+        "node": one.node or None,
+        "rejected": None
+        if of.rejected is None
+        else {"plugin": of.rejected.plugin, "extensionPoint": of.rejected_at, "reasons": list(of.rejected.all_reasons)},
+        "leftOut": {"plugins": list(of.narrowed_by), "nodes": list(of.left_out)},
+        "filters": [
+            {
+                "plugin": verdict.plugin,
+                "skipped": verdict.is_skipped,
+                "passed": verdict.passed,
+                "rejected": [
+                    {
+                        "reasons": list(group.status.all_reasons),
+                        "code": group.status.code.label,
+                        "nodes": list(group.nodes),
+                    }
+                    for group in verdict.rejections
+                ],
+                "error": verdict.error or None,
+            }
+            for verdict in of.verdicts
+        ],
+        "nominated": list(of.nominated),
+        "feasible": of.feasible,
+        "best": [
+            {
+                "node": score.node,
+                "total": score.total,
+                "scores": [
+                    {"plugin": plugin, "score": points, "weight": of.weights[plugin]}
+                    for plugin, points in score.scores.items()
+                ],
+            }
+            for score in of.best
+        ],
+        "error": of.error or None,
+    }
