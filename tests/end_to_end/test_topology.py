@@ -90,7 +90,11 @@ async def test_without_constraints_of_their_own_pods_of_a_replica_set_prefer_oth
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"selector": {"matchLabels": WEB}, "template": {"metadata": {"labels": WEB}, "spec": {}}},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": WEB},
+            "template": {"metadata": {"labels": WEB}, "spec": {}},
+        },
     }
     # Without the preference the bigger node, which stays emptier, would take them all.
     nodes = [zoned("big", "a", cpu=100), zoned("small", "b", cpu=8)]
