@@ -93,7 +93,7 @@ async def test_without_constraints_of_their_own_pods_of_a_replica_set_prefer_oth
         "spec": {
             "replicas": 0,
             "selector": {"matchLabels": WEB},
-            "template": {"metadata": {"labels": WEB}, "spec": {}},
+            "template": {"metadata": {"labels": WEB}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
         },
     }
     # Without the preference the bigger node, which stays emptier, would take them all.
