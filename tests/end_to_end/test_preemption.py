@@ -47,7 +47,7 @@ def budget(name: str, allowed: int, **labels: str) -> dict[str, Any]:
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}},
+        "spec": {"maxUnavailable": allowed, "selector": {"matchLabels": labels}},
         "status": {
             "disruptionsAllowed": allowed,
             "currentHealthy": 1,

@@ -86,12 +86,15 @@ async def test_a_node_in_a_new_zone_requeues_pods_that_wait_for_one(autojump_clo
 async def test_without_constraints_of_their_own_pods_of_a_replica_set_prefer_other_nodes(
     autojump_clock: MockClock,
 ) -> None:
-    template = {"metadata": {"labels": WEB}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     replica_set = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"replicas": 0, "selector": {"matchLabels": WEB}, "template": template},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": WEB},
+            "template": {"metadata": {"labels": WEB}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        },
     }
     # Without the preference the bigger node, which stays emptier, would take them all.
     nodes = [zoned("big", "a", cpu=100), zoned("small", "b", cpu=8)]

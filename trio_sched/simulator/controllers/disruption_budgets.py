@@ -28,7 +28,7 @@ _EVICTION_SECONDS: Final = 120.0
 class DisruptionController(WorkloadController):
     """Keeps the status of budgets.
 
-    A budget without ``minAvailable`` and ``maxUnavailable`` keeps the status that it was given.
+    A budget keeps a status that it was given by hand, and one without ``minAvailable`` and ``maxUnavailable`` any.
     """
 
     api_version: ClassVar[str] = "policy/v1"
@@ -53,7 +53,7 @@ class DisruptionController(WorkloadController):
             return
         spec, metadata = stored.fields["spec"], stored.fields["metadata"]
         most, least = spec.get("maxUnavailable"), spec.get("minAvailable")
-        if most is None and least is None:
+        if (most is None and least is None) or _is_written_by_hand(status_of(stored)):
             return
         pods = [
             pod
@@ -146,3 +146,8 @@ class DisruptionController(WorkloadController):
             "message": message,
         }
         return [*(one for one in conditions if one is not old), fresh]
+
+
+def _is_written_by_hand(status: Json) -> bool:
+    """Whether a status has figures without the condition that controllers write with them."""
+    return not status.get("conditions") and any(status.values())
