@@ -2,7 +2,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from trio_sched_gpu_packing.demand import MILLI, Demand, Shape
 from trio_sched_gpu_packing.fragmentation import NodeStates, Weights, fragmentation, share_losses
@@ -55,7 +55,7 @@ def by_definition(counts: dict[Shape, int], cpu: int, idle: list[int], model: st
                     break
                 for gpu in places:
                     left[gpu] -= shape.milli
-                cpu_left -= max(shape.cpu_milli, 1)
+                cpu_left -= shape.cpu_milli
             share = sum(left)
         else:
             share = sum(idle) - sum(fitting)
@@ -70,6 +70,7 @@ def test_it_is_what_the_paper_defines(counts: dict[Shape, int], some: list[tuple
     assert found == pytest.approx([by_definition(counts, *node, filled=False) for node in some])
 
 
+@example(counts={Shape(cpu_milli=0, gpus=1, milli=1): 1}, some=[(0, [0, 0, 0, 1], "a")])
 @given(counts=mixes, some=nodes)
 def test_a_filled_node_is_left_with_what_no_further_pod_fits_on(
     counts: dict[Shape, int], some: list[tuple[int, list[int], str]]

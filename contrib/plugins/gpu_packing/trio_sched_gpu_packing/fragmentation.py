@@ -101,7 +101,8 @@ def _fragmentation(demand: Demand, nodes: NodeStates, weights: Weights) -> NDArr
         lost += weights.one_pod * (np.where(hosts, too_small, total[:, None]) @ demand.frequency)
     if weights.filled:
         pods = (by_size // demand.sizes).sum(axis=1)[:, demand.size_of] // demand.gpus
-        np.minimum(pods, nodes.cpu_milli[:, None] // np.maximum(demand.cpu_milli, 1), out=pods)
+        by_cpu = nodes.cpu_milli[:, None] // np.maximum(demand.cpu_milli, 1)
+        np.minimum(pods, by_cpu, out=pods, where=demand.cpu_milli > 0)
         used = np.where(hosts, pods * (demand.gpus * demand.milli), 0)
         lost += weights.filled * (total - used @ demand.frequency)
     return lost
