@@ -43,7 +43,7 @@ from trio_sched.simulator.validation import (
 )
 from trio_sched.simulator.validation.definitions import definition_problems
 from trio_sched.simulator.validation.pod_changes import pod_changes
-from trio_sched.simulator.validation.pods import pod_problems
+from trio_sched.simulator.validation.pods import pod_problems, sent_pod_problems
 from trio_sched.simulator.validation.volume_claims import claim_problems as volume_claim_problems
 
 Json = dict[str, Any]
@@ -57,7 +57,8 @@ class Rules:
         defaults: fills in the defaults of a new object's fields, in place; doing it twice changes nothing.
         admit: what admission plugins and the server itself set in a new object, in place.
         admit_change: what they set in a changed object (old fields, new fields), in place.
-        problems: what is wrong with a new object.
+        sent_problems: what is wrong with an object that is sent to be created, before admission.
+        problems: what is wrong with an object, new or changed.
         check: refuses a new object that breaks no rule of its kind, because of others.
         change_problems: what is wrong with (old fields → new fields), besides what is wrong with the new fields.
         status_problems: what is wrong with a new status (old fields → new fields).
@@ -67,6 +68,7 @@ class Rules:
     defaults: Callable[[Json], None] = lambda _fields: None
     admit: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
     admit_change: Callable[[ClusterState, Json, Json], None] = lambda _state, _old, _new: None
+    sent_problems: Callable[[Json], Iterable[FieldProblem]] = lambda _fields: ()
     problems: Callable[[Json], Iterable[FieldProblem]] = lambda _fields: ()
     check: Callable[[ClusterState, ResourceType, Json], None] = lambda _state, _resource, _fields: None
     change_problems: Callable[[Json, Json], Iterable[FieldProblem]] = lambda _old, _new: ()
@@ -89,6 +91,7 @@ _RULES: dict[str, Rules] = {
         defaults=defaults.pod_defaults,
         admit=admission.admit_pod,
         admit_change=admission.admit_pod_change,
+        sent_problems=sent_pod_problems,
         problems=pod_problems,
         check=check_limits,
         change_problems=pod_changes,
@@ -183,6 +186,7 @@ _RULES: dict[str, Rules] = {
     "jobs.batch": Rules(
         defaults=defaults.job_defaults,
         admit=admission.admit_job,
+        sent_problems=jobs.sent_job_problems,
         problems=jobs.job_problems,
         change_problems=jobs.job_changes,
     ),

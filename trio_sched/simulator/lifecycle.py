@@ -92,9 +92,12 @@ def create(
         fields.pop("status", None)
     rules = rules_of(resource)
     rules.defaults(fields)
+    sent_problems = [] if checked else list(rules.sent_problems(fields))
     rules.admit(state, resource, fields)
     name = metadata.get("name") or ""
-    problems = [] if checked else [*metadata_problems(resource.plural, metadata), *rules.problems(fields)]
+    problems = (
+        [] if checked else [*metadata_problems(resource.plural, metadata), *rules.problems(fields), *sent_problems]
+    )
     if problems:
         raise invalid(resource, name, problems)
     if namespace:

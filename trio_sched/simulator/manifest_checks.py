@@ -164,6 +164,8 @@ class _Checker:
         found = metadata_problems(resource.plural, named)
         rules.defaults(manifest.fields)
         found += rules.problems(manifest.fields)
+        if "uid" not in metadata:  # one with a uid exists in the cluster that it was dumped from
+            found += rules.sent_problems(manifest.fields)
         self.problems += (manifest.problem(one.message, one.field) for one in found)
         if not found and self._is_new(manifest, resource):
             if resource.collection == "pods":

@@ -109,6 +109,12 @@ class Change:
 Listener = Callable[[Change], None]
 
 
+def copied(value: Json) -> Json:
+    """A deep copy of fields that came as JSON."""
+    copy: Json = msgspec.json.decode(msgspec.json.encode(value))
+    return copy
+
+
 def encode_object(key: str, version: int, fields: Json) -> StoredObject:
     """Stamp *version* (0: none) on *fields*, whose metadata must be the caller's own, and encode them."""
     if version:

@@ -85,6 +85,24 @@ def bind(state: ClusterState, pods: ResourceType, namespace: str, name: str, bod
     state.store.replace("pods", stored, new)
 
 
+def disrupt(
+    state: ClusterState, pods: ResourceType, pod: StoredObject, reason: str, message: str, *, phase: str | None = None
+) -> StoredObject:
+    """Write the condition ``DisruptionTarget`` of a pod that is about to be deleted, and its *phase*, if any."""
+    status = dict(pod.fields.get("status") or {})
+    if phase is not None:
+        status["phase"] = phase
+    status["conditions"] = with_condition(
+        status.get("conditions"),
+        state.timestamp(),
+        type="DisruptionTarget",
+        status="True",
+        reason=reason,
+        message=message,
+    )
+    return write_fields(state, pods, pod, status=status)
+
+
 def with_condition(conditions: list[Json] | None, moment: str, *, type: str, status: str, **more: Any) -> list[Json]:
     """*conditions* with the one of this *type* set anew; its transition time moves only when its status does."""
     fresh: Json = {"type": type, "status": status, "lastProbeTime": None, "lastTransitionTime": moment, **more}
@@ -123,16 +141,7 @@ def evict(state: ClusterState, pods: ResourceType, namespace: str, name: str, op
     if not unprotected:
         _check_budget(state, namespace, name, fields, dry_run=options.dry_run)
         if not options.dry_run:
-            status = dict(fields["status"])
-            status["conditions"] = with_condition(
-                status.get("conditions"),
-                state.timestamp(),
-                type="DisruptionTarget",
-                status="True",
-                reason="EvictionByEvictionAPI",
-                message="Eviction API: evicting",
-            )
-            stored = write_fields(state, pods, stored, status=status)
+            stored = disrupt(state, pods, stored, "EvictionByEvictionAPI", "Eviction API: evicting")
     return delete(state, pods, stored, options)
 
 

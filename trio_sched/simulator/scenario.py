@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
-
 from trio_sched.documents.errors import shortened
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.cluster_state import object_key
 from trio_sched.simulator.lifecycle import create, serve_definition, write_fields
 from trio_sched.simulator.manifest_checks import CheckedManifests, check_manifests
 from trio_sched.simulator.manifests import Manifest, ManifestError, ManifestProblem, Source, read_manifests
+from trio_sched.simulator.object_store import copied
 from trio_sched.simulator.other_versions import to_stored
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.status_errors import ApiError
@@ -46,7 +45,7 @@ def populate(server: ApiServer, manifests: Sequence[Manifest] | Sequence[Json]) 
     Raises:
         ManifestError: the server refuses some of them.
     """
-    checked = [one if isinstance(one, Manifest) else Manifest(_copied(one)) for one in manifests]
+    checked = [one if isinstance(one, Manifest) else Manifest(copied(one)) for one in manifests]
     if any(not isinstance(one, Manifest) for one in manifests):
         definitions = server.store.collection("customresourcedefinitions.apiextensions.k8s.io").in_order()
         known = [stored.fields for stored in definitions]
@@ -62,11 +61,6 @@ def populate(server: ApiServer, manifests: Sequence[Manifest] | Sequence[Json]) 
     if problems:
         raise ManifestError(problems)
     return len(checked)
-
-
-def _copied(fields: Json) -> Json:
-    copied: Json = msgspec.json.decode(msgspec.json.encode(fields))
-    return copied
 
 
 def _store(server: ApiServer, manifest: Manifest) -> None:

@@ -82,11 +82,7 @@ class ClaimController:
             groups.listen(self._on_group),
         ]
         task_status.started()
-        try:
-            await self._steps.run()
-        finally:
-            for stop in stops:
-                stop()
+        await self._steps.run(*stops)
 
     def _plan(self, step: Step, key: str) -> None:
         self._steps.plan(step, key, self.pace.react_seconds)

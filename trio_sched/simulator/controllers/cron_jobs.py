@@ -11,9 +11,9 @@ from trio_sched.simulator.controllers.controlled_objects import ControlledObject
 from trio_sched.simulator.controllers.cron_times import next_time, time_zone
 from trio_sched.simulator.controllers.pod_states import condition_of, is_terminating, unix_time
 from trio_sched.simulator.controllers.rollout_sizes import status_of
-from trio_sched.simulator.controllers.workload_controller import WorkloadController, copied, owner_reference
+from trio_sched.simulator.controllers.workload_controller import WorkloadController, owner_reference
 from trio_sched.simulator.lifecycle import create
-from trio_sched.simulator.object_store import Change, StoredObject
+from trio_sched.simulator.object_store import Change, StoredObject, copied
 from trio_sched.simulator.validation.cron import InvalidSchedule, Schedule, parse_schedule
 
 Json = dict[str, Any]

@@ -6,8 +6,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from trio_sched.simulator.controllers.revision_history import REVISION_LABEL
-from trio_sched.simulator.controllers.workload_controller import copied
-from trio_sched.simulator.object_store import StoredObject
+from trio_sched.simulator.object_store import StoredObject, copied
 
 Json = dict[str, Any]
 

@@ -31,12 +31,11 @@ from trio_sched.simulator.controllers.rollout_sizes import (
 )
 from trio_sched.simulator.controllers.workload_controller import (
     WorkloadController,
-    copied,
     owner_reference,
     without_zeros,
 )
 from trio_sched.simulator.lifecycle import create, write_fields
-from trio_sched.simulator.object_store import Change, StoredObject
+from trio_sched.simulator.object_store import Change, StoredObject, copied
 from trio_sched.simulator.status_errors import ApiError
 
 Json = dict[str, Any]

@@ -14,9 +14,9 @@ from trio_sched.simulator.clock import parse_timestamp
 from trio_sched.simulator.controllers.devices import SLICES
 from trio_sched.simulator.controllers.steps import Steps
 from trio_sched.simulator.kubelet import CLAIMS
-from trio_sched.simulator.lifecycle import DeleteOptions, delete, write_fields
+from trio_sched.simulator.lifecycle import DeleteOptions, delete
 from trio_sched.simulator.object_store import Change, StoredObject
-from trio_sched.simulator.pod_subresources import with_condition
+from trio_sched.simulator.pod_subresources import disrupt
 
 Json = dict[str, Any]
 
@@ -47,11 +47,7 @@ class DeviceTaintEviction:
             self._note_claim(claim)
         stops = [slices.listen(self._on_slice), claims.listen(self._on_claim)]
         task_status.started()
-        try:
-            await self._steps.run()
-        finally:
-            for stop in stops:
-                stop()
+        await self._steps.run(*stops)
 
     def _on_slice(self, change: Change) -> None:
         pool = _pool_of(change.current)
@@ -119,16 +115,9 @@ class DeviceTaintEviction:
         if "deletionTimestamp" in pod.fields["metadata"]:
             return
         state, pods = self.server.state, self.server.state.types.core("pods")
-        status = dict(pod.fields.get("status") or {})
-        status["conditions"] = with_condition(
-            status.get("conditions"),
-            state.timestamp(),
-            type="DisruptionTarget",
-            status="True",
-            reason="DeletionByDeviceTaintManager",
-            message="Device Taint manager: deleting due to NoExecute taint",
-        )
-        delete(state, pods, write_fields(state, pods, pod, status=status), DeleteOptions())
+        why = "Device Taint manager: deleting due to NoExecute taint"
+        marked = disrupt(state, pods, pod, "DeletionByDeviceTaintManager", why)
+        delete(state, pods, marked, DeleteOptions())
 
 
 def _results(claim: StoredObject | None) -> list[Json]:

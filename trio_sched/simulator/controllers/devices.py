@@ -87,11 +87,7 @@ class DeviceDrivers:
             self._plan_claim(claim)
         stops = [nodes.listen(self._on_node), claims.listen(self._on_claim)]
         task_status.started()
-        try:
-            await self._steps.run()
-        finally:
-            for stop in stops:
-                stop()
+        await self._steps.run(*stops)
 
     # --- publishing -------------------------------------------------------------------------------------------------
 

@@ -29,10 +29,10 @@ from trio_sched.simulator.controllers.pod_states import (
     unix_time,
 )
 from trio_sched.simulator.controllers.rollout_sizes import status_of
-from trio_sched.simulator.controllers.workload_controller import WorkloadController, copied, without_zeros
+from trio_sched.simulator.controllers.workload_controller import WorkloadController, without_zeros
 from trio_sched.simulator.kubelet import EXIT_CODE, RUN_SECONDS
 from trio_sched.simulator.lifecycle import drop_finalizer
-from trio_sched.simulator.object_store import Change, StoredObject
+from trio_sched.simulator.object_store import Change, StoredObject, copied
 
 Json = dict[str, Any]
 

@@ -10,8 +10,8 @@ from trio_sched.simulator.controllers.controlled_objects import controller_of
 from trio_sched.simulator.controllers.deployments import REVISION, TEMPLATE_HASH
 from trio_sched.simulator.controllers.pod_states import is_active
 from trio_sched.simulator.controllers.rollout_sizes import annotations_of, number_in, replicas_of
-from trio_sched.simulator.controllers.workload_controller import copied, owner_reference
-from trio_sched.simulator.object_store import StoredObject
+from trio_sched.simulator.controllers.workload_controller import owner_reference
+from trio_sched.simulator.object_store import StoredObject, copied
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.selectors import matches_label_selector
 

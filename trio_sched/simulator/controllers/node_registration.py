@@ -35,10 +35,7 @@ class NodeRegistration:
             self._complete(key)
         stop = nodes.listen(self._on_node)
         task_status.started()
-        try:
-            await self._steps.run()
-        finally:
-            stop()
+        await self._steps.run(stop)
 
     def _on_node(self, change: Change) -> None:
         if change.type == "ADDED":

@@ -64,10 +64,7 @@ class NodeTaints:
         """Run the controller; never returns."""
         stop = self.server.store.collection("nodes").listen(self._on_node)
         task_status.started()
-        try:
-            await self._steps.run()
-        finally:
-            stop()
+        await self._steps.run(stop)
 
     def _on_node(self, change: Change) -> None:
         before = wanted_taints(change.previous.fields) if change.previous is not None else None

@@ -44,11 +44,7 @@ class PodGroupController:
             groups.listen(self._on_group),
         ]
         task_status.started()
-        try:
-            await self._steps.run()
-        finally:
-            for stop in stops:
-                stop()
+        await self._steps.run(*stops)
 
     def _note(self, pod: StoredObject, *, gone: bool) -> None:
         name = (pod.fields["spec"].get("schedulingGroup") or {}).get("podGroupName")

@@ -1,6 +1,6 @@
 """Pods of nodes that are deleted: they fail, and are removed. Source: the podgc controller of Kubernetes."""
 
-from typing import Any, Final
+from typing import Final
 
 import trio
 from attrs import define, field
@@ -8,11 +8,9 @@ from attrs import define, field
 from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.controllers.pod_states import FINISHED, phase_of
 from trio_sched.simulator.controllers.steps import Steps
-from trio_sched.simulator.lifecycle import DeleteOptions, delete, write_fields
+from trio_sched.simulator.lifecycle import DeleteOptions, delete
 from trio_sched.simulator.object_store import Change
-from trio_sched.simulator.pod_subresources import with_condition
-
-Json = dict[str, Any]
+from trio_sched.simulator.pod_subresources import disrupt
 
 QUARANTINE_SECONDS: Final = 60.0
 """After the deletion of a node: 40 s of quarantine, and at most one round of the collector, which takes 20 s."""
@@ -34,10 +32,7 @@ class PodsOfLostNodes:
         """Run the controller; never returns."""
         stop = self.server.store.collection("nodes").listen(self._on_node)
         task_status.started()
-        try:
-            await self._steps.run()
-        finally:
-            stop()
+        await self._steps.run(stop)
 
     def _on_node(self, change: Change) -> None:
         if change.type == "DELETED":
@@ -51,14 +46,6 @@ class PodsOfLostNodes:
             if pod.fields["spec"].get("nodeName") != node:
                 continue
             if phase_of(pod.fields) not in FINISHED:
-                status: Json = {**(pod.fields.get("status") or {}), "phase": "Failed"}
-                status["conditions"] = with_condition(
-                    status.get("conditions"),
-                    state.timestamp(),
-                    type="DisruptionTarget",
-                    status="True",
-                    reason="DeletionByPodGC",
-                    message="PodGC: node no longer exists",
-                )
-                pod = write_fields(state, pods, pod, status=status)
+                why = "PodGC: node no longer exists"
+                pod = disrupt(state, pods, pod, "DeletionByPodGC", why, phase="Failed")
             delete(state, pods, pod, DeleteOptions(grace_seconds=0))

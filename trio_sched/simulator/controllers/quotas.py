@@ -40,11 +40,7 @@ class QuotaController:
             if resource.namespaced and resource.collection not in ("events", QUOTAS):
                 stops.append(store.collection(resource.collection).listen(self._on_object))
         task_status.started()
-        try:
-            await self._steps.run()
-        finally:
-            for stop in stops:
-                stop()
+        await self._steps.run(*stops)
 
     def _on_quota(self, change: Change) -> None:
         if change.type == "DELETED":

@@ -6,9 +6,9 @@ from attrs import define
 
 from trio_sched.simulator.controllers.controlled_objects import ControlledObjects
 from trio_sched.simulator.controllers.revisions import normal_template, template_hash
-from trio_sched.simulator.controllers.workload_controller import WorkloadController, copied, owner_reference
+from trio_sched.simulator.controllers.workload_controller import WorkloadController, owner_reference
 from trio_sched.simulator.lifecycle import create, write_fields
-from trio_sched.simulator.object_store import StoredObject
+from trio_sched.simulator.object_store import StoredObject, copied
 
 Json = dict[str, Any]
 

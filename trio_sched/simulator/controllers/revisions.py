@@ -5,6 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from trio_sched.simulator.defaults import template_defaults
+from trio_sched.simulator.object_store import copied
 
 Json = dict[str, Any]
 
@@ -15,7 +16,7 @@ _FNV_PRIME: Final = 16777619
 
 def normal_template(template: Json, *without_labels: str) -> Json:
     """A copy of a pod template with all defaults and without empty parts of its metadata, for comparisons."""
-    copy: Json = msgspec.json.decode(msgspec.json.encode({"spec": {"template": template}}))
+    copy = copied({"spec": {"template": template}})
     template_defaults(copy)
     normal: Json = copy["spec"]["template"]
     metadata = {name: value for name, value in (normal.pop("metadata", None) or {}).items() if value}

@@ -4,9 +4,9 @@ from typing import Any
 
 from attrs import define
 
-from trio_sched.simulator.controllers.workload_controller import WorkloadController, copied, owner_reference
+from trio_sched.simulator.controllers.workload_controller import WorkloadController, owner_reference
 from trio_sched.simulator.lifecycle import create, write_fields
-from trio_sched.simulator.object_store import StoredObject
+from trio_sched.simulator.object_store import StoredObject, copied
 
 Json = dict[str, Any]
 

@@ -17,8 +17,8 @@ from trio_sched.simulator.controllers.pod_states import (
 from trio_sched.simulator.controllers.revision_history import REVISION_LABEL, RevisionHistory, template_of
 from trio_sched.simulator.controllers.rollout_sizes import replicas_of, status_of
 from trio_sched.simulator.controllers.stateful_claims import StatefulClaims, claim_volumes
-from trio_sched.simulator.controllers.workload_controller import WorkloadController, copied, without_zeros
-from trio_sched.simulator.object_store import StoredObject
+from trio_sched.simulator.controllers.workload_controller import WorkloadController, without_zeros
+from trio_sched.simulator.object_store import StoredObject, copied
 
 Json = dict[str, Any]
 

@@ -10,9 +10,9 @@ from trio_sched.simulator.api_server import ApiServer
 from trio_sched.simulator.controllers.node_matching import tolerates
 from trio_sched.simulator.controllers.pod_states import is_active
 from trio_sched.simulator.controllers.steps import Steps
-from trio_sched.simulator.lifecycle import DeleteOptions, delete, write_fields
+from trio_sched.simulator.lifecycle import DeleteOptions, delete
 from trio_sched.simulator.object_store import Change, StoredObject
-from trio_sched.simulator.pod_subresources import with_condition
+from trio_sched.simulator.pod_subresources import disrupt
 
 Json = dict[str, Any]
 
@@ -59,11 +59,7 @@ class TaintEviction:
                 self._steps.plan(self._look_at_node, node.key, _REACT_SECONDS)
         stops: list[Callable[[], None]] = [nodes.listen(self._on_node), pods.listen(self._on_pod)]
         task_status.started()
-        try:
-            await self._steps.run()
-        finally:
-            for stop in stops:
-                stop()
+        await self._steps.run(*stops)
 
     def _on_node(self, change: Change) -> None:
         if change.type != "DELETED" and taints_that_evict(change.current) != taints_that_evict(change.previous):
@@ -108,13 +104,5 @@ class TaintEviction:
     def _evict(self, pod: StoredObject) -> None:
         self._due.pop(pod.key, None)
         state, pods = self.server.state, self.server.state.types.core("pods")
-        status: Json = dict(pod.fields.get("status") or {})
-        status["conditions"] = with_condition(
-            status.get("conditions"),
-            state.timestamp(),
-            type="DisruptionTarget",
-            status="True",
-            reason="DeletionByTaintManager",
-            message="Taint manager: deleting due to NoExecute taint",
-        )
-        delete(state, pods, write_fields(state, pods, pod, status=status), DeleteOptions())
+        marked = disrupt(state, pods, pod, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
+        delete(state, pods, marked, DeleteOptions())

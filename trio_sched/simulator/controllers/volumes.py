@@ -93,11 +93,7 @@ class VolumeController:
             store.collection("pods").listen(self._on_pod),
         ]
         task_status.started()
-        try:
-            await self._steps.run()
-        finally:
-            for stop in stops:
-                stop()
+        await self._steps.run(*stops)
 
     def _plan(self, act: Callable[[str], None], key: str, *, wait_seconds: float | None = None) -> None:
         self._steps.plan(act, key, self.pace.bind_seconds if wait_seconds is None else wait_seconds)

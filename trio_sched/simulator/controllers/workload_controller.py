@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-import msgspec
 import trio
 from attrs import define, field
 
@@ -13,7 +12,7 @@ from trio_sched.simulator.controllers.controlled_objects import ControlledObject
 from trio_sched.simulator.controllers.pod_states import is_terminating
 from trio_sched.simulator.controllers.steps import Steps
 from trio_sched.simulator.lifecycle import DeleteOptions, create, delete, write_fields
-from trio_sched.simulator.object_store import Change, StoredObject
+from trio_sched.simulator.object_store import Change, StoredObject, copied
 from trio_sched.simulator.resource_types import ResourceType
 from trio_sched.simulator.selectors import matches_label_selector
 from trio_sched.simulator.status_errors import ApiError
@@ -25,12 +24,6 @@ REACT_SECONDS = 0.1
 _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 1000.0
 _LONGEST_POD_STEM = 253 - 5
-
-
-def copied(value: Json) -> Json:
-    """A deep copy."""
-    copy: Json = msgspec.json.decode(msgspec.json.encode(value))
-    return copy
 
 
 def owner_reference(resource: ResourceType, owner: StoredObject) -> Json:

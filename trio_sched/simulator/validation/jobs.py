@@ -29,12 +29,17 @@ _MAX_NAME: Final = 52
 _TIME_ZONE: Final = re.compile(r"[A-Za-z0-9_+\-/]{1,255}")
 
 
+def sent_job_problems(fields: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a Job that is to be created, before its selector is generated."""
+    spec = fields.get("spec") or {}
+    if spec.get("selector") is not None and not spec.get("manualSelector"):
+        yield bad_value("spec.selector", spec["selector"], "`selector` not auto-generated")
+
+
 def job_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new Job."""
     spec, name = fields.get("spec") or {}, fields["metadata"].get("name") or ""
     yield from job_spec_problems(spec, "spec")
-    if spec.get("selector") is not None and not spec.get("manualSelector") and "uid" not in fields["metadata"]:
-        yield bad_value("spec.selector", spec["selector"], "`selector` not auto-generated")
     completions = spec.get("completions")
     if spec.get("completionMode") == "Indexed" and completions and completions > 0:
         host = f"{name}-{completions - 1}"

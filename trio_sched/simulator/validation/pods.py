@@ -46,6 +46,12 @@ _NAMED: Final = {
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
+def sent_pod_problems(fields: Json) -> Iterator[FieldProblem]:
+    """What is wrong with a pod that is to be created, though one that exists may be so."""
+    if (fields.get("spec") or {}).get("ephemeralContainers"):
+        yield forbidden_field("spec.ephemeralContainers", "cannot be set on create")
+
+
 def pod_problems(fields: Json) -> Iterator[FieldProblem]:
     """What is wrong with a new pod whose defaults are filled in."""
     spec, metadata = fields.get("spec") or {}, fields["metadata"]
@@ -54,8 +60,6 @@ def pod_problems(fields: Json) -> Iterator[FieldProblem]:
         yield forbidden_field("", "static pods do not support resource claims")
     if spec.get("nodeName") and spec.get("schedulingGates"):
         yield forbidden_field("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
-    if "uid" not in metadata and spec.get("ephemeralContainers"):
-        yield forbidden_field("spec.ephemeralContainers", "cannot be set on create")
 
 
 def template_problems(template: Json, path: str) -> Iterator[FieldProblem]:
