@@ -1,4 +1,5 @@
 import logging
+from collections import Counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,6 +9,7 @@ from plugin_base import PluginBase
 from trio.testing import MockClock
 
 from trio_sched.daemon.plugin_trace import BadTraceSelector, TraceSelector, describe_answer
+from trio_sched.engine.measurements import SAMPLE_GAP
 from trio_sched.plugin_api import (
     CycleState,
     Input,
@@ -109,6 +111,20 @@ async def test_it_is_switched_while_the_scheduler_runs(
         assert [bool(lines(caplog, name)) for name in ("one", "two", "three", "four")] == [True, False, True, False]
 
 
+async def test_every_pod_has_the_same_calls_also_those_whose_attempts_are_sampled(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    count = 3 * SAMPLE_GAP
+    async with virtual_cluster(nodes=[node("b")]) as cluster:
+        cluster.scheduler.assembly.plugin_trace.choose(TraceSelector.read("*/*"))
+        for i in range(count):
+            await placed(cluster, f"pod-{i}")
+    calls = Counter(record.__dict__["pod"] for record in caplog.records if record.message == "Plugin called")
+    assert len(calls) == count
+    assert len(set(calls.values())) == 1
+
+
 async def test_it_goes_on_after_a_reload_and_with_timed_hooks(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -120,7 +136,6 @@ async def test_it_goes_on_after_a_reload_and_with_timed_hooks(
         assembly.hook_times.switch_on()
         await placed(cluster, "one")
         assert "filter" in lines(caplog, "one")
-        assembly.hook_times.drain()
         assert ("Talkative", "filter") in assembly.hook_times.totals
         assembly.plugin_trace.choose(None)
         assembly.hook_times.switch_off()

@@ -19,7 +19,9 @@ class WallClock:
 
 
 def taken(times: HookTimes) -> dict[str, tuple[float, int]]:
-    return {f"{one.hook.plugin}.{one.hook.hook}": (one.seconds, one.calls) for one in times.drain()}
+    found = {f"{one.hook.plugin}.{one.hook.hook}": (one.seconds, one.calls) for one in times.in_this_turn()}
+    times.next_turn()
+    return found
 
 
 def timed(name: str, function: Callable[..., Any], times: HookTimes) -> BoundHook:
@@ -28,7 +30,7 @@ def timed(name: str, function: Callable[..., Any], times: HookTimes) -> BoundHoo
     return hook
 
 
-def test_times_are_added_up_until_they_are_drained_also_of_calls_that_raise() -> None:
+def test_times_are_added_up_within_a_turn_and_in_all_also_of_calls_that_raise() -> None:
     clock = WallClock()
     times = HookTimes(clock)
 
@@ -43,6 +45,13 @@ def test_times_are_added_up_until_they_are_drained_also_of_calls_that_raise() ->
         hook.function(0)
     assert taken(times) == {"P.reserve": (7, 3)}
     assert taken(times) == {}
+    hook.function(1)
+    assert taken(times) == {"P.reserve": (1, 1)}
+    assert times.totals == {("P", "reserve"): (8, 4)}
+    times.replace([BoundHook("P", "reserve", reserve), BoundHook("P", "permit", reserve)])
+    assert times.totals == {("P", "reserve"): (8, 4)}
+    times.replace([])
+    assert times.totals == {}
 
 
 def test_nothing_replaces_a_hook_while_it_is_off() -> None:

@@ -105,7 +105,7 @@ class BlockingHooks(trio.abc.Instrument):
         if now - self._turn_began >= self.budget_seconds:
             self._was_blocked(now)
             return
-        times.drain()  # also while nothing else is timed: run always is
+        times.next_turn()  # also while nothing else is timed: run always is
         if times.is_on:
             self._log_due(now)
             if now >= self._timing_ends:
@@ -115,9 +115,10 @@ class BlockingHooks(trio.abc.Instrument):
         times = self.hook_times
         was_on = times.is_on
         found = self._where(self._sampler.take())
-        for taken in times.drain():
+        for taken in times.in_this_turn():
             if taken.seconds >= self.budget_seconds:
                 self._add(taken, found)
+        times.next_turn()
         self._log_due(now)
         self._timing_ends = now + TIME_HOOKS_AFTER_BLOCKING_SECONDS
         times.switch_on()

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from typing import Any, Final
 
 import numpy as np
@@ -48,6 +49,11 @@ class TraceSelector:
     """Patterns for ``namespace/name``; one of them must match."""
     labels: tuple[tuple[str, bool, str], ...] = ()
     """Key, whether it must match, and a pattern for the value; all of them must hold."""
+    _any_name: re.Pattern[str] = field(init=False, eq=False, repr=False)
+
+    @_any_name.default
+    def _compile_names(self) -> re.Pattern[str]:
+        return re.compile("|".join(translate(pattern) for pattern in self.names))
 
     @classmethod
     def read(cls, text: str) -> TraceSelector:
@@ -73,7 +79,7 @@ class TraceSelector:
     def matches(self, key: str, labels: Mapping[str, str]) -> bool:
         """Whether a pod of this name with these labels is chosen."""
         if self.names:
-            return any(fnmatchcase(key, pattern) for pattern in self.names)
+            return self._any_name.match(key) is not None
         return all(
             (name in labels and fnmatchcase(labels[name], pattern)) == is_wanted
             for name, is_wanted, pattern in self.labels
@@ -91,6 +97,8 @@ class PluginTrace:
     _originals: dict[BoundHook, HookFunction] = field(factory=dict, init=False)
     _others: set[str] = field(factory=set, init=False)
     """UIDs of pods that are not chosen."""
+    _other: object = field(default=None, init=False)
+    """The one of them that the last call was about."""
 
     def install(self, hooks: Iterable[BoundHook]) -> None:
         """Trace *hooks*, instead of those before, when there is a selector."""
@@ -102,6 +110,7 @@ class PluginTrace:
         """Trace the pods that *selector* chooses from now on; None: none."""
         self.selector = selector
         self._others.clear()
+        self._other = None
         if selector is None:
             for hook, original in self._originals.items():
                 self.hook_times.put_function(hook, original)
@@ -111,30 +120,29 @@ class PluginTrace:
                 original = self._originals[hook] = self.hook_times.function(hook)
                 self.hook_times.put_function(hook, self._traced(hook, original))
 
-    def _is_chosen(self, args: tuple[Any, ...]) -> bool:
-        """Whether a call with *args* is about a chosen pod, or a chosen group."""
-        selector, subject = self.selector, args[0] if args else None
-        if selector is None or not isinstance(subject, Pod | PodGroupInfo):
+    def _is_chosen(self, subject: object) -> bool:
+        """Whether a call whose first argument is *subject* is about a chosen pod, or a chosen group."""
+        selector = self.selector
+        if isinstance(subject, Pod):
+            uid = subject.metadata.uid
+            if uid not in self._others:
+                if selector is not None and selector.matches(subject.key, subject.labels):
+                    return True
+                if len(self._others) >= _REMEMBERED:
+                    self._others.clear()
+                self._others.add(uid)
+            self._other = subject
             return False
-        labels = subject.labels if isinstance(subject, Pod) else {}
-        is_chosen = selector.matches(subject.key, labels)
-        if isinstance(subject, Pod) and not is_chosen:
-            if len(self._others) >= _REMEMBERED:
-                self._others.clear()
-            self._others.add(subject.uid)
-        return is_chosen
+        return selector is not None and isinstance(subject, PodGroupInfo) and selector.matches(subject.key, {})
 
     def _traced(self, hook: BoundHook, function: HookFunction) -> HookFunction:
-        others, is_sign = self._others, hook.hook == "sign"
+        is_sign = hook.hook == "sign"
 
-        def traced(*args: Any) -> Any:
-            try:
-                is_other = args[0].metadata.uid in others
-            except (AttributeError, IndexError, TypeError):  # it is about a group, or about nothing
-                is_other = False
-            if is_other or not self._is_chosen(args):
-                return function(*args)
-            returned = self._call(hook, function, args)
+        def traced(subject: Any, *args: Any) -> Any:
+            # Of each pod that is not chosen one call after the other is made: they cost next to nothing.
+            if subject is self._other or not self._is_chosen(subject):
+                return function(subject, *args)
+            returned = self._call(hook, function, (subject, *args))
             # Without a signature nothing comes from a cache: every plugin is called.
             return None if is_sign and not inspect.isawaitable(returned) else returned
 

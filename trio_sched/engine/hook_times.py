@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from functools import partial
-from types import CoroutineType
+from types import CoroutineType, coroutine
 from typing import Any
 
 from attrs import define, field, frozen
@@ -21,13 +21,17 @@ Clock = Callable[[], float]
 
 @define(eq=False)
 class HookTime:
-    """The time that one hook of one plugin has taken."""
+    """The time that one hook of one plugin has taken since the last `HookTimes.next_turn`, and before."""
 
     hook: BoundHook
     seconds: float = 0.0
     """Without what other hooks have taken that it has called through the handle."""
     calls: int = 0
     """Calls, and for ``async`` hooks each time they went on after they had waited."""
+    seconds_before: float = 0.0
+    calls_before: int = 0
+    turn: int = 0
+    """To which *seconds* and *calls* belong; in later ones they are to be added to those before."""
 
 
 @define(eq=False)
@@ -38,10 +42,10 @@ class HookTimes:
     is_on: bool = field(default=False, init=False)
     has_hooks: bool = field(default=False, init=False)
     """Whether there is any hook to time."""
-    totals: dict[tuple[str, str], tuple[float, int]] = field(factory=dict, init=False)
-    """Seconds and calls of everything that was drained, by plugin and hook."""
     _hooks: list[_TimedHook] = field(factory=list, init=False)
     _times: dict[tuple[str, str], HookTime] = field(factory=dict, init=False)
+    """By plugin and hook."""
+    _turn: int = field(default=1, init=False)
     _nested_seconds: float = field(default=0.0, init=False)
     """What hooks have taken that were called by the one that runs."""
 
@@ -61,7 +65,11 @@ class HookTimes:
         """Time *hooks* instead of those that were installed before, whose plugins are no longer scheduled with."""
         self.switch_off()
         self._hooks.clear()
+        before, self._times = self._times, {}
         self.install(hooks)
+        for key, taken in self._times.items():
+            if key in before:
+                taken.seconds_before, taken.calls_before = _total(before[key])
 
     @property
     def hooks(self) -> list[BoundHook]:
@@ -95,43 +103,55 @@ class HookTimes:
             for timed in self._hooks:
                 timed.hook.function = timed.original
 
-    def drain(self) -> list[HookTime]:
-        """What hooks have taken since the last time, one entry for each plugin and hook."""
-        if not self._times:
-            return []
-        drained = list(self._times.values())
-        for key, taken in self._times.items():
-            seconds, calls = self.totals.get(key, (0.0, 0))
-            self.totals[key] = (seconds + taken.seconds, calls + taken.calls)
-        self._times.clear()
-        return drained
+    @property
+    def totals(self) -> dict[tuple[str, str], tuple[float, int]]:
+        """Seconds and calls until now, by plugin and hook."""
+        return {key: total for key, taken in self._times.items() if (total := _total(taken))[1]}
+
+    def next_turn(self) -> None:
+        """Begin anew; at every turn of the event loop, so what has been measured stays where it is."""
+        self._turn += 1
+
+    def in_this_turn(self) -> list[HookTime]:
+        """What hooks have taken since the last `next_turn`, one entry for each plugin and hook that was called."""
+        return [taken for taken in self._times.values() if taken.turn == self._turn]
 
     def _timed(self, hook: BoundHook, function: HookFunction) -> HookFunction:
-        may_be_async = hook.hook in ASYNC_HOOKS
+        measure = self._measure(hook)
+        if hook.hook not in ASYNC_HOOKS:
+            return partial(measure, function)
 
         def timed(*args: object) -> Any:
-            value = self.measure(hook, partial(function, *args))
-            if may_be_async and issubclass(type(value), CoroutineType):
-                return _TimedCoroutine(value, partial(self.measure, hook))
-            return value
+            value = measure(function, *args)
+            return _timed_steps(value, measure) if type(value) is CoroutineType else value
 
         return timed
 
-    def measure(self, hook: BoundHook, call: Callable[[], Any]) -> Any:
-        """Make *call*, and add the time that it takes to that of *hook*."""
-        outer, self._nested_seconds = self._nested_seconds, 0.0
-        begun = self.clock()
-        try:
-            return call()
-        finally:
-            seconds = self.clock() - begun
-            key = hook.plugin, hook.hook
-            taken = self._times.get(key)
-            if taken is None:
-                taken = self._times[key] = HookTime(hook)
-            taken.seconds += seconds - self._nested_seconds
-            taken.calls += 1
-            self._nested_seconds = outer + seconds
+    def _measure(self, hook: BoundHook) -> Callable[..., Any]:
+        """Calls the function that is its first argument, and adds the time that it takes to that of *hook*."""
+        taken = self._times.setdefault((hook.plugin, hook.hook), HookTime(hook))
+
+        def measure(function: Callable[..., Any], *args: object) -> Any:
+            outer, self._nested_seconds = self._nested_seconds, 0.0
+            began = self.clock()
+            try:
+                return function(*args)
+            finally:
+                seconds = self.clock() - began
+                if taken.turn != self._turn:
+                    taken.turn = self._turn
+                    taken.seconds_before += taken.seconds
+                    taken.calls_before += taken.calls
+                    taken.seconds, taken.calls = 0.0, 0
+                taken.calls += 1
+                taken.seconds += seconds - self._nested_seconds
+                self._nested_seconds = outer + seconds
+
+        return measure
+
+
+def _total(taken: HookTime) -> tuple[float, int]:
+    return taken.seconds_before + taken.seconds, taken.calls_before + taken.calls
 
 
 @frozen(eq=False)
@@ -141,28 +161,22 @@ class _TimedHook:
     replacement: HookFunction
 
 
-@frozen(eq=False)
-class _TimedCoroutine:
+@coroutine
+def _timed_steps(awaited: Coroutine[Any, Any, Any], measure: Callable[..., Any]) -> Generator[Any, Any, Any]:
     """Awaits a coroutine; each of its steps, from one wait to the next, is a call of its own for *measure*."""
-
-    coroutine: Coroutine[Any, Any, Any]
-    measure: Callable[[Callable[[], Any]], Any]
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        step: Callable[[], Any] = partial(self.coroutine.send, None)
-        try:
-            while True:
-                try:
-                    waits_for = self.measure(step)
-                except StopIteration as stop:
-                    return stop.value
-                try:
-                    sent = yield waits_for
-                except GeneratorExit:
-                    raise
-                except BaseException as error:  # Cancelled, for instance: it is for the coroutine to handle
-                    step = partial(self.coroutine.throw, error)
-                else:
-                    step = partial(self.coroutine.send, sent)
-        finally:
-            self.coroutine.close()
+    step: Callable[[Any], Any] = awaited.send
+    sent: Any = None
+    try:
+        while True:
+            try:
+                waits_for = measure(step, sent)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                step, sent = awaited.send, (yield waits_for)
+            except GeneratorExit:
+                raise
+            except BaseException as error:  # Cancelled, for instance: it is for the coroutine to handle
+                step, sent = awaited.throw, error
+    finally:
+        awaited.close()

@@ -117,11 +117,10 @@ class TimedHooks:
     """Hooks whose calls can be timed: meanwhile other functions stand in for theirs."""
 
     def __init__(self, hooks: Iterable[BoundHook], times: PluginTimes) -> None:
-        hooks = tuple(hooks)
+        self._hooks = tuple(hooks)
         self._times = times
-        # Functions of built-in plugins are never replaced by others, so what stands in for them is made once.
-        self._built_in = [(hook, hook.function, _timed(hook, hook.function, times)) for hook in hooks if hook.built_in]
-        self._others = [hook for hook in hooks if not hook.built_in]
+        # What a hook has called last, and the same timed: making that takes longer than most calls.
+        self._stand_ins = {hook: (hook.function, _timed(hook, hook.function, times)) for hook in self._hooks}
 
     @contextmanager
     def timing(self, trace: AttemptTrace | None = None) -> Generator[None]:
@@ -131,19 +130,21 @@ class TimedHooks:
             trace: is told of them as well.
         """
         self._times.trace = trace
-        originals = [(hook, hook.function) for hook in self._others]
+        originals = [(hook, hook.function) for hook in self._hooks]
         for hook, function in originals:
-            hook.function = _timed(hook, function, self._times)
-        for hook, _function, timed in self._built_in:
-            hook.function = timed
+            hook.function = self._stand_in(hook, function)
         try:
             yield
         finally:
             self._times.trace = None
-            for hook, function, _timed_function in self._built_in:
-                hook.function = function
             for hook, function in originals:
                 hook.function = function
+
+    def _stand_in(self, hook: BoundHook, function: HookFunction) -> HookFunction:
+        made = self._stand_ins[hook]
+        if made[0] is not function:
+            made = self._stand_ins[hook] = function, _timed(hook, function, self._times)
+        return made[1]
 
 
 def _timed(hook: BoundHook, function: HookFunction, times: PluginTimes) -> HookFunction:
